@@ -1,0 +1,67 @@
+# minijax: `make learn` opens the course, `make test` runs every check.
+#
+#   make learn            environment, then JupyterLab on the first chapter
+#   make learn CHECK=1    environment, then that chapter executed here, with what it found
+#   make test             environment, ruff, mypy, and all tests, chapters included
+#   make lint | bench | notebooks | clean
+#
+# PYTHON=python3.12 chooses the interpreter, CHAPTER=notebooks/….ipynb the chapter.
+
+PYTHON  ?= python3
+CHAPTER ?= notebooks/00_tour.ipynb
+CHECK   ?=
+WORKERS ?= 2
+
+VENV := .venv
+BIN  := $(VENV)/bin
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PYTHONUNBUFFERED := 1
+
+# Without a display a browser cannot open; as root, Jupyter asks to be told that this is meant.
+DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname -s))
+LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--allow-root)
+
+.PHONY: learn test lint bench notebooks clean
+.DEFAULT_GOAL := learn
+
+learn: $(VENV)/.course
+ifeq ($(CHECK),1)
+	$(BIN)/python notebooks/run_chapter.py check $(CHAPTER)
+else
+	$(BIN)/jupyter lab $(LAB_FLAGS) $(CHAPTER)
+endif
+
+# One pytest run: two workers share its files, doctests and notebooks alike.
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
+	  --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
+	  minijax tests notebooks
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m tests.bench
+
+notebooks: $(VENV)/.course
+	$(BIN)/python notebooks/run_chapter.py refresh
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find minijax tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The stamps make a second run quick; editing pyproject.toml makes the environment anew.
+$(VENV)/.course: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[course]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[course,dev]'
+	@touch $@ $(VENV)/.course
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "minijax needs Python 3.11 or newer; choose one with: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }

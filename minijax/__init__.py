@@ -1,0 +1,56 @@
+"""minijax: JAX rebuilt small enough to read.  This module is the list of its public names.
+
+Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
+"""
+
+from minijax import config as config
+from minijax import dtypes as dtypes
+from minijax import errors as errors
+from minijax import lax as lax
+from minijax import nn as nn
+from minijax import numpy as numpy
+from minijax import random as random
+from minijax import tree as tree
+from minijax import tree_util as tree_util
+from minijax.api import ShapeDtypeStruct as ShapeDtypeStruct
+from minijax.api import block_until_ready as block_until_ready
+from minijax.api import default_backend as default_backend
+from minijax.api import device_count as device_count
+from minijax.api import device_get as device_get
+from minijax.api import device_put as device_put
+from minijax.api import devices as devices
+from minijax.api import eval_shape as eval_shape
+from minijax.api import hessian as hessian
+from minijax.api import jacfwd as jacfwd
+from minijax.api import jacobian as jacobian
+from minijax.api import jacrev as jacrev
+from minijax.api import local_device_count as local_device_count
+from minijax.api import local_devices as local_devices
+from minijax.api import make_jaxpr as make_jaxpr
+from minijax.api import vmap as vmap
+from minijax.config import check_tracer_leaks as check_tracer_leaks
+from minijax.config import checking_leaks as checking_leaks
+from minijax.config import checking_sharp_bits as checking_sharp_bits
+from minijax.config import debug_infs as debug_infs
+from minijax.config import debug_nans as debug_nans
+from minijax.config import default_matmul_precision as default_matmul_precision
+from minijax.config import disable_jit as disable_jit
+from minijax.config import enable_x64 as enable_x64
+from minijax.config import explain_cache_misses as explain_cache_misses
+from minijax.config import log_compiles as log_compiles
+from minijax.config import numpy_dtype_promotion as numpy_dtype_promotion
+from minijax.config import numpy_rank_promotion as numpy_rank_promotion
+from minijax.config import threefry_partitionable as threefry_partitionable
+from minijax.core import Array as Array
+from minijax.core import typeof as typeof
+from minijax.derivatives import grad as grad
+from minijax.derivatives import jvp as jvp
+from minijax.derivatives import linear_transpose as linear_transpose
+from minijax.derivatives import linearize as linearize
+from minijax.derivatives import value_and_grad as value_and_grad
+from minijax.derivatives import vjp as vjp
+from minijax.dtypes import float0 as float0
+from minijax.higher_order.jit import clear_caches as clear_caches
+from minijax.higher_order.jit import jit as jit
+
+__version__ = "0.1.0"

@@ -1,0 +1,403 @@
+"""Transformations as users call them: `vmap`, Jacobians, `make_jaxpr`, `eval_shape`, devices.
+
+Stands on `derivatives`, the interpreters, `jit`.  Chapters 03 to 08.
+In JAX: `jax/_src/api.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, source_info, tree_util
+from minijax.core import Array, ShapedArray
+from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable, jvp,
+                                 partial_by_argnums, vjp)
+from minijax.higher_order.jit import ShapeDtypeStruct, as_tuple, jit
+from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
+from minijax.jaxpr import ClosedJaxpr
+from minijax.stage import FlatFunction
+
+# ── Vectorising ──────────────────────────────────────────────────────────────────────────────
+
+
+def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
+         axis_size: int | None = None, spmd_axis_name: Any = None) -> Callable:
+    """A function of one example as a function of a batch.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      in_axes: for each argument the axis to map over, None to pass it whole; an integer for all,
+        or a tree prefix of the arguments.
+      out_axes: the axis of each result along which the batch goes; a tree prefix of the results.
+      axis_name: a name for the axis, for collectives.
+      axis_size: its size, where no argument tells.
+
+    Returns:
+      A function of the same arguments with the mapped axes added.
+
+    Raises:
+      ValueError: on call, when axes do not exist or their sizes differ.
+
+    >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3), 10)
+    Array([ 0, 10, 20], dtype=int32)
+    """
+    check_callable(fun)
+    if isinstance(in_axes, list):
+        in_axes = tuple(in_axes)
+    if not (in_axes is None or isinstance(in_axes, int | tuple)):
+        raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
+                        f"to the positional arguments passed to the function, but got {in_axes}.")
+
+    @functools.wraps(fun)
+    def mapped(*args: Any, **kwargs: Any) -> Any:
+        if isinstance(in_axes, tuple) and len(in_axes) != len(args):
+            raise ValueError(
+                "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
+                f"positional arguments passed to the function, but got len(in_axes)="
+                f"{len(in_axes)}, len(args)={len(args)}")
+        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+        dims = tree_util.flatten_axes("vmap in_axes", tree_util.tree_structure(args), in_axes)
+        dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
+        values = [check_arg(x) for x in leaves]
+        info = source_info.describe(fun, args, kwargs, "vmap")
+        size, places = _mapped_axes(values, dims, info, axis_size)
+        flat = FlatFunction(fun, in_tree, info)
+        outs, out_dims = vmap_flat(flat, size, axis_name, values, places, info)
+        assert flat.out_tree is not None
+        wanted = tree_util.flatten_axes("vmap out_axes", flat.out_tree, out_axes)
+        results = [_moved_out(x, d, w, size)
+                   for x, d, w in zip(outs, out_dims, wanted, strict=True)]
+        return tree_util.tree_unflatten(flat.out_tree, results)
+    return mapped
+
+
+def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: source_info.DebugInfo,
+                 axis_size: int | None) -> tuple[int, list[Dim]]:
+    """The size of the mapped axis, and each argument's place of it."""
+    places = [None if d is None else _axis_of(x, d) for x, d in zip(values, dims, strict=True)]
+    sizes: dict[int, list[str]] = {}
+    for x, place, name in zip(values, places, info.arg_names, strict=True):
+        if place is not None:
+            sizes.setdefault(x.shape[place], []).append(
+                f"axis {place} of argument {name} of type {x.aval.str_long()}")
+    if axis_size is not None and set(sizes) - {axis_size}:
+        raise ValueError(_sizes_differ(sizes, f"  * the `axis_size` argument was {axis_size};\n"))
+    if len(sizes) > 1:
+        raise ValueError(_sizes_differ(sizes, ""))
+    if not sizes and axis_size is None:
+        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size "
+                         "must be specified")
+    return (axis_size if axis_size is not None else next(iter(sizes))), places
+
+
+def _axis_of(x: Array, axis: int) -> int:
+    if not -x.ndim <= axis < x.ndim:
+        raise ValueError(f"vmap was requested to map its argument along axis {axis}, which "
+                         f"implies that its rank should be at least "
+                         f"{axis + 1 if axis >= 0 else -axis}, but is only {x.ndim} "
+                         f"(its shape is {x.shape})")
+    return axis % x.ndim
+
+
+def _sizes_differ(sizes: dict[int, list[str]], first_line: str) -> str:
+    most = max(sizes, key=lambda size: len(sizes[size]))
+    lines = []
+    for size in sorted(sizes, key=lambda size: size != most):
+        where = sizes[size]
+        if len(where) == 1:
+            lines.append(f"  * one axis had size {size}: {where[0]}")
+        else:
+            which = "most" if size == most and len(sizes) > 1 else "some"
+            lines.append(f"  * {which} axes ({len(where)} of them) had size {size}, "
+                         f"e.g. {where[0]}")
+    return ("vmap got inconsistent sizes for array axes to be mapped:\n" + first_line
+            + ";\n".join(lines))
+
+
+def _moved_out(x: Array, dim: Dim, wanted: Any, size: int) -> Array:
+    if wanted is None:
+        if dim is not None:
+            raise ValueError("at vmap out_axes, got axis spec None but output was batched on "
+                             f"axis {dim}")
+        return x
+    ndim = x.ndim + (dim is None)
+    if not -ndim <= wanted < ndim:
+        raise ValueError(f"axis {wanted} is out of bounds for array of dimension {ndim}")
+    return batch_to(x, dim, wanted % ndim, size)
+
+
+# ── Jacobians ────────────────────────────────────────────────────────────────────────────────
+
+def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Callable:
+    """The Jacobian, column by column with forward derivatives: good for few inputs.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      argnums: the argument, or the arguments, to differentiate by.
+      has_aux: `fun` returns (result, aux); so does the Jacobian function.
+      holomorphic: promise that a complex function is holomorphic.
+
+    Returns:
+      A function of the same arguments; each leaf has the result's shape, then the argument's.
+
+    >>> jacfwd(lambda x: x ** 2)(np.array([1.0, 2.0], np.float32))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    check_callable(fun)
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = partial_by_argnums(fun, places, args, kwargs)
+        _check_real(chosen, "jacfwd", "inputs", "jax.jvp", holomorphic)
+
+        def push(direction: Any) -> Any:
+            out = jvp(partial, chosen, direction, has_aux=has_aux)
+            return out[1] if not has_aux else (out[1], out[2])
+        out_axes = -1 if not has_aux else (-1, None)
+        columns = vmap(push, out_axes=out_axes)(_basis(chosen))
+        aux = None
+        if has_aux:
+            columns, aux = columns
+        chosen_arg = chosen[0] if isinstance(argnums, int) else chosen
+        result = tree_util.tree_map(lambda c: _unravel_axis(c, chosen_arg, -1), columns)
+        return (result, aux) if has_aux else result
+    return jacobian
+
+
+def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Callable:
+    """The Jacobian, row by row with reverse derivatives: good for few outputs.
+
+    Takes the arguments of `jacfwd` and returns what it returns; with `allow_int`, integer
+    arguments have `float0` Jacobians.
+
+    >>> jacrev(lambda x: x ** 2)(np.array([1.0, 2.0], np.float32))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    check_callable(fun)
+    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = partial_by_argnums(fun, places, args, kwargs)
+        if not allow_int:
+            _check_real(chosen, "jacrev", "inputs", "jax.vjp", holomorphic)
+        out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
+        _check_real(out, "jacrev", "outputs", "jax.vjp", holomorphic)
+        rows = vmap(pull)(_basis(out))
+        rows = rows[0] if isinstance(argnums, int) else rows
+        # the result's tree is outside and the argument's inside, as in `jacfwd`
+        tree = tree_util.tree_structure(chosen[0] if isinstance(argnums, int) else chosen)
+        split = tree_util.tree_map(lambda r: _unravel_axis(r, out, 0), rows)
+        result = tree_util.tree_transpose(tree, tree_util.tree_structure(out), split)
+        return (result, *aux) if has_aux else result
+    return jacobian
+
+
+jacobian = jacrev
+
+
+def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Callable:
+    """The matrix of second derivatives of a function.
+
+    Takes the arguments of `jacfwd`.
+
+    >>> hessian(lambda x: (x ** 3).sum())(np.array([1.0, 2.0], np.float32))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def _check_real(tree: Any, name: str, what: str, instead: str, holomorphic: bool) -> None:
+    for x in tree_util.tree_leaves(tree):
+        dtype = check_arg(x).dtype
+        wanted = np.complexfloating if holomorphic else np.floating
+        if not dtypes.issubdtype(dtype, wanted):
+            kind = what[:-1]
+            if holomorphic:
+                raise TypeError(f"{name} with holomorphic=True requires {what} with complex "
+                                f"dtype, but got {core.dtype_name(dtype)}.")
+            raise TypeError(
+                f"{name} requires real-valued {what} ({kind} dtype that is a sub-dtype of "
+                f"np.floating), but got {core.dtype_name(dtype)}. For holomorphic "
+                "differentiation, pass holomorphic=True. For differentiation of non-holomorphic "
+                f"functions involving complex {what} or integer {what}, use {instead} directly.")
+
+
+def _basis(tree: Any) -> Any:
+    """The unit vectors of a tree of arrays, stacked along a new leading axis of every leaf."""
+    leaves, treedef = tree_util.tree_flatten(tree)
+    avals = [check_arg(x).aval.to_tangent_aval() for x in leaves]
+    total, start, parts = sum(a.size for a in avals), 0, []
+    for aval in avals:
+        if aval.dtype == dtypes.float0:
+            parts.append(np.zeros((total, *aval.shape), dtypes.float0))
+        else:
+            block = np.zeros((total, aval.size), aval.dtype)
+            block[start + np.arange(aval.size), np.arange(aval.size)] = 1
+            weak = aval.update(shape=(total, *aval.shape))
+            parts.append(core.array_from_buffer(block.reshape(weak.shape), weak))
+        start += aval.size
+    return tree_util.tree_unflatten(treedef, parts)
+
+
+def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
+    """Cut an axis over all elements of a tree into the tree's leaves, each in its shape."""
+    from minijax import lax
+    leaves, treedef = tree_util.tree_flatten(tree)
+    axis = axis % x.ndim
+    parts, start = [], 0
+    for leaf in leaves:
+        shape = np.shape(leaf)
+        size = int(np.prod(shape, dtype=int))
+        part = x if isinstance(x, np.ndarray) else lax.slice_in_dim(x, start, start + size,
+                                                                    axis=axis)
+        if isinstance(x, np.ndarray):
+            part = np.take(x, range(start, start + size), axis)
+        wanted = (*part.shape[:axis], *shape, *part.shape[axis + 1:])
+        parts.append(part.reshape(wanted) if isinstance(x, np.ndarray)
+                     else lax.reshape(part, wanted))
+        start += size
+    return tree_util.tree_unflatten(treedef, parts)
+
+
+# ── Programs and types ───────────────────────────────────────────────────────────────────────
+
+def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
+               axis_env: Sequence[tuple[Hashable, int]] | None = None,
+               return_shape: bool = False) -> Callable[..., Any]:
+    """A function that returns the program of `fun` for given arguments.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      static_argnums: positions of arguments that are not arrays.
+      axis_env: names and sizes of mapped axes to suppose around the call.
+      return_shape: return the types of the results too.
+
+    Returns:
+      A function of the arguments of `fun` (or their `ShapeDtypeStruct`) that returns a
+      `ClosedJaxpr`.
+
+    >>> make_jaxpr(lambda x: 2 * x)(3.0)
+    { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
+    """
+    check_callable(fun)
+    jitted = jit(fun, static_argnums=as_tuple(static_argnums, int) or None)
+
+    @functools.wraps(fun)
+    def program(*args: Any, **kwargs: Any) -> ClosedJaxpr | tuple[ClosedJaxpr, Any]:
+        trace = core.current_trace.get()
+        if axis_env:
+            trace = _with_axes(trace, axis_env)
+        traced = core.run_with(trace, jitted.trace, *args, **kwargs)
+        return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
+    return program
+
+
+def _with_axes(parent: core.Trace, axis_env: Sequence[tuple[Hashable, int]]) -> core.Trace:
+    trace = core.EvalTrace(None, parent)
+    trace.axes = parent.axes + tuple(core.Axis(size, name) for name, size in axis_env)
+    return trace
+
+
+def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of a function's results, computing nothing.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      args, kwargs: its arguments, or their `ShapeDtypeStruct`.
+
+    Returns:
+      The result's tree with a `ShapeDtypeStruct` for every array.
+
+    >>> eval_shape(lambda x: x[0] * 2, np.ones((3, 4), np.float32))
+    ShapeDtypeStruct(shape=(4,), dtype=float32)
+    """
+    return jit(fun).eval_shape(*args, **kwargs)
+
+
+# ── Devices ──────────────────────────────────────────────────────────────────────────────────
+
+class Device:
+    """The processor that arrays live on.  There is one.
+
+    >>> devices()
+    [CpuDevice(id=0)]
+    """
+
+    id, platform, device_kind, process_index = 0, "cpu", "cpu", 0
+
+    def __repr__(self) -> str:
+        return "CpuDevice(id=0)"
+
+    def __str__(self) -> str:
+        return "TFRT_CPU_0"
+
+
+_device = Device()
+
+
+def devices(backend: str | None = None) -> list[Device]:
+    """All devices: one.
+
+    Raises:
+      RuntimeError: for a backend other than the CPU.
+    """
+    if backend not in (None, "cpu"):
+        raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
+    return [_device]
+
+
+local_devices = devices
+
+
+def device_count(backend: str | None = None) -> int:
+    return len(devices(backend))
+
+
+local_device_count = device_count
+
+
+def default_backend() -> str:
+    return "cpu"
+
+
+def device_put(x: Any, device: Any = None, **_: Any) -> Any:
+    """A tree of values as arrays on the device.
+
+    >>> device_put([1.0, 2])
+    [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
+    """
+    return tree_util.tree_map(lambda leaf: _settled(check_arg(leaf)), x)
+
+
+def _settled(x: Array) -> Array:
+    if isinstance(x, core.ArrayImpl) and x.is_literal:
+        return core.ArrayImpl(x._buffer, x.aval)
+    return x
+
+
+def device_get(x: Any) -> Any:
+    """A tree of arrays as NumPy arrays."""
+    return tree_util.tree_map(lambda leaf: np.asarray(leaf), x)
+
+
+def block_until_ready(x: Any) -> Any:
+    """Returns `x`: what is computed here is ready when the call returns."""
+    return x
+
+
+__all__ = ["AuxFunction", "ClosedJaxpr", "Device", "ShapeDtypeStruct", "ShapedArray",
+           "block_until_ready", "default_backend", "device_count", "device_get", "device_put",
+           "devices", "eval_shape", "hessian", "jacfwd", "jacobian", "jacrev", "jit",
+           "local_device_count", "local_devices", "make_jaxpr", "vmap"]

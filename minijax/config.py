@@ -1,0 +1,500 @@
+"""The switches of the house: what each is called, what it means, what it may be set to.
+
+Stands on the standard library alone.  This module is what users know as ``minijax.config``.
+Its chapter is "jit" (a flag that changes tracing is part of the key) and each sharp bit's own.
+In JAX: ``jax/_src/config.py``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import os
+import sys
+import threading
+import types
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any
+
+_TRUE = ("1", "true", "t", "yes", "y", "on")
+_FALSE = ("0", "false", "f", "no", "n", "off", "")
+_PREFIXES = ("minijax_", "jax_")
+
+
+# -- kinds of value ------------------------------------------------------------------------------
+
+
+class Kind:
+    """What a flag may be set to: how it is checked, and how it is read from text.
+
+    >>> boolean.from_text("on"), integer.from_text("12")
+    (True, 12)
+    """
+
+    def __init__(self, check: Callable[[object], Hashable], from_text: Callable[[str], object],
+                 wanted: str) -> None:
+        self._check, self._from_text, self.wanted = check, from_text, wanted
+
+    def check(self, value: object) -> Any:
+        """Return `value` as the flag keeps it; raise ValueError where it is not allowed."""
+        return self._check(value)
+
+    def from_text(self, text: str) -> Any:
+        """Return the value that `text` (from the environment or a command line) stands for."""
+        return self.check(self._from_text(text))
+
+
+def _truth(value: object) -> bool:
+    # `in` would let 1.0 pass, and NumPy's booleans are no `bool`
+    if type(value).__name__ in ("bool", "bool_", "int") and value in (0, 1):
+        return bool(value)
+    raise ValueError("not True or False")
+
+
+def _truth_from_text(text: str) -> bool:
+    word = text.strip().lower()
+    if word not in _TRUE + _FALSE:
+        raise ValueError("not a truth value")
+    return word in _TRUE
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError("not an integer")
+    return value
+
+
+def _whole_or_none(value: object) -> int | None:
+    return None if value is None else _whole(value)
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value or None
+    raise TypeError("not a string")
+
+
+def _anything(value: object) -> Hashable:
+    hash(value)  # it becomes part of the jit key
+    return value
+
+
+def one_of(*choices: str | None) -> Kind:
+    """Return the kind of a flag that takes one of a few words (or None, where listed).
+
+    >>> one_of("allow", "warn").check("warn")
+    'warn'
+    """
+    def check(value: object) -> str | None:
+        if value is not None and not isinstance(value, str) or value not in choices:
+            raise ValueError("not among the choices")
+        return value
+
+    return Kind(check, lambda text: text or None, "one of " + ", ".join(map(repr, choices)))
+
+
+boolean = Kind(_truth, _truth_from_text, "True or False")
+integer = Kind(_whole, int, "an integer")
+optional_integer = Kind(_whole_or_none, lambda text: int(text) if text else None,
+                        "an integer or None")
+optional_text = Kind(_text_or_none, str, "a string or None")
+hashable = Kind(_anything, lambda text: text or None, "any hashable value")
+
+
+# -- where the values live -----------------------------------------------------------------------
+
+
+class _Thread(threading.local):
+    """What this thread has set by ``with``, by flag name; empty nearly always."""
+
+    def __init__(self) -> None:
+        self.overrides: dict[str, Any] = {}
+
+
+class _Shared:
+    """What all threads see: each flag's global value, and the jit key that these give."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.key: tuple[Any, ...] = ()
+
+
+_UNSET: Any = object()
+_thread = _Thread()
+_shared = _Shared()
+_update_lock = threading.Lock()
+_flags: dict[str, Flag] = {}
+_traced_names: tuple[str, ...] = ()
+
+
+class Flag:
+    """One switch.  Read ``flag.value``; ``with flag(value):`` changes it for a while, here only.
+
+    >>> enable_x64.value
+    False
+    >>> with enable_x64(True):
+    ...     enable_x64.value
+    True
+    """
+
+    def __init__(self, name: str, kind: Kind, default: Any, *, traced: bool, doc: str) -> None:
+        self.name, self.kind, self.default, self.traced = name, kind, default, traced
+        self.__doc__ = doc
+
+    @property
+    def value(self) -> Any:
+        """The value in this thread, now."""
+        overrides = _thread.overrides
+        if overrides and self.name in overrides:
+            return overrides[self.name]
+        return _shared.values[self.name]
+
+    def __call__(self, value: Any = _UNSET) -> AbstractContextManager[None]:
+        """Return a context manager that sets the flag in this thread (a bare switch: to True)."""
+        if value is _UNSET:
+            if self.kind is not boolean:
+                raise TypeError(f"{self.name} needs a value: {self.kind.wanted}.")
+            value = True
+        return self._held_at(self.check(value))
+
+    @contextmanager
+    def _held_at(self, value: Any) -> Iterator[None]:
+        overrides = _thread.overrides
+        before = overrides.get(self.name, _UNSET)
+        # Set inside `try`, and restore twice: an interrupt may hit one of the two.
+        try:
+            try:
+                overrides[self.name] = value
+                yield
+            finally:
+                _restore(overrides, self.name, before)
+        finally:
+            _restore(overrides, self.name, before)
+
+    def check(self, value: object) -> Any:
+        """Return `value` as it is kept; raise ValueError with what the flag takes."""
+        try:
+            return self.kind.check(value)
+        except (ValueError, TypeError):
+            raise ValueError(f"jax_{self.name} takes {self.kind.wanted}, not {value!r}.") from None
+
+    def from_text(self, text: str, source: str) -> Any:
+        """Return the value that `text` stands for; the error blames `source`."""
+        try:
+            return self.kind.from_text(text)
+        except (ValueError, TypeError):
+            raise ValueError(f"{source} takes {self.kind.wanted}, not {text!r}.") from None
+
+    def __repr__(self) -> str:
+        return f"<flag jax_{self.name} = {self.value!r}>"
+
+
+def _restore(overrides: dict[str, Any], name: str, before: Any) -> None:
+    if before is _UNSET:
+        overrides.pop(name, None)
+    else:
+        overrides[name] = before
+
+
+def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple([values[name] for name in _traced_names])
+
+
+def _set_global(changed: dict[str, Any]) -> None:
+    with _update_lock:
+        values = {**_shared.values, **changed}
+        key = _key_of(values)
+        # one statement, no call: nobody sees the new values with the old key
+        _shared.values, _shared.key = values, key
+
+
+def trace_key() -> tuple[Any, ...]:
+    """Return the values of all flags that change what tracing gives: part of the jit key.
+
+    >>> before = trace_key()
+    >>> with enable_x64(True):
+    ...     trace_key() == before
+    False
+    """
+    overrides = _thread.overrides
+    if not overrides:
+        return _shared.key
+    return _key_of({**_shared.values, **overrides})
+
+
+# -- declaring -----------------------------------------------------------------------------------
+
+
+def _bare(name: str) -> str:
+    for prefix in _PREFIXES:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
+def _from_environment(flag: Flag, environment: Mapping[str, str]) -> Any:
+    for prefix in _PREFIXES:
+        variable = prefix.upper() + flag.name.upper()
+        text = environment.get(variable)
+        if text is not None:
+            return flag.from_text(text, f"The environment variable {variable}")
+    return flag.default
+
+
+def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = False) -> Flag:
+    """Declare a flag, give it its value from the environment, and return it.
+
+    `traced` says that the flag changes what tracing gives, so that it belongs to the jit key.
+    """
+    global _traced_names
+    flag = Flag(name, kind, default, traced=traced, doc=doc)
+    value = _from_environment(flag, os.environ)
+    if traced:
+        _traced_names += (name,)
+    _flags[name] = flag
+    _set_global({name: value})
+    return flag
+
+
+_DOCUMENTED_PRECISIONS = (
+    None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x")
+
+enable_x64 = define(
+    "enable_x64", boolean, False, traced=True,
+    doc="Allow 64-bit types; off, they are truncated to 32 bits (with a warning if asked for).")
+numpy_dtype_promotion = define(
+    "numpy_dtype_promotion", one_of("standard", "strict"), "standard", traced=True,
+    doc="'strict' refuses to promote between two array dtypes; Python numbers still adapt.")
+numpy_rank_promotion = define(
+    "numpy_rank_promotion", one_of("allow", "warn", "raise"), "allow", traced=True,
+    doc="What to do when operands of different rank are broadcast against each other.")
+default_matmul_precision = define(
+    "default_matmul_precision", one_of(*_DOCUMENTED_PRECISIONS), None, traced=True,
+    doc="Precision of products that name none; on the CPU all of them are full precision.")
+softmax_custom_jvp = define(
+    "softmax_custom_jvp", boolean, True, traced=True,
+    doc="Give nn.softmax a derivative rule of its own, which is shorter and more stable.")
+
+# JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
+threefry_partitionable = define(
+    "threefry_partitionable", boolean, False, traced=True,
+    doc="Draw random bits in the layout that can be computed in independent pieces.")
+# JAX: also 'rbg' and 'unsafe_rbg', which are the generators of XLA's devices.
+default_prng_impl = define(
+    "default_prng_impl", one_of("threefry2x32"), "threefry2x32", traced=True,
+    doc="The generator that random.key and random.PRNGKey use unless told otherwise.")
+enable_custom_prng = define(
+    "enable_custom_prng", boolean, False, traced=True,
+    doc="Let random.PRNGKey give typed keys, as random.key does.")
+legacy_prng_key = define(
+    "legacy_prng_key", one_of("allow", "warn", "error"), "allow", traced=True,
+    doc="What to do when a raw uint32 key goes where a typed key could.")
+random_seed_offset = define(
+    "random_seed_offset", integer, 0, traced=True,
+    doc="A number added to every seed: the same program with other random numbers.")
+
+disable_jit = define(
+    "disable_jit", boolean, False,
+    doc="Run the Python of jitted functions and of control flow directly, operation by operation.")
+check_tracer_leaks = define(
+    "check_tracer_leaks", boolean, False, traced=True,
+    doc="Raise where a transformation ends while somebody still holds one of its tracers.")
+debug_nans = define(
+    "debug_nans", boolean, False,
+    doc="Raise FloatingPointError at the operation that makes a nan.")
+debug_infs = define(
+    "debug_infs", boolean, False,
+    doc="Raise FloatingPointError at the operation that makes an infinity.")
+debug_key_reuse = define(
+    "debug_key_reuse", boolean, False, traced=True,
+    doc="Raise KeyReuseError when a random key is consumed twice.")
+debug_out_of_bounds = define(
+    "debug_out_of_bounds", boolean, False, traced=True,
+    doc="Raise IndexError with index, axis and bound where an index is clamped or dropped.")
+debug_purity = define(
+    "debug_purity", boolean, False, traced=True,
+    doc="Watch traced functions for side effects, and for globals that changed since tracing.")
+debug_recompiles = define(
+    "debug_recompiles", boolean, False,
+    doc="Warn, with the reason, when a jitted function is traced again and again.")
+debug_dtype_truncation = define(
+    "debug_dtype_truncation", boolean, False,
+    doc="Warn when 64-bit NumPy data loses bits on its way in, not only when asked for by name.")
+debug_unsafe_casts = define(
+    "debug_unsafe_casts", boolean, False, traced=True,
+    doc="Raise when astype meets a value that the new dtype cannot hold.")
+enable_checks = define(
+    "enable_checks", boolean, False,
+    doc="Check every jaxpr after each transformation: for those who work on minijax itself.")
+
+log_compiles = define(
+    "log_compiles", boolean, False,
+    doc="Log, at level WARNING, each function that is traced and compiled, and how long it took.")
+explain_cache_misses = define(
+    "explain_cache_misses", boolean, False,
+    doc="Log, at level WARNING, why a call of a jitted function had to be traced.")
+traceback_filtering = define(
+    "traceback_filtering",
+    one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"), "auto",
+    doc="How frames of the package are kept out of tracebacks: 'off' shows everything.")
+tracer_error_num_traceback_frames = define(
+    "tracer_error_num_traceback_frames", integer, 5,
+    doc="How many frames an UnexpectedTracerError shows of where the tracer was made.")
+
+platforms = define(
+    "platforms", optional_text, None,
+    doc="Backends to use, most wanted first, separated by commas: cpu, numpy, cuda.")
+platform_name = define(
+    "platform_name", optional_text, None,
+    doc="The one backend to use; `platforms` goes first.")
+default_device = define(
+    "default_device", hashable, None, traced=True,
+    doc="The device on which new arrays live; None means the first device of the backend.")
+num_cpu_devices = define(
+    "num_cpu_devices", optional_integer, None,
+    doc="How many CPU devices to pretend to have; None means one.")
+enable_compilation_cache = define(
+    "enable_compilation_cache", boolean, True,
+    doc="Keep compiled kernels on disk for the next process.")
+compilation_cache_dir = define(
+    "compilation_cache_dir", optional_text, None,
+    doc="The directory of compiled kernels; None means the user's cache directory.")
+
+checking_leaks = check_tracer_leaks
+_SHARP_BITS = (check_tracer_leaks, debug_nans, debug_infs, debug_key_reuse, debug_out_of_bounds,
+               debug_purity, debug_recompiles, debug_dtype_truncation, debug_unsafe_casts)
+
+
+@contextmanager
+def checking_sharp_bits(value: bool = True) -> Iterator[None]:
+    """Turn on, in this thread, every check of a trap that is otherwise silent.
+
+    >>> with checking_sharp_bits():
+    ...     debug_nans.value, debug_purity.value
+    (True, True)
+    """
+    with ExitStack() as stack:
+        for flag in _SHARP_BITS:
+            stack.enter_context(flag(value))
+        yield
+
+
+sharp_bits = define(
+    "sharp_bits", boolean, False,
+    doc="Start with every check of a silent trap turned on, as checking_sharp_bits does.")
+if sharp_bits.value:
+    _set_global({flag.name: True for flag in _SHARP_BITS})
+
+
+# -- as users call it ----------------------------------------------------------------------------
+
+
+def names() -> list[str]:
+    """Return the names of all flags, as JAX spells them.
+
+    >>> "jax_enable_x64" in names()
+    True
+    """
+    return ["jax_" + name for name in _flags]
+
+
+def _find(name: str) -> Flag:
+    flag = _flags.get(_bare(name))
+    if flag is None:
+        near = difflib.get_close_matches(_bare(name), _flags, n=3, cutoff=0.5)
+        hint = "Did you mean " + " or ".join("jax_" + n for n in near) + "?" if near else (
+            "minijax.config.names() lists them all.")
+        raise AttributeError(f"Unrecognized config option: {name}. {hint}")
+    return flag
+
+
+def update(name: str, value: Any) -> None:
+    """Set a flag for all threads, for good: ``config.update("jax_enable_x64", True)``.
+
+    The prefix may be ``jax_``, ``minijax_`` or missing.  Raises AttributeError for a name that
+    no flag has, ValueError for a value that the flag does not take.
+
+    >>> update("jax_log_compiles", True)
+    >>> read("log_compiles")
+    True
+    >>> update("jax_log_compiles", False)
+    """
+    flag = _find(name)
+    checked = flag.check(value)
+    together = (flag, *_SHARP_BITS) if flag is sharp_bits else (flag,)
+    _set_global({each.name: checked for each in together})
+
+
+def read(name: str) -> Any:
+    """Return the value that a flag has in this thread.
+
+    >>> read("jax_numpy_rank_promotion")
+    'allow'
+    """
+    return _find(name).value
+
+
+def config_with_absl() -> None:
+    """Declare every flag to absl, so that ``absl.app.run`` reads ``--jax_enable_x64=True``.
+
+    Raises ImportError where absl is not installed.
+    """
+    flags = _absl("flags")
+    for flag in _flags.values():
+        name = "jax_" + flag.name
+        if name not in flags.FLAGS:
+            define_flag = flags.DEFINE_bool if flag.kind is boolean else flags.DEFINE_string
+            define_flag(name, None, flag.__doc__)
+    _absl("app").call_after_init(_take_from_absl)
+
+
+def parse_flags_with_absl() -> None:
+    """Read ``--jax_…`` flags from the command line now, leaving the others to the program.
+
+    Raises ImportError where absl is not installed.
+    """
+    config_with_absl()
+    ours = [word for word in sys.argv[1:] if word.lstrip("-").removeprefix("no").startswith("jax_")]
+    _absl("flags").FLAGS(sys.argv[:1] + ours, known_only=True)
+    _take_from_absl()
+
+
+def _absl(module: str) -> Any:
+    try:
+        return importlib.import_module(f"absl.{module}")
+    except ImportError:
+        raise ImportError(
+            "Command-line flags are read by absl, which is not installed (pip install absl-py). "
+            "Without it, use config.update or an environment variable such as "
+            "JAX_ENABLE_X64=True.") from None
+
+
+def _take_from_absl() -> None:
+    given = _absl("flags").FLAGS
+    for flag in _flags.values():
+        value = given["jax_" + flag.name].value
+        if value is not None:
+            update(flag.name, flag.from_text(str(value), f"--jax_{flag.name}"))
+
+
+class _ConfigModule(types.ModuleType):
+    """Lets ``config.jax_enable_x64`` be read, and refuses to let it be assigned in silence."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(_PREFIXES):
+            return read(name)
+        raise AttributeError(f"minijax.config has no {name!r}.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith(_PREFIXES) or name in _flags:
+            raise AttributeError(f"Flags are not assigned: use config.update({name!r}, {value!r}) "
+                                 "for good, or a `with` statement for a while.")
+        super().__setattr__(name, value)
+
+    def __dir__(self) -> Iterable[str]:
+        return [*super().__dir__(), *names()]
+
+
+config = sys.modules[__name__]
+config.__class__ = _ConfigModule

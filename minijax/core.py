@@ -1,0 +1,664 @@
+"""The machine: abstract values, arrays, tracers, primitives, and the one current trace.
+
+Stands on `dtypes`, `errors`, `source_info`.  Chapter 02, *Primitives and tracers*.
+In JAX: `jax/_src/core.py`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from minijax import config, dtypes, errors, source_info
+
+T = TypeVar("T")
+Params = dict[str, Any]
+
+
+# ── Abstract values ──────────────────────────────────────────────────────────────────────────
+
+class ShapedArray:
+    """The type of an array: its shape, dtype, and whether the dtype is weak.
+
+    Equal types are the same object, so types compare and hash by identity.
+
+    >>> ShapedArray((2, 3), np.float32)
+    ShapedArray(float32[2,3])
+    >>> ShapedArray((), np.int32, weak_type=True) is ShapedArray((), np.int32, weak_type=True)
+    True
+    """
+
+    __slots__ = ("__weakref__", "_canonical", "dtype", "shape", "weak_type")
+    _interned: dict[tuple, ShapedArray] = {}
+
+    shape: tuple[int, ...]
+    dtype: Any
+    weak_type: bool
+
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
+        if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
+            dtype = np.dtype(dtype)
+        key = (tuple(shape), dtype, bool(weak_type))
+        found = cls._interned.get(key)
+        if found is None:
+            new = object.__new__(cls)
+            object.__setattr__(new, "shape", key[0])
+            object.__setattr__(new, "dtype", dtype)
+            object.__setattr__(new, "weak_type", key[2])
+            found = cls._interned.setdefault(key, new)  # one winner among threads
+        return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"a ShapedArray is immutable; use .update({name}=...)")
+
+    def __reduce__(self) -> tuple:
+        return ShapedArray, (self.shape, self.dtype, self.weak_type)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    def update(self, **changes: Any) -> ShapedArray:
+        """The same type with some of its parts replaced."""
+        parts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type}
+        return ShapedArray(**{**parts, **changes})
+
+    def strip_weak_type(self) -> ShapedArray:
+        return ShapedArray(self.shape, self.dtype) if self.weak_type else self
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of its tangents: itself, or `float0` where there is nothing to vary."""
+        if dtypes.issubdtype(self.dtype, np.inexact):
+            return self
+        return ShapedArray(self.shape, dtypes.float0)
+
+    def str_short(self) -> str:
+        """As a jaxpr writes it: ``f32[2,3]``."""
+        return f"{dtypes.short_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def str_long(self) -> str:
+        """As an error message writes it: ``float32[2,3]``."""
+        return f"{dtype_name(self.dtype)}[{','.join(map(str, self.shape))}]"
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_long()}{weak})"
+
+
+def dtype_name(dtype: Any) -> str:
+    return dtype.name if isinstance(dtype, dtypes.KeyType) else str(np.dtype(dtype))
+
+
+def has_key_dtype(aval: ShapedArray) -> bool:
+    return isinstance(aval.dtype, dtypes.KeyType)
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the buffer behind a value: keys are `uint32` words in a trailing axis."""
+    if has_key_dtype(aval):
+        return ShapedArray((*aval.shape, *aval.dtype.shape), np.uint32)
+    return aval
+
+
+# ── Arrays ───────────────────────────────────────────────────────────────────────────────────
+
+class Array:
+    """What programs compute with: concrete arrays and the tracers that stand for them.
+
+    Operators and methods are installed on it by `minijax.numpy`.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
+    aval: ShapedArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        return self.aval.dtype
+
+    @property
+    def weak_type(self) -> bool:
+        return self.aval.weak_type
+
+    @property
+    def ndim(self) -> int:
+        return len(self.aval.shape)
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    def __len__(self) -> int:
+        if not self.aval.shape:
+            raise TypeError("len() of unsized object")
+        return self.aval.shape[0]
+
+    def __hash__(self) -> int:
+        kind = type(self)
+        raise TypeError(f"unhashable type: {str(kind)!r}")
+
+
+class ArrayImpl(Array):
+    """An array with its numbers: an immutable C-contiguous buffer and its type.
+
+    A key array holds the words of its keys in a trailing axis of the buffer.
+    """
+
+    __slots__ = ("_buffer", "aval", "is_literal")
+    _buffer: np.ndarray
+    is_literal: bool  # written in the program as a Python or NumPy scalar: prints as a literal
+
+    def __init__(self, buffer: np.ndarray, aval: ShapedArray, is_literal: bool = False):
+        buffer.flags.writeable = False
+        self._buffer = buffer
+        self.aval = aval
+        self.is_literal = is_literal
+
+    def _concrete(self) -> ArrayImpl:
+        return self
+
+
+def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
+    """An array of the given type that shares nothing with a caller's writeable memory."""
+    wanted = physical_aval(aval)
+    owned = np.array(buffer, dtype=wanted.dtype, order="C", copy=True)
+    return ArrayImpl(owned.reshape(wanted.shape), aval)
+
+
+# A scalar in a program is turned into an array so often that small ones are kept.
+@functools.lru_cache(maxsize=4096)
+def _scalar_array(value: Any, kind: type, sign: float, x64: bool) -> ArrayImpl:
+    dtype = dtypes.dtype(value)
+    aval = ShapedArray((), dtype, dtypes.is_weakly_typed(value))
+    return ArrayImpl(np.asarray(value, dtype), aval, is_literal=True)
+
+
+def as_value(x: Any) -> Array:
+    """`x` as an array or tracer: scalars and NumPy arrays are converted, the rest refused.
+
+    Raises:
+      TypeError: for what is not a number or an array of numbers.
+    """
+    if isinstance(x, Array):
+        return x
+    kind = type(x)
+    if kind in (bool, int, float):
+        try:
+            sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
+            return _scalar_array(x, kind, sign, config.enable_x64.value)
+        except OverflowError:
+            raise OverflowError(f"Python int {x} too large to convert to int32") from None
+    return _as_value_slow(x)
+
+
+def _as_value_slow(x: Any) -> Array:
+    if isinstance(x, (bool, int, float, complex, np.generic)) and np.ndim(x) == 0:
+        dtype = dtypes.dtype(x)
+        if _is_array_dtype(dtype):
+            aval = ShapedArray((), dtype, dtypes.is_weakly_typed(x))
+            return ArrayImpl(np.array(x, dtype), aval, is_literal=True)
+    elif isinstance(x, np.ndarray):
+        if x.dtype == dtypes.float0:
+            return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
+        dtype = dtypes.canonicalize_dtype(x.dtype) if _is_array_dtype(x.dtype) else None
+        if dtype is not None:
+            return array_from_buffer(x, ShapedArray(x.shape, dtype))
+    elif hasattr(x, "__jax_array__"):
+        return as_value(x.__jax_array__())
+    elif isinstance(x, Undefined | Zero):
+        raise TypeError(f"{x} stands for an absent value and cannot be computed with; "
+                        "a differentiation rule has to treat it first.")
+    dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
+    raise TypeError(f"Value {x!r}{dtype_of} is not a valid JAX array type. "
+                    "Only arrays of numeric types are supported by JAX.")
+
+
+def _is_array_dtype(dtype: np.dtype) -> bool:
+    return dtype.kind in "biufc" or dtypes.issubdtype(dtype, np.number)
+
+
+def get_aval(x: Any) -> ShapedArray:
+    """The type of a value.
+
+    >>> get_aval(1.5)
+    ShapedArray(float32[], weak_type=True)
+    """
+    if isinstance(x, Array):
+        return x.aval
+    if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 and _is_array_dtype(x.dtype):
+        return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))
+    return as_value(x).aval
+
+
+typeof = get_aval
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `as_value` would take `x`."""
+    try:
+        get_aval(x)
+    except (TypeError, OverflowError):
+        return False
+    return True
+
+
+class Zero(NamedTuple):
+    """A tangent or cotangent that is zero and was never computed."""
+
+    aval: ShapedArray
+
+
+class Undefined(NamedTuple):
+    """In a transpose rule: the argument the operation is linear in."""
+
+    aval: ShapedArray
+
+
+# ── Effects ──────────────────────────────────────────────────────────────────────────────────
+
+class Effect:
+    """Something an equation does besides computing its outputs.
+
+    An `observable` effect keeps the equation: no pass drops, merges or reorders it.
+    """
+
+    observable = True
+
+
+class NamedAxisEffect(Effect):
+    """The equation refers to a named axis, so it must be batched along it."""
+
+    observable = False
+
+    def __init__(self, name: Any):
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NamedAxisEffect) and self.name == other.name
+
+    def __hash__(self) -> int:
+        return hash((NamedAxisEffect, self.name))
+
+    def __repr__(self) -> str:
+        return f"NamedAxisEffect({self.name!r})"
+
+
+Effects = frozenset[Effect]
+no_effects: Effects = frozenset()
+
+
+# ── Levels and traces ────────────────────────────────────────────────────────────────────────
+
+class Level:
+    """One transformation that was entered: who entered it, and for which function.
+
+    Tracers belong to a level.  A level lives exactly as long as a trace of it is reachable from
+    the current trace, so there is nothing to close and nothing an exception could leave open.
+    """
+
+    __slots__ = ("debug_info", "depth")
+
+    def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
+        self.depth = parent.level.depth + 1 if parent.level else 1
+        self.debug_info = debug_info
+
+
+class Axis(NamedTuple):
+    """The axis a `vmap` maps over, as batching rules and collectives see it."""
+
+    size: int
+    name: Any = None
+    level: Level | None = None
+
+
+class Trace:
+    """What happens to a primitive while a transformation runs.
+
+    A trace interprets what holds values of its own level, and leaves the rest to its parent.
+    """
+
+    def __init__(self, level: Level | None, parent: Trace | None):
+        self.level = level
+        self.parent = parent
+        self.axes: tuple[Axis, ...] = parent.axes if parent else ()
+
+    def owns(self, x: Any) -> bool:
+        return isinstance(x, Tracer) and x.level is self.level
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
+        raise NotImplementedError
+
+    def ancestry(self) -> Iterator[Trace]:
+        trace: Trace | None = self
+        while trace is not None:
+            yield trace
+            trace = trace.parent
+
+    def is_open(self, level: Level) -> bool:
+        return any(trace.level is level for trace in self.ancestry())
+
+    def __repr__(self) -> str:
+        depth = self.level.depth if self.level else 0
+        return f"{type(self).__name__}(level={depth}/0)"
+
+
+class EvalTrace(Trace):
+    """Evaluation: every primitive runs on the numbers at once."""
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: Params) -> list:
+        for x in args:
+            if isinstance(x, Tracer):
+                raise errors.UnexpectedTracerError(x.leak_message())
+        return primitive.evaluate(args, params)
+
+
+class Tracer(Array):
+    """Stands for an array while a transformation runs."""
+
+    __slots__ = ("aval", "level")
+    level: Level
+
+    def _concrete(self) -> ArrayImpl | None:
+        """The array of numbers behind the tracer, where the transformation knows it."""
+        return None
+
+    def trace_name(self) -> str:
+        return "Trace"
+
+    def _origin_msg(self) -> str:
+        """For errors: which function was traced, and which arguments the value depends on."""
+        info = self.level.debug_info
+        if info is None:
+            return ""
+        return (f"\nThe error occurred while tracing the function {info.func_src_info} "
+                f"for {info.traced_for}.")
+
+    def creation_frames(self) -> Sequence[source_info.SourceInfo]:
+        """The user's frames in which the tracer was made, innermost last, where recorded."""
+        return ()
+
+    def leak_message(self) -> str:
+        """What `UnexpectedTracerError` says of this value."""
+        return leak_message(self)
+
+    def __repr__(self) -> str:
+        return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
+
+
+def leak_message(tracer: Tracer) -> str:
+    info = tracer.level.debug_info
+    parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
+             "allowing for a reference to an intermediate value with type "
+             f"{tracer.aval.str_long()} wrapped in a {type(tracer).__name__} to escape the scope "
+             "of the transformation.\nJAX transformations require that functions explicitly "
+             "return their outputs, and disallow saving intermediate values to global state."]
+    if info is not None:
+        parts.append(f"The function being traced when the value leaked was "
+                     f"{info.func_src_info} traced for {info.traced_for}.")
+    if frames := tracer.creation_frames():
+        origin = frames[-1]
+        parts.append("The leaked intermediate value was created on line "
+                     f"{origin.file}:{origin.line} ({origin.function}).")
+        parts.append("When the value was created, the final 5 stack frames (most recent last) "
+                     "excluding JAX-internal frames were:")
+        parts += [f"{f.file}:{f.line} ({f.function})" for f in frames]
+    parts.append("To catch the leak earlier, try setting the environment variable "
+                 "JAX_CHECK_TRACER_LEAKS or using the `jax.checking_leaks` context manager.")
+    return "\n".join(parts)
+
+
+base_trace = EvalTrace(None, None)
+current_trace: contextvars.ContextVar[Trace] = contextvars.ContextVar(
+    "minijax_current_trace", default=base_trace)
+# While a recorded program is run again, the line of the user's that each equation came from.
+current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextvars.ContextVar(
+    "minijax_current_source", default=None)
+
+
+def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`f(*args, **kwargs)` with another current trace.
+
+    The call runs in a copy of the context: whatever interrupts it, and wherever, the caller's
+    context was never touched and there is nothing to restore.
+    """
+    return contextvars.copy_context().run(_set_trace_and_call, trace, f, args, kwargs)
+
+
+def _set_trace_and_call(trace: Trace, f: Callable[..., T], args: tuple, kwargs: dict) -> T:
+    current_trace.set(trace)
+    return f(*args, **kwargs)
+
+
+def find_axis(name: Any) -> Axis:
+    """The innermost mapped axis of that name.
+
+    Raises:
+      NameError: when no enclosing `vmap` bears the name.
+    """
+    for axis in reversed(current_trace.get().axes):
+        if axis.name == name:
+            return axis
+    raise NameError(f"unbound axis name: {name}")
+
+
+def check_not_leaked(trace: Trace, x: Tracer) -> None:
+    """Refuse a tracer whose transformation has ended."""
+    if not trace.is_open(x.level):
+        raise errors.UnexpectedTracerError(x.leak_message())
+
+
+# ── Primitives ───────────────────────────────────────────────────────────────────────────────
+
+class Cannot(NamedTuple):
+    """Fills a rule's slot that has no meaning; the reason is what the user reads."""
+
+    reason: str
+
+
+def cannot(reason: str) -> Any:
+    return Cannot(reason)
+
+
+class Example(NamedTuple):
+    """Arguments inside a primitive's domain, on which every law is tested."""
+
+    args: tuple
+    params: Params = {}
+
+
+LOWERINGS = ("element", "loop", "library")
+
+
+def joined_effects(**params: Any) -> Effects:
+    """The effects of the programs among an equation's parameters."""
+    found: Effects = no_effects
+    for value in params.values():
+        for part in value if isinstance(value, tuple) else (value,):
+            found |= getattr(part, "effects", no_effects)
+    return found
+
+
+class Primitive:
+    """An operation that every transformation has a rule for: one block, one slot a rule.
+
+    Args:
+      name: as a jaxpr prints it.
+      impl: its meaning: NumPy arrays to a list of NumPy arrays.
+      abstract_eval: types to a list of types.
+      jvp: ``(primals, tangents, **params) -> (outs, out_tangents)``.
+      transpose: ``(cotangents, *args, **params) -> cotangents``, linear arguments `Undefined`.
+      batch: ``(axis, args, dims, **params) -> (outs, dims)``.
+      element, loop, library: how one element, a loop nest or an external computes it.
+      split: for primitives with programs inside: their known and unknown half.
+      effects: what it does besides; by default what the programs inside it do.
+      examples: a function that lists arguments inside its domain.
+      handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
+    """
+
+    def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
+                 jvp: Any = None, transpose: Any = None, batch: Any = None,
+                 element: Any = None, loop: Any = None, library: Any = None,
+                 split: Any = None, effects: Callable[..., Effects] = joined_effects,
+                 examples: Callable[[], list[Example]] | None = None,
+                 multiple_results: bool = False, handles_keys: bool = False):
+        self.name = name
+        self.impl, self.abstract_eval = impl, abstract_eval
+        self.jvp, self.transpose, self.batch = jvp, transpose, batch
+        self.element, self.loop, self.library = element, loop, library
+        self.split, self.effects, self.examples = split, effects, examples
+        self.multiple_results = multiple_results
+        self.handles_keys = handles_keys
+
+    def bind(self, *args: Any, **params: Any) -> Any:
+        """Apply the primitive under the current trace."""
+        try:
+            values = [x if isinstance(x, Array) else as_value(x) for x in args]
+            outs = current_trace.get().process_primitive(self, values, params)
+        except Exception as error:
+            source_info.add_user_note(error)
+            raise
+        return outs if self.multiple_results else outs[0]
+
+    def bind_list(self, *args: Any, **params: Any) -> list:
+        outs = self.bind(*args, **params)
+        return outs if self.multiple_results else [outs]
+
+    def rule(self, slot: str) -> Callable:
+        """The rule in a slot.
+
+        Raises:
+          RuleNotImplementedError: where there is none; says why, or what is missing.
+        """
+        rule = getattr(self, slot)
+        if callable(rule):
+            return rule
+        reason = rule.reason if isinstance(rule, Cannot) else ""
+        raise errors.RuleNotImplementedError(self.name, slot, reason)
+
+    def type_of(self, avals: Sequence[ShapedArray], params: Params) -> list[ShapedArray]:
+        """The types of the outputs."""
+        rule = self.rule("abstract_eval")
+        # A cache entry would keep the programs inside alive, and their types are at hand anyway.
+        if self.split is not None or not _is_hashable(params):
+            return rule(*avals, **params)
+        return _cached_types(rule, tuple(avals), tuple(params.items()), config.trace_key())
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        """Run the meaning on the numbers."""
+        avals = [x.aval for x in args]
+        out_avals = self.type_of(avals, params)
+        if not self.handles_keys and any(map(has_key_dtype, avals)):
+            words = [ArrayImpl(x._buffer, physical_aval(x.aval)) for x in args]
+            buffers = bind_physically(self, avals, words, params, _move_axis)
+        else:
+            with np.errstate(all="ignore"):
+                buffers = self.rule("impl")(*[x._buffer for x in args], **params)
+        return [_checked_array(b, aval) for b, aval in zip(buffers, out_avals, strict=True)]
+
+    def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
+        """The form in which a program records it; differs where parameters are callables."""
+        return self, args, params
+
+    # What the tutorials on new primitives call; each fills the slot of the block.
+
+    def def_impl(self, impl: Callable) -> Callable:
+        def as_list(*args: Any, **params: Any) -> list:
+            outs = impl(*args, **params)
+            return list(outs) if self.multiple_results else [outs]
+        self.impl = as_list
+        return impl
+
+    def def_abstract_eval(self, rule: Callable) -> Callable:
+        def as_list(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+            outs = rule(*avals, **params)
+            return list(outs) if self.multiple_results else [outs]
+        self.abstract_eval = as_list
+        return rule
+
+    def get_bind_params(self, params: Params) -> tuple[list, Params]:
+        """For interpreters written as JAX's tutorials do; no parameter is a callable here."""
+        return [], dict(params)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@functools.lru_cache(maxsize=8192)
+def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple) -> list:
+    return rule(*avals, **dict(params))
+
+
+def _is_hashable(params: Params) -> bool:
+    try:
+        hash(tuple(params.values()))
+    except TypeError:
+        return False
+    return True
+
+
+def _checked_array(buffer: Any, aval: ShapedArray) -> ArrayImpl:
+    if isinstance(buffer, Array):  # an impl written outside the package may return arrays
+        buffer = buffer._buffer  # type: ignore[attr-defined]
+    wanted = physical_aval(aval)
+    dtype = np.dtype(bool) if wanted.dtype == dtypes.float0 else wanted.dtype
+    buffer = np.asarray(buffer, dtype, order="C")
+    if buffer.shape != wanted.shape:
+        raise TypeError(f"an evaluation rule returned shape {buffer.shape}, where its abstract "
+                        f"evaluation rule promised {aval.str_long()}")
+    if buffer.base is not None or not buffer.flags.owndata:
+        buffer = buffer.copy()
+    return ArrayImpl(buffer, aval)
+
+
+def bind_physically(primitive: Primitive, avals: Sequence[ShapedArray], args: Sequence[Any],
+                    params: Params, move_axis: Callable[[Any, int, int], Any]) -> list:
+    """A shape primitive on keys: its batch rule, with the axis of words as the batch.
+
+    Args:
+      avals: the types as the program sees them; `args`: the words (and ordinary values).
+      move_axis: ``(x, source, destination) -> x``, to bring the words to the end again.
+    """
+    words = next(aval.dtype.shape[0] for aval in avals if has_key_dtype(aval))
+    dims = [aval.ndim if has_key_dtype(aval) else None for aval in avals]
+    outs, out_dims = primitive.rule("batch")(Axis(words), list(args), dims, **params)
+    return [out if dim is None else move_axis(out, dim, -1)
+            for out, dim in zip(outs, out_dims, strict=True)]
+
+
+def _move_axis(x: ArrayImpl, source: int, destination: int) -> np.ndarray:
+    return np.moveaxis(x._buffer, source, destination)
+
+
+# ── Concrete values ──────────────────────────────────────────────────────────────────────────
+
+def concrete_or_error(x: Any, context: str = "") -> np.ndarray | None:
+    """The NumPy array behind `x`.
+
+    Raises:
+      ConcretizationTypeError: when `x` is traced and its value is not known.
+    """
+    if isinstance(x, Array):
+        known = x._concrete()  # type: ignore[attr-defined]
+        if known is None:
+            raise errors.ConcretizationTypeError(x, context)
+        return known._buffer
+    return np.asarray(x)
+
+
+def is_concrete(x: Any) -> bool:
+    return not isinstance(x, Tracer) or x._concrete() is not None

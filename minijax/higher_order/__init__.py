@@ -1,0 +1,1 @@
+"""Primitives whose operands are functions or programs."""

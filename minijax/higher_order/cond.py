@@ -1,0 +1,348 @@
+"""Branches: `cond`, `switch`, and the primitive behind them.
+
+Stands on `programs`.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/conditionals.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, dtypes, tree_util
+from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
+from minijax.higher_order.jit import interpret
+from minijax.higher_order.programs import (Body, CompiledPrimitive, chosen, has_tangent,
+                                           how_types_differ, share_consts, types_of,
+                                           with_output_types)
+from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.interpreters.transpose import transpose_jaxpr
+from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.choice import clamp_p, ne_p, select_n_p
+from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives.emitted import instantiate, move_axis, zeros
+from minijax.primitives.shape import broadcast_in_dim_p
+from minijax.stage import stage
+
+Branches = tuple[ClosedJaxpr, ...]
+
+
+# ── The block ────────────────────────────────────────────────────────────────────────────────
+
+def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[np.ndarray]:
+    taken = branches[int(np.clip(index, 0, len(branches) - 1))]
+    return interpret(taken, *buffers)
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
+         ) -> tuple[list, list]:
+    index, *operands = primals
+    has = has_tangent(tangents[1:])
+    out_has = _joined(jvp_jaxpr(b, has)[1] for b in branches)
+    programs = tuple(jvp_jaxpr(b, has, keep=out_has)[0] for b in branches)
+    outs = cond_p.bind(index, *operands, *chosen(tangents[1:], has), branches=programs)
+    rest = iter(outs[len(out_has):])
+    return outs[:len(out_has)], [
+        next(rest) if h else Zero(aval.to_tangent_aval())
+        for h, aval in zip(out_has, branches[0].out_avals, strict=True)]
+
+
+def _joined(flags: Any) -> list[bool]:
+    return [any(column) for column in zip(*flags, strict=True)]
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
+           ) -> tuple[list, list]:
+    if dims[0] is not None:
+        return _batch_select(axis, args, dims, branches)
+    index, *operands = args
+    batched = [d is not None for d in dims[1:]]
+    operands = [x if d is None else move_axis(x, d, 0)
+                for x, d in zip(operands, dims[1:], strict=True)]
+    out_batched = _joined(batch_jaxpr(b, axis, batched)[1] for b in branches)
+    programs = tuple(batch_jaxpr(b, axis, batched, keep=out_batched)[0] for b in branches)
+    outs = cond_p.bind(index, *operands, branches=programs)
+    return outs, [0 if b else None for b in out_batched]
+
+
+def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
+                  ) -> tuple[list, list]:
+    """A choice per example: run every branch on the whole batch, and select."""
+    index = move_axis(args[0], dims[0] or 0, 0)
+    last = len(branches) - 1
+    index = clamp_p.bind(np.int32(0), index, np.int32(last))
+    which = index if last > 1 else ne_p.bind(index, np.int32(0))
+    operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
+    batched = [True] * len(operands)
+    results = []
+    for branch in branches:
+        keep = [True] * len(branch.out_avals)
+        program, _ = batch_jaxpr(branch, axis, batched, keep=keep)
+        results.append(eval_jaxpr(program.jaxpr, program.consts, *operands))
+    outs = [select_along_batch(which, cases) for cases in zip(*results, strict=True)]
+    return outs, [0] * len(outs)
+
+
+def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
+    """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
+    if len(cases) == 1:
+        return cases[0]
+    shape = cases[0].shape
+    if which.shape != shape:
+        which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
+    return select_n_p.bind(which, *cases)
+
+
+def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) -> Halves | None:
+    if unknown[0]:
+        return None
+    index, *operands = args
+    inner = list(unknown[1:])
+    none_forwarded = [False] * len(inner)
+    out = _joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
+    halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
+    counts = [len(h.residual_avals) for h in halves]
+    avals = [a for h in halves for a in h.residual_avals]
+    known = tuple(_returning_all(h.known, n, avals, sum(counts[:n]), counts[n])
+                  for n, h in enumerate(halves))
+    rest = tuple(_taking_all(h.unknown, avals, sum(counts[:n]), counts[n])
+                 for n, h in enumerate(halves))
+    not_inner = [not u for u in inner]
+    return Halves([index, *chosen(operands, not_inner)], {"branches": known},
+                  lambda residuals: [index, *residuals, *chosen(operands, inner)],
+                  {"branches": rest}, out)
+
+
+def _returning_all(known: ClosedJaxpr, place: int, avals: Sequence[ShapedArray], start: int,
+                   count: int) -> ClosedJaxpr:
+    """A known half that returns every branch's residuals: zeros in place of the others'."""
+    def run(*args: Any) -> list:
+        outs = eval_jaxpr(known.jaxpr, known.consts, *args)
+        outs, own = outs[:len(outs) - count], outs[len(outs) - count:]
+        before, after = avals[:start], avals[start + count:]
+        return [*outs, *map(zeros, before), *own, *map(zeros, after)]
+    return known.derived(("residuals", place, tuple(avals), start),
+                         lambda: stage(run, known.in_avals, known.jaxpr.debug_info))
+
+
+def _taking_all(unknown: ClosedJaxpr, avals: Sequence[ShapedArray], start: int, count: int
+                ) -> ClosedJaxpr:
+    """An unknown half that is given every branch's residuals and uses its own."""
+    def run(*args: Any) -> list:
+        own, rest = args[start:start + count], args[len(avals):]
+        return eval_jaxpr(unknown.jaxpr, unknown.consts, *own, *rest)
+    in_avals = [*avals, *unknown.in_avals[count:]]
+    return unknown.derived(("residuals", tuple(avals), start),
+                           lambda: stage(run, in_avals, unknown.jaxpr.debug_info))
+
+
+def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
+               ) -> list:
+    linear = [isinstance(x, Undefined) for x in operands]
+    has = has_tangent(cotangents)
+    flags = _joined(transpose_jaxpr(b, linear, has)[1] for b in branches)
+    programs = tuple(_transposed(b, linear, has, flags) for b in branches)
+    fixed = [x for x in operands if not isinstance(x, Undefined)]
+    outs = iter(cond_p.bind(index, *fixed, *chosen(cotangents, has), branches=programs))
+    found = iter(flags)
+    return [None] + [None if not lin else next(outs) if next(found) else Zero(x.aval)
+                     for x, lin in zip(operands, linear, strict=True)]
+
+
+def _transposed(branch: ClosedJaxpr, linear: Sequence[bool], has: Sequence[bool],
+                wanted: Sequence[bool]) -> ClosedJaxpr:
+    """A branch backwards, returning the cotangents that any of the branches has."""
+    program, own = transpose_jaxpr(branch, linear, has)
+    avals = chosen(branch.in_avals, linear)
+
+    def run(*args: Any) -> list:
+        outs = iter(eval_jaxpr(program.jaxpr, program.consts, *args))
+        found = [next(outs) if o else Zero(aval) for o, aval in zip(own, avals, strict=True)]
+        return [instantiate(ct) for ct in chosen(found, wanted)]
+    return program.derived(("wanted", tuple(wanted)),
+                           lambda: stage(run, program.in_avals, program.jaxpr.debug_info))
+
+
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches
+           ) -> None:
+    index = b.clamp(operands[0](()), 0, len(branches) - 1)
+    for n, branch in enumerate(branches):
+        with b.when(b.eq(index, n)):
+            b.jaxpr(branch, operands[1:], into=outputs)
+
+
+def _examples() -> list[Example]:
+    from minijax.primitives.analytic import sin_p
+    from minijax.primitives.elementwise import mul_p
+    aval = ShapedArray((3,), np.float32)
+    one = stage(lambda x, y: [mul_p.bind(x, y), x], [aval, aval])
+    two = stage(lambda x, y: [sin_p.bind(x), y], [aval, aval])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [Example((np.int32(i), x, x + 1), {"branches": (one, two)}) for i in (0, 1)]
+
+
+cond_p = CompiledPrimitive(
+    "cond",
+    impl=_impl,
+    abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    loop=_lower,
+    split=_split,
+    examples=_examples,
+    multiple_results=True,
+    handles_keys=True)
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
+         operand: Any = None, linear: Any = None) -> Any:
+    """Run one of two functions.
+
+    Args:
+      pred: a scalar; true means not zero.
+      true_fun: takes the operands; its results have the types of `false_fun`'s.
+      false_fun: the other one.
+      operands: arrays and trees of arrays.
+
+    Returns:
+      What the chosen function returns.
+
+    Raises:
+      TypeError: when `pred` is no scalar, or the functions' results differ in tree or type.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+    Array(4, dtype=int32, weak_type=True)
+    """
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    if operand is not None:
+        if operands:
+            raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                            f"passed, got operand={operand} and positional operands {operands}")
+        operands = (operand,)
+    pred = _scalar_predicate(pred)
+    if config.disable_jit.value and core.is_concrete(pred):
+        return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
+    if pred.dtype != np.bool_:
+        pred = ne_p.bind(pred, np.zeros((), pred.dtype)[()])
+    index = convert_element_type_p.bind(pred, new_dtype=np.dtype(np.int32), weak_type=False)
+    return _bind_branches(index, (false_fun, true_fun), operands, ("false_fun", "true_fun"))
+
+
+def _scalar_predicate(pred: Any) -> Any:
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    try:
+        value = core.as_value(pred)
+    except TypeError:
+        raise TypeError("Pred type must be either boolean or number, "
+                        f"got {type(pred).__name__}.") from None
+    if value.shape != ():
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {value.shape}.")
+    if not (value.dtype == bool or dtypes.issubdtype(value.dtype, np.number)):
+        raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
+    return value
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+    """Run one of several functions.
+
+    Args:
+      index: an integer scalar, clamped to the number of branches.
+      branches: functions of the operands whose results have the same types.
+      operands: arrays and trees of arrays.
+
+    Returns:
+      What the chosen function returns.
+
+    Raises:
+      TypeError: when `index` is no integer scalar, or results differ in tree or type.
+      ValueError: when there are no branches.
+
+    >>> switch(1, [lambda x: x, lambda x: x * 10], 4)
+    Array(40, dtype=int32, weak_type=True)
+    """
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if not all(map(callable, branches)):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    value = core.as_value(index)
+    if value.shape != ():
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {value.shape}.")
+    if not dtypes.issubdtype(value.dtype, np.integer):
+        raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    value = convert_element_type_p.bind(value, new_dtype=np.dtype(np.int32), weak_type=False)
+    value = clamp_p.bind(np.int32(0), value, np.int32(len(branches) - 1))
+    if config.disable_jit.value and core.is_concrete(value):
+        return branches[int(core.concrete_or_error(value))](*operands)  # type: ignore[arg-type]
+    names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
+    return _bind_branches(value, branches, operands, names)
+
+
+def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
+                   names: Sequence[str]) -> Any:
+    types = types_of(tuple(operands))
+    kind = "cond" if names[0] == "false_fun" else "switch"
+    bodies = [Body(f, types, kind) for f in functions]
+    _check_branches(bodies, names)
+    programs, consts = share_consts(bodies)
+    avals = [_joined_type(column)
+             for column in zip(*(p.out_avals for p in programs), strict=True)]
+    branches = tuple(with_output_types(p, avals) for p in programs)
+    outs = cond_p.bind(index, *consts, *tree_util.tree_leaves(operands), branches=branches)
+    return tree_util.tree_unflatten(bodies[0].out_tree, outs)
+
+
+def _joined_type(avals: Sequence[ShapedArray]) -> ShapedArray:
+    """One type for an output of all branches: weak types give way to strong ones."""
+    strong = [a for a in avals if not a.weak_type]
+    return strong[0] if strong else avals[0]
+
+
+def _check_branches(bodies: Sequence[Body], names: Sequence[str]) -> None:
+    """Refuse branches whose results differ in tree or type, naming both."""
+    pairs = list(zip(names, bodies, strict=True))
+    kind = "switch"
+    if names[0] == "false_fun":
+        kind, pairs = "cond", pairs[::-1]  # kept as (false, true), spoken of as (true, false)
+    (first, one), *others = pairs
+    for second, two in others:
+        places = (f"{first} is {one.info.func_src_info}\n{second} is {two.info.func_src_info}")
+        if one.out_tree != two.out_tree:
+            raise TypeError(
+                f"{kind} branch outputs must have the same pytree structure, but they differ:"
+                f"\n\n{places}\n\n{first} output has pytree structure {one.out_tree} but "
+                f"{second} output has pytree structure {two.out_tree}.\n\nRevise {first} and/or "
+                f"{second} so that they have the same pytree structure.")
+        if wrong := list(_differences(one, two, first, second)):
+            raise TypeError(
+                f"{kind} branches must have equal output types but they differ.\n\n{places}\n\n"
+                + "\n\n".join(wrong) + f"\n\nRevise {first} and/or {second} so that all output "
+                "types match.")
+
+
+def _differences(one: Body, two: Body, first: str, second: str) -> Iterator[str]:
+    paths = one.info.with_results(one.out_tree).result_paths or ()
+    for a, b, path in zip(one.out_avals, two.out_avals, paths, strict=True):
+        if (a.shape, a.dtype) != (b.shape, b.dtype) and not _weak_join(a, b):
+            where = path.removeprefix("result")
+            part = f" at path {where}" if where else ""
+            yield (f"The output of {first}{part} has type {a.str_long()} but the corresponding "
+                   f"output of {second} has type {b.str_long()}, so {how_types_differ(a, b)}.")
+
+
+def _weak_join(a: ShapedArray, b: ShapedArray) -> bool:
+    """Whether one of two types is weak and gives way to the other."""
+    if a.shape != b.shape or a.weak_type == b.weak_type:
+        return False
+    weak, strong = (a, b) if a.weak_type else (b, a)
+    return dtypes.result_type(weak, strong) == strong.dtype

@@ -1,0 +1,443 @@
+"""`jit`: trace once per type of arguments, compile, and call the compiled code ever after.
+
+Stands on `stage`, the interpreters, `lowering`.  Chapter 08, *jit*.
+In JAX: `jax/_src/pjit.py`, `jax/_src/interpreters/pxla.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, errors, source_info, tree_util
+from minijax.core import Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.interpreters.transpose import transpose_jaxpr
+from minijax.interpreters.vmap import Dim, batch_jaxpr
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.emitted import move_axis
+from minijax.source_info import DebugInfo
+from minijax.stage import FlatFunction, abstractify, hoist_tracers, stage
+
+
+# ── Running a program ────────────────────────────────────────────────────────────────────────
+
+def backend() -> str:
+    """The backend that runs compiled programs: ``cpu``, or ``numpy``, which interprets them."""
+    wanted = config.platforms.value or config.platform_name.value or "cpu"
+    name = wanted.split(",")[0]
+    if name not in ("cpu", "numpy"):
+        raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
+                           "instances of it are present. Platforms present are: cpu, numpy")
+    return name
+
+
+def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
+    """Run a program by the NumPy meaning of its primitives."""
+    args = [ArrayImpl(b, aval) for b, aval in zip(buffers, closed.in_avals, strict=True)]
+    outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
+    return [x._buffer for x in outs]
+
+
+def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.ndarray]]:
+    """What runs a program on buffers; compiled once, and kept as long as the program."""
+    where = backend()
+    return closed.derived(("executable", where), lambda: _make_executable(closed, name, where))
+
+
+def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
+    if where == "numpy":
+        return functools.partial(interpret, closed)
+    from minijax.lowering import lower
+    return lower(closed, name).compile()
+
+
+# ── The primitive ────────────────────────────────────────────────────────────────────────────
+
+def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+             **params: Any) -> tuple[list, list]:
+    has = [not isinstance(t, Zero) for t in tangents]
+    program, out_has = jvp_jaxpr(jaxpr, has)
+    given = [t for t, h in zip(tangents, has, strict=True) if h]
+    outs = jit_p.bind(*primals, *given, jaxpr=program, **params)
+    primals_out, rest = outs[:len(out_has)], iter(outs[len(out_has):])
+    return primals_out, [next(rest) if h else Zero(aval.to_tangent_aval())
+                         for h, aval in zip(out_has, jaxpr.out_avals, strict=True)]
+
+
+def _jit_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
+               **params: Any) -> tuple[list, list]:
+    program, out_batched = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
+    args = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    outs = jit_p.bind(*args, jaxpr=program, **params)
+    return outs, [0 if b else None for b in out_batched]
+
+
+def _jit_split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
+               **params: Any) -> Halves:
+    halves = split_jaxpr(jaxpr, unknown)
+    known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+    unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
+    forwarded = [args[i] for i in halves.forwarded]
+    return Halves(known_args, {"jaxpr": halves.known, **params},
+                  lambda residuals: [*forwarded, *residuals, *unknown_args],
+                  {"jaxpr": halves.unknown, **params}, halves.unknown_out)
+
+
+def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr,
+                   **params: Any) -> list:
+    linear = [isinstance(x, Undefined) for x in args]
+    has = [not isinstance(ct, Zero) for ct in cotangents]
+    program, out_has = transpose_jaxpr(jaxpr, linear, has)
+    given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
+    outs = iter(jit_p.bind(*[x for x in args if not isinstance(x, Undefined)], *given,
+                           jaxpr=program, **params))
+    found = iter(out_has)
+    return [None if not lin else next(outs) if next(found) else Zero(x.aval)
+            for x, lin in zip(args, linear, strict=True)]
+
+
+def _jit_lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
+               **_: Any) -> None:
+    b.jaxpr(jaxpr, operands, into=outputs)
+
+
+class JitPrimitive(Primitive):
+    """Evaluated, it is compiled."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        closed = params["jaxpr"]
+        outs = executable(closed, params["name"])(*[x._buffer for x in args])
+        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+
+jit_p = JitPrimitive(
+    "jit",
+    impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
+    abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
+    jvp=_jit_jvp,
+    transpose=_jit_transpose,
+    batch=_jit_batch,
+    loop=_jit_lower,
+    split=_jit_split,
+    multiple_results=True,
+    handles_keys=True,
+    examples=lambda: _jit_examples())
+
+
+def _jit_examples() -> list[core.Example]:
+    from minijax.primitives.analytic import sin_p
+    from minijax.primitives.elementwise import mul_p
+    aval = ShapedArray((3,), np.float32)
+    closed = stage(lambda x, y: [mul_p.bind(sin_p.bind(x), y), x], [aval, aval])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
+
+
+# ── Tracing and its cache ────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A function traced for one type of arguments."""
+
+    jaxpr: ClosedJaxpr
+    captured: tuple[Any, ...]  # tracers of enclosing transformations that the function closed over
+    params: Params
+    out_tree: tree_util.PyTreeDef
+    debug_info: DebugInfo
+
+    @functools.cached_property
+    def run(self) -> Callable[..., list[np.ndarray]]:
+        return executable(self.jaxpr, self.params["name"])
+
+
+# What was traced, by function; an entry goes when its function does.  Two `jit`s of one function
+# share their traces.  Nothing in an entry refers to the function.
+_traces: weakref.WeakKeyDictionary[Any, dict[tuple, Traced]] = weakref.WeakKeyDictionary()
+
+
+def _traces_of(fun: Callable) -> dict[tuple, Traced]:
+    """The traces of a function; bound methods, made anew at each access, count by their parts."""
+    if inspect.ismethod(fun):
+        owner, part = fun.__func__, _by_identity(fun.__self__)
+        table = _traces.setdefault(owner, {})
+        return table.setdefault(("method", part), {})  # type: ignore[arg-type,return-value]
+    return _traces.setdefault(fun, {})
+
+
+def _by_identity(obj: Any) -> Hashable:
+    try:
+        return weakref.ref(obj)
+    except TypeError:
+        return ("id", id(obj))
+
+
+def clear_caches() -> None:
+    """Forget everything that was traced and compiled in this process."""
+    _traces.clear()
+    core._cached_types.cache_clear()
+
+
+class StaticValue:
+    """A static argument: equal values of equal type share a trace."""
+
+    __slots__ = ("digest", "value")
+
+    def __init__(self, value: Any):
+        self.value = value
+        try:
+            self.digest = hash((type(value), value))
+        except TypeError as error:
+            raise ValueError(
+                "Non-hashable static arguments are not supported. An error occurred while trying "
+                f"to hash an object of type {type(value)}, {value}. The error was:\n"
+                f"TypeError: {error}\n") from error
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, StaticValue) and type(self.value) is type(other.value)
+                and self.value == other.value)
+
+
+# ── The function users hold ──────────────────────────────────────────────────────────────────
+
+class JitFunction:
+    """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
+
+    def __init__(self, fun: Callable, static_argnums: Sequence[int],
+                 static_argnames: Sequence[str], inline: bool):
+        functools.update_wrapper(self, fun)
+        self._fun = fun
+        self._static_argnums, self._static_argnames = static_argnums, static_argnames
+        self._has_static = bool(static_argnums or static_argnames)
+        self._params = {"name": source_info.function_name(fun)}
+        self._inline = inline
+        self.__wrapped__ = fun
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if config.disable_jit.value:
+            return self._fun(*args, **kwargs)
+        traced, leaves = self._traced(args, kwargs)
+        if core.current_trace.get() is core.base_trace:
+            outs: Sequence[Any] = _run_on_arrays(traced, leaves)
+        elif self._inline:
+            outs = eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *traced.captured, *leaves)
+        else:
+            outs = jit_p.bind(*traced.captured, *leaves, jaxpr=traced.jaxpr, **traced.params)
+        return tree_util.tree_unflatten(traced.out_tree, outs)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's program for arguments of these types."""
+        from minijax.higher_order.stages import TracedStage
+        return TracedStage(self._traced(args, kwargs)[0])
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """The stages from program to loops; ``.compile()`` goes on to machine code."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The types of the outputs, computing nothing."""
+        return self.trace(*args, **kwargs).out_info
+
+    def clear_cache(self) -> None:
+        _traces.pop(self._fun, None)
+
+    def _cache_size(self) -> int:
+        return len(_traces_of(self._fun))
+
+    def __repr__(self) -> str:
+        return f"<jitted {self._fun!r}>"
+
+    def _traced(self, args: tuple, kwargs: dict) -> tuple[Traced, list[Array]]:
+        """The trace for these arguments, and the arguments' leaves as arrays."""
+        static: tuple = ()
+        fun = self._fun
+        if self._has_static:
+            fun, static, args, kwargs = self._without_static(args, kwargs)
+        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+        values = [x if isinstance(x, Array) else self._as_value(x, i, args, kwargs)
+                  for i, x in enumerate(leaves)]
+        axes = core.current_trace.get().axes
+        key = (in_tree, *[x.aval for x in values], static, config.trace_key(),
+               tuple((a.size, a.name) for a in axes), backend())
+        table = _traces_of(self._fun)
+        found = table.get(key)
+        if found is None:
+            found = self._trace(fun, args, kwargs, in_tree, [x.aval for x in values])
+            table[key] = found
+        return found, values
+
+    def _trace(self, fun: Callable, args: tuple, kwargs: dict, in_tree: Any,
+               avals: list[ShapedArray]) -> Traced:
+        info = source_info.describe(fun, args, kwargs, "jit")
+        flat = FlatFunction(fun, in_tree, info)
+        closed, captured = hoist_tracers(stage(flat, avals, info))
+        assert flat.out_tree is not None
+        return Traced(closed, captured, self._params, flat.out_tree, info)
+
+    def _as_value(self, x: Any, place: int, args: tuple, kwargs: dict) -> Array:
+        if isinstance(x, ShapeDtypeStruct):
+            return x  # type: ignore[return-value]  # enough for `trace` and `lower`
+        names = source_info.describe(self._fun, args, kwargs, "jit").arg_names
+        abstractify(x, self._fun, names[place] if place < len(names) else None)
+        return core.as_value(x)
+
+    def _without_static(self, args: tuple, kwargs: dict) -> tuple:
+        """The function with its static arguments filled in, and the arguments left."""
+        count = len(args)
+        nums = {i % count if i < 0 else i for i in self._static_argnums if -count <= i < count}
+        names = [k for k in self._static_argnames if k in kwargs]
+        static = (tuple((i, StaticValue(args[i])) for i in sorted(nums)),
+                  tuple((k, StaticValue(kwargs[k])) for k in sorted(names)))
+        fun = _FilledFunction(self._fun, args, nums, {k: kwargs[k] for k in names})
+        return (fun, static, tuple(x for i, x in enumerate(args) if i not in nums),
+                {k: v for k, v in kwargs.items() if k not in names})
+
+
+class _FilledFunction:
+    """A function of its dynamic arguments, the static ones in their places."""
+
+    def __init__(self, fun: Callable, args: tuple, static: set[int], kwargs: dict):
+        functools.update_wrapper(self, fun)
+        self.fun, self.args, self.static, self.kwargs = fun, args, static, kwargs
+
+    def __call__(self, *dynamic: Any, **kwargs: Any) -> Any:
+        rest = iter(dynamic)
+        args = [x if i in self.static else next(rest) for i, x in enumerate(self.args)]
+        return self.fun(*args, **self.kwargs, **kwargs)
+
+
+def _run_on_arrays(traced: Traced, leaves: Sequence[Any]) -> list[ArrayImpl]:
+    """The compiled program on concrete arrays; the shortest way through."""
+    for x in leaves:
+        if type(x) is not ArrayImpl:
+            refuse_abstract(x)
+    outs = traced.run(*[x._buffer for x in leaves])
+    return [ArrayImpl(out, aval) for out, aval in zip(outs, traced.jaxpr.out_avals, strict=True)]
+
+
+def refuse_abstract(x: Any) -> None:
+    """Raise for an argument that has a type but no numbers."""
+    if isinstance(x, core.Tracer):
+        raise errors.UnexpectedTracerError(x.leak_message())
+    raise TypeError(f"{x!r} has no values to compute with; it can only be traced and lowered.")
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist: an argument for `lower`.
+
+    >>> ShapeDtypeStruct((2, 3), np.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
+
+    __slots__ = ("aval",)
+
+    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False):
+        self.aval = ShapedArray(tuple(shape), dtype, weak_type)
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    weak_type = property(lambda self: self.aval.weak_type)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+
+    def __hash__(self) -> int:
+        return hash(self.aval)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return (f"ShapeDtypeStruct(shape={self.shape}, "
+                f"dtype={core.dtype_name(self.dtype)}{weak})")
+
+
+def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | None = None,
+        static_argnames: str | Iterable[str] | None = None,
+        donate_argnums: int | Iterable[int] | None = None,
+        donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
+        device: Any = None, backend: str | None = None, inline: bool = False) -> Any:
+    """Compile a function: trace it once for each type of arguments, then run machine code.
+
+    Args:
+      fun: a pure function of arrays and trees of arrays.
+      static_argnums: positions of arguments that are not arrays; each value is traced anew.
+      static_argnames: the same by name.
+      donate_argnums: accepted for JAX's sake; arrays are never reused while anyone holds them.
+      donate_argnames: the same by name.
+      keep_unused: accepted for JAX's sake; unused arguments cost nothing here.
+      device: accepted for JAX's sake; there is one device.
+      backend: accepted for JAX's sake; `config.platforms` chooses the backend.
+      inline: leave no ``jit`` equation behind when called while tracing.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      TypeError: on call, when an argument that is not static is no array.
+      ValueError: on call, when a static argument is not hashable.
+
+    >>> @jit
+    ... def double(x):
+    ...     return 2 * x
+    >>> double(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(
+            jit, static_argnums=static_argnums, static_argnames=static_argnames,
+            donate_argnums=donate_argnums, donate_argnames=donate_argnames,
+            keep_unused=keep_unused, device=device, backend=backend, inline=inline)
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+    if inspect.isgeneratorfunction(fun):
+        raise TypeError(f"Expected a function, got a generator function: {fun}")
+    nums, names = _static_arguments(fun, static_argnums, static_argnames)
+    return JitFunction(fun, nums, names, inline)
+
+
+def as_tuple(x: Any, kind: type) -> tuple:
+    return () if x is None else (x,) if isinstance(x, kind) else tuple(x)
+
+
+def _static_arguments(fun: Callable, argnums: Any, argnames: Any) -> tuple[tuple, tuple]:
+    """Static positions and names; each implies the other where the signature says so.
+
+    Raises:
+      ValueError: for a position or name that the function does not have.
+    """
+    nums, names = as_tuple(argnums, int), as_tuple(argnames, str)
+    if not nums and not names:
+        return (), ()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = {p.kind for p in parameters}
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for n in nums:
+            if not -len(named) <= n < len(named):
+                raise ValueError(f"jitted function has static_argnums={tuple(nums)}, but only "
+                                 f"accepts {len(named)} positional arguments.")
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        known = {p.name for p in parameters}
+        if wrong := [n for n in names if n not in known]:
+            raise ValueError(f"jitted function has invalid argnames {set(wrong)} in "
+                             "static_argnames. Function does not take these args.")
+    by_name = tuple(named.index(n) for n in names if n in named)
+    by_number = tuple(named[n] for n in nums if -len(named) <= n < len(named))
+    return tuple(dict.fromkeys(nums + by_name)), tuple(dict.fromkeys(names + by_number))

@@ -1,0 +1,230 @@
+"""What all blocks with programs inside share: staging bodies, rearranging, running eagerly.
+
+Stands on `stage`, `jit`.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/common.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, source_info, tree_util
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray, Zero
+from minijax.higher_order import jit
+from minijax.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, make_eqn, subjaxprs
+from minijax.primitives.convert import convert_element_type_p
+from minijax.stage import FlatFunction, hoist_consts, stage
+
+
+class Body:
+    """A function of trees staged as a program, with what it closed over as leading inputs.
+
+    Args:
+      fun: the function.
+      arg_types: its arguments, with a `ShapedArray` for every array.
+      traced_for: ``"scan"``, ``"cond"`` …, for messages.
+    """
+
+    def __init__(self, fun: Callable, arg_types: Sequence[Any], traced_for: str):
+        avals, in_tree = tree_util.tree_flatten((tuple(arg_types), {}))
+        self.info = source_info.describe(fun, tuple(arg_types), {}, traced_for)
+        flat = FlatFunction(fun, in_tree, self.info)
+        staged = stage(flat, avals, self.info)
+        self.closed, self.consts = hoist_consts(staged)
+        assert flat.out_tree is not None
+        self.out_tree = flat.out_tree
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return self.closed.out_avals
+
+
+def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """The bodies' programs with the same leading inputs: all that any of them closed over."""
+    consts = {id(c): c for body in bodies for c in body.consts}
+    programs = []
+    for body in bodies:
+        own = body.closed.jaxpr.invars[:len(body.consts)]
+        by_id = {id(c): v for c, v in zip(body.consts, own, strict=True)}
+        leading = tuple(by_id.get(i) or Var(c.aval) for i, c in consts.items())
+        rest = body.closed.jaxpr.invars[len(body.consts):]
+        programs.append(ClosedJaxpr(body.closed.jaxpr.replace(invars=leading + rest),
+                                    body.closed.consts))
+    return programs, list(consts.values())
+
+
+def rearranged(closed: ClosedJaxpr, inputs: Sequence[int] | None = None,
+               outputs: Sequence[int] | None = None) -> ClosedJaxpr:
+    """The same program with its inputs and outputs taken in another order."""
+    jaxpr = closed.jaxpr
+    ins = jaxpr.invars if inputs is None else tuple(jaxpr.invars[i] for i in inputs)
+    outs = jaxpr.outvars if outputs is None else tuple(jaxpr.outvars[i] for i in outputs)
+    return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
+
+
+def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program with weak output types made strong, or the other way round, as wanted."""
+    if all(have is want for have, want in zip(closed.out_avals, avals, strict=True)):
+        return closed
+
+    def cast(*args: Any) -> list:
+        outs = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return [x if x.aval is want else convert_element_type_p.bind(
+                    x, new_dtype=want.dtype, weak_type=want.weak_type)
+                for x, want in zip(outs, avals, strict=True)]
+    return stage(cast, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def types_of(tree: Any) -> Any:
+    """The same tree with the type of every array in its place.
+
+    Raises:
+      TypeError: for a leaf that is no array.
+    """
+    return tree_util.tree_map(_checked_type, tree)
+
+
+def _checked_type(x: Any) -> ShapedArray:
+    if isinstance(x, ShapedArray):
+        return x
+    if not core.is_array_like(x):
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    return core.get_aval(x)
+
+
+class Carry:
+    """The state of a loop, whose types its body must keep; `kind` names the loop in messages."""
+
+    def __init__(self, init: Any, kind: str):
+        self.kind = kind
+        leaves, self.tree = tree_util.tree_flatten(init)
+        self.values = [core.as_value(x) for x in leaves if _checked_type(x)]
+
+    @property
+    def types(self) -> Any:
+        return tree_util.tree_unflatten(self.tree, [x.aval for x in self.values])
+
+    def adapted(self, out_types: Any) -> bool:
+        """Let weakly typed values take the types the body returns; whether any did."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        if out_tree != self.tree:
+            return False
+        changed = False
+        for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
+            if x.weak_type and x.dtype != out.dtype:
+                dtype = dtypes.result_type(x, out)
+                if dtype != x.dtype:
+                    self.values[i] = convert_element_type_p.bind(
+                        x, new_dtype=np.dtype(dtype), weak_type=out.weak_type)
+                    changed = True
+        return changed
+
+    def check(self, out_types: Any, name: str) -> None:
+        """Refuse a body that changes the tree or a type of the carry."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        what = f"{self.kind} body function carry input and carry output must have"
+        if out_tree != self.tree:
+            place, have, got = _tree_difference(self.types, out_types)
+            part = f"carry component {name}{place}" if place else f"carry {name}"
+            raise TypeError(
+                f"{what} the same pytree structure, but they differ:\n\nThe input {part} "
+                f"is {have} but the corresponding component of the carry output is {got}.\n\n"
+                "Revise the function so that the carry output has the same pytree structure "
+                "as the carry input.")
+        wrong = list(self._type_differences(out_avals, name))
+        if wrong:
+            lines = f"The {wrong[0]}." if len(wrong) == 1 else \
+                ";\n".join(f"  * the {w}" for w in wrong) + "."
+            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
+                            "function so that all output types match the corresponding input "
+                            "types.")
+
+    def _type_differences(self, out_avals: Sequence[ShapedArray], name: str) -> Iterator[str]:
+        paths = [p for p, _ in tree_util.tree_flatten_with_path(self.types)[0]]
+        for path, x, out in zip(paths, self.values, out_avals, strict=True):
+            if (x.shape, x.dtype) != (out.shape, out.dtype):
+                place = tree_util.keystr(path)
+                part = f"carry component {name}{place}" if place else f"carry {name}"
+                yield (f"input {part} has type {x.aval.str_long()} but the corresponding output "
+                       f"carry component has type {out.str_long()}, so "
+                       f"{how_types_differ(x.aval, out)}")
+
+
+def how_types_differ(one: ShapedArray, two: ShapedArray) -> str:
+    parts = []
+    if one.dtype != two.dtype:
+        parts.append("the dtypes do not match")
+    if one.shape != two.shape:
+        parts.append("the shapes do not match")
+    return ", and ".join(parts)
+
+
+def _tree_difference(one: Any, two: Any) -> tuple[str, str, str]:
+    """Where two trees first differ, and what stands there in each."""
+    if type(one) is not type(two) or not isinstance(one, tuple | list | dict):
+        return "", f"a {type(one)}", f"a {type(two)}, so their Python types differ"
+    if len(one) != len(two):
+        return ("", f"a {type(one)} of length {len(one)}",
+                f"a {type(two)} of length {len(two)}, so the lengths do not match")
+    if isinstance(one, dict) and one.keys() != two.keys():
+        return ("", f"a dict with keys {list(one)}",
+                f"a dict with keys {list(two)}, so the keys do not match")
+    for key in one if isinstance(one, dict) else range(len(one)):
+        if tree_util.tree_structure(one[key]) != tree_util.tree_structure(two[key]):
+            place, have, got = _tree_difference(one[key], two[key])
+            return f"[{key!r}]{place}", have, got
+    return "", f"a {type(one)}", f"a {type(two)}"
+
+
+def fixpoint(flags: Sequence[bool], step: Callable[[list[bool]], Sequence[bool]]) -> list[bool]:
+    """The least flags at or above the given ones that `step` does not raise any more."""
+    current = list(flags)
+    while True:
+        found = [a or b for a, b in zip(current, step(current), strict=True)]
+        if found == current:
+            return current
+        current = found
+
+
+def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
+    return [x for x, flag in zip(items, flags, strict=True) if flag]
+
+
+def has_tangent(tangents: Sequence[Any]) -> list[bool]:
+    return [not isinstance(t, Zero) for t in tangents]
+
+
+def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
+    """The items in consecutive pieces of these sizes, and what is left."""
+    pieces, start = [], 0
+    for size in sizes:
+        pieces.append(list(items[start:start + size]))
+        start += size
+    return [*pieces, list(items[start:])]
+
+
+class CompiledPrimitive(Primitive):
+    """A primitive with programs inside: called eagerly, it is compiled as a program of its own.
+
+    `impl` stays its meaning, which the NumPy backend runs.
+    """
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        if jit.backend() == "numpy":
+            return super().evaluate(args, params)
+        closed = self.as_program(tuple(x.aval for x in args), params)
+        outs = jit.executable(closed, self.name)(*[x._buffer for x in args])
+        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+    def as_program(self, avals: tuple[ShapedArray, ...], params: Params) -> ClosedJaxpr:
+        """A program of this one equation, kept as long as the first program inside it."""
+        def make() -> ClosedJaxpr:
+            invars = tuple(Var(a) for a in avals)
+            outvars = tuple(Var(a) for a in self.type_of(avals, params))
+            eqn = make_eqn(invars, outvars, self, params)
+            return ClosedJaxpr(Jaxpr((), invars, outvars, (eqn,), eqn.effects))
+        key = ("program", self.name, avals, tuple(params.items()))
+        return next(subjaxprs(params)).derived(key, make)

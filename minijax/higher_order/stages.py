@@ -1,0 +1,87 @@
+"""The stages of a compiled function, to look at: program, loops, source, machine code.
+
+Stands on `jit`, `lowering`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from minijax import lowering, tree_util
+from minijax.higher_order.jit import ShapeDtypeStruct, Traced
+from minijax.jaxpr import ClosedJaxpr
+
+
+class TracedStage:
+    """A function's program for arguments of given types."""
+
+    def __init__(self, traced: Traced):
+        self._traced = traced
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        return self._traced.jaxpr
+
+    @property
+    def fun_name(self) -> str:
+        return self._traced.params["name"]
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the outputs, in the tree of the result."""
+        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                 for a in self.jaxpr.out_avals]
+        return tree_util.tree_unflatten(self._traced.out_tree, types)
+
+    def lower(self) -> LoweredStage:
+        return LoweredStage(self)
+
+
+class LoweredStage:
+    """A program as loops.  ``as_text`` shows a stage, ``compile`` goes on."""
+
+    def __init__(self, traced: TracedStage):
+        self._traced = traced
+        self._lowered = lowering.lower(traced.jaxpr, traced.fun_name)
+
+    @property
+    def out_info(self) -> Any:
+        return self._traced.out_info
+
+    def as_text(self, dialect: str = "loops") -> str:
+        """One stage as text.
+
+        Args:
+          dialect: ``"jaxpr"``, ``"simplified"``, ``"loops"`` (the loop tree) or ``"source"``
+            (the loops as Python that runs).
+        """
+        return self._lowered.as_text(dialect)
+
+    def compile(self) -> CompiledStage:
+        return CompiledStage(self._traced, self._lowered.compile())
+
+
+class CompiledStage:
+    """Machine code, callable with arguments of the types it was made for."""
+
+    def __init__(self, traced: TracedStage, run: Any):
+        self._traced, self._run = traced, run
+
+    def as_text(self, dialect: str = "asm") -> str:
+        """The machine code as text: ``"llvm"`` or ``"asm"``."""
+        return self._run.as_text(dialect)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from minijax import core
+        leaves, _ = tree_util.tree_flatten((args, kwargs))
+        values = [core.as_value(x) for x in leaves]
+        wanted = self._traced.jaxpr.in_avals
+        for x, aval in zip(values, wanted, strict=True):
+            if (x.shape, x.dtype) != (aval.shape, aval.dtype):
+                raise TypeError("Argument types differ from the types for which this computation "
+                                f"was compiled: compiled with {aval.str_long()} and called with "
+                                f"{x.aval.str_long()}")
+        outs = self._run(*[x._buffer for x in values])  # type: ignore[attr-defined]
+        arrays = [core.ArrayImpl(b, aval)
+                  for b, aval in zip(outs, self._traced.jaxpr.out_avals, strict=True)]
+        return tree_util.tree_unflatten(self._traced._traced.out_tree, arrays)

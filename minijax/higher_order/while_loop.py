@@ -1,0 +1,307 @@
+"""Loops of unknown length: `while_loop`, `fori_loop`, and the primitive behind them.
+
+Stands on `programs`, `scan`.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/loops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, dtypes, tree_util
+from minijax.core import Axis, Example, ShapedArray, Zero
+from minijax.higher_order.cond import select_along_batch
+from minijax.higher_order.jit import interpret
+from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
+                                           has_tangent, rearranged)
+from minijax.higher_order.scan import _tangents_behind, scan
+from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.choice import lt_p
+from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives.elementwise import add_p
+from minijax.primitives.emitted import instantiate
+from minijax.primitives.reduce import reduce_or_p
+from minijax.stage import stage
+
+# The operands of a while loop are [constants of the condition, constants of the body, carry].
+
+NO_REVERSE = ("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
+              "dynamic start/stop values. Try using lax.scan, or using fori_loop with static "
+              "start/stop.")
+
+
+# ── The block ────────────────────────────────────────────────────────────────────────────────
+
+def _impl(*buffers: np.ndarray, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
+          body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list[np.ndarray]:
+    cond_consts, body_consts, carry = cut(buffers, cond_nconsts, body_nconsts)
+    while interpret(cond_jaxpr, *cond_consts, *carry)[0]:
+        carry = interpret(body_jaxpr, *body_consts, *carry)
+    return carry
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, cond_jaxpr: ClosedJaxpr,
+         cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> tuple[list, list]:
+    _, body_has, init_has = cut(has_tangent(tangents), cond_nconsts, body_nconsts)
+
+    def out_has(flags: Sequence[bool]) -> list[bool]:
+        return jvp_jaxpr(body_jaxpr, [*body_has, *flags], flags)[1]
+
+    carry_has = fixpoint(init_has, out_has)
+    body = body_jaxpr.derived(("while jvp", *body_has, *carry_has), lambda: rearranged(
+        jvp_jaxpr(body_jaxpr, [*body_has, *carry_has], carry_has)[0],
+        _tangents_behind([*body_has, *carry_has], [body_nconsts])))
+    condition = cond_jaxpr.derived(("while jvp", *carry_has), lambda: _ignoring(
+        cond_jaxpr, chosen(body_jaxpr.out_avals, carry_has)))
+    cond_consts, body_consts, init = cut(primals, cond_nconsts, body_nconsts)
+    _, body_dot, init_dot = cut(tangents, cond_nconsts, body_nconsts)
+    carry_dot = [instantiate(t) for t in chosen(init_dot, carry_has)]
+    outs = while_p.bind(*cond_consts, *body_consts, *chosen(body_dot, body_has), *init,
+                        *carry_dot, cond_jaxpr=condition, cond_nconsts=cond_nconsts,
+                        body_jaxpr=body, body_nconsts=body_nconsts + sum(body_has))
+    carry, dots = outs[:len(init)], iter(outs[len(init):])
+    return carry, [next(dots) if has else Zero(x.aval.to_tangent_aval())
+                   for has, x in zip(carry_has, carry, strict=True)]
+
+
+def _ignoring(condition: ClosedJaxpr, tangent_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The condition, given tangents that it does not look at."""
+    count = len(condition.in_avals)
+    avals = [*condition.in_avals, *(a.to_tangent_aval() for a in tangent_avals)]
+    return stage(lambda *xs: eval_jaxpr(condition.jaxpr, condition.consts, *xs[:count]), avals,
+                 condition.jaxpr.debug_info)
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, cond_jaxpr: ClosedJaxpr,
+           cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> tuple[list, list]:
+    cond_b, body_b, init_b = cut([d is not None for d in dims], cond_nconsts, body_nconsts)
+
+    def out_batched(carry_b: Sequence[bool]) -> list[bool]:
+        if batch_jaxpr(cond_jaxpr, axis, [*cond_b, *carry_b])[1][0]:
+            return [True] * len(carry_b)  # each example stops in its own time
+        return batch_jaxpr(body_jaxpr, axis, [*body_b, *carry_b], carry_b)[1]
+
+    carry_b = fixpoint(init_b, out_batched)
+    condition, (each_its_own,) = batch_jaxpr(cond_jaxpr, axis, [*cond_b, *carry_b])
+    body, _ = batch_jaxpr(body_jaxpr, axis, [*body_b, *carry_b], carry_b)
+    moved = [batch_to(x, d, 0, axis.size) if b else x
+             for x, d, b in zip(args, dims, [*cond_b, *body_b, *carry_b], strict=True)]
+    consts, body_consts, carry = cut(moved, cond_nconsts, body_nconsts)
+    if each_its_own:
+        body, condition = _until_all_stop(condition, cond_nconsts, body, body_nconsts)
+        body_consts = [*consts, *body_consts]
+    outs = while_p.bind(*consts, *body_consts, *carry, cond_jaxpr=condition,
+                        cond_nconsts=cond_nconsts, body_jaxpr=body,
+                        body_nconsts=len(body_consts))
+    return outs, [0 if b else None for b in carry_b]
+
+
+def _until_all_stop(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr,
+                    body_nconsts: int) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+    """Loop while any example goes on; examples that have stopped keep their carry."""
+    consts, carry_avals = cut(condition.in_avals, cond_nconsts)
+    body_const_avals, _ = cut(body.in_avals, body_nconsts)
+
+    def goes_on(*args: Any) -> list:
+        return eval_jaxpr(condition.jaxpr, condition.consts, *args)
+
+    def step(*args: Any) -> list:
+        cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
+        (which,) = goes_on(*cond_consts, *carry)
+        new = eval_jaxpr(body.jaxpr, body.consts, *body_consts, *carry)
+        return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
+
+    def any_goes_on(*args: Any) -> list:
+        return [reduce_or_p.bind(goes_on(*args)[0], axes=(0,))]
+
+    return (stage(step, [*consts, *body_const_avals, *carry_avals], body.jaxpr.debug_info),
+            stage(any_goes_on, condition.in_avals, condition.jaxpr.debug_info))
+
+
+def _split(unknown: Sequence[bool], args: Sequence[Any], *, cond_jaxpr: ClosedJaxpr,
+           cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> Halves | None:
+    """The loop on what is known; the unknown half is the whole loop over again."""
+    cond_u, body_u, init_u = cut(unknown, cond_nconsts, body_nconsts)
+    carry_u = fixpoint(init_u, lambda flags: split_jaxpr(
+        body_jaxpr, [*body_u, *flags], keep_unknown=flags).unknown_out)
+    if split_jaxpr(cond_jaxpr, [*cond_u, *carry_u]).unknown_out[0]:
+        return None
+    flags = [*cond_u, *body_u, *carry_u]
+    keeps = [not u for u in carry_u]
+    condition = split_jaxpr(cond_jaxpr, [*cond_u, *carry_u]).known
+    halves = split_jaxpr(body_jaxpr, [*body_u, *carry_u], keep_unknown=carry_u)
+    body = halves.known.derived(("while split",), lambda: rearranged(
+        halves.known, outputs=range(sum(keeps))))
+    known = {"cond_jaxpr": condition, "cond_nconsts": cond_nconsts - sum(cond_u),
+             "body_jaxpr": body, "body_nconsts": body_nconsts - sum(body_u)}
+    whole = {"cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts,
+             "body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts}
+    return Halves(chosen(args, [not u for u in flags]), known, lambda _: args, whole, carry_u)
+
+
+def _transpose(*_: Any, **__: Any) -> list:
+    raise ValueError(NO_REVERSE)
+
+
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, cond_jaxpr: ClosedJaxpr,
+           cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> None:
+    cond_consts, body_consts, init = cut(operands, cond_nconsts, body_nconsts)
+    cells = [b.cell(x, out) for x, out in zip(init, outputs, strict=True)]
+    b.while_loop(lambda: b.jaxpr(cond_jaxpr, [*cond_consts, *cells])[0](()),
+                 lambda: b.jaxpr(body_jaxpr, [*body_consts, *cells], into=cells))
+    for cell, out in zip(cells, outputs, strict=True):
+        b.materialize(cell, into=out)
+
+
+def _examples() -> list[Example]:
+    from minijax.primitives.elementwise import mul_p
+    scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
+    condition = stage(lambda limit, c, x: [lt_p.bind(c, limit)], [scalar, scalar, vector])
+    body = stage(lambda w, c, x: [mul_p.bind(c, w), mul_p.bind(x, w)], [scalar, scalar, vector])
+    params = {"cond_jaxpr": condition, "cond_nconsts": 1, "body_jaxpr": body, "body_nconsts": 1}
+    x = np.array([0.5, -1.0], np.float32)
+    return [Example((np.float32(20.0), np.float32(1.5), np.float32(1.0), x), params),
+            Example((np.float32(-1.0), np.float32(1.5), np.float32(1.0), x), params)]
+
+
+while_p = CompiledPrimitive(
+    "while",
+    impl=_impl,
+    abstract_eval=lambda *avals, body_jaxpr, **_: body_jaxpr.out_avals,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    loop=_lower,
+    split=_split,
+    examples=_examples,
+    multiple_results=True,
+    handles_keys=True)
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    """Repeat a function while a condition holds.
+
+    Args:
+      cond_fun: takes the state, returns a boolean scalar.
+      body_fun: takes the state, returns the next one: same tree, shapes and dtypes.
+      init_val: the first state, a tree of arrays.
+
+    Returns:
+      The first state for which the condition does not hold.
+
+    Raises:
+      TypeError: when the condition gives no boolean scalar, or the state changes its type.
+
+    >>> while_loop(lambda x: x < 10, lambda x: x * 2, 1)
+    Array(16, dtype=int32, weak_type=True)
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if config.disable_jit.value:
+        state = init_val
+        while cond_fun(state):
+            state = body_fun(state)
+        return state
+    carry = Carry(init_val, "while_loop")
+    body = Body(body_fun, (carry.types,), "while_loop")
+    if carry.adapted(tree_util.tree_unflatten(body.out_tree, body.out_avals)):
+        body = Body(body_fun, (carry.types,), "while_loop")
+    condition = Body(cond_fun, (carry.types,), "while_cond")
+    _check_condition(condition)
+    name = (body.info.arg_names or ("val",))[0].split("[")[0]
+    carry.check(tree_util.tree_unflatten(body.out_tree, body.out_avals), name)
+    outs = while_p.bind(*condition.consts, *body.consts, *carry.values,
+                        cond_jaxpr=condition.closed, cond_nconsts=len(condition.consts),
+                        body_jaxpr=body.closed, body_nconsts=len(body.consts))
+    return tree_util.tree_unflatten(body.out_tree, outs)
+
+
+def _check_condition(condition: Body) -> None:
+    if not tree_util.treedef_is_leaf(condition.out_tree):
+        raise TypeError("cond_fun must return a boolean scalar, but got pytree "
+                        f"{condition.out_tree}.")
+    (aval,) = condition.out_avals
+    if aval.shape != () or aval.dtype != np.bool_:
+        raise TypeError("cond_fun must return a boolean scalar, but got output type(s) "
+                        f"{condition.out_avals}.")
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
+              unroll: int | bool | None = None) -> Any:
+    """Repeat a function for each integer of a range.
+
+    With bounds known while tracing it is a `scan`, and can be differentiated in reverse.
+
+    Args:
+      lower: the first integer.
+      upper: the integer at which to stop.
+      body_fun: ``(i, state) -> state``.
+      init_val: the first state, a tree of arrays.
+
+    Returns:
+      The last state.
+
+    Raises:
+      TypeError: when the bounds are no integers of one type, or the state changes its type.
+
+    >>> fori_loop(0, 5, lambda i, x: x + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    first, last = _bounds(lower, upper)
+    if core.is_concrete(first) and core.is_concrete(last):
+        start = int(core.concrete_or_error(first))  # type: ignore[arg-type]
+        steps = max(int(core.concrete_or_error(last)) - start, 0)  # type: ignore[arg-type]
+        if not (config.disable_jit.value and steps == 0):
+            (_, result), _ = scan(_counted(body_fun), (first, init_val), None, steps)
+            return result
+        return init_val
+
+    def step(loop_carry: tuple) -> tuple:
+        i, stop, state = loop_carry
+        return add_p.bind(i, _one_like(i)), stop, body_fun(i, state)
+    _, _, result = while_loop(lambda loop_carry: lt_p.bind(*loop_carry[:2]), step,
+                              (first, last, init_val))
+    return result
+
+
+def _counted(body_fun: Callable) -> Callable:
+    def step(loop_carry: tuple, _: None) -> tuple:
+        i, state = loop_carry
+        return (add_p.bind(i, _one_like(i)), body_fun(i, state)), None
+    return step
+
+
+def _one_like(i: Any) -> Any:
+    return 1 if i.weak_type else np.ones((), i.dtype)[()]
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """The bounds as integers of one dtype; Python integers adapt to the other bound."""
+    first, last = core.as_value(lower), core.as_value(upper)
+    for x in (first, last):
+        if not dtypes.issubdtype(x.dtype, np.integer):
+            if first.dtype != last.dtype:
+                break
+            raise TypeError("lower and upper arguments to fori_loop must be integers, "
+                            f"got {first.dtype} and {last.dtype}")
+    if first.dtype != last.dtype:
+        dtype = dtypes.result_type(first, last)
+        weak_first, weak_last = first.weak_type, last.weak_type
+        if weak_first and not weak_last and dtype == last.dtype:
+            first = convert_element_type_p.bind(first, new_dtype=dtype, weak_type=False)
+        elif weak_last and not weak_first and dtype == first.dtype:
+            last = convert_element_type_p.bind(last, new_dtype=dtype, weak_type=False)
+        else:
+            raise TypeError("lower and upper arguments to fori_loop must have equal types, "
+                            f"got {first.dtype} and {last.dtype}")
+    return first, last

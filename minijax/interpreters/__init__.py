@@ -1,0 +1,1 @@
+"""The columns: one transformation per file; none of them names a primitive."""

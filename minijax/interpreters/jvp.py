@@ -1,0 +1,124 @@
+"""Forward derivatives: carry a tangent beside every primal.
+
+Stands on `core`, `stage`.  Chapter 03, *Forward derivatives*.
+In JAX: `jax/_src/interpreters/ad.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import core, dtypes
+from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer, Zero
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.emitted import instantiate
+from minijax.source_info import DebugInfo
+from minijax.stage import stage
+
+Tangent = Any  # an array, or Zero
+
+
+class JVPTracer(Tracer):
+    """A primal with its tangent."""
+
+    __slots__ = ("primal", "tangent")
+
+    def __init__(self, trace: JVPTrace, primal: Array, tangent: Array):
+        self.level = trace.level
+        self.aval = primal.aval
+        self.primal = primal
+        self.tangent = tangent
+
+    def _concrete(self) -> ArrayImpl | None:
+        return self.primal._concrete()  # type: ignore[attr-defined]
+
+    def trace_name(self) -> str:
+        return "JVPTrace"
+
+    def __repr__(self) -> str:
+        return (f"{super().__repr__()} with\n  primal = {self.primal!r}\n"
+                f"  tangent = {self.tangent!r}")
+
+
+class JVPTrace(Trace):
+    """Runs a primitive's derivative rule instead of the primitive."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo | None = None):
+        super().__init__(Level(parent, debug_info), parent)
+
+    def join(self, primal: Array, tangent: Tangent) -> Array:
+        return primal if isinstance(tangent, Zero) else JVPTracer(self, primal, tangent)
+
+    def split(self, x: Array) -> tuple[Array, Tangent]:
+        if isinstance(x, JVPTracer) and x.level is self.level:
+            return x.primal, x.tangent
+        return x, Zero(x.aval.to_tangent_aval())
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: dict[str, Any]) -> list:
+        if not any(x.level is self.level for x in args if isinstance(x, JVPTracer)):
+            return core.run_with(self.parent, primitive.bind_list, *args, **params)
+        primals, tangents = zip(*map(self.split, args), strict=True)
+        outs, out_tangents = core.run_with(self.parent, primitive.rule("jvp"),
+                                           list(primals), list(tangents), **params)
+        return [self.join(x, t) for x, t in zip(outs, out_tangents, strict=True)]
+
+
+def is_symbolic_zero(tangent: Any) -> bool:
+    return isinstance(tangent, Zero) or tangent.dtype == dtypes.float0
+
+
+def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
+             tangents: Sequence[Tangent], debug_info: DebugInfo | None = None
+             ) -> tuple[list[Array], list[Tangent]]:
+    """Outputs and output tangents of a function of flat arguments."""
+    trace = JVPTrace(core.current_trace.get(), debug_info)
+    args = [p if is_symbolic_zero(t) else JVPTracer(trace, p, t)
+            for p, t in zip(primals, tangents, strict=True)]
+    outs = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *args)]
+    return [p for p, _ in outs], [t for _, t in outs]
+
+
+def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
+              keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program that computes primals and tangents.
+
+    Args:
+      closed: a program.
+      has_tangent: which of its inputs have a tangent.
+      keep: the outputs whose tangent is wanted even when it is zero.
+
+    Returns:
+      A program from (inputs, tangents that exist) to (outputs, tangents that exist), and which
+      outputs have one.
+    """
+    wanted = tuple(keep) if keep is not None else (False,) * len(closed.jaxpr.outvars)
+    return closed.derived(("jvp", tuple(has_tangent), wanted),
+                          lambda: _jvp_jaxpr(closed, has_tangent, wanted))
+
+
+def _jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
+               keep: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    in_avals = closed.in_avals
+    out_has: list[bool] = []
+
+    def with_tangents(*args: Array) -> list[Array]:
+        primals, given = args[:len(in_avals)], iter(args[len(in_avals):])
+        tangents = [next(given) if has else Zero(aval.to_tangent_aval())
+                    for has, aval in zip(has_tangent, in_avals, strict=True)]
+        outs, out_tangents = jvp_flat(
+            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
+        out_has[:] = [k or not isinstance(t, Zero)
+                      for k, t in zip(keep, out_tangents, strict=True)]
+        return outs + [instantiate(t) for h, t in zip(out_has, out_tangents, strict=True) if h]
+
+    tangent_avals = tangent_avals_of(in_avals, has_tangent)
+    return stage(with_tangents, in_avals + tangent_avals, closed.jaxpr.debug_info), out_has
+
+
+def tangent_avals_of(avals: Sequence[ShapedArray], has: Sequence[bool]) -> list[ShapedArray]:
+    return [aval.to_tangent_aval() for aval, h in zip(avals, has, strict=True) if h]

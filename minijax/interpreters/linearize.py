@@ -1,0 +1,53 @@
+"""Linearization: `jvp` under a trace that runs the primal part and records the tangent part.
+
+Stands on `jvp`, `split`.  Chapter 07, *Reverse derivatives*.
+In JAX: `jax/_src/interpreters/ad.py` (`linearize`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from minijax import core, dtypes
+from minijax.core import Array, Zero
+from minijax.interpreters.jvp import jvp_flat
+from minijax.interpreters.split import SplitTrace
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, remove_dead_equations
+from minijax.primitives.emitted import instantiate
+from minijax.source_info import DebugInfo
+
+
+@dataclass(frozen=True)
+class LinearProgram:
+    """The derivative of a function at a point: a program linear in its inputs.
+
+    Its constants are the residuals.  Inputs without a tangent (integers) and outputs whose
+    tangent is zero do not take part; `out_zeros` holds the latter's places.
+    """
+
+    closed: ClosedJaxpr
+    in_has_tangent: tuple[bool, ...]
+    out_zeros: tuple[Zero | None, ...]
+
+    def __call__(self, *tangents: Any) -> list[Array]:
+        """Output tangents for input tangents."""
+        given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
+        outs = iter(eval_jaxpr(self.closed.jaxpr, self.closed.consts, *given))
+        return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
+
+
+def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
+                   debug_info: DebugInfo | None = None) -> tuple[list[Array], LinearProgram]:
+    """The outputs of a function of flat arguments, and its derivative there."""
+    recorder = SplitTrace(core.current_trace.get(), debug_info)
+    tangent_avals = [x.aval.to_tangent_aval() for x in primals]
+    has_tangent = tuple(aval.dtype != dtypes.float0 for aval in tangent_avals)
+    tangents = [recorder.new_arg(aval) if has else Zero(aval)
+                for aval, has in zip(tangent_avals, has_tangent, strict=True)]
+    outs, out_tangents = core.run_with(recorder, jvp_flat, fun, primals, tangents, debug_info)
+    zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)
+    program = recorder.program([t for t in out_tangents if not isinstance(t, Zero)])
+    linear = ClosedJaxpr(remove_dead_equations(program.jaxpr), program.consts)
+    return outs, LinearProgram(linear, has_tangent, zeros)

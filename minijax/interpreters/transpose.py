@@ -1,0 +1,117 @@
+"""Transposition: run a linear program backwards, adding up cotangents.
+
+Stands on `jaxpr`, `stage`.  Chapter 07, *Reverse derivatives*.
+In JAX: `jax/_src/interpreters/ad.py` (`backward_pass`).
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import core
+from minijax.core import Array, Undefined, Zero
+from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.primitives.emitted import add_cotangents, instantiate
+from minijax.stage import stage
+
+
+def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
+                  cotangents: Sequence[Any]) -> list[Any]:
+    """The cotangents of the inputs a program is linear in.
+
+    Args:
+      jaxpr: the program.
+      consts: values of its constants.
+      args: for each input its value, or `Undefined` where the program is linear in it.
+      cotangents: for each output an array or `Zero`.
+
+    Returns:
+      For each input an array or `Zero`; None where it was no linear one.
+    """
+    run = _BackwardPass(jaxpr, consts, args)
+    return contextvars.copy_context().run(run, cotangents)
+
+
+class _BackwardPass:
+    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]):
+        self.jaxpr = jaxpr
+        self.linear = {v for v, x in zip(jaxpr.invars, args, strict=True)
+                       if isinstance(x, Undefined)}
+        self.values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+        self.values.update(zip(jaxpr.invars, args, strict=True))
+        self.cotangents: dict[Var, Any] = {}
+
+    def __call__(self, cotangents: Sequence[Any]) -> list[Any]:
+        linear_eqns = self.run_nonlinear_equations()
+        for v, ct in zip(self.jaxpr.outvars, cotangents, strict=True):
+            self.accumulate(v, ct)
+        for eqn in reversed(linear_eqns):
+            self.transpose(eqn)
+        return [self.cotangents.get(v, Zero(v.aval)) if v in self.linear else None
+                for v in self.jaxpr.invars]
+
+    def run_nonlinear_equations(self) -> list[JaxprEqn]:
+        """Evaluate what does not depend on the linear inputs; return the rest."""
+        rest = []
+        for eqn in self.jaxpr.eqns:
+            if any(v in self.linear for v in eqn.invars):
+                self.linear.update(eqn.outvars)
+                rest.append(eqn)
+            else:
+                core.current_source.set(eqn.source_info)
+                outs = eqn.primitive.bind_list(*map(self.read, eqn.invars), **eqn.params)
+                self.values.update(zip(eqn.outvars, outs, strict=True))
+        return rest
+
+    def transpose(self, eqn: JaxprEqn) -> None:
+        cotangents = [self.cotangents.pop(v, Zero(v.aval)) for v in eqn.outvars]
+        if all(isinstance(ct, Zero) for ct in cotangents):
+            return
+        core.current_source.set(eqn.source_info)
+        args = [Undefined(v.aval) if v in self.linear else self.read(v) for v in eqn.invars]
+        rule = eqn.primitive.rule("transpose")
+        for v, ct in zip(eqn.invars, rule(cotangents, *args, **eqn.params), strict=True):
+            if v in self.linear:
+                self.accumulate(v, ct)
+
+    def read(self, atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else self.values[atom]
+
+    def accumulate(self, atom: Atom, cotangent: Any) -> None:
+        if isinstance(atom, Var) and atom in self.linear:
+            total = add_cotangents(self.cotangents.get(atom), cotangent)
+            if total is not None and not isinstance(total, Zero):
+                self.cotangents[atom] = total
+
+
+def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
+                    has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program from (non-linear inputs, cotangents that exist) to cotangents of linear inputs.
+
+    Returns:
+      The program, and for each linear input whether its cotangent is among the outputs.
+    """
+    return closed.derived(("transpose", tuple(linear_in), tuple(has_cotangent)),
+                          lambda: _transpose_jaxpr(closed, linear_in, has_cotangent))
+
+
+def _transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
+                     has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    out_has: list[bool] = []
+    fixed_avals = [a for a, lin in zip(closed.in_avals, linear_in, strict=True) if not lin]
+    ct_avals = [a for a, has in zip(closed.out_avals, has_cotangent, strict=True) if has]
+
+    def backwards(*values: Array) -> list[Array]:
+        fixed, given = iter(values[:len(fixed_avals)]), iter(values[len(fixed_avals):])
+        args = [Undefined(a) if lin else next(fixed)
+                for a, lin in zip(closed.in_avals, linear_in, strict=True)]
+        cts = [next(given) if has else Zero(a)
+               for a, has in zip(closed.out_avals, has_cotangent, strict=True)]
+        found = backward_pass(closed.jaxpr, closed.consts, args, cts)
+        linear = [ct for ct, lin in zip(found, linear_in, strict=True) if lin]
+        out_has[:] = [not isinstance(ct, Zero) for ct in linear]
+        return [instantiate(ct) for ct, has in zip(linear, out_has, strict=True) if has]
+
+    return stage(backwards, fixed_avals + ct_avals, closed.jaxpr.debug_info), out_has

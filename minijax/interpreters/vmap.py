@@ -1,0 +1,134 @@
+"""Vectorising: carry a whole batch, and where its axis is.
+
+Stands on `core`, `stage`.  Chapter 04, *Vectorising*.
+In JAX: `jax/_src/interpreters/batching.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import core
+from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
+                          Tracer)
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.emitted import broadcast_batch, move_axis
+from minijax.source_info import DebugInfo
+from minijax.stage import stage
+
+Dim = int | None  # where the batch axis is; None: the same value for the whole batch
+
+
+class BatchTracer(Tracer):
+    """One example's view of a batch of values."""
+
+    __slots__ = ("batch_dim", "value")
+
+    def __init__(self, trace: BatchTrace, value: Array, batch_dim: int):
+        self.level = trace.level
+        self.value = value
+        self.batch_dim = batch_dim
+        self.aval = without_axis(value.aval, batch_dim)
+
+    def trace_name(self) -> str:
+        return "BatchTrace"
+
+    def __repr__(self) -> str:
+        return (f"{super().__repr__()} with\n  val = {self.value!r}\n"
+                f"  batch_dim = {self.batch_dim}")
+
+
+class BatchTrace(Trace):
+    """Runs a primitive's batching rule on whole batches instead of the primitive."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, parent: Trace, size: int, name: Any = None,
+                 debug_info: DebugInfo | None = None):
+        super().__init__(Level(parent, debug_info), parent)
+        self.axis = Axis(size, name, self.level)
+        if name is not None:
+            self.axes = (*self.axes, self.axis)
+
+    def join(self, value: Array, dim: Dim) -> Array:
+        return value if dim is None else BatchTracer(self, value, dim)
+
+    def split(self, x: Array) -> tuple[Array, Dim]:
+        if isinstance(x, BatchTracer) and x.level is self.level:
+            return x.value, x.batch_dim
+        return x, None
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: dict[str, Any]) -> list:
+        values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
+        if all(d is None for d in dims) and not self.names_axis(primitive, params):
+            return core.run_with(self.parent, primitive.bind_list, *values, **params)
+        outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
+                                       list(values), list(dims), **params)
+        return [self.join(x, d) for x, d in zip(outs, out_dims, strict=True)]
+
+    def names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Whether the equation speaks of this very axis (an inner one may bear its name)."""
+        name = self.axis.name
+        return name is not None and NamedAxisEffect(name) in primitive.effects(**params)
+
+
+def without_axis(aval: ShapedArray, dim: int) -> ShapedArray:
+    return aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1:])
+
+
+def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
+    if dim is None:
+        return aval
+    return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
+
+
+def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
+    """`x` with its batch axis at `wanted`; repeated along a new one if it had none."""
+    return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
+
+
+def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
+              args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None
+              ) -> tuple[list[Array], list[Dim]]:
+    """Batched outputs and where their batch axis is, for a function of flat arguments."""
+    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info)
+    tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
+    outs = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *tracers)]
+    return [x for x, _ in outs], [d for _, d in outs]
+
+
+def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
+                keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, list[bool]]:
+    """The program on a batch, every batch axis leading.
+
+    Args:
+      closed: a program.
+      axis: size and name of the batch axis.
+      batched: which inputs have it.
+      keep: the outputs that must have it.
+
+    Returns:
+      The batched program, and which of its outputs have the batch axis.
+    """
+    wanted = tuple(keep) if keep is not None else (False,) * len(closed.jaxpr.outvars)
+    key = ("vmap", axis.size, axis.name, tuple(batched), wanted)
+    return closed.derived(key, lambda: _batch_jaxpr(closed, axis, batched, wanted))
+
+
+def _batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
+                 keep: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    out_batched: list[bool] = []
+
+    def on_batch(*args: Array) -> list[Array]:
+        outs, dims = vmap_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
+                               axis.size, axis.name, args, [0 if b else None for b in batched])
+        out_batched[:] = [k or d is not None for k, d in zip(keep, dims, strict=True)]
+        return [batch_to(x, d, 0, axis.size) if b else x
+                for x, d, b in zip(outs, dims, out_batched, strict=True)]
+
+    in_avals = [with_axis(aval, 0 if b else None, axis.size)
+                for aval, b in zip(closed.in_avals, batched, strict=True)]
+    return stage(on_batch, in_avals, closed.jaxpr.debug_info), out_batched

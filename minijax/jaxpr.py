@@ -1,0 +1,293 @@
+"""Programs as data: variables, equations, jaxprs, and the loop that runs them.
+
+Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core
+from minijax.core import Effects, Primitive, ShapedArray, no_effects
+from minijax.errors import JaxprTypeError
+from minijax.source_info import DebugInfo, SourceInfo
+
+
+class Var:
+    """A variable: defined once, equal only to itself."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    def __repr__(self) -> str:
+        return f"Var(id={id(self)}):{self.aval.str_short()}"
+
+
+class DropVar(Var):
+    """An output nobody reads; prints as ``_``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "_"
+
+
+class Literal:
+    """A scalar written into the program."""
+
+    __slots__ = ("aval", "val")
+
+    def __init__(self, val: Any, aval: ShapedArray | None = None):
+        self.val = val
+        self.aval = aval or core.get_aval(val)
+
+    @property
+    def value(self) -> core.Array:
+        """The array that stands for the literal when the program runs."""
+        if isinstance(self.val, core.Array):
+            return self.val
+        return core.ArrayImpl(np.array(self.val, self.aval.dtype), self.aval, is_literal=True)
+
+    def __repr__(self) -> str:
+        return f"Literal({self.val})"
+
+
+Atom = Var | Literal
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class JaxprEqn:
+    """One equation: ``outvars = primitive[params] invars``."""
+
+    invars: tuple[Atom, ...]
+    outvars: tuple[Var, ...]
+    primitive: Primitive
+    params: dict[str, Any]
+    effects: Effects = no_effects
+    source_info: SourceInfo | None = None
+
+    def replace(self, **changes: Any) -> JaxprEqn:
+        parts = {name: getattr(self, name) for name in self.__slots__}
+        return JaxprEqn(**{**parts, **changes})
+
+    def __repr__(self) -> str:
+        from minijax import printing
+        return printing.equation_text(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Jaxpr:
+    """A program: its inputs, its equations in order, its outputs."""
+
+    constvars: tuple[Var, ...]
+    invars: tuple[Var, ...]
+    outvars: tuple[Atom, ...]
+    eqns: tuple[JaxprEqn, ...]
+    effects: Effects = no_effects
+    debug_info: DebugInfo | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("constvars", "invars", "outvars", "eqns"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+
+    def replace(self, **changes: Any) -> Jaxpr:
+        parts = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return Jaxpr(**{**parts, **changes})
+
+    def __repr__(self) -> str:
+        from minijax import printing
+        return printing.jaxpr_text(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from minijax import printing
+        return printing.to_html(self)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedJaxpr:
+    """A program together with the values of its constants."""
+
+    jaxpr: Jaxpr
+    consts: tuple[Any, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "consts", tuple(self.consts))
+        if len(self.consts) != len(self.jaxpr.constvars):
+            raise ValueError(f"a program with {len(self.jaxpr.constvars)} constants "
+                             f"was closed over {len(self.consts)} values")
+
+    @property
+    def in_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.invars]
+
+    @property
+    def out_avals(self) -> list[ShapedArray]:
+        return [v.aval for v in self.jaxpr.outvars]
+
+    @property
+    def literals(self) -> tuple[Any, ...]:
+        return self.consts
+
+    @property
+    def eqns(self) -> tuple[JaxprEqn, ...]:
+        return self.jaxpr.eqns
+
+    @property
+    def effects(self) -> Effects:
+        return self.jaxpr.effects
+
+    def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
+        """What `make` computes from this program, once, and kept as long as the program."""
+        memo = self.__dict__.setdefault("_derived", {})
+        key = (*key, config.trace_key())
+        if key not in memo:
+            memo.setdefault(key, make())
+        return memo[key]
+
+    def __repr__(self) -> str:
+        return repr(self.jaxpr)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        return self.jaxpr._repr_html_()
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+    """Run a program, equation by equation, under the current trace.
+
+    Args:
+      jaxpr: the program.
+      consts: one value for each of its constants.
+      args: one value for each of its inputs.
+
+    Returns:
+      A list with one value for each of its outputs.
+
+    >>> import minijax
+    >>> closed = minijax.make_jaxpr(lambda x: x * 2.0)(1.0)
+    >>> eval_jaxpr(closed.jaxpr, closed.consts, 3.0)
+    [Array(6., dtype=float32, weak_type=True)]
+    """
+    if len(args) != len(jaxpr.invars):
+        raise TypeError(f"the program takes {len(jaxpr.invars)} arguments, got {len(args)}")
+    return contextvars.copy_context().run(_eval_equations, jaxpr, consts, args)
+
+
+def _eval_equations(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    env.update(zip(jaxpr.invars, args, strict=True))
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        core.current_source.set(eqn.source_info)
+        outs = eqn.primitive.bind_list(*map(read, eqn.invars), **eqn.params)
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+
+
+def make_eqn(invars: Sequence[Atom], outvars: Sequence[Var], primitive: Primitive,
+             params: dict[str, Any], source_info: SourceInfo | None = None) -> JaxprEqn:
+    """An equation with the effects its primitive declares for these parameters."""
+    return JaxprEqn(tuple(invars), tuple(outvars), primitive, params,
+                    primitive.effects(**params), source_info)
+
+
+def effects_of(eqns: Sequence[JaxprEqn]) -> Effects:
+    return no_effects.union(*(eqn.effects for eqn in eqns))
+
+
+def is_observable(eqn: JaxprEqn) -> bool:
+    """Whether the equation must stay even when nobody reads its outputs."""
+    return any(effect.observable for effect in eqn.effects)
+
+
+def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
+    """The programs among an equation's parameters."""
+    for value in params.values():
+        for part in value if isinstance(value, tuple) else (value,):
+            if isinstance(part, ClosedJaxpr):
+                yield part
+
+
+def move_consts_to_inputs(jaxpr: Jaxpr) -> Jaxpr:
+    """The same program with its constants as leading inputs."""
+    return jaxpr.replace(constvars=(), invars=jaxpr.constvars + jaxpr.invars)
+
+
+def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
+    """The program without equations whose outputs nobody reads and that do nothing besides."""
+    needed = {v for v in jaxpr.outvars if isinstance(v, Var)}
+    kept = []
+    for eqn in reversed(jaxpr.eqns):
+        if is_observable(eqn) or not needed.isdisjoint(eqn.outvars):
+            needed.update(v for v in eqn.invars if isinstance(v, Var))
+            kept.append(eqn)
+    eqns = tuple(reversed(kept))
+    return jaxpr.replace(eqns=eqns, effects=effects_of(eqns))
+
+
+def reached(jaxpr: Jaxpr, from_inputs: Sequence[bool]) -> list[bool]:
+    """Which outputs depend on any of the marked inputs."""
+    found = {v for v, marked in zip(jaxpr.invars, from_inputs, strict=True) if marked}
+    for eqn in jaxpr.eqns:
+        if not found.isdisjoint(v for v in eqn.invars if isinstance(v, Var)):
+            found.update(eqn.outvars)
+    return [v in found for v in jaxpr.outvars]
+
+
+def check_jaxpr(jaxpr: Jaxpr) -> None:
+    """Check that every variable is defined once, before its use, and with the right type.
+
+    Raises:
+      JaxprTypeError: naming the equation.
+    """
+    defined: set[Var] = set()
+
+    def define(variables: Sequence[Var], where: object) -> None:
+        for v in variables:
+            if v in defined:
+                raise JaxprTypeError(f"variable {v} is defined twice, again by: {where}")
+            defined.add(v)
+
+    def use(atoms: Sequence[Atom], where: object) -> None:
+        for v in atoms:
+            if isinstance(v, Var) and v not in defined:
+                raise JaxprTypeError(f"variable {v} is used before its definition, in: {where}")
+
+    define(jaxpr.constvars + jaxpr.invars, "the inputs")
+    for eqn in jaxpr.eqns:
+        use(eqn.invars, eqn.primitive)
+        _check_types(eqn)
+        for inner in subjaxprs(eqn.params):
+            check_jaxpr(inner.jaxpr)
+        define(eqn.outvars, eqn.primitive)
+    use(jaxpr.outvars, "the outputs")
+    if jaxpr.effects != effects_of(jaxpr.eqns):
+        raise JaxprTypeError(f"the program declares {set(jaxpr.effects)} but its equations "
+                             f"have {set(effects_of(jaxpr.eqns))}")
+
+
+def _check_types(eqn: JaxprEqn) -> None:
+    found = eqn.primitive.type_of([v.aval for v in eqn.invars], eqn.params)
+    declared = [v.aval for v in eqn.outvars]
+    same = len(found) == len(declared) and all(
+        f.strip_weak_type() is d.strip_weak_type() for f, d in zip(found, declared, strict=True))
+    if not same:
+        raise JaxprTypeError(f"{eqn.primitive} declares outputs {declared} "
+                             f"but its rule gives {found}")

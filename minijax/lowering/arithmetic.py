@@ -1,0 +1,266 @@
+"""Scalar arithmetic of the builder: shared, hoisted, folded.
+
+Stands on loops.py. Equal pure expressions are emitted once, outside of the loops they do not
+depend on; 16-bit floats are computed in float32; positions are divided out only when used.
+Chapter 23. In JAX this role is played by MLIR builders and XLA's elemental IR emitter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import folding
+from .loops import (
+    BOOL,
+    INT64,
+    OPS,
+    Constant,
+    Let,
+    Operand,
+    Scalar,
+    Statement,
+)
+from .scalars import BFLOAT16, FLOAT16, FLOAT32, kind_of, result_dtype
+
+BOOL_OPS = {"add": "or", "mul": "and", "min": "and", "max": "or"}
+
+
+class Part(Scalar):
+    """One component of an unravelled position; divided out only where it is really used."""
+
+    def __init__(self, position: Operand, shape: tuple[int, ...], axis: int) -> None:
+        super().__init__(f"part{axis}", INT64)
+        self.__dict__.update(position=position, shape=shape, axis=axis)
+
+    position: Operand
+    shape: tuple[int, ...]
+    axis: int
+
+
+class Scope:
+    """A body under construction, with the expressions that can be shared inside it."""
+
+    def __init__(self, depth: int, let_floor: int, load_floor: int, loop_depth: int) -> None:
+        self.statements: list[Statement] = []
+        self.table: dict[Any, Any] = {}
+        # The outermost depths to which pure operations and loads may be moved from here, and
+        # the depth of the innermost loop around.
+        self.let_floor, self.load_floor, self.loop_depth = let_floor, load_floor, loop_depth
+        self.depth = depth
+        self.trips: int | None = 1
+        self.notes: list[str] = []
+
+
+class Arithmetic:
+    """The part of the builder without memory and control.
+
+    >>> s = Arithmetic()
+    >>> s.add(s.const(2, "int32"), 3).value
+    5
+    """
+
+    def __init__(self) -> None:
+        self.scopes = [Scope(0, 0, 0, 0)]
+        self._depth: dict[Any, int] = {}
+        self._lets: dict[Scalar, Let] = {}
+        self._constants: dict[Any, Constant] = {}
+        self._raveled: dict[Any, tuple[list[int], list[Operand]]] = {}
+        self._parts: dict[Any, Part] = {}
+        self._counts: dict[str, int] = {}
+
+    # -- operands ------------------------------------------------------------------------------
+
+    def fresh(self, hint: str) -> str:
+        """A name not used before in this kernel."""
+        count = self._counts[hint] = self._counts.get(hint, 0) + 1
+        return f"{hint}{count}"
+
+    def const(self, value: Any, dtype: Any) -> Constant:
+        """A literal of the given dtype; equal literals are one object."""
+        dtype = np.dtype(dtype)
+        scalar = np.asarray(value).astype(dtype)[()]
+        key = (dtype, scalar.tobytes())
+        return self._constants.setdefault(key, Constant(scalar, dtype))
+
+    def index(self, value: int | Operand) -> Operand:
+        """An int64 operand from a Python integer or an operand."""
+        return value if isinstance(value, Scalar | Constant) else self.const(value, INT64)
+
+    def actual(self, x: Operand) -> Operand:
+        """x itself, or the emitted quotient and remainder where x is part of a position."""
+        if not isinstance(x, Part):
+            return x
+        stride = math.prod(x.shape[x.axis + 1:])
+        part = self.div(x.position, stride)
+        return part if x.axis == 0 else self.rem(part, x.shape[x.axis])
+
+    def depth_of(self, x: Any) -> int:
+        """The depth of the scope that defined x (0 for constants)."""
+        return self._depth.get(x, 0)
+
+    # -- pure operations -----------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = name.rstrip("_")
+        if op not in OPS:
+            raise AttributeError(f"the builder has no operation {name!r}")
+        return lambda *args: self._operation(op, args)
+
+    def _operation(self, op: str, args: Sequence[Any]) -> Operand:
+        first = next(x for x in args if isinstance(x, Scalar | Constant))
+        operands = [x if isinstance(x, Scalar | Constant) else self.const(x, first.dtype)
+                    for x in args]
+        kind = kind_of(first.dtype)
+        if kind == "b":
+            op = BOOL_OPS.get(op, op)
+        if kind == "u" and op == "abs":
+            return first
+        if kind != "h":
+            return self.let(op, operands)
+        wide = self.let(op, [self.convert(x, FLOAT32) for x in operands])
+        return wide if wide.dtype == BOOL else self.convert(wide, first.dtype)
+
+    def let(self, op: str, args: Sequence[Operand], target: np.dtype | None = None) -> Operand:
+        """One operation as it is: folded, found again, or emitted where its arguments allow."""
+        args = tuple(self.actual(x) for x in args)
+        dtype = result_dtype(op, [x.dtype for x in args], target)
+        folded = folding.fold(self, op, args, dtype)
+        if folded is not None:
+            return folded
+        depth = max(max(self.depth_of(x) for x in args), self.scopes[-1].let_floor)
+        key = (op, dtype, args)
+        found = self.find(key)
+        return found if found is not None else self._emit_let(key, depth)
+
+    def _emit_let(self, key: tuple[str, np.dtype, tuple[Operand, ...]], depth: int) -> Scalar:
+        op, dtype, args = key
+        scalar = self._define(dtype, depth)
+        let = self._lets[scalar] = Let(scalar, op, args)
+        self.scopes[depth].statements.append(let)
+        self.scopes[depth].table[key] = scalar
+        return scalar
+
+    def definition(self, scalar: Scalar) -> Let | None:
+        """The operation that defined a scalar, if one did."""
+        return self._lets.get(scalar)
+
+    def _define(self, dtype: np.dtype, depth: int, hint: str = "t") -> Scalar:
+        scalar = Scalar(self.fresh(hint), dtype)
+        self._depth[scalar] = depth
+        return scalar
+
+    def find(self, key: Any) -> Any:
+        """What an open scope remembers under a key."""
+        for scope in reversed(self.scopes):
+            if key in scope.table:
+                return scope.table[key]
+        return None
+
+    def remember(self, key: Any, value: Any) -> None:
+        """Keep a value under a key until the present scope closes."""
+        self.scopes[-1].table[key] = value
+
+    def convert(self, x: Operand, dtype: Any) -> Operand:
+        """x in another dtype; 16-bit floats go through float32, rounded once."""
+        dtype = np.dtype(dtype)
+        if x.dtype == dtype:
+            return x
+        if dtype == FLOAT16 and x.dtype == np.float64:
+            return self.let("convert", [self._float32_to_odd(x)], FLOAT16)
+        halves = {FLOAT16, BFLOAT16}
+        if (x.dtype in halves and dtype != FLOAT32) or (dtype in halves and x.dtype != FLOAT32):
+            return self.convert(self.convert(x, FLOAT32), dtype)
+        return self.let("convert", [x], dtype)
+
+    def _float32_to_odd(self, x: Operand) -> Operand:
+        """A float64 as float32 rounded to odd: rounding that again to 16 bits is exact."""
+        near = self.convert(x, FLOAT32)
+        back = self.convert(near, np.float64)
+        bits = self.bitcast(near, np.int32)
+        beyond = self.gt(self.abs(back), self.abs(x))
+        odd = self.or_(self.select(beyond, self.sub(bits, 1), bits), 1)
+        same = self.or_(self.eq(back, x), self.ne(x, x))
+        return self.bitcast(self.select(same, bits, odd), FLOAT32)
+
+    def bitcast(self, x: Operand, dtype: Any) -> Operand:
+        """The same bits in another dtype of the same width."""
+        dtype = np.dtype(dtype)
+        return x if x.dtype == dtype else self.let("bitcast", [x], dtype)
+
+    def select(self, condition: Operand, x: Any, y: Any) -> Operand:
+        """x where the condition holds, else y; both are evaluated."""
+        dtype = next(v.dtype for v in (x, y) if isinstance(v, Scalar | Constant))
+        values = [v if isinstance(v, Scalar | Constant) else self.const(v, dtype) for v in (x, y)]
+        return self.let("select", [condition, *values])
+
+    def clamp(self, x: Operand, low: Any, high: Any) -> Operand:
+        """x held within [low, high]."""
+        return self.min(self.max(x, low), high)
+
+    # -- positions -----------------------------------------------------------------------------
+
+    def ravel(self, index: Sequence[Any], shape: Sequence[int]) -> Operand:
+        """The row-major position of an index in a shape."""
+        terms = [(self.index(i), n) for i, n in zip(index, shape, strict=True) if n != 1]
+        position: Operand = self.const(0, INT64)
+        at, sizes, parts = 0, [], []
+        while at < len(terms):
+            x, size = terms[at]
+            whole = self._whole_run(terms, at)
+            if whole is not None:
+                at += len(whole.shape) - 1
+                x, size = whole.position, math.prod(whole.shape)
+            position = self.add(self.mul(position, size), x)
+            sizes.append(size)
+            parts.append(x)
+            at += 1
+        if isinstance(position, Scalar) and len(parts) > 1:
+            self._raveled[position] = (sizes, parts)
+        return position
+
+    def _whole_run(self, terms: list[tuple[Operand, int]], at: int) -> Part | None:
+        """The first part, where terms[at:] begin with all parts of one position."""
+        first = terms[at][0]
+        if not isinstance(first, Part) or first.axis != 0:
+            return None
+        run = terms[at:at + len(first.shape)]
+        same = len(run) == len(first.shape) and all(
+            isinstance(x, Part) and x.position is first.position and x.shape == first.shape
+            and x.axis == axis and size == first.shape[axis]
+            for axis, (x, size) in enumerate(run))
+        return first if same else None
+
+    def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
+        """The index at a row-major position; its components cost nothing until they are used."""
+        dims = [n for n in shape if n != 1]
+        if 0 in dims or not dims:
+            return tuple(self.const(0, INT64) for _ in shape)
+        sizes, parts = self._raveled.get(position, ([], []))
+        if math.prod(sizes) != math.prod(dims):
+            sizes, parts = [math.prod(dims)], [position]
+        found = iter(self._regroup(list(sizes), list(parts), dims))
+        return tuple(next(found) if n != 1 else self.const(0, INT64) for n in shape)
+
+    def _regroup(self, sizes: list[int], parts: list[Operand], dims: list[int]) -> list[Operand]:
+        """Components for `dims` from components for `sizes`, splitting as little as possible."""
+        result: list[Operand] = []
+        while dims:
+            source = target = 1  # the smallest leading groups of equal extent
+            while math.prod(sizes[:source]) != math.prod(dims[:target]):
+                if math.prod(sizes[:source]) < math.prod(dims[:target]):
+                    source += 1
+                else:
+                    target += 1
+            position = self.ravel(parts[:source], sizes[:source])
+            group = tuple(dims[:target])
+            result += ([position] if target == 1
+                       else [self._part(position, group, axis) for axis in range(target)])
+            sizes, parts, dims = sizes[source:], parts[source:], dims[target:]
+        return result
+
+    def _part(self, position: Operand, shape: tuple[int, ...], axis: int) -> Part:
+        return self._parts.setdefault((position, shape, axis), Part(position, shape, axis))

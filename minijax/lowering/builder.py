@@ -1,0 +1,334 @@
+"""The builder: what lowering rules write loop trees with.
+
+Stands on arithmetic.py (expressions); here are memory, variables, control and reductions.
+Chapter 23. In JAX this role is played by MLIR builders and XLA's loop emitters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import BOOL_OPS, Arithmetic, Part, Scope
+from .loops import (
+    BOOL,
+    INT64,
+    Address,
+    Assign,
+    Buffer,
+    Call,
+    Check,
+    Constant,
+    Declare,
+    Flat,
+    For,
+    If,
+    Index,
+    Load,
+    Operand,
+    Read,
+    Scalar,
+    Statement,
+    Store,
+    Variable,
+    While,
+)
+
+BLOCK = 4096  # sums run in blocks of this many terms, so they stay accurate and reproducible
+
+# What starts a partial result of each accumulation.
+IDENTITY: dict[str, Callable[[np.dtype], Any]] = {
+    "add": lambda d: 0, "mul": lambda d: 1, "or": lambda d: 0, "xor": lambda d: 0,
+    "and": lambda d: True if d == BOOL else -1 if d.kind == "i" else np.iinfo(d).max,
+    "min": lambda d: np.inf if d.kind == "f" else np.iinfo(d).max,
+    "max": lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min,
+}
+
+
+class Builder(Arithmetic):
+    """Emits statements into the innermost open body.
+
+    >>> b = Builder()
+    >>> x = b.temp((3,), "float32")
+    >>> with b.loop(3) as i:
+    ...     b.store(x, (i,), b.convert(i, "float32"))
+    >>> type(b.scopes[0].statements[0]).__name__
+    'For'
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.temps: list[Buffer] = []
+        self.names: dict[Scalar | Variable, str] = {}
+        self._version: dict[Buffer | Variable, int] = {}
+        self._frozen: dict[Buffer, Scope] = {}
+        self._last_if: If | None = None
+        # What stands in for `accumulate`, and what it was asked for until now.
+        self.column_hook: Callable[..., Operand] | None = None
+        self.accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = []
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def temp(self, shape: Sequence[int], dtype: Any, name: str = "") -> Buffer:
+        """A buffer in the workspace."""
+        buffer = Buffer(name or self.fresh("temp"), np.dtype(dtype), tuple(shape), "temp")
+        self.temps.append(buffer)
+        return buffer
+
+    def freeze(self, buffer: Buffer) -> None:
+        """Promise that the buffer is not written again before the present scope closes."""
+        self._frozen[buffer] = self.scopes[-1]
+
+    def _buffer_depth(self, buffer: Buffer) -> int:
+        """The outermost depth at which a load from the buffer may stand."""
+        if buffer.role in ("input", "constant"):
+            return 0
+        scope = self._frozen.get(buffer)
+        if scope is not None and scope.depth < len(self.scopes) and (
+                self.scopes[scope.depth] is scope):
+            return scope.depth
+        return len(self.scopes) - 1
+
+    def place(self, buffer: Buffer, index: Any) -> Index:
+        """A legal index of a buffer: flat where its components are parts of one position."""
+        if isinstance(index, Flat):
+            return Flat(self.actual(index.position))
+        operands = tuple(self.index(i) for i in index)
+        if any(isinstance(i, Part) for i in operands):
+            return Flat(self.actual(self.ravel(operands, buffer.shape)))
+        return operands
+
+    def load(self, buffer: Buffer, index: Any) -> Scalar:
+        """buffer[index]; the index must lie inside."""
+        at = self.place(buffer, index)
+        keys = (at.position,) if isinstance(at, Flat) else at
+        own = self._buffer_depth(buffer)
+        mutable = own == len(self.scopes) - 1 and buffer.role not in ("input", "constant")
+        key = ("load", buffer, isinstance(at, Flat), keys, self._version.get(buffer, 0),
+               self.scopes[self.scopes[-1].loop_depth] if mutable else None)
+        found = self.find(key)
+        if found is not None:
+            return found
+        floor = max(own, self.scopes[-1].load_floor)
+        depth = max([floor, *(self.depth_of(k) for k in keys)])
+        target = self._define(buffer.dtype, depth)
+        self.scopes[depth].statements.append(Load(target, buffer, at))
+        self.scopes[depth].table[key] = target
+        return target
+
+    def store(self, buffer: Buffer, index: Any, value: Any) -> None:
+        """buffer[index] = value."""
+        x = value if isinstance(value, Scalar | Constant) else self.const(value, buffer.dtype)
+        at = self.place(buffer, index)
+        self._emit(Store(buffer, at, self.actual(x)))
+        self.touch(buffer)
+
+    def touch(self, buffer: Buffer | Variable) -> None:
+        """Forget what was read from something that has changed."""
+        self._version[buffer] = self._version.get(buffer, 0) + 1
+        self._frozen.pop(buffer, None)  # type: ignore[arg-type]
+
+    def _emit(self, statement: Statement) -> None:
+        self.scopes[-1].statements.append(statement)
+
+    def call(self, external: str, *args: Any) -> None:
+        """A library external on buffers, addresses in them, and scalars."""
+        operands = []
+        for arg in args:
+            if isinstance(arg, Address):
+                arg = Address(arg.buffer, self.place(arg.buffer, arg.index))
+            elif isinstance(arg, Scalar):
+                arg = self.actual(arg)
+            elif not isinstance(arg, Buffer | Constant):
+                arg = self.index(arg)
+            operands.append(arg)
+        self._emit(Call(external, tuple(operands)))
+        for arg in operands:
+            buffer = arg.buffer if isinstance(arg, Address) else arg
+            if isinstance(buffer, Buffer) and buffer.role in ("output", "temp"):
+                self.touch(buffer)
+
+    def check(self, ok: Operand, code: int) -> None:
+        """Leave the kernel with `code` unless `ok`."""
+        if isinstance(ok, Constant) and ok.value:
+            return
+        self._emit(Check(ok, code))
+        self.scopes[-1].load_floor = len(self.scopes) - 1
+
+    # -- variables -----------------------------------------------------------------------------
+
+    def variable(self, init: Any, dtype: Any = None, name: str = "") -> Variable:
+        """A mutable scalar with an initial value."""
+        value = init if isinstance(init, Scalar | Constant) else self.const(init, dtype)
+        variable = Variable(self.fresh(name or "v"), value.dtype)
+        self._emit(Declare(variable, self.actual(value)))
+        return variable
+
+    def read(self, variable: Variable) -> Scalar:
+        """The variable's value now."""
+        key = ("read", variable, self._version.get(variable, 0),
+               self.scopes[self.scopes[-1].loop_depth])
+        found = self.find(key)
+        if found is None:
+            found = self._define(variable.dtype, len(self.scopes) - 1)
+            self._emit(Read(found, variable))
+            self.remember(key, found)
+        return found
+
+    def assign(self, variable: Variable, value: Any) -> None:
+        """variable = value."""
+        x = value if isinstance(value, Scalar | Constant) else self.const(value, variable.dtype)
+        self._emit(Assign(variable, self.actual(x)))
+        self.touch(variable)
+
+    # -- control -------------------------------------------------------------------------------
+
+    def _open(self, *, branch: bool = False, loop: bool = False, certain: bool = True) -> Scope:
+        outer, depth = self.scopes[-1], len(self.scopes)
+        scope = Scope(depth, depth if branch else outer.let_floor,
+                      outer.load_floor if certain else depth, depth if loop else outer.loop_depth)
+        self.scopes.append(scope)
+        return scope
+
+    @contextmanager
+    def loop(self, stop: Any, start: Any = 0, vectorize: str = "", note: str = "") -> Iterator[Any]:
+        """for index in range(start, stop); a loop of one turn is no loop."""
+        first, last = self.index(start), self.index(stop)
+        trips = (int(last.value) - int(first.value)
+                 if isinstance(first, Constant) and isinstance(last, Constant) else None)
+        if trips == 1:
+            yield first
+            return
+        first, last = self.actual(first), self.actual(last)
+        scope = self._open(loop=True, certain=trips is not None and trips > 0)
+        index = self._define(INT64, scope.depth, "i")
+        scope.trips = trips
+        try:
+            yield index
+        finally:
+            self.scopes.pop()
+        if trips is None or trips > 0:
+            note = "\n".join(filter(None, [note, *scope.notes]))
+            self._emit(For(index, first, last, tuple(scope.statements), note, vectorize))
+
+    def note(self, line: str) -> None:
+        """Write a line over the innermost open loop, unless it stands over one around it."""
+        if line and not any(line in scope.notes for scope in self.scopes):
+            self.scopes[self.scopes[-1].loop_depth].notes.append(line)
+
+    @contextmanager
+    def when(self, condition: Operand) -> Iterator[None]:
+        """Run the body only where the condition holds."""
+        scope = self._open(branch=True, certain=False)
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+        self._last_if = If(condition, tuple(scope.statements))
+        self._emit(self._last_if)
+
+    @contextmanager
+    def otherwise(self) -> Iterator[None]:
+        """The other side of the `when` just closed."""
+        branch = self._last_if
+        if branch is None or self.scopes[-1].statements[-1] is not branch:
+            raise RuntimeError("`otherwise` must follow its `when` directly")
+        scope = self._open(branch=True, certain=False)
+        try:
+            yield
+        finally:
+            self.scopes.pop()
+        self.scopes[-1].statements[-1] = If(branch.test, branch.then, tuple(scope.statements))
+
+    def while_loop(self, condition: Callable[[], Operand], body: Callable[[], None]) -> None:
+        """Run `body` as long as `condition` gives true."""
+        first = self._open(loop=True, certain=False)
+        test = self.actual(condition())
+        self.scopes.pop()
+        second = self._open(loop=True, certain=False)
+        second.table = first.table  # the body sees what the condition computed
+        body()
+        self.scopes.pop()
+        self._emit(While(tuple(first.statements), test, tuple(second.statements)))
+
+    def choose(self, condition: Operand, then: Callable[[], Operand],
+               orelse: Callable[[], Operand]) -> Operand:
+        """then() or orelse(), evaluating only the one that is asked for."""
+        if isinstance(condition, Constant):
+            return then() if condition.value else orelse()
+        values, bodies = [], []
+        for side in (then, orelse):
+            scope = self._open(branch=True, certain=False)
+            values.append(self.actual(side()))
+            self.scopes.pop()
+            bodies.append(scope.statements)
+        result = self.variable(0, values[0].dtype)
+        for value, body in zip(values, bodies, strict=True):
+            body.append(Assign(result, value))
+        self._emit(If(condition, tuple(bodies[0]), tuple(bodies[1])))
+        self.touch(result)
+        return self.read(result)
+
+    # -- reductions ----------------------------------------------------------------------------
+
+    def accumulate(self, op: str, init: Any, extents: Sequence[int],
+                   f: Callable[..., Operand]) -> Operand:
+        """init op f(k…) op … over all k below `extents`, in any association.
+
+        `op` is one of add, mul, min, max, and, or, xor; `init` a Scalar, a number, or None for
+        the operation's identity. The result has the dtype of `f`.
+        """
+        if self.column_hook is not None:
+            return self.column_hook(op, init, tuple(extents), f)
+        sizes = [int(n) for n in extents if n != 1]
+
+        def term(*ks: Any) -> Operand:
+            given = iter(ks)
+            return f(*(self.index(0) if n == 1 else next(given) for n in extents))
+
+        result = self._accumulate(op, init, sizes, term)
+        self.accumulations.append((op, init, tuple(extents), result.dtype))
+        return result
+
+    def _accumulate(self, op: str, init: Any, sizes: list[int],
+                    f: Callable[..., Operand]) -> Operand:
+        if not sizes:
+            return f() if init is None else self._operation(op, [init, f()])
+        n, rest = sizes[0], sizes[1:]
+        if rest:
+            return self._fold(op, init, n, lambda k: self._accumulate(
+                op, None, rest, lambda *ks: f(k, *ks)), "")
+        if n <= BLOCK:
+            return self._fold(op, init, n, f, "reduce")
+        blocks, left = divmod(n, BLOCK)
+        total = self._fold(op, init, blocks, lambda j: self._fold(
+            op, None, BLOCK, lambda k: f(self.add(self.mul(self.index(j), BLOCK), k)),
+            "reduce"), "")
+        if not left:
+            return total
+        return self._fold(op, total, left, lambda k: f(self.add(self.index(k), blocks * BLOCK)),
+                          "reduce")
+
+    def _fold(self, op: str, init: Any, n: int, term: Callable[[Any], Operand],
+              vectorize: str) -> Operand:
+        """One loop that accumulates; its variable is declared once the dtype is known."""
+        outside = self.scopes[-1]
+        slot = len(outside.statements)
+        with self.loop(n, vectorize=vectorize) as k:
+            x = self.actual(term(k))
+            variable = Variable(self.fresh("v"), x.dtype)
+            self.assign(variable, self._operation(op, [self.read(variable), x]))
+        outside.statements.insert(slot, Declare(variable, self.starting_value(op, init, x.dtype)))
+        return self.read(variable)
+
+    def starting_value(self, op: str, init: Any, dtype: np.dtype) -> Operand:
+        """What an accumulation begins with."""
+        if isinstance(init, Scalar | Constant):
+            return self.actual(init)
+        if init is not None:
+            return self.const(init, dtype)
+        op = BOOL_OPS.get(op, op) if dtype == BOOL else op
+        return self.const(IDENTITY[op](dtype), dtype)

@@ -1,0 +1,123 @@
+"""Reductions over an axis that is not the last: whole stretches of columns at a time.
+
+Stands on program.py; schedule.py calls it. Walking down one column touches a new cache line each
+step; adding row after row into a short buffer reads memory in order and vectorises. Chapter 23.
+In XLA: the column reduction emitter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .loops import Buffer, Operand, Scalar
+
+if TYPE_CHECKING:
+    from .fusion import Task
+    from .schedule import Run
+
+WIDTH = 1024  # columns at a time: their partial results stay in the first-level cache
+ROWS = 8      # rows added before the partial results are touched again
+
+
+class _Taken(Exception):
+    """The accumulation has been emitted; the rest of the rule is not wanted."""
+
+
+def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
+    """The last axis of a task whose rule accumulates exactly once."""
+    assert task.node is not None and task.node.probe is not None
+    width = min(task.shape[-1], WIDTH)
+    dtype = task.node.probe.accumulations[0][-1]
+    column = _Column(run, task, prefix, run.b.temp((width,), dtype))
+    whole, rest = divmod(task.shape[-1], width)
+    with run.b.loop(whole) as t:
+        column.stretch(run.b.mul(run.b.index(t), width), width)
+    if rest:
+        column.stretch(run.b.index(whole * width), rest)
+
+
+class _Column:
+    """One reduction, emitted for a stretch of columns."""
+
+    def __init__(self, run: Run, task: Task, prefix: tuple[Operand, ...], sums: Buffer) -> None:
+        assert task.node is not None and task.node.probe is not None
+        self.run, self.b, self.task, self.prefix, self.sums = run, run.b, task, prefix, sums
+        self.op, self.init, self.extents, self.dtype = task.node.probe.accumulations[0]
+
+    def stretch(self, start: Operand, width: int) -> None:
+        """Begin, add all rows, finish, for `width` columns from `start`."""
+        self.start = start
+        with self.b.loop(width, vectorize="parallel") as j:
+            self.b.store(self.sums, (j,), self.b.starting_value(self.op, self.init, self.dtype))
+        self._rows(width, ())
+        with self.b.loop(width, vectorize="parallel") as j, self._standing_in(
+                lambda f: self.b.load(self.sums, (j,))):
+            self.run.leaf([self.task], self._index(j))
+
+    def _index(self, j: Any) -> tuple[Operand, ...]:
+        return (*self.prefix, self.b.add(self.start, j))
+
+    def _rows(self, width: int, outer: tuple[Operand, ...]) -> None:
+        """The loops over what is reduced, the last of them `ROWS` at a time."""
+        n = self.extents[len(outer)]
+        if len(outer) + 1 < len(self.extents):
+            with self.b.loop(n) as k:
+                self._rows(width, (*outer, self.b.index(k)))
+            return
+        step = ROWS if n >= 2 * ROWS else 1
+        with self.b.loop(n // step) as k:
+            first = self.b.mul(self.b.index(k), step)
+            self._add(width, [(*outer, self.b.add(first, u)) for u in range(step)])
+        if n % step:
+            with self.b.loop(n, start=n - n % step) as k:
+                self._add(width, [(*outer, self.b.index(k))])
+
+    def _add(self, width: int, rows: Sequence[tuple[Operand, ...]]) -> None:
+        with self.b.loop(width, vectorize="parallel") as j:
+            def take(f: Callable[..., Operand]) -> Operand:
+                total = self._tree([f(*row) for row in rows])
+                now = self.b.load(self.sums, (j,))
+                self.b.store(self.sums, (j,), self._combine(now, total))
+                raise _Taken
+
+            with self._standing_in(take):
+                try:
+                    self.run.evaluate(self._eqn, self._index(j))
+                except _Taken:
+                    return
+
+    @property
+    def _eqn(self) -> Any:
+        assert self.task.node is not None
+        return self.task.node.eqn
+
+    def _tree(self, terms: list[Operand]) -> Operand:
+        while len(terms) > 1:
+            pairs = [self._combine(x, y) for x, y in zip(terms[::2], terms[1::2], strict=False)]
+            terms = [*pairs, *terms[2 * len(pairs):]]
+        return terms[0]
+
+    def _combine(self, x: Operand, y: Operand) -> Operand:
+        return getattr(self.b, self.op)(x, y)
+
+    @contextmanager
+    def _standing_in(self, answer: Callable[[Callable[..., Operand]], Operand]) -> Iterator[None]:
+        """While open, the task's own accumulation is answered by `answer`."""
+        b = self.b
+
+        def hook(op: str, init: int | float | Scalar | None, extents: Sequence[int],
+                 f: Callable[..., Operand]) -> Operand:
+            b.column_hook = None
+            try:
+                own = self.run.evaluating is self._eqn
+                return answer(f) if own else b.accumulate(op, init, extents, f)
+            finally:
+                b.column_hook = hook
+
+        b.column_hook = hook
+        try:
+            yield
+        finally:
+            b.column_hook = None

@@ -1,0 +1,180 @@
+"""LLVM assembly to object code (through Numba), and object code to a callable (without it).
+
+Stands on llvmlite for loading; Numba is imported by the first compilation only. Chapter 24.
+In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from . import library
+
+T = TypeVar("T")
+_llvm_lock = threading.Lock()
+
+
+class Host(NamedTuple):
+    """The processor that code is made for: another one may not be able to run it."""
+
+    triple: str
+    cpu: str
+    features: str
+
+
+@cache
+def host() -> Host:
+    """Return the processor we run on, as LLVM names it."""
+    import llvmlite.binding as binding
+
+    features = binding.get_host_cpu_features().flatten()
+    return Host(binding.get_process_triple(), binding.get_host_cpu_name(), features)
+
+
+def undisturbed(work: Callable[[], T]) -> T:
+    """Run native work in a thread of its own, one at a time, and return its result.
+
+    Only the main thread receives KeyboardInterrupt: it may stop waiting, and what it waited for
+    still ends in good order, as neither LLVM nor Numba bears being left half way.
+    """
+    outcome: list[Callable[[], T]] = []
+
+    def run() -> None:
+        try:
+            with _llvm_lock:
+                result = work()
+            outcome.append(lambda: result)
+        except BaseException as error:
+            outcome.append(_raiser(error))
+
+    thread = threading.Thread(target=run, name="minijax compiler")
+    thread.start()
+    thread.join()
+    return outcome[0]()
+
+
+def _raiser(error: BaseException) -> Callable[[], Any]:
+    def again() -> Any:
+        raise error
+
+    return again
+
+
+# Compiling
+
+
+def compile(assembly: str) -> bytes:
+    """Return object code for this processor from the text that llvm.assembly printed."""
+    return _optimized(assembly, lambda machine, module: machine.emit_object(module))
+
+
+def as_text(assembly: str, stage: str) -> str:
+    """Return what compiling makes of the text: "llvm" after optimisation, or "asm"."""
+    if stage == "llvm":
+        return _optimized(assembly, lambda machine, module: str(module))
+    return _optimized(assembly, lambda machine, module: machine.emit_assembly(module))
+
+
+def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
+    """Run Numba's optimisation pipeline over a module and hand target machine and module on."""
+    from llvmlite import binding
+    from numba.core.compiler_lock import global_compiler_lock
+
+    with global_compiler_lock:
+        codegen = _codegen()
+        code = codegen.create_library("minijax")
+        module = binding.parse_assembly(assembly)
+        module.triple = host().triple
+        module.verify()
+        code.add_llvm_module(module)
+        code.finalize()
+        return finish(codegen._tm, code._final_module)
+
+
+@cache
+def _codegen() -> Any:
+    """Numba's ahead-of-time code generator for the processor we run on.
+
+    Its libraries take modules as they are: no Python function is typed, no wrapper is made, and
+    the tables of Numba's own functions (a second to load) stay out.
+    """
+    from numba.core.codegen import AOTCPUCodegen
+
+    class HostCodegen(AOTCPUCodegen):
+        def _customize_tm_features(self) -> str:
+            return host().features
+
+    return HostCodegen("minijax", cpu_name=host().cpu)
+
+
+# Loading
+
+
+class UnresolvedSymbol(OSError):
+    """Object code refers to a function that nobody provides; running it would jump to nowhere."""
+
+    def __init__(self, symbol: str, names: Iterable[str]) -> None:
+        missing = ", ".join(names) or "a function that is not among its externals"
+        super().__init__(f"the object code of {symbol!r} cannot be loaded: it calls {missing}")
+
+
+class Loaded:
+    """Machine code in memory; call it with one array per buffer to get the kernel's status.
+
+    It owns its engine: when the last reference goes, the code is unloaded. The lock of the
+    interpreter is released while it runs, and calls from several threads may overlap.
+    """
+
+    def __init__(self, engine: Any, code: Any, symbol: str) -> None:
+        self._engine, self._code = engine, code
+        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+        self._function = prototype(code[symbol])
+
+    def __call__(self, arrays: Sequence[np.ndarray]) -> int:
+        """Run on the arrays' memory: inputs, outputs, constants, workspace, all C-contiguous."""
+        pointers = (_Pointer * len(arrays))(*[_at(id(a) + _DATA).value for a in arrays])
+        status: int = self._function(pointers)
+        return status
+
+
+# A NumPy array is an object header followed by the address of its elements: the public C layout
+# that every extension module relies on. `array.ctypes.data` is the same, 700 ns instead of 80.
+_Pointer = ctypes.c_void_p
+_at = ctypes.c_void_p.from_address
+_DATA = object.__basicsize__
+
+
+def load(code: bytes, symbol: str, externals: Iterable[str]) -> Loaded:
+    """Return a callable from object code, whose calls go to library externals of these names.
+
+    ORC's linker refuses code with an unresolved symbol, so nothing half-linked is ever callable.
+    """
+    import llvmlite.binding as binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    known = library.addresses(externals)
+    engine = binding.create_lljit_compiler(suppress_errors=True)
+    builder = binding.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
+    for name, address in known.items():
+        builder.import_symbol(name, address)
+    try:
+        return Loaded(engine, builder.link(engine, "kernel"), symbol)
+    except RuntimeError as error:
+        raise UnresolvedSymbol(symbol, _undefined(code, {symbol, *known})) from error
+
+
+def _undefined(code: bytes, known: set[str]) -> list[str]:
+    """Names in the object's table of symbols that are not known; for the message only."""
+    import llvmlite.binding as binding
+
+    sections = binding.ObjectFileRef.from_data(code).sections()
+    tables = [s.data() for s in sections if s.name() == ".strtab"]
+    names = {name.decode() for table in tables for name in table.split(b"\0")}
+    return sorted(n for n in names - known if n and not n.startswith((".", "_GLOBAL")))

@@ -1,0 +1,157 @@
+"""Which loops merge: tasks over the same rows share one loop, as deep as their indices agree.
+
+Stands on fusion.py. Softmax becomes one loop over rows with three small loops inside.
+Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from minijax.jaxpr import Var
+
+from .fusion import Task
+from .probe import FLAT, Pattern
+
+
+@dataclass(eq=False)
+class Nest:
+    """A loop over axis `depth` of its tasks; without a size, straight code at that depth.
+
+    A flat nest runs over all axes from `depth` on as one; a column nest computes reductions
+    for a whole stretch of its axis at a time.
+    """
+
+    depth: int
+    size: int | None
+    tasks: list[Task]
+    children: list[Nest] = field(default_factory=list)
+    opaque: bool = False
+    flat: bool = False
+    column: bool = False
+
+    @property
+    def innermost(self) -> bool:
+        """Whether it is a loop around straight code only."""
+        return self.size is not None and all(child.size is None for child in self.children)
+
+
+def build_nests(tasks: Sequence[Task], depth: int = 0) -> list[Nest]:
+    """Group tasks, given in an order that respects their reads, into nests to run in order."""
+    makers = {v: task for task in tasks for v in task.outvars}
+    nests: list[Nest] = []
+    place: dict[Task, int] = {}
+    for task in tasks:
+        at = _find_place(task, nests, place, makers, depth)
+        if at == len(nests):
+            nests.append(Nest(depth, _size(task, depth), [], opaque=task.opaque))
+        nests[at].tasks.append(task)
+        place[task] = at
+    for nest in nests:
+        _fill(nest)
+    return nests
+
+
+def _size(task: Task, depth: int) -> int | None:
+    return None if task.opaque or len(task.shape) <= depth else task.shape[depth]
+
+
+def _find_place(task: Task, nests: list[Nest], place: dict[Task, int],
+                makers: dict[Var, Task], depth: int) -> int:
+    earliest = 0
+    for v, patterns in task.reads.items():
+        if v in makers:
+            at = place[makers[v]]
+            same = _joins(task, nests[at], depth) and _aligned(patterns, v, depth)
+            earliest = max(earliest, at if same else at + 1)
+    if not task.opaque:
+        for at in range(earliest, len(nests)):
+            if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
+                return at
+    return len(nests)
+
+
+def _joins(task: Task, nest: Nest, depth: int) -> bool:
+    return not (task.opaque or nest.opaque) and nest.size == _size(task, depth)
+
+
+def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:
+    """Whether at each turn of the loop only what that turn produced is asked for."""
+    if v.aval.ndim <= depth:
+        return all(p != FLAT for p in patterns)
+    single = v.aval.shape[depth] == 1
+    return all(p != FLAT and (p[depth] == ("axis", depth) or (single and p[depth] == ("at", 0)))
+               for p in patterns)
+
+
+def _related(task: Task, nest: Nest, depth: int) -> bool:
+    """Whether merging saves memory traffic: one reads the other, or both read the same rows."""
+    if nest.size is None:
+        return True
+    made = {v for other in nest.tasks for v in other.outvars}
+    if not made.isdisjoint(task.reads):
+        return True
+    rows = _rows_read(task, depth)
+    return any(not rows.isdisjoint(_rows_read(other, depth)) for other in nest.tasks)
+
+
+def _rows_read(task: Task, depth: int) -> set[Var]:
+    return {v for v, patterns in task.reads.items()
+            if v.aval.ndim > depth and v.aval.size > 1 and _aligned(patterns, v, depth)}
+
+
+def _fill(nest: Nest) -> None:
+    """Decide what is inside a nest."""
+    if nest.opaque or nest.size is None:
+        return
+    if all(_is_flat(task, nest.depth, nest.tasks[0].shape) for task in nest.tasks):
+        nest.flat = True
+        return
+    nest.children = build_nests(nest.tasks, nest.depth + 1)
+    nest.column = (nest.innermost and len(nest.tasks) == 1 and nest.size > 1
+                   and _reduces_columns(nest.tasks[0], nest.depth))
+
+
+def _is_flat(task: Task, depth: int, shape: tuple[int, ...]) -> bool:
+    """Whether one loop over all remaining axes can serve: each is asked for as it is or not at all.
+    """
+    rest = [(k, n) for k, n in enumerate(task.shape) if k >= depth and n != 1]
+    if task.shape != shape or len(rest) < 2:
+        return False
+    wanted = [("axis", k) for k, _ in rest]
+    for v, patterns in task.reads.items():
+        for p in patterns:
+            if p == FLAT:
+                continue
+            terms = [(t, n) for t, n in zip(p, v.aval.shape, strict=False) if n != 1]
+            tail = [t for t, _ in terms if t not in [("axis", k) for k in range(depth)]]
+            free = all(kind == "at" for kind, _ in tail)
+            if not free and (tail != wanted or [t for t, _ in terms[-len(wanted):]] != wanted
+                             or [n for _, n in terms[-len(wanted):]] != [n for _, n in rest]):
+                return False
+    return not (task.node is not None and task.node.probe is not None and task.node.probe.heavy)
+
+
+def _reduces_columns(task: Task, axis: int) -> bool:
+    """Whether it is one reduction whose operands lie contiguous along this last axis."""
+    probe = task.node.probe if task.node is not None else None
+    if probe is None or len(probe.accumulations) != 1 or axis != len(task.shape) - 1:
+        return False
+    _, init, extents, _ = probe.accumulations[0]
+    if math.prod(extents) < 4 or hasattr(init, "name"):
+        return False
+    last = [p[-1] for v, patterns in task.reads.items() for p in patterns if v.aval.ndim > 1]
+    return bool(last) and all(term == ("axis", axis) for term in last)
+
+
+def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Task, tuple]]:
+    """Each task with the nests around it, outermost first."""
+    for nest in nests:
+        here = (*above, nest)
+        if nest.children:
+            yield from paths(nest.children, here)
+        else:
+            for task in nest.tasks:
+                yield task, here

@@ -1,0 +1,166 @@
+"""What an element rule does: how often, at which indices it asks its operands, and its cost.
+
+Stands on operands.py. A rule is run once on stand-ins that write down what they are asked, so
+the scheduler needs to know nothing about any primitive. Chapter 23.
+In XLA: HLO cost analysis and the indexing maps of its fusion passes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from .arithmetic import Part
+from .program import ProgramBuilder
+from .loops import Constant, For, If, Let, Load, Operand, Statement, While
+from .operands import Value
+
+# One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
+# index of the result; ("at", n): a constant; ("other", token): anything else.
+Term = tuple[str, Any]
+Pattern = tuple[Term, ...]
+FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
+
+_COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
+_UNKNOWN_TRIPS = 16
+
+
+@dataclass
+class Probe:
+    """The facts about one element rule on operands of given types."""
+
+    cost: float = 0.0
+    # Which operand, at which pattern, how often.
+    accesses: list[tuple[int, Pattern, int]] = field(default_factory=list)
+    accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = field(default_factory=list)
+    heavy: bool = False  # has loops inside
+
+
+def identity(rank: int) -> Pattern:
+    """The pattern of an operand that is asked at the index of the result."""
+    return tuple(("axis", k) for k in range(rank))
+
+
+def compose(outer: Pattern, inner: Pattern, middle: int) -> Pattern:
+    """Where `inner` is asked at, seen from the result of `outer`; `middle` is its rank.
+
+    >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), 1)
+    (('axis', 1), ('at', 3))
+    """
+    if inner == FLAT:
+        return FLAT if outer in (FLAT, identity(middle)) else (("other", (outer, inner)),)
+    if outer == FLAT:
+        if inner == identity(middle):
+            return FLAT
+        return tuple(t if t[0] == "at" else ("other", (outer, t)) for t in inner)
+    return tuple(_compose_term(outer, t) for t in inner)
+
+
+def _compose_term(outer: Pattern, term: Term) -> Term:
+    kind, value = term
+    if kind == "axis":
+        return outer[value] if value < len(outer) else ("other", (outer, term))
+    return term if kind == "at" else ("other", (outer, term))
+
+
+class _StandIn(Value):
+    """An operand that remembers how it was asked."""
+
+    def __init__(self, b: _Recorder, position: int, shape: Sequence[int], dtype: np.dtype) -> None:
+        super().__init__(b, shape, dtype)
+        self.recorder, self.position = b, position
+
+    def __call__(self, index: Sequence[Any] = ()) -> Operand:
+        at = tuple(self.b.index(i) for i in index)
+        return self.answer(at, tuple(map(self.recorder.term, at)))
+
+    def flat(self, position: Any) -> Operand:
+        position = self.b.index(position)
+        index = self.b.unravel(position, self.shape)
+        split = any(isinstance(i, Part) for i in index)
+        if split and position is self.recorder.position:
+            return self.answer((position,), FLAT)
+        return self(index)
+
+    def answer(self, key: Any, pattern: Pattern) -> Operand:
+        """A scalar standing for the element; counted once for each index."""
+        found = self.b.find(("asked", self, key))
+        if found is None:
+            if self.shape == self.recorder.shape and pattern != FLAT:
+                pattern = tuple(t if n != 1 else ("axis", k) for k, (t, n)
+                                in enumerate(zip(pattern, self.shape, strict=True)))
+            self.recorder.record(self.position, pattern)
+            found = self.b._define(self.dtype, len(self.b.scopes) - 1)
+            self.b.remember(("asked", self, key), found)
+        return found
+
+
+class _Recorder(ProgramBuilder):
+    """A builder whose program is thrown away."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.shape = tuple(shape)
+        self.axes: dict[Any, int] = {}
+        index: list[Operand] = []
+        for axis, n in enumerate(shape):
+            if n == 1:
+                index.append(self.index(0))
+                continue
+            scope = self._open(loop=True)
+            i = self._define(np.dtype(np.int64), scope.depth, "i")
+            self.axes[i] = axis
+            index.append(i)
+        self.at = tuple(index)
+        self.base = len(self.scopes)
+        self.position = self.ravel(self.at, shape)
+        self.probe = Probe()
+
+    def term(self, x: Operand) -> Term:
+        if x in self.axes:
+            return ("axis", self.axes[x])
+        return ("at", int(x.value)) if isinstance(x, Constant) else ("other", x)
+
+    def record(self, operand: int, pattern: Pattern) -> None:
+        trips = math.prod(_UNKNOWN_TRIPS if s.trips is None else s.trips
+                          for s in self.scopes[self.base:])
+        self.probe.accesses.append((operand, pattern, trips))
+
+
+def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
+                  params: dict[str, Any]) -> Probe:
+    """Run an element rule once on stand-ins; `in_types` have a shape and a dtype each."""
+    recorder = _Recorder(out_shape)
+    operands = [_StandIn(recorder, k, t.shape, t.dtype) for k, t in enumerate(in_types)]
+    rule(recorder, recorder.at, *operands, **params)
+    probe = recorder.probe
+    probe.accumulations = recorder.accumulations
+    statements = recorder.scopes[-1].statements
+    probe.cost = _cost(statements)
+    probe.heavy = any(isinstance(s, For | While) for s in statements)
+    return probe
+
+
+def _cost(body: Sequence[Statement]) -> float:
+    """About how many simple scalar operations one run of a body takes."""
+    total = 0.0
+    for statement in body:
+        match statement:
+            case Let(_, op, _):
+                total += _COST.get(op, 1.0)
+            case Load():
+                total += 1.0
+            case For(_, start, stop, inner):
+                known = isinstance(start, Constant) and isinstance(stop, Constant)
+                trips = (int(stop.value) - int(start.value) if known  # type: ignore[union-attr]
+                         else _UNKNOWN_TRIPS)
+                total += trips * (_cost(inner) + 1.0)
+            case While(condition, _, inner):
+                total += _UNKNOWN_TRIPS * (_cost(condition) + _cost(inner) + 1.0)
+            case If(_, then, orelse):
+                total += 2.0 + max(_cost(then), _cost(orelse))
+    return total

@@ -1,0 +1,380 @@
+"""From a jaxpr to loops: evaluates the nests that nests.py planned, at every index.
+
+Stands on nests.py and program.py. Chapter 23.
+In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import Cannot, Primitive
+from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+
+from . import operands
+from .columns import emit_column
+from .fusion import Node, Task, choose_tasks, make_nodes
+from .loops import Buffer, Kernel, Operand, check_kernel
+from .memory import layout
+from .nests import Nest, build_nests, paths
+from .operands import Cell, Computed, Stored, Value
+from .program import Destination, ProgramBuilder
+
+
+def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
+    """The kind and the function of an equation's lowering rule.
+
+    Raises:
+      NotImplementedError: where there is none, or the dtype has no loops; names the user's line.
+    """
+    primitive: Primitive = eqn.primitive
+    for atom in (*eqn.invars, *eqn.outvars):
+        if getattr(atom.aval.dtype, "kind", "") == "c":
+            raise NotImplementedError(
+                f"'{primitive.name}' on {atom.aval.str_short()} cannot be compiled: loops have no "
+                f"complex scalars yet. Run it under `disable_jit`.{_line(eqn)}")
+    reason = ""
+    for kind in ("element", "loop", "library"):
+        rule = getattr(primitive, kind, None)
+        if callable(rule):
+            return kind, rule
+        if isinstance(rule, Cannot):
+            reason = f": {rule.reason}"
+    raise NotImplementedError(f"'{primitive.name}' has no lowering rule{reason}.{_line(eqn)}")
+
+
+def _line(eqn: JaxprEqn) -> str:
+    source = eqn.source_info
+    return f" It is called at {source.file}:{source.line}" if source is not None else ""
+
+
+def note_of(eqn: JaxprEqn) -> str:
+    """The user's line that made an equation, with its place."""
+    source = eqn.source_info
+    if source is None:
+        return ""
+    return f"{source.text}   {source.file.rsplit('/', 1)[-1]}:{source.line}".strip()
+
+
+def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
+    same = 0
+    while same < min(len(x), len(y)) and x[same] is y[same]:
+        same += 1
+    return x[:same]
+
+
+def run_program(b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
+                into: Sequence[Destination]) -> list[Value]:
+    """Emit a program whose constants and inputs are `args`; its outputs as operands."""
+    return Run(b, jaxpr, args, into).run()
+
+
+def plan(jaxpr: Jaxpr, outs: Sequence[Atom]) -> list[Nest]:
+    """Decide what is stored and which loops merge; each decision can change the other."""
+    nodes = make_nodes(jaxpr.eqns, lowering_rule)
+    leaves: dict[Node, Any] = {}
+
+    def leaf_of(node: Node) -> Any:
+        return leaves.get(node, ("shape", node.shape))
+
+    stored, nests = None, build_nests(choose_tasks(nodes, outs, leaf_of))
+    while stored != {node for node in nodes if node.stored}:
+        stored = {node for node in nodes if node.stored}
+        leaves.update((task.node, path[-1]) for task, path in paths(nests) if task.node)
+        nests = build_nests(choose_tasks(nodes, outs, leaf_of))
+    return nests
+
+
+class _TaskValue(Value):
+    """A stored value: the scalar itself where it was just computed, else a load."""
+
+    def __init__(self, b: ProgramBuilder, computed: Value, place: Stored | None, skip: int) -> None:
+        super().__init__(b, computed.shape, computed.dtype)
+        self.computed, self.place, self.skip = computed, place, skip
+
+    def key(self, index: tuple[Operand, ...]) -> Any:
+        """Under what the builder remembers an element."""
+        return ("value", self, index)
+
+    def __call__(self, index: Sequence[Any] = ()) -> Operand:
+        at = tuple(self.b.index(i) for i in index)
+        found = self.b.find(self.key(at))
+        if found is not None:
+            return found
+        return self.computed(at) if self.place is None else self.place(at[self.skip:])
+
+
+class Run:
+    """One program being emitted."""
+
+    def __init__(self, b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
+                 into: Sequence[Destination]) -> None:
+        self.b, self.jaxpr = b, jaxpr
+        self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
+                                              strict=True))
+        self.into = self._without_idle(into)
+        self.nests: list[Nest] = []
+        self.paths: dict[Task, tuple[Nest, ...]] = {}
+        self.evaluating: JaxprEqn | None = None
+        self.places: dict[Var | Task, list[Stored]] = {}
+        self.later: list[tuple[Stored, Cell]] = []
+        for x in self.env.values():
+            buffer = getattr(x, "buffer", None)
+            if buffer is not None:
+                b.freeze(buffer)
+
+    def _without_idle(self, into: Sequence[Destination]) -> list[Destination]:
+        """A cell that keeps its own value is not written."""
+        return [None if isinstance(place, Cell) and place.buffer is not None
+                and isinstance(out, Var) and getattr(self.env.get(out), "buffer", 0) is place.buffer
+                else place for out, place in zip(self.jaxpr.outvars, into, strict=True)]
+
+    def run(self) -> list[Value]:
+        outs = self.jaxpr.outvars
+        wanted = [k for k in range(len(outs)) if self._must_compute(outs[k], self.into[k])]
+        self.nests = plan(self.jaxpr, [outs[k] for k in wanted])
+        self.paths = dict(paths(self.nests))
+        self._choose_places(wanted)
+        self._define_values()
+        for nest in self.nests:
+            self.emit(nest, ())
+        results = [self.read(out) for out in outs]
+        self._write_cells(results)
+        return results
+
+    def _must_compute(self, out: Atom, place: Destination) -> bool:
+        computed = isinstance(out, Var) and out not in self.env
+        return computed or (place is not None and not self._is_variable(place))
+
+    @staticmethod
+    def _is_variable(place: Destination) -> bool:
+        return isinstance(place, Cell) and place.buffer is None
+
+    # -- places --------------------------------------------------------------------------------
+
+    def _choose_places(self, wanted: Sequence[int]) -> None:
+        """Where each output goes: straight to its destination, or through a temp."""
+        copies = {task.output: task for task in self.paths if task.node is None}
+        for position, k in enumerate(wanted):
+            owner: Any = copies.get(position, self.jaxpr.outvars[k])
+            places = self.places.setdefault(owner, [])
+            stored = self._destination(owner, self.into[k])
+            if stored is not None:
+                places.append(stored)
+
+    def _destination(self, owner: Any, place: Destination) -> Stored | None:
+        if place is None or self._is_variable(place):
+            return None
+        if isinstance(place, Buffer):
+            return Stored(self.b, place)
+        if isinstance(place, Stored):
+            return place
+        assert place.buffer is not None
+        if self._safe_in_place(owner, place.buffer):
+            return Stored(self.b, place.buffer)
+        temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
+        self.later.append((temp, place))
+        return temp
+
+    def _safe_in_place(self, owner: Any, buffer: Buffer) -> bool:
+        """Whether everything that reads the buffer has done so when the owner writes it."""
+        writer = owner if isinstance(owner, Task) else self._maker(owner)
+        held = {v for v, x in self.env.items() if getattr(x, "buffer", None) is buffer}
+        order = {nest: k for k, nest in enumerate(self.nests)}
+        for task, path in self.paths.items():
+            patterns = [p for v in held & set(task.reads) for p in task.reads[v]]
+            if not patterns:
+                continue
+            same_leaf = path[-1] is self.paths[writer][-1] and not (task.opaque or path[-1].column)
+            aligned = all(p == tuple(("axis", k) for k in range(len(buffer.shape)))
+                          for p in patterns)
+            if order[path[0]] >= order[self.paths[writer][0]] and not (same_leaf and aligned):
+                return False
+        return True
+
+    def _maker(self, v: Var) -> Task:
+        return next(task for task in self.paths if v in task.outvars)
+
+    def _define_values(self) -> None:
+        """An operand for every variable: stored, or computed where it is asked."""
+        makers = {v: task for task in self.paths for v in task.outvars}
+        readers: dict[Var, list[Task]] = {}
+        for task in self.paths:
+            for v in task.reads:
+                readers.setdefault(v, []).append(task)
+        for eqn in self.jaxpr.eqns:
+            for k, v in enumerate(eqn.outvars):
+                value = self._computed_value(eqn, k)
+                if v in makers and not makers[v].opaque:
+                    value = self._stored_value(v, value, makers[v], readers.get(v, []))
+                self.env[v] = value
+
+    def _computed_value(self, eqn: JaxprEqn, k: int) -> Value:
+        aval = eqn.outvars[k].aval
+        return Computed(self.b, lambda index: self.evaluate(eqn, index)[k], aval.shape, aval.dtype)
+
+    def _stored_value(self, v: Var, computed: Value, maker: Task,
+                      readers: Sequence[Task]) -> Value:
+        """A value in its destination, or in a temp as small as its readers' loops allow."""
+        if self.places.get(v):
+            return _TaskValue(self.b, computed, self.places[v][0], 0)
+        shared = self.paths[maker]
+        for other in readers:
+            shared = _common(shared, self.paths[other])
+        if v in self.places:  # someone outside will read it
+            shared = ()
+        inside = bool(shared) and shared[-1] is self.paths[maker][-1]
+        skip = sum(nest.size is not None for nest in shared)
+        rest = computed.shape[skip:]
+        if inside or not rest:
+            return _TaskValue(self.b, computed, None, skip)
+        buffer = self.b.temp(rest, computed.dtype)
+        self.b.origin(buffer, v)
+        self.places[v] = [Stored(self.b, buffer)]
+        return _TaskValue(self.b, computed, self.places[v][0], skip)
+
+    # -- loops ---------------------------------------------------------------------------------
+
+    def emit(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """Emit a nest below the loops whose indices are `prefix`."""
+        if nest.opaque:
+            self._emit_opaque(nest.tasks[0])
+        elif nest.flat:
+            rest = nest.tasks[0].shape[nest.depth:]
+            with self.b.loop(int(np.prod(rest)), vectorize="parallel") as k:
+                self.leaf(nest.tasks, (*prefix, *self.b.unravel(self.b.index(k), rest)))
+        elif nest.size is None:
+            self.leaf(nest.tasks, prefix)
+        elif nest.column:
+            emit_column(self, nest.tasks[0], prefix)
+        else:
+            with self.b.loop(nest.size, vectorize="parallel" if nest.innermost else "") as i:
+                for child in nest.children:
+                    self.emit(child, (*prefix, self.b.index(i)))
+        self._freeze(nest)
+
+    def _freeze(self, nest: Nest) -> None:
+        for task in nest.tasks:
+            for v in task.outvars:
+                for place in self.places.get(v, []):
+                    self.b.freeze(place.buffer)
+
+    def leaf(self, tasks: Sequence[Task], index: tuple[Operand, ...]) -> None:
+        """Compute every task at one index, then store: what they read may change."""
+        stores = []
+        for task in tasks:
+            for owner, x in self.values_at(task, index):
+                skip = getattr(self.env.get(owner), "skip", 0)
+                stores += [(place, index[skip:], x) for place in self.places.get(owner, [])]
+        for place, at, x in stores:
+            place.store(at, x)
+
+    def values_at(self, task: Task, index: tuple[Operand, ...]) -> list[tuple[Any, Operand]]:
+        """The elements of a task's outputs at an index, remembered for those who ask next."""
+        if task.node is None:
+            assert task.source is not None
+            return [(task, self.read(task.source)(index))]
+        found = self.evaluate(task.node.eqn, index)
+        for v, x in zip(task.outvars, found, strict=True):
+            self.b.remember(("value", self.env[v], index), x)
+        return list(zip(task.outvars, found, strict=True))
+
+    def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> list[Operand]:
+        """One element of each output of an equation; once for each index in a scope."""
+        key = ("equation", eqn, index)
+        found = self.b.find(key)
+        if found is not None:
+            return found
+        self.b.note(note_of(eqn))
+        _, rule = lowering_rule(eqn)
+        around, self.evaluating = self.evaluating, eqn
+        try:
+            result = rule(self.b, index, *map(self.read, eqn.invars), **eqn.params)
+        finally:
+            self.evaluating = around
+        found = list(result) if isinstance(result, list | tuple) else [result]
+        found = [self.b.actual(self.b.index(x)) for x in found]
+        for v, x in zip(eqn.outvars, found, strict=True):
+            if x.dtype != v.aval.dtype:
+                raise TypeError(f"the element rule of '{eqn.primitive.name}' gives {x.dtype} "
+                                f"for {v.aval.str_short()}")
+            self.b.origin(x, v)
+        self.b.remember(key, found)
+        return found
+
+    def read(self, atom: Atom) -> Value:
+        """The operand of a variable or literal."""
+        if isinstance(atom, Literal):
+            value = np.asarray(getattr(atom.val, "_buffer", atom.val), atom.aval.dtype)
+            return self.b.constant(value)
+        return self.env[atom]
+
+    # -- opaque rules --------------------------------------------------------------------------
+
+    def _emit_opaque(self, task: Task) -> None:
+        assert task.node is not None
+        eqn, b = task.node.eqn, self.b
+        values = [self.read(atom) for atom in eqn.invars]
+        if task.node.kind == "library":
+            buffers = [b.materialize(x) for x in values]
+        outputs = []
+        for v in eqn.outvars:
+            place = next((p for p in self.places.get(v, []) if not p.prefix), None)
+            buffer = place.buffer if place is not None else b.temp(v.aval.shape, v.aval.dtype)
+            b.origin(buffer, v)
+            outputs.append(buffer)
+        given = buffers if task.node.kind == "library" else values
+        statements = b.scopes[-1].statements
+        before = len(statements)
+        task.node.rule(b, outputs, given, **eqn.params)
+        if len(statements) > before:
+            b.lines[statements[before]] = note_of(eqn)
+        for v, buffer in zip(eqn.outvars, outputs, strict=True):
+            b.freeze(buffer)
+            self.env[v] = Stored(b, buffer)
+            for place in self.places.get(v, []):
+                if place.buffer is not buffer:
+                    operands.copy(b, self.env[v], place)
+
+    # -- cells ---------------------------------------------------------------------------------
+
+    def _write_cells(self, results: Sequence[Value]) -> None:
+        """Change the cells at last, scalars and arrays, when all their new values are known."""
+        scalars = [(place, x(())) for place, x in zip(self.into, results, strict=True)
+                   if isinstance(place, Cell) and place.variable is not None]
+        for cell, x in scalars:
+            assert cell.variable is not None
+            self.b.assign(cell.variable, x)
+        for source, cell in self.later:
+            assert cell.buffer is not None
+            self.b.freeze(source.buffer)
+            operands.copy(self.b, source, Stored(self.b, cell.buffer))
+
+
+def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
+    """The loop tree of a whole program.
+
+    Raises:
+      NotImplementedError: for an equation that has no lowering rule; names the user's line.
+    """
+    b = ProgramBuilder()
+    jaxpr = closed.jaxpr
+    inputs = [_buffer(f"in{k}", v, "input") for k, v in enumerate(jaxpr.invars)]
+    outputs = [_buffer(f"out{k}", v, "output") for k, v in enumerate(jaxpr.outvars)]
+    b.jaxpr(closed, [Stored(b, buffer) for buffer in inputs], into=outputs)
+    for buffer, v in zip((*inputs, *outputs), (*jaxpr.invars, *jaxpr.outvars), strict=True):
+        b.origin(buffer, v)
+    body = tuple(b.scopes[0].statements)
+    offsets, size = layout(b.temps, body)
+    notes = {"jaxpr": jaxpr, "origins": b.origins, "lines": b.lines}
+    kernel = Kernel(name, tuple(inputs), tuple(outputs), tuple(b.constants), tuple(offsets), size,
+                    offsets, body, notes)
+    check_kernel(kernel)
+    return kernel
+
+
+def _buffer(name: str, v: Atom, role: str) -> Buffer:
+    return Buffer(name, np.dtype(v.aval.dtype), v.aval.shape, role)

@@ -1,0 +1,243 @@
+"""A jaxpr made simpler: calls inlined, constants folded, equal equations shared, dead ones dropped.
+
+Stands on jaxpr.py and stage.py; also rewrites typed PRNG keys to the words behind them.
+Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, stage
+from minijax.core import Array, ShapedArray, has_key_dtype, physical_aval
+from minijax.jaxpr import (
+    Atom,
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    Literal,
+    Var,
+    effects_of,
+    remove_dead_equations,
+    subjaxprs,
+)
+
+# Equations that only call the program in this parameter.
+# JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
+_CALLS = {"pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
+          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+
+
+def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same function of the same inputs, in fewer equations; effects stay, in their order.
+
+    >>> import minijax
+    >>> f = minijax.jit(lambda x: x * 2.0 + x * 2.0)
+    >>> simplify(minijax.make_jaxpr(f)(1.0))
+    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[]; c:f32[] = add b b in (c,) }
+    """
+    result = closed.derived(("simplified",), lambda: _Simplifier().program(closed))
+    return result.derived(("simplified",), lambda: result)
+
+
+class _Simplifier:
+    """Rewrites one program from top to bottom."""
+
+    def __init__(self) -> None:
+        self.env: dict[Var, Atom] = {}
+        self.eqns: list[JaxprEqn] = []
+        self.consts: dict[Var, Any] = {}
+        self.seen: dict[Hashable, tuple[Atom, ...]] = {}
+
+    def program(self, closed: ClosedJaxpr) -> ClosedJaxpr:
+        jaxpr = closed.jaxpr
+        self.enter(jaxpr, closed.consts, jaxpr.invars)
+        outs = tuple(self.atom(v) for v in jaxpr.outvars)
+        kept = remove_dead_equations(jaxpr.replace(
+            constvars=tuple(self.consts), outvars=outs, eqns=tuple(self.eqns),
+            effects=effects_of(self.eqns)))
+        used = {v for eqn in kept.eqns for v in eqn.invars} | set(kept.outvars)
+        consts = {v: value for v, value in self.consts.items() if v in used}
+        return ClosedJaxpr(kept.replace(constvars=tuple(consts)), tuple(consts.values()))
+
+    def atom(self, x: Atom) -> Atom:
+        return self.env.get(x, x) if isinstance(x, Var) else x
+
+    def enter(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Iterable[Atom]) -> None:
+        """Walk a program whose inputs are `args`."""
+        for v, value in zip(jaxpr.constvars, consts, strict=True):
+            self.env[v] = self._constant(v.aval, value)
+        # A program called twice has each variable twice: the latest call counts.
+        self.env.update(zip(jaxpr.invars, list(args), strict=True))
+        for eqn in jaxpr.eqns:
+            self.equation(eqn)
+
+    def _constant(self, aval: ShapedArray, value: Any) -> Atom:
+        buffer = np.asarray(getattr(value, "_buffer", value))
+        if not aval.shape and not has_key_dtype(aval):
+            return _literal(buffer, aval)
+        for v, other in self.consts.items():
+            if other is value and v.aval is aval:
+                return v
+        v = Var(aval)
+        self.consts[v] = value
+        return v
+
+    def equation(self, eqn: JaxprEqn) -> None:
+        invars = tuple(self.atom(x) for x in eqn.invars)
+        called = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
+        if isinstance(called, ClosedJaxpr):
+            self.enter(called.jaxpr, called.consts, invars)
+            outs = tuple(self.atom(v) for v in called.jaxpr.outvars)
+            self.env.update(zip(eqn.outvars, outs, strict=True))
+            return
+        folded = _fold(eqn, invars)
+        if folded is not None:
+            self.env.update(zip(eqn.outvars, folded, strict=True))
+            return
+        self._keep(eqn.replace(invars=invars, params=_simpler_params(eqn.params)), eqn)
+
+    def _keep(self, eqn: JaxprEqn, original: JaxprEqn) -> None:
+        key = None if eqn.effects else _equation_key(original, eqn.invars)
+        known = self.seen.get(key) if key is not None else None
+        if known is None:
+            # Fresh variables: a program that is inlined twice defines its own only once.
+            known = tuple(Var(v.aval) for v in eqn.outvars)
+            self.eqns.append(eqn.replace(outvars=known))
+            if key is not None:
+                self.seen[key] = known
+        self.env.update(zip(eqn.outvars, known, strict=True))
+
+
+def _simpler_params(params: dict[str, Any]) -> dict[str, Any]:
+    """The parameters with every program among them simplified."""
+
+    def simpler(value: Any) -> Any:
+        if isinstance(value, ClosedJaxpr):
+            return simplify(value)
+        if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
+            return tuple(map(simpler, value))
+        return value
+
+    return {name: simpler(value) for name, value in params.items()}
+
+
+def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
+    plain = aval.weak_type or aval.dtype == np.bool_
+    return Literal(buffer.item() if plain else buffer[()], aval)
+
+
+def _literal_value(x: Literal) -> np.ndarray:
+    return np.asarray(getattr(x.val, "_buffer", x.val), x.aval.dtype)
+
+
+def _fold(eqn: JaxprEqn, invars: Sequence[Atom]) -> list[Literal] | None:
+    """The results of an equation on literals, where they are scalars."""
+    literals = [x for x in invars if isinstance(x, Literal)]
+    results = [v.aval for v in eqn.outvars]
+    if (len(literals) != len(invars) or not invars or eqn.effects or any(subjaxprs(eqn.params))
+            or any(aval.shape or has_key_dtype(aval) for aval in results)
+            or not callable(eqn.primitive.impl)):
+        return None
+    with np.errstate(all="ignore"):
+        values = eqn.primitive.impl(*map(_literal_value, literals), **eqn.params)
+    return [_literal(np.asarray(value, aval.dtype), aval)
+            for value, aval in zip(values, results, strict=True)]
+
+
+def _equation_key(eqn: JaxprEqn, invars: Sequence[Atom]) -> Hashable:
+    """What two equations share when they compute the same."""
+    return (eqn.primitive, tuple(map(_atom_key, invars)),
+            tuple((name, _frozen(value)) for name, value in sorted(eqn.params.items())),
+            tuple(v.aval for v in eqn.outvars))
+
+
+def _atom_key(x: Atom) -> Hashable:
+    # Bytes, so that 0.0 and -0.0 differ and nan equals itself.
+    return (_literal_value(x).tobytes(), x.aval) if isinstance(x, Literal) else x
+
+
+def _frozen(value: Any) -> Hashable:
+    """A parameter as something hashable; what cannot be compared is equal only to itself."""
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype, value.tobytes())
+    if isinstance(value, tuple | list):
+        return (type(value), *map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple((name, _frozen(x)) for name, x in sorted(value.items()))
+    if isinstance(value, float):
+        return value.hex()
+    try:
+        hash(value)
+    except TypeError:
+        return ("identity", id(value))
+    return (type(value), value)
+
+
+# -- typed keys ------------------------------------------------------------------------------------
+
+
+def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The same program over the words of its PRNG keys: `uint32`, with a trailing axis."""
+    if not _mentions_keys(closed):
+        return closed
+    consts = [_words(c) for c in closed.consts]
+
+    def run(*args: Array) -> list[Array]:
+        return _run_on_words(closed.jaxpr, consts, args)
+
+    avals = [physical_aval(v.aval) for v in closed.jaxpr.invars]
+    return stage.stage(run, avals, closed.jaxpr.debug_info)
+
+
+def _mentions_keys(closed: ClosedJaxpr) -> bool:
+    jaxpr = closed.jaxpr
+    variables = [*jaxpr.constvars, *jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
+    return (any(has_key_dtype(v.aval) for v in variables)
+            or any(_mentions_keys(inner) for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params)))
+
+
+def _words(value: Any) -> Any:
+    aval = core.get_aval(value)
+    return core.ArrayImpl(value._buffer, physical_aval(aval)) if has_key_dtype(aval) else value
+
+
+def _run_on_words(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Array]) -> list[Array]:
+    env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args),
+                                   strict=True))
+    for eqn in jaxpr.eqns:
+        token = core.current_source.set(eqn.source_info)
+        try:
+            outs = _equation_on_words(eqn, [_value(env, x) for x in eqn.invars])
+        finally:
+            core.current_source.reset(token)
+        env.update(zip(eqn.outvars, outs, strict=True))
+    return [_value(env, v) for v in jaxpr.outvars]
+
+
+def _value(env: dict[Var, Any], x: Atom) -> Any:
+    return x.value if isinstance(x, Literal) else env[x]
+
+
+def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
+    keyed = any(has_key_dtype(v.aval) for v in (*eqn.invars, *eqn.outvars))
+    if keyed and not eqn.primitive.handles_keys and not any(subjaxprs(eqn.params)):
+        from minijax.primitives.emitted import move_axis
+
+        return core.bind_physically(eqn.primitive, [x.aval for x in eqn.invars], args,
+                                    eqn.params, move_axis)
+    params = {name: _physical_param(value) for name, value in eqn.params.items()}
+    trace = core.current_trace.get()
+    assert isinstance(trace, stage.DynamicJaxprTrace)
+    return trace.record(eqn.primitive, args, params, [physical_aval(v.aval) for v in eqn.outvars])
+
+
+def _physical_param(value: Any) -> Any:
+    if isinstance(value, ClosedJaxpr):
+        return physical(value)
+    if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
+        return tuple(map(_physical_param, value))
+    return value

@@ -1,0 +1,304 @@
+"""Arithmetic of two arrays, element by element: add, remainder, power, maximum, hypot, ….
+
+Stands on `promotion`, `elementwise`, `selection`.  Chapters 01 and 20.
+In JAX: `jax/_src/numpy/ufuncs.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax.core import Array, as_value
+from minijax.numpy.elementwise import documented, isinf, isnan, signbit
+from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert,
+                                     promote_args, promote_args_inexact, promote_args_numeric,
+                                     promote_dtypes_numeric, promote_shapes, result_dtype)
+from minijax.numpy.selection import choose
+
+Binary = Callable[[ArrayLike, ArrayLike], Array]
+
+
+def binary(name: str, function: Callable[[Any, Any], Any], summary: str, shows: str,
+            promote: Callable[..., list] = promote_args) -> Binary:
+    """A function that brings two arguments to one dtype and rank and applies `function`."""
+    def apply(x: ArrayLike, y: ArrayLike, /) -> Array:
+        return function(*promote(name, x, y))
+
+    return documented(apply, name, summary, shows)
+
+
+def _on_bools(plain: Callable, on_bools: Callable) -> Callable[[Any, Any], Any]:
+    return lambda x, y: (on_bools if x.dtype == bool else plain)(x, y)
+
+
+# ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
+
+add = binary("add", _on_bools(lax.add, lax.bitwise_or), "``x + y``; of bools, ``x or y``.",
+              "int(add(2, 3)) -> 5")
+subtract = binary("subtract", lax.sub, "``x - y``.", "int(subtract(2, 3)) -> -1")
+multiply = binary("multiply", _on_bools(lax.mul, lax.bitwise_and),
+                   "``x * y``; of bools, ``x and y``.", "int(multiply(2, 3)) -> 6")
+divide = binary("divide", lax.div, "``x / y``, as floats.", "float(divide(3, 2)) -> 1.5",
+                 promote_args_inexact)
+true_divide = divide
+maximum = binary("maximum", lax.max, "The larger of two; nan where either is.",
+                  "int(maximum(2, 3)) -> 3")
+minimum = binary("minimum", lax.min, "The smaller of two; nan where either is.",
+                  "int(minimum(2, 3)) -> 2")
+fmax = binary("fmax", lambda x, y: choose(_greater_or_nan(x, y), x, y),
+               "The larger of two, and what is there where the other is nan.",
+               "float(fmax(np.nan, 3.)) -> 3.0")
+fmin = binary("fmin", lambda x, y: choose(_greater_or_nan(y, x), x, y),
+               "The smaller of two, and what is there where the other is nan.",
+               "float(fmin(np.nan, 3.)) -> 3.0")
+arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y / x) in the "
+                  "right quadrant.", "round(float(arctan2(1., -1.)), 4) -> 2.3562",
+                  promote_args_inexact)
+atan2 = arctan2
+nextafter = binary("nextafter", lax.nextafter, "The next float after x towards y.",
+                    "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact)
+fmod = binary("fmod", lambda x, y: _fmod(x, y), "What is left of x / y, with the sign of x.",
+               "float(fmod(-5., 3.)) -> -2.0")
+
+
+def _greater_or_nan(x: Any, y: Any) -> Any:
+    return lax.bitwise_or(lax.gt(x, y), isnan(y))
+
+
+def _fmod(x: Any, y: Any) -> Any:
+    if dtypes.issubdtype(x.dtype, np.integer):
+        y = choose(lax.eq(y, convert(0, y.dtype)), convert(1, y.dtype), y)
+    return lax.rem(x, y)
+
+
+def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x // y``: the quotient, rounded down.
+
+    >>> floor_divide(np.array([7, -7]), 2)
+    Array([ 3, -4], dtype=int32)
+    """
+    x, y = promote_args_numeric("floor_divide", x1, x2)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise TypeError("floor_divide does not support complex-valued inputs")
+    if dtypes.issubdtype(x.dtype, np.unsignedinteger):
+        return lax.div(x, y)
+    if dtypes.issubdtype(x.dtype, np.integer):
+        quotient = lax.div(x, y)
+        inexact = lax.ne(lax.rem(x, y), convert(0, x.dtype))
+        lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), inexact)
+        return choose(lower, lax.sub(quotient, convert(1, x.dtype)), quotient)
+    return _float_divmod(x, y)[0]
+
+
+def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
+    """Quotient rounded down and remainder, from `rem`, so that both are exact."""
+    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    rest = lax.rem(x, y)
+    # x / 0 must stay infinite, where (x - rest) / 0 would be nan
+    quotient = lax.div(choose(lax.eq(y, zero), x, lax.sub(x, rest)), y)
+    wrong_sign = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.sign(y), lax.sign(rest)))
+    rest = choose(wrong_sign, lax.add(rest, y), rest)
+    quotient = choose(wrong_sign, lax.sub(quotient, one), quotient)
+    return lax.round(quotient), rest
+
+
+def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x % y``: what is left of the division, with the sign of y.
+
+    >>> remainder(np.array([7, -7]), 4)
+    Array([3, 1], dtype=int32)
+    """
+    x, y = promote_args_numeric("remainder", x1, x2)
+    zero = convert(0, x.dtype)
+    if dtypes.issubdtype(x.dtype, np.integer):
+        y = choose(lax.eq(y, zero), convert(1, y.dtype), y)
+    rest = lax.rem(x, y)
+    wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)),
+                                 lax.ne(rest, zero))
+    return choose(wrong_sign, lax.add(rest, y), rest)
+
+
+mod = remainder
+
+
+def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+    """``(x // y, x % y)``.
+
+    >>> [int(part) for part in divmod(7, 4)]
+    [1, 3]
+    """
+    x, y = promote_args_numeric("divmod", x1, x2)
+    if dtypes.issubdtype(x.dtype, np.integer):
+        return floor_divide(x, y), remainder(x, y)
+    return _float_divmod(x, y)
+
+
+# ── Powers and logarithms ────────────────────────────────────────────────────────────────────
+
+def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x ** y``; an exponent that is a known integer becomes repeated multiplication.
+
+    >>> power(np.array([1.5, 2]), 2)
+    Array([2.25, 4.  ], dtype=float32)
+
+    Raises:
+      TypeError: for an integer to a negative power.
+    """
+    check_arraylike("power", x1, x2)
+    exponent = _known_integer(x2)
+    if exponent is not None:
+        return lax.integer_pow(*promote_dtypes_numeric(x1), exponent)
+    return _power(x1, x2)
+
+
+def _known_integer(x: Any) -> int | None:
+    if np.ndim(x) or not core.is_concrete(x) or isinstance(x, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(x)
+    except TypeError:
+        return None
+
+
+def _power(x1: ArrayLike, x2: ArrayLike) -> Array:
+    x, y = promote_shapes("power", as_value(x1), as_value(x2))
+    is_int = dtypes.issubdtype(y.dtype, np.integer) or y.dtype == bool
+    if is_int and dtypes.issubdtype(x.dtype, np.inexact):
+        # left as it is: the derivative by x then holds at x = 0
+        dtype, weak = result_dtype(x, y)
+        if dtype == x.dtype:
+            y = convert(y, np.dtype("int32")) if y.dtype == bool else y
+            return lax.pow(convert(x, dtype, weak), y)
+    x, y = promote_args_numeric("power", x, y)
+    if dtypes.issubdtype(x.dtype, np.integer):
+        return _integer_power(x, y)
+    return lax.pow(x, y)
+
+
+def _integer_power(x: Any, y: Any) -> Any:
+    """Powers of integers by repeated squaring, over the bits of the exponent."""
+    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    # as in JAX, 0 to any power but 0 is 0, negative powers included
+    result = choose(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
+    for _ in range(6):
+        result = choose(lax.bitwise_and(y, one), lax.mul(result, x), result)
+        x = lax.mul(x, x)
+        y = lax.shift_right_logical(y, one)
+    return result
+
+
+def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x ** y``, as floats.
+
+    >>> float(float_power(2, -1))
+    0.5
+    """
+    x, y = promote_args_inexact("float_power", x1, x2)
+    return lax.pow(x, y)
+
+
+pow = power
+
+
+def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``log(exp(x) + exp(y))``, without overflow.
+
+    >>> round(float(logaddexp(1000., 1000.)), 3)
+    1000.693
+    """
+    # JAX: a custom_jvp; here the derivative of the formula is the same.
+    x, y = promote_args_inexact("logaddexp", x1, x2)
+    difference = lax.sub(x, y)
+    larger = lax.max(x, y)
+    same_infinity = lax.ne(difference, difference)
+    safe = choose(same_infinity, convert(0, x.dtype), difference)
+    finite = lax.add(larger, lax.log1p(lax.exp(lax.neg(lax.abs(safe)))))
+    return choose(same_infinity, lax.add(x, y), finite)
+
+
+def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``log2(2 ** x + 2 ** y)``, without overflow.
+
+    >>> float(logaddexp2(3., 3.))
+    4.0
+    """
+    x, y = promote_args_inexact("logaddexp2", x1, x2)
+    log_of_2 = convert(float(np.log(2)), x.dtype)
+    return lax.div(logaddexp(lax.mul(x, log_of_2), lax.mul(y, log_of_2)), log_of_2)
+
+
+def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``sqrt(x * x + y * y)``, without overflow.
+
+    >>> float(hypot(3, 4))
+    5.0
+    """
+    x, y = promote_args_inexact("hypot", x1, x2)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise ValueError("jnp.hypot does not support complex input")
+    x, y = lax.abs(x), lax.abs(y)
+    longer, shorter = lax.max(x, y), lax.min(x, y)
+    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    ratio = lax.div(shorter, choose(lax.eq(longer, zero), one, longer))
+    length = lax.mul(longer, lax.sqrt(lax.add(one, lax.square(ratio))))
+    length = choose(lax.eq(longer, zero), longer, length)
+    return choose(lax.bitwise_or(isinf(x), isinf(y)), convert(np.inf, x.dtype), length)
+
+
+def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The size of x with the sign of y.
+
+    >>> float(copysign(2., -0.))
+    -2.0
+    """
+    x, y = promote_args_inexact("copysign", x1, x2)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise TypeError("copysign does not support complex-valued inputs")
+    return choose(signbit(y), lax.neg(lax.abs(x)), lax.abs(x))
+
+
+def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The step: 0 below zero, 1 above, and y at zero itself.
+
+    >>> [float(heaviside(x, 0.5)) for x in (-1., 0., 1.)]
+    [0.0, 0.5, 1.0]
+    """
+    x, y = promote_args_inexact("heaviside", x1, x2)
+    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    at_zero = choose(isnan(x), x, y)
+    return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, at_zero))
+
+
+def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x * 2 ** n``.
+
+    >>> float(ldexp(1.5, 3))
+    12.0
+    """
+    x, y = as_arrays("ldexp", x1, x2)
+    [x], n = promote_args_inexact("ldexp", x), y
+    x, two = promote_shapes("ldexp", x, lax.pow(convert(2, x.dtype), n))
+    return lax.mul(x, two)
+
+
+def sinc(x: ArrayLike, /) -> Array:
+    """``sin(pi x) / (pi x)``, and 1 at zero.
+
+    >>> float(sinc(0.))
+    1.0
+    """
+    [x] = promote_args_inexact("sinc", x)
+    angle = lax.mul(convert(float(np.pi), x.dtype), x)
+    near_zero = lax.lt(lax.abs(angle), convert(1e-3, angle.dtype))
+    one, safe = convert(1, angle.dtype), choose(near_zero, convert(1, angle.dtype), angle)
+    # near zero the series, so that derivatives hold there as well
+    squared = lax.square(angle)
+    series: Any = convert(1 / 120, angle.dtype)
+    series = lax.add(convert(-1 / 6, angle.dtype), lax.mul(squared, series))
+    series = lax.add(one, lax.mul(squared, series))
+    return choose(near_zero, series, lax.div(lax.sin(safe), safe))

@@ -1,0 +1,369 @@
+"""Making arrays: from Python and NumPy values, from a shape, from a range.
+
+Stands on `promotion` and `lax`.  Chapters 01 and 15, *Non-array inputs*.
+In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
+from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
+                                     convert, promote_dtypes_inexact, static_value)
+from minijax.primitives.shape import canonical_shape
+
+DTypeLike = Any
+
+
+# ── From values ──────────────────────────────────────────────────────────────────────────────
+
+def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | None = "K",
+          ndmin: int = 0, *, device: Any = None) -> Array:
+    """An array of these values: numbers, arrays, or lists of lists of them.
+
+    >>> array([1, 2, 3])
+    Array([1, 2, 3], dtype=int32)
+    >>> array(1.5)
+    Array(1.5, dtype=float32, weak_type=True)
+
+    Raises:
+      TypeError: for what is no number. ValueError: for lists of uneven lengths, and None.
+    """
+    wanted = dtypes.check_user_dtype_supported(dtype, "array")
+    if order not in ("K", "C", None, "A"):
+        raise NotImplementedError("Only implemented for order='K'")
+    made = _array(object, wanted)
+    if made.ndim < ndmin:
+        made = lax.broadcast_to_rank(made, ndmin)
+    return made
+
+
+def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
+            copy: bool | None = None, device: Any = None) -> Array:
+    """An array of these values; what is an array already comes back as it is.
+
+    >>> x = asarray([1.0, 2.0])
+    >>> asarray(x) is x
+    True
+    """
+    if dtype is None and isinstance(a, Array) and not copy:
+        return a
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype_supported(dtype, "asarray")
+    return array(a, dtype=dtype, order=order)
+
+
+def _array(x: Any, dtype: Any) -> Any:
+    if hasattr(x, "__jax_array__"):
+        x = x.__jax_array__()
+    if isinstance(x, Array):
+        return x if dtype is None else convert(x, dtype)
+    if isinstance(x, (list, tuple)):
+        return _array_of_sequence(x, dtype)
+    if x is None:
+        raise ValueError("None is not a valid value for jnp.array")
+    if not hasattr(x, "dtype") and not dtypes.is_python_scalar(x):
+        x = np.asarray(x)  # what has __array__, a buffer, or is another sequence
+    return _array_of_numpy(x, dtype)
+
+
+def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
+    if dtype is None:
+        dtype = dtypes.dtype(x)
+        weak = dtypes.is_weakly_typed(x)
+    else:
+        weak = False
+    if dtypes.is_python_scalar(x) and dtype == dtypes.dtype(x):
+        core.as_value(x)  # refuses an integer that does not fit
+    if isinstance(x, np.ndarray) or not dtypes.is_python_scalar(x):
+        with np.errstate(all="ignore"):
+            x = np.asarray(x).astype(dtype)
+    values = np.array(x, dtype=dtype, order="C")
+    if not dtypes.is_valid_dtype(values.dtype):
+        raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
+                        "type. Only arrays of numeric types are supported by JAX.")
+    return core.array_from_buffer(values, ShapedArray(values.shape, dtype, weak))
+
+
+def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
+    leaves = list(_leaves(items))
+    if any(leaf is None for leaf in leaves):
+        raise ValueError("None is not a valid value for jnp.array")
+    if dtype is None:
+        dtype = (dtypes.lattice_result_type(*map(_typed, leaves))[0] if leaves
+                 else dtypes.default_float_dtype())
+    if not any(isinstance(leaf, Array) for leaf in leaves):
+        return _array_of_numpy(np.array(items, dtype=dtype), dtype)
+    if not any(isinstance(leaf, Tracer) for leaf in leaves) and isinstance(dtype, np.dtype):
+        return _array_of_numpy(np.array(_with_numpy_leaves(items), dtype=dtype), dtype)
+    parts = [_array(item, dtype) for item in items]
+    return stacked([convert(part, dtype) for part in parts])
+
+
+def stacked(parts: Sequence[Array], axis: int = 0) -> Array:
+    """Arrays of one dtype, side by side along a new axis."""
+    return lax.concatenate([lax.expand_dims(part, (axis,)) for part in parts], axis)
+
+
+def _leaves(items: Any) -> Any:
+    if isinstance(items, (list, tuple)):
+        for item in items:
+            yield from _leaves(item)
+    else:
+        yield items.__jax_array__() if hasattr(items, "__jax_array__") else items
+
+
+def _typed(leaf: Any) -> Any:
+    """`leaf`, or the NumPy array it stands for."""
+    if isinstance(leaf, Array) or hasattr(leaf, "dtype") or dtypes.is_python_scalar(leaf):
+        return leaf
+    return np.asarray(leaf)
+
+
+def _with_numpy_leaves(items: Any) -> Any:
+    if isinstance(items, (list, tuple)):
+        return [_with_numpy_leaves(item) for item in items]
+    return np.asarray(items._buffer) if isinstance(items, ArrayImpl) else items
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array from another library's, through the DLPack protocol; the numbers are copied.
+
+    >>> from_dlpack(np.arange(2, dtype="int32"))
+    Array([0, 1], dtype=int32)
+    """
+    return asarray(np.from_dlpack(x))
+
+
+# ── From a shape ─────────────────────────────────────────────────────────────────────────────
+
+def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
+         device: Any = None) -> Array:
+    """An array of this shape that holds one value everywhere.
+
+    >>> full((2,), 7, dtype="int8")
+    Array([7, 7], dtype=int8)
+
+    Raises:
+      TypeError: when the shape is traced.
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "full")
+    return _full("full", shape, fill_value, dtype)
+
+
+def _full(name: str, shape: Any, fill_value: ArrayLike, dtype: Any) -> Array:
+    shape = shape_of_argument(shape)
+    value: Any = as_array(name, fill_value)
+    if dtype is not None:
+        value = convert(value, dtype)
+    if value.shape == shape:
+        return ArrayImpl(value._buffer, value.aval) if _is_literal(value) else value
+    missing = len(shape) - value.ndim
+    return lax.broadcast_in_dim(value, shape, range(missing, len(shape)))
+
+
+def _is_literal(x: Any) -> bool:
+    return isinstance(x, ArrayImpl) and x.is_literal
+
+
+def shape_of_argument(shape: Any) -> tuple[int, ...]:
+    """A shape as users give it (an int, or a sequence of ints) as a tuple.
+
+    Raises:
+      TypeError: for what is not known while tracing, or no integer.
+    """
+    if isinstance(shape, str) or not np.iterable(shape) or (
+            isinstance(shape, (Array, np.ndarray)) and np.ndim(shape) == 0):
+        shape = (shape,)
+    return canonical_shape(tuple(shape))
+
+
+def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+    """An array of zeros, float32 unless told.
+
+    >>> zeros((2, 2), dtype="int32")
+    Array([[0, 0],
+           [0, 0]], dtype=int32)
+    """
+    return _constant("zeros", shape, 0, dtype)
+
+
+def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+    """An array of ones, float32 unless told.
+
+    >>> ones(3)
+    Array([1., 1., 1.], dtype=float32)
+    """
+    return _constant("ones", shape, 1, dtype)
+
+
+def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
+    """An array for values to come; it holds zeros.
+
+    >>> empty(2)
+    Array([0., 0.], dtype=float32)
+    """
+    return _constant("empty", shape, 0, dtype)
+
+
+def _constant(name: str, shape: Any, value: int, dtype: DTypeLike) -> Array:
+    dtype = dtypes.check_user_dtype_supported(dtype, name)
+    return _full(name, shape, value, dtypes.default_float_dtype() if dtype is None else dtype)
+
+
+def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
+              *, device: Any = None) -> Array:
+    """An array of one value, with the shape and dtype of another.
+
+    >>> full_like(array([1, 2]), 7)
+    Array([7, 7], dtype=int32)
+    """
+    return _like("full_like", a, fill_value, dtype, shape)
+
+
+def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+               device: Any = None) -> Array:
+    """An array of zeros, with the shape and dtype of another.
+
+    >>> zeros_like(array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    return _like("zeros_like", a, 0, dtype, shape)
+
+
+def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+              device: Any = None) -> Array:
+    """An array of ones, with the shape and dtype of another.
+
+    >>> ones_like(array([1.5, 2]))
+    Array([1., 1.], dtype=float32)
+    """
+    return _like("ones_like", a, 1, dtype, shape)
+
+
+def empty_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+               device: Any = None) -> Array:
+    """An array for values to come, with the shape and dtype of another; it holds zeros.
+
+    >>> empty_like(array([1, 2]))
+    Array([0, 0], dtype=int32)
+    """
+    return _like("empty_like", a, 0, dtype, shape)
+
+
+def _like(name: str, a: ArrayLike, value: ArrayLike, dtype: DTypeLike, shape: Any) -> Array:
+    aval = core.get_aval(as_array(name, a))
+    given = dtypes.check_user_dtype_supported(dtype, name)
+    weak = given is None and aval.weak_type
+    value = convert(as_array(name, value), aval.dtype if given is None else given, weak)
+    return _full(name, aval.shape if shape is None else shape, value, None)
+
+
+# ── Ranges ───────────────────────────────────────────────────────────────────────────────────
+
+def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None, *,
+           device: Any = None) -> Array:
+    """Evenly spaced numbers from `start` (0 where there is one argument) up to before `stop`.
+
+    >>> arange(4), arange(1, 2, 0.5)
+    (Array([0, 1, 2, 3], dtype=int32), Array([1. , 1.5], dtype=float32))
+
+    Raises:
+      ConcretizationTypeError: when an argument is traced: the length depends on it.
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "arange")
+    given = {"start": start, "stop": stop, "step": step}
+    if stop is None and step is None:
+        given = {"stop": start}
+    known = {name: static_value(x, f"It arose in the jnp.arange argument {name!r}")
+             for name, x in given.items() if x is not None}
+    if dtype is None:
+        dtype = dtypes.result_type(*(x for x in given.values() if x is not None))
+    first, last = known.get("start", np.array(0)), known.get("stop")
+    if last is None or "step" in known:
+        bounds = (first, last, known["step"]) if last is not None else (0, first, known["step"])
+        return array(np.arange(*(x[()] if isinstance(x, np.ndarray) else x for x in bounds)),
+                     dtype=dtype)
+    size = max(0, math.ceil(last - first))
+    numbers = lax.iota(dtype, size)
+    return numbers if "start" not in known else lax.add(convert(first[()], dtype), numbers)
+
+
+def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
+             retstep: bool = False, dtype: DTypeLike = None, axis: int = 0, *,
+             device: Any = None) -> Any:
+    """`num` evenly spaced numbers from `start` to `stop`, both included.
+
+    >>> linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+
+    Raises:
+      ConcretizationTypeError: when `num` is traced.
+    """
+    num = operator.index(static_value(num, "'num' argument of jnp.linspace")[()])
+    if num < 0:
+        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+    dtype = dtypes.check_user_dtype_supported(dtype, "linspace")
+    check_arraylike("linspace", start, stop)
+    first, last = (convert(x, x.dtype) for x in promote_dtypes_inexact(start, stop))
+    shape = lax.broadcast_shapes(first.shape, last.shape)
+    first, last = (lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
+                   if x.shape != shape else x for x in (first, last))
+    steps = num - 1 if endpoint else num
+    out = _interpolated(first, last, num, steps, endpoint)
+    step = lax.div(lax.sub(last, first), convert(float(steps) if steps else np.nan, first.dtype))
+    if dtype is not None and dtypes.issubdtype(dtype, np.integer):
+        out = lax.floor(out)
+    out = convert(out, dtype or out.dtype)
+    axis = canonical_axis(axis, out.ndim)
+    out = lax.transpose(out, (*range(1, axis + 1), 0, *range(axis + 1, out.ndim)))
+    return (out, step) if retstep else out
+
+
+def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -> Any:
+    """``first * (1 - t) + last * t`` along a new leading axis; the last number is exact."""
+    rank = first.ndim + 1
+    first, last = lax.expand_dims(first, (0,)), lax.expand_dims(last, (0,))
+    if num < 2:
+        return lax.broadcast_in_dim(first, (num, *first.shape[1:]), range(rank))
+    t: Any = lax.div(lax.iota(first.dtype, steps), convert(float(steps), first.dtype))
+    t = lax.reshape(t, (steps, *(1,) * (rank - 1)))
+    weighted = lax.mul(first, lax.sub(convert(1.0, t.dtype), t))
+    out = lax.add(weighted, lax.mul(last, t))
+    return lax.concatenate([out, last], 0) if endpoint else out
+
+
+def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
+             base: ArrayLike = 10.0, dtype: DTypeLike = None, axis: int = 0) -> Array:
+    """`num` numbers whose logarithms are evenly spaced: powers of `base`.
+
+    >>> logspace(0, 2, 3)
+    Array([  1.,  10., 100.], dtype=float32)
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "logspace")
+    exponents = linspace(start, stop, num, endpoint, axis=axis)
+    powers = lax.pow(convert(as_array("logspace", base), exponents.dtype), exponents)
+    return convert(powers, dtype or powers.dtype)
+
+
+def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
+              dtype: DTypeLike = None, axis: int = 0) -> Array:
+    """`num` numbers, each a constant multiple of the one before; all of one sign.
+
+    >>> geomspace(1, 8, 4)
+    Array([1., 2., 4., 8.], dtype=float32)
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "geomspace")
+    first, last = promote_dtypes_inexact(start, stop)
+    sign = lax.sign(first)
+    logs = linspace(lax.log(lax.mul(sign, first)), lax.log(lax.mul(sign, last)), num, endpoint,
+                    axis=axis)
+    out = lax.mul(lax.exp(logs), sign)
+    return convert(out, dtype or out.dtype)

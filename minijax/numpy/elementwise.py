@@ -1,0 +1,352 @@
+"""Functions of one array, element by element: exp, sin, sqrt, floor, abs, isnan, ….
+
+Stands on `promotion` and `lax`.  Chapter 20, *Precision, and where NumPy differs*.
+In JAX: `jax/_src/numpy/ufuncs.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, check_arraylike,
+                                     convert, promote_dtypes_inexact, promote_dtypes_numeric)
+from minijax.numpy.selection import choose
+
+Unary = Callable[[ArrayLike], Array]
+
+
+# ── Functions that are one primitive, in floating point ──────────────────────────────────────
+
+def _inexact(name: str, function: Callable[[Any], Any], summary: str, shows: str) -> Unary:
+    """A function that converts its argument to floating point and applies `function`."""
+    def apply(x: ArrayLike, /) -> Array:
+        check_arraylike(name, x)
+        return function(*promote_dtypes_inexact(x))
+
+    return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.", shows)
+
+
+def documented(function: Callable, name: str, text: str, shows: str) -> Callable:
+    """Give a generated function its name, and a docstring that ends with an example."""
+    call, _, result = shows.partition(" -> ")
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = sys._getframe(2).f_globals["__name__"]  # where the name is
+    function.__doc__ = f"{text}\n\n    >>> {call}\n    {result}\n    "
+    return function
+
+
+exp = _inexact("exp", lax.exp, "e to the power of each element.", "float(exp(0.)) -> 1.0")
+exp2 = _inexact("exp2", lax.exp2, "2 to the power of each element.", "float(exp2(3)) -> 8.0")
+expm1 = _inexact("expm1", lax.expm1, "``exp(x) - 1``, exact near zero.",
+                 "float(expm1(0.)) -> 0.0")
+log = _inexact("log", lax.log, "The natural logarithm; nan below zero.", "float(log(1.)) -> 0.0")
+log1p = _inexact("log1p", lax.log1p, "``log(1 + x)``, exact near zero.",
+                 "float(log1p(0.)) -> 0.0")
+sqrt = _inexact("sqrt", lax.sqrt, "The square root; nan below zero.", "float(sqrt(9)) -> 3.0")
+cbrt = _inexact("cbrt", lax.cbrt, "The cube root, of negative numbers too.",
+                "round(float(cbrt(-8)), 4) -> -2.0")
+sin = _inexact("sin", lax.sin, "The sine of an angle in radians.", "float(sin(0.)) -> 0.0")
+cos = _inexact("cos", lax.cos, "The cosine of an angle in radians.", "float(cos(0.)) -> 1.0")
+tan = _inexact("tan", lax.tan, "The tangent of an angle in radians.", "float(tan(0.)) -> 0.0")
+arcsin = _inexact("arcsin", lax.asin, "The angle whose sine is x, between -pi/2 and pi/2.",
+                  "float(arcsin(0.)) -> 0.0")
+arccos = _inexact("arccos", lax.acos, "The angle whose cosine is x, between 0 and pi.",
+                  "round(float(arccos(-1.)), 4) -> 3.1416")
+arctan = _inexact("arctan", lax.atan, "The angle whose tangent is x, between -pi/2 and pi/2.",
+                  "float(arctan(0.)) -> 0.0")
+sinh = _inexact("sinh", lax.sinh, "The hyperbolic sine.", "float(sinh(0.)) -> 0.0")
+cosh = _inexact("cosh", lax.cosh, "The hyperbolic cosine.", "float(cosh(0.)) -> 1.0")
+tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.", "float(tanh(0.)) -> 0.0")
+arcsinh = _inexact("arcsinh", lax.asinh, "The number whose hyperbolic sine is x.",
+                   "float(arcsinh(0.)) -> 0.0")
+arccosh = _inexact("arccosh", lax.acosh, "The number whose hyperbolic cosine is x.",
+                   "float(arccosh(1.)) -> 0.0")
+arctanh = _inexact("arctanh", lax.atanh, "The number whose hyperbolic tangent is x.",
+                   "float(arctanh(0.)) -> 0.0")
+rint = _inexact("rint", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
+                "The nearest integer, halves to the even one, as a float.",
+                "float(rint(2.5)) -> 2.0")
+fabs = _inexact("fabs", lax.abs, "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
+reciprocal = _inexact("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``, as a float.",
+                      "float(reciprocal(4)) -> 0.25")
+asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
+
+
+def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
+    return by(x, convert(factor, x.dtype))
+
+
+log2 = _inexact("log2", lambda x: _scaled(lax.log(x), float(np.log(2)), lax.div),
+                "The logarithm to the base 2.", "float(log2(8)) -> 3.0")
+log10 = _inexact("log10", lambda x: _scaled(lax.log(x), float(np.log(10)), lax.div),
+                 "The logarithm to the base 10.", "round(float(log10(1000)), 4) -> 3.0")
+deg2rad = _inexact("deg2rad", lambda x: _scaled(x, float(np.pi / 180), lax.mul),
+                   "Radians from degrees.", "round(float(deg2rad(180)), 4) -> 3.1416")
+rad2deg = _inexact("rad2deg", lambda x: _scaled(x, float(180 / np.pi), lax.mul),
+                   "Degrees from radians.", "round(float(rad2deg(3.14159)), 2) -> 180.0")
+radians, degrees = deg2rad, rad2deg
+
+
+# ── Signs, squares ───────────────────────────────────────────────────────────────────────────
+
+def absolute(x: ArrayLike, /) -> Array:
+    """The absolute value; of complex numbers, the distance from zero.
+
+    >>> absolute(np.array([-1.5, 2]))
+    Array([1.5, 2. ], dtype=float32)
+    """
+    x = as_array("absolute", x)
+    is_plain = x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger)
+    return x if is_plain else lax.abs(x)
+
+
+abs = absolute
+
+
+def negative(x: ArrayLike, /) -> Array:
+    """``-x``.
+
+    >>> negative(np.array([-1.5, 2]))
+    Array([ 1.5, -2. ], dtype=float32)
+    """
+    return lax.neg(as_array("negative", x))
+
+
+def positive(x: ArrayLike, /) -> Array:
+    """``+x``: the array itself.
+
+    >>> positive(2.)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return as_array("positive", x)
+
+
+def sign(x: ArrayLike, /) -> Array:
+    """-1, 0 or 1; of complex numbers, the number of length one in the same direction.
+
+    >>> sign(np.array([-1.5, 0, 2]))
+    Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return lax.sign(as_array("sign", x))
+
+
+def signbit(x: ArrayLike, /) -> Array:
+    """Whether the sign bit is set; true of -0.0, too.
+
+    >>> signbit(np.array([-0.0, 0.0]))
+    Array([ True, False], dtype=bool)
+    """
+    x = as_array("signbit", x)
+    if x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger):
+        return lax.full_like(x, False, dtype=np.dtype(bool))
+    if dtypes.issubdtype(x.dtype, np.integer):
+        return lax.lt(x, convert(0, x.dtype))
+    word = np.dtype(f"int{8 * x.dtype.itemsize}")
+    return lax.lt(lax.bitcast_convert_type(x, word), convert(0, word))
+
+
+def square(x: ArrayLike, /) -> Array:
+    """``x * x``.
+
+    >>> square(np.array([1.5, -2]))
+    Array([2.25, 4.  ], dtype=float32)
+    """
+    check_arraylike("square", x)
+    return lax.square(*promote_dtypes_numeric(x))
+
+
+# ── Rounding ─────────────────────────────────────────────────────────────────────────────────
+
+def _rounding(name: str, function: Callable[[Any], Any], summary: str, shows: str) -> Unary:
+    """A rounding function: integers and bools are as round as they get."""
+    def apply(x: ArrayLike, /) -> Array:
+        x = as_array(name, x)
+        return x if x.dtype.kind in "biu" else function(x)
+
+    return documented(apply, name, summary, shows)
+
+
+floor = _rounding("floor", lax.floor, "The largest integer that is not above x.",
+                  "float(floor(-1.5)) -> -2.0")
+ceil = _rounding("ceil", lax.ceil, "The smallest integer that is not below x.",
+                 "float(ceil(1.2)) -> 2.0")
+trunc = _rounding("trunc", lambda x: lax.select(lax.lt(x, _zero(x)), lax.ceil(x), lax.floor(x)),
+                  "The integer part: rounded towards zero.", "float(trunc(-1.5)) -> -1.0")
+fix = trunc
+
+
+def _zero(x: Any) -> Any:
+    return convert(0, x.dtype)
+
+
+def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
+    """The numbers rounded to so many decimals, halves to the even digit.
+
+    >>> round(np.array([2.5, 3.5]))
+    Array([2., 4.], dtype=float32)
+    """
+    a = as_array("round", a)
+    decimals = operator.index(decimals)
+    if a.dtype.kind in "biu":
+        if decimals < 0:
+            raise NotImplementedError("integer np.round not implemented for decimals < 0")
+        return a
+    if dtypes.issubdtype(a.dtype, np.complexfloating):
+        return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
+    if decimals == 0:
+        return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
+    wide = convert(a, np.dtype("float32")) if a.dtype.itemsize < 4 else a
+    factor = convert(float(10.0 ** decimals), wide.dtype)
+    rounded = lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN)
+    return convert(lax.div(rounded, factor), a.dtype, a.weak_type)
+
+
+around = round
+
+
+# ── Questions about floats ───────────────────────────────────────────────────────────────────
+
+def _is_float(x: Array) -> bool:
+    return dtypes.issubdtype(x.dtype, np.floating)
+
+
+def isfinite(x: ArrayLike, /) -> Array:
+    """Whether neither nan nor infinite.
+
+    >>> isfinite(np.array([1.0, np.inf, np.nan]))
+    Array([ True, False, False], dtype=bool)
+    """
+    x = as_array("isfinite", x)
+    if _is_float(x):
+        return lax.is_finite(x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+    return lax.full_like(x, True, dtype=np.dtype(bool))
+
+
+def isinf(x: ArrayLike, /) -> Array:
+    """Whether infinite, of either sign.
+
+    >>> isinf(np.array([1.0, -np.inf, np.nan]))
+    Array([False,  True, False], dtype=bool)
+    """
+    x = as_array("isinf", x)
+    if _is_float(x):
+        return lax.eq(lax.abs(x), convert(np.inf, x.dtype))
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
+    return lax.full_like(x, False, dtype=np.dtype(bool))
+
+
+def isnan(x: ArrayLike, /) -> Array:
+    """Whether not a number.
+
+    >>> isnan(np.array([1.0, np.nan]))
+    Array([False,  True], dtype=bool)
+    """
+    x = as_array("isnan", x)
+    return lax.ne(x, x)
+
+
+def isposinf(x: ArrayLike, /) -> Array:
+    """Whether plus infinity.
+
+    >>> isposinf(np.array([np.inf, -np.inf]))
+    Array([ True, False], dtype=bool)
+    """
+    return _is_infinity("isposinf", x, np.inf)
+
+
+def isneginf(x: ArrayLike, /) -> Array:
+    """Whether minus infinity.
+
+    >>> isneginf(np.array([np.inf, -np.inf]))
+    Array([False,  True], dtype=bool)
+    """
+    return _is_infinity("isneginf", x, -np.inf)
+
+
+def _is_infinity(name: str, x: ArrayLike, infinity: float) -> Array:
+    x = as_array(name, x)
+    if _is_float(x):
+        return lax.eq(x, convert(infinity, x.dtype))
+    return lax.full_like(x, False, dtype=np.dtype(bool))
+
+
+def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
+               posinf: ArrayLike | None = None, neginf: ArrayLike | None = None) -> Array:
+    """The array with nan replaced by zero, and infinities by the largest finite numbers.
+
+    >>> nan_to_num(np.array([np.nan, 1.0]))
+    Array([0., 1.], dtype=float32)
+    """
+    x = as_array("nan_to_num", x)
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (x.real, x.imag))
+        return lax.complex(*parts)
+    if not _is_float(x):
+        return x
+    limits = dtypes.finfo(x.dtype)
+    x = choose(isnan(x), convert(nan, x.dtype), x)
+    x = choose(isposinf(x), convert(limits.max if posinf is None else posinf, x.dtype), x)
+    return choose(isneginf(x), convert(limits.min if neginf is None else neginf, x.dtype), x)
+
+
+# ── Complex numbers ──────────────────────────────────────────────────────────────────────────
+
+def _is_complex(x: Any) -> bool:
+    return dtypes.issubdtype(x.dtype, np.complexfloating)
+
+
+def real(val: ArrayLike, /) -> Array:
+    """The real part.
+
+    >>> real(1 + 2j)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    val = as_array("real", val)
+    return lax.real(val) if _is_complex(val) else val
+
+
+def imag(val: ArrayLike, /) -> Array:
+    """The imaginary part; zero of real numbers.
+
+    >>> imag(1 + 2j)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    val = as_array("imag", val)
+    return lax.imag(val) if _is_complex(val) else lax.full_like(val, 0)
+
+
+def conjugate(x: ArrayLike, /) -> Array:
+    """The complex conjugate.
+
+    >>> complex(conjugate(1 + 2j))
+    (1-2j)
+    """
+    x = as_array("conjugate", x)
+    return lax.conj(x) if _is_complex(x) else x
+
+
+conj = conjugate
+
+
+def angle(z: ArrayLike, deg: bool = False) -> Array:
+    """The angle of a complex number, in radians (or degrees).
+
+    >>> round(float(angle(1j)), 4)
+    1.5708
+    """
+    [z] = as_arrays("angle", z)
+    x, y = real(z), imag(z)
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        x, y = promote_dtypes_inexact(x, y)
+    result = lax.atan2(y, x)
+    return rad2deg(result) if deg else result

@@ -1,0 +1,326 @@
+"""Joining, cutting, repeating and padding arrays.
+
+Stands on `shaping`.  Chapter 13, *In-place updates*, uses them in place of assignments.
+In JAX: `jax/_src/numpy/lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax.core import Array
+from minijax.numpy.creation import stacked
+from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
+                                     canonical_axis, convert, promote_dtypes, static_axes,
+                                     static_value)
+from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
+
+
+# ── Joining ──────────────────────────────────────────────────────────────────────────────────
+
+def _several(name: str, verb: str, arrays: Any) -> list[Any]:
+    """The arrays to be joined, of one dtype."""
+    if isinstance(arrays, (Array, np.ndarray)):
+        arrays = list(as_array(name, arrays))  # type: ignore[call-overload]
+    if not len(arrays):
+        raise ValueError(f"Need at least one array to {verb}.")
+    return promote_dtypes(*as_arrays(name, *arrays))
+
+
+def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
+    """Arrays one after the other, along an axis they have.
+
+    >>> concatenate([np.array([1, 2]), np.array([3])])
+    Array([1, 2, 3], dtype=int32)
+
+    Raises:
+      TypeError: where the other axes differ.
+    """
+    parts = _several("concatenate", "concatenate", arrays)
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype_supported(dtype, "concatenate")
+        parts = [convert(x, dtype) for x in parts]
+    axis = static_axes("concatenate", axis)
+    if axis is None:
+        return concatenate([ravel(x) for x in parts], 0)
+    if parts[0].ndim == 0:
+        raise ValueError("Zero-dimensional arrays cannot be concatenated.")
+    return lax.concatenate(parts, canonical_axis(axis, parts[0].ndim))
+
+
+concat = concatenate
+
+
+def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:
+    """Arrays of one shape, side by side along a new axis.
+
+    >>> stack([np.array([1, 2]), np.array([3, 4])])
+    Array([[1, 2],
+           [3, 4]], dtype=int32)
+    """
+    parts = _several("stack", "stack", arrays)
+    shapes = [x.shape for x in parts]
+    if len(set(shapes)) > 1:
+        raise ValueError("All input arrays must have the same shape. Got "
+                         + ", ".join(map(str, shapes)))
+    if dtype is not None:
+        dtype = dtypes.check_user_dtype_supported(dtype, "stack")
+        parts = [convert(x, dtype) for x in parts]
+    return stacked(parts, canonical_axis(static_axes("stack", axis), parts[0].ndim + 1))
+
+
+def vstack(tup: Any, dtype: Any = None) -> Array:
+    """Arrays as rows, one below the other.
+
+    >>> vstack([np.array([1, 2]), np.array([3, 4])]).shape
+    (2, 2)
+    """
+    return concatenate([atleast_2d(x) for x in tup], 0, dtype)
+
+
+row_stack = vstack
+
+
+def hstack(tup: Any, dtype: Any = None) -> Array:
+    """Arrays beside each other: along the second axis; vectors along their only one.
+
+    >>> hstack([np.array([1, 2]), np.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
+    parts = [atleast_1d(x) for x in tup]
+    return concatenate(parts, 0 if parts and parts[0].ndim == 1 else 1, dtype)
+
+
+def dstack(tup: Any, dtype: Any = None) -> Array:
+    """Arrays one behind the other: along the third axis.
+
+    >>> dstack([np.array([1, 2]), np.array([3, 4])]).shape
+    (1, 2, 2)
+    """
+    return concatenate([atleast_3d(x) for x in tup], 2, dtype)
+
+
+def column_stack(tup: Any) -> Array:
+    """Vectors as the columns of a matrix.
+
+    >>> column_stack([np.array([1, 2]), np.array([3, 4])])
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    def column(x: Any) -> Any:
+        x = as_array("column_stack", x)
+        return lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x
+    return concatenate([column(x) for x in tup], 1)
+
+
+def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
+    """The array with values after it; both flat where no axis is given.
+
+    >>> append(np.array([1, 2]), 3)
+    Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate(as_arrays("append", arr, values), axis)
+
+
+# ── Cutting ──────────────────────────────────────────────────────────────────────────────────
+
+def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """The array cut into equal parts (an int), or at the places named.
+
+    >>> split(np.arange(4), 2)
+    [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
+
+    Raises:
+      ValueError: where the parts would not be equal.
+    """
+    return _cut("split", ary, indices_or_sections, axis)
+
+
+def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """The array cut into nearly equal parts; the first may be longer by one.
+
+    >>> [x.shape for x in array_split(np.arange(5), 2)]
+    [(3,), (2,)]
+    """
+    return _cut("array_split", ary, indices_or_sections, axis)
+
+
+def _cut(name: str, ary: ArrayLike, indices_or_sections: Any, axis: int) -> list[Array]:
+    a = as_array(name, ary)
+    axis = canonical_axis(static_axes(name, axis), a.ndim)
+    size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
+    if np.ndim(indices_or_sections):
+        inner = [int(static_value(i, context)) for i in indices_or_sections]
+        ends = [max(0, min(size, i if i >= 0 else i + size)) for i in inner]
+        cuts = [0, *ends, size]
+    else:
+        parts = operator.index(static_value(indices_or_sections, context)[()])
+        each, left = divmod(size, parts)
+        if left and name == "split":
+            raise ValueError(f"array split does not result in an equal division: rest is {left}")
+        cuts = [0, *np.cumsum([each + (i < left) for i in range(parts)]).tolist()]
+    return [lax.slice_in_dim(a, start, max(start, stop), axis=axis)
+            for start, stop in zip(cuts, cuts[1:], strict=False)]
+
+
+def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+    """The array cut along its first axis.
+
+    >>> [x.shape for x in vsplit(np.ones((4, 2)), 2)]
+    [(2, 2), (2, 2)]
+    """
+    return split(ary, indices_or_sections, 0)
+
+
+def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+    """The array cut along its second axis (a vector along its only one).
+
+    >>> [x.shape for x in hsplit(np.ones((4, 2)), 2)]
+    [(4, 1), (4, 1)]
+    """
+    return split(ary, indices_or_sections, 0 if np.ndim(ary) == 1 else 1)
+
+
+def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
+    """The array cut along its third axis.
+
+    >>> [x.shape for x in dsplit(np.ones((1, 1, 4)), 2)]
+    [(1, 1, 2), (1, 1, 2)]
+    """
+    return split(ary, indices_or_sections, 2)
+
+
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
+    """The array without the elements at the places named.
+
+    >>> delete(np.array([5, 6, 7]), 1)
+    Array([5, 7], dtype=int32)
+    """
+    a: Any = as_array("delete", arr)
+    axis = static_axes("delete", axis)
+    if axis is None:
+        a, axis = ravel(a), 0
+    axis = canonical_axis(axis, a.ndim)
+    places = obj if isinstance(obj, slice) else static_value(obj, "'obj' argument of jnp.delete")
+    kept = np.delete(np.arange(a.shape[axis]), places)
+    return a[(slice(None),) * axis + (kept,)]
+
+
+# ── Repeating ────────────────────────────────────────────────────────────────────────────────
+
+def tile(A: ArrayLike, reps: Any) -> Array:
+    """The array laid out again and again, so often along each axis.
+
+    >>> tile(np.array([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int32)
+    """
+    a: Any = as_array("tile", A)
+    times = tuple(operator.index(n) for n in (reps if np.iterable(reps) else (reps,)))
+    rank = max(a.ndim, len(times))
+    a = lax.broadcast_to_rank(a, rank)
+    times = (1,) * (rank - len(times)) + times
+    spread = [size for pair in zip(times, a.shape, strict=True) for size in pair]
+    out = lax.broadcast_in_dim(a, spread, range(1, 2 * rank, 2))
+    return lax.reshape(out, [n * m for n, m in zip(times, a.shape, strict=True)])
+
+
+def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
+           total_repeat_length: int | None = None) -> Array:
+    """Each element several times: one number for all, or one for each.
+
+    >>> repeat(np.array([3, 4]), np.array([1, 2]))
+    Array([3, 4, 4], dtype=int32)
+
+    Args:
+      total_repeat_length: the size of the result; needed where `repeats` is traced.
+
+    Raises:
+      ConcretizationTypeError: when `repeats` is traced and the size is not given.
+    """
+    x: Any = as_array("repeat", a)
+    if axis is None or x.ndim == 0:
+        x, axis = ravel(x), 0
+    axis = canonical_axis(static_axes("repeat", axis), x.ndim)
+    if total_repeat_length is not None:
+        return _repeat_to_length(x, repeats, axis, operator.index(total_repeat_length))
+    times = static_value(repeats, "When jit-compiling jnp.repeat, the total number of repeats "
+                         "must be static. To fix this, either specify a static value for "
+                         "`repeats`, or pass a static value to `total_repeat_length`.")
+    if times.size == 1:
+        count = operator.index(times.reshape(())[()])
+        shape = (*x.shape[:axis + 1], count, *x.shape[axis + 1:])
+        spread = lax.broadcast_in_dim(x, shape, [d for d in range(x.ndim + 1) if d != axis + 1])
+        return lax.reshape(spread, [n * (count if d == axis else 1)
+                                    for d, n in enumerate(x.shape)])
+    places = np.repeat(np.arange(x.shape[axis]), times)
+    return x[(slice(None),) * axis + (places,)]
+
+
+def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
+    """Which element stands at each place: as many as have ended before it."""
+    if length == 0 or x.shape[axis] == 0:
+        return lax.slice_in_dim(x, 0, 0, axis=axis)
+    times = broadcast_to_shape(as_array("repeat", repeats), (x.shape[axis],))
+    ends = lax.expand_dims(lax.cumsum(convert(times, np.dtype("int32")), 0), (0,))
+    places = lax.expand_dims(lax.iota(np.dtype("int32"), length), (1,))
+    over = convert(lax.ge(places, ends), np.dtype("int32"))
+    source = lax.min(lax.reduce_sum(over, (1,)), convert(x.shape[axis] - 1, over.dtype))
+    return x[(slice(None),) * axis + (source,)]
+
+
+# ── Padding ──────────────────────────────────────────────────────────────────────────────────
+
+_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
+
+
+def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
+    """The array with a margin: of a constant, or of its own elements.
+
+    >>> pad(np.array([1, 2]), (1, 2), constant_values=9)
+    Array([9, 1, 2, 9, 9], dtype=int32)
+
+    Args:
+      pad_width: a number, one pair for all axes, or a pair for each.
+      mode: "constant", "edge", "reflect", "symmetric", "wrap", or "empty".
+    """
+    # JAX: also "linear_ramp", "maximum", "mean", "median", "minimum", and functions.
+    a: Any = as_array("pad", array)
+    widths = _pairs(pad_width, a.ndim)
+    if any(n < 0 for pair in widths for n in pair):
+        raise ValueError("index can't contain negative values")
+    if mode in ("constant", "empty"):
+        return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
+    if mode not in _BY_INDEX:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    for axis, pair in enumerate(widths):
+        if pair != (0, 0):  # NumPy pads the numbers of the places: these are the elements
+            places = np.pad(np.arange(a.shape[axis]), pair, mode, **kwargs)
+            a = a[(slice(None),) * axis + (places,)]
+    return a
+
+
+def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
+    if isinstance(pad_width, dict):
+        given = {canonical_axis(axis, ndim): width for axis, width in pad_width.items()}
+        pad_width = [given.get(axis, 0) for axis in range(ndim)]
+        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
+    widths = np.broadcast_to(core.concrete_or_error(pad_width, "`pad_width` argument of jnp.pad"),
+                             (ndim, 2))
+    return [(operator.index(before), operator.index(after)) for before, after in widths]
+
+
+def _pad_constant(a: Any, widths: list[tuple[int, int]], values: Any) -> Any:
+    if np.ndim(values) == 0:
+        return lax.pad(a, convert(values, a.dtype), [(n, m, 0) for n, m in widths])
+    for axis, (pair, each) in enumerate(zip(widths, np.broadcast_to(values, (a.ndim, 2)),
+                                            strict=True)):
+        for side, (width, value) in enumerate(zip(pair, each, strict=True)):
+            config = [(0, 0, 0)] * a.ndim
+            config[axis] = (width, 0, 0) if side == 0 else (0, width, 0)
+            a = lax.pad(a, convert(value, a.dtype), config)
+    return a

@@ -1,0 +1,175 @@
+"""Comparisons, truth and bits: equal, less, isclose, logical_and, bitwise_xor, left_shift, ….
+
+Stands on `arithmetic`.  Chapter 20, *Precision, and where NumPy differs*.
+In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy.arithmetic import Binary, binary
+from minijax.numpy.elementwise import isfinite, isnan
+from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert,
+                                     promote_args, promote_args_numeric, promote_dtypes,
+                                     promote_shapes)
+from minijax.numpy.selection import choose
+
+
+# ── Comparisons ──────────────────────────────────────────────────────────────────────────────
+
+def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Binary:
+    """A comparison; complex numbers are ordered by real part, then imaginary part."""
+    def compare(x: Any, y: Any) -> Any:
+        if function in (lax.eq, lax.ne) or not dtypes.issubdtype(x.dtype, np.complexfloating):
+            return function(x, y)
+        same = lax.eq(lax.real(x), lax.real(y))
+        return choose(same, function(lax.imag(x), lax.imag(y)),
+                     function(lax.real(x), lax.real(y)))
+
+    result = {"equal": False, "not_equal": True, "less": True, "less_equal": True}
+    return binary(name, compare, f"Whether ``x {sign} y``.",
+                   f"bool({name}(2, 3)) -> {result.get(name, False)}")
+
+
+equal = _comparison("equal", lax.eq, "==")
+not_equal = _comparison("not_equal", lax.ne, "!=")
+less = _comparison("less", lax.lt, "<")
+less_equal = _comparison("less_equal", lax.le, "<=")
+greater = _comparison("greater", lax.gt, ">")
+greater_equal = _comparison("greater_equal", lax.ge, ">=")
+
+
+# ── Bits and truth ───────────────────────────────────────────────────────────────────────────
+
+bitwise_and = binary("bitwise_and", lax.bitwise_and, "``x & y``, bit by bit.",
+                      "int(bitwise_and(6, 3)) -> 2")
+bitwise_or = binary("bitwise_or", lax.bitwise_or, "``x | y``, bit by bit.",
+                     "int(bitwise_or(6, 3)) -> 7")
+bitwise_xor = binary("bitwise_xor", lax.bitwise_xor, "``x ^ y``, bit by bit.",
+                      "int(bitwise_xor(6, 3)) -> 5")
+left_shift = binary("left_shift", lax.shift_left, "``x << y``; 0 where y is the width or more.",
+                     "int(left_shift(1, 4)) -> 16", promote_args_numeric)
+bitwise_left_shift = left_shift
+
+
+def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """``x >> y``; the sign is kept.
+
+    >>> int(right_shift(-8, 1))
+    -4
+    """
+    x, y = promote_args_numeric("right_shift", x1, x2)
+    unsigned = dtypes.issubdtype(x.dtype, np.unsignedinteger)
+    return (lax.shift_right_logical if unsigned else lax.shift_right_arithmetic)(x, y)
+
+
+bitwise_right_shift = right_shift
+
+
+def bitwise_not(x: ArrayLike, /) -> Array:
+    """``~x``: every bit turned; of bools, ``not x``.
+
+    >>> int(bitwise_not(5))
+    -6
+    """
+    [x] = as_arrays("bitwise_not", x)
+    return lax.bitwise_not(x)
+
+
+invert = bitwise_invert = bitwise_not
+
+
+def _truth(x: Any) -> Any:
+    return x if x.dtype == bool else lax.ne(x, convert(0, x.dtype))
+
+
+def _logical(name: str, function: Callable, summary: str, shows: str) -> Binary:
+    def promote(name: str, *args: Any) -> list:
+        return promote_shapes(name, *map(_truth, as_arrays(name, *args)))
+    return binary(name, function, summary, shows, promote)
+
+
+logical_and = _logical("logical_and", lax.bitwise_and, "Whether both are true (not zero).",
+                       "bool(logical_and(1, 0)) -> False")
+logical_or = _logical("logical_or", lax.bitwise_or, "Whether either is true (not zero).",
+                      "bool(logical_or(1, 0)) -> True")
+logical_xor = _logical("logical_xor", lax.bitwise_xor, "Whether just one is true (not zero).",
+                       "bool(logical_xor(1, 0)) -> True")
+
+
+def logical_not(x: ArrayLike, /) -> Array:
+    """Whether false (zero).
+
+    >>> bool(logical_not(0))
+    True
+    """
+    [x] = as_arrays("logical_not", x)
+    return lax.bitwise_not(_truth(x))
+
+
+# ── Nearly, and all over ─────────────────────────────────────────────────────────────────────
+
+def isclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+            equal_nan: bool = False) -> Array:
+    """Whether ``abs(a - b) <= atol + rtol * abs(b)``; infinities only equal themselves.
+
+    >>> isclose(np.array([1.0, 2.0]), 1.000001)
+    Array([ True, False], dtype=bool)
+    """
+    a, b = promote_args("isclose", a, b)
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        a, b = (convert(x, dtypes.default_float_dtype()) for x in (a, b))
+    real = dtypes.to_floating_dtype(a.dtype)
+    allowed = lax.add(convert(atol, real), lax.mul(convert(rtol, real), lax.abs(b)))
+    near = lax.le(lax.abs(lax.sub(a, b)), allowed)
+    close = lax.bitwise_or(lax.bitwise_and(isfinite(b), near), lax.eq(a, b))
+    if equal_nan:
+        close = lax.bitwise_or(close, lax.bitwise_and(isnan(a), isnan(b)))
+    return close
+
+
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+             equal_nan: bool = False) -> Array:
+    """Whether `isclose` holds everywhere.
+
+    >>> allclose(np.array([1.0, 2.0]), np.array([1.0, 2.0]))
+    Array(True, dtype=bool)
+    """
+    return _everywhere(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
+    """Whether two arrays have one shape and equal elements.
+
+    >>> array_equal(np.array([1, 2]), np.array([1, 2])), array_equal(np.array([1, 2]), 1)
+    (Array(True, dtype=bool), Array(False, dtype=bool))
+    """
+    a1, a2 = as_arrays("array_equal", a1, a2)
+    if a1.shape != a2.shape:
+        return as_arrays("array_equal", False)[0]
+    same = equal(a1, a2)
+    if equal_nan:
+        same = lax.bitwise_or(same, lax.bitwise_and(isnan(a1), isnan(a2)))
+    return _everywhere(same)
+
+
+def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Whether two arrays have equal elements once broadcast to one shape.
+
+    >>> bool(array_equiv(np.array([2, 2]), 2))
+    True
+    """
+    try:
+        return _everywhere(equal(*as_arrays("array_equiv", a1, a2)))
+    except TypeError:
+        return as_arrays("array_equiv", False)[0]
+
+
+def _everywhere(mask: Any) -> Any:
+    return lax.reduce_and(mask, tuple(range(mask.ndim)))

@@ -1,0 +1,280 @@
+"""How the arguments of a `numpy` function meet: refused, converted to one dtype, aligned.
+
+Stands on `lax`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `jax/_src/numpy/util.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from minijax import config, core, dtypes, errors, lax
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
+
+ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
+Axes: TypeAlias = "int | Sequence[int] | None"
+
+_PYTHON_SCALARS = (bool, int, float, complex)
+
+
+# ── What is an array ─────────────────────────────────────────────────────────────────────────
+
+def is_array_like(x: Any) -> bool:
+    """Whether a function takes `x` for an array; lists and tuples are not.
+
+    >>> is_array_like(1.5), is_array_like([1.5])
+    (True, False)
+    """
+    return (isinstance(x, (Array, *_PYTHON_SCALARS)) or hasattr(x, "dtype")
+            or hasattr(x, "__jax_array__"))
+
+
+def check_arraylike(name: str, *args: Any) -> None:
+    """Refuse lists, tuples, strings and the rest.
+
+    Raises:
+      TypeError: naming the function and the position of the argument.
+
+    >>> check_arraylike("sum", [1, 2])
+    Traceback (most recent call last):
+    ...
+    TypeError: sum requires ndarray or scalar arguments, got <class 'list'> at position 0.
+    """
+    for place, x in enumerate(args):
+        if not is_array_like(x):
+            raise TypeError(f"{name} requires ndarray or scalar arguments, "
+                            f"got {type(x)} at position {place}.")
+
+
+def as_array(name: str, x: Any) -> Array:
+    """`x` as an array or tracer, after `check_arraylike`."""
+    if isinstance(x, Array):
+        return x
+    check_arraylike(name, x)
+    return as_value(x)
+
+
+def as_arrays(name: str, *args: Any) -> list[Any]:
+    check_arraylike(name, *args)
+    return [as_value(x) for x in args]
+
+
+# ── One dtype ────────────────────────────────────────────────────────────────────────────────
+
+def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """`x` with this dtype and weakness; a scalar of the program stays a literal.
+
+    >>> convert(1, np.dtype("float32"))
+    Array(1., dtype=float32)
+    """
+    x = as_value(x)
+    if x.dtype == dtype and x.weak_type == weak_type:
+        return x
+    if isinstance(x, ArrayImpl) and x.is_literal and (
+            x.dtype.kind in "biu" or dtypes.issubdtype(dtype, np.floating)
+            and dtypes.issubdtype(x.dtype, np.floating)):
+        return _converted_literal(x, dtype, weak_type)
+    if x.dtype.kind == "c" and dtype.kind in "biuf":
+        errors.warn("Casting complex values to real discards the imaginary part",
+                    np.exceptions.ComplexWarning)
+    return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+
+
+def _converted_literal(x: ArrayImpl, dtype: np.dtype, weak_type: bool) -> ArrayImpl:
+    with np.errstate(all="ignore"):
+        value = x._buffer.astype(dtype)
+    return ArrayImpl(value, ShapedArray((), dtype, weak_type), is_literal=True)
+
+
+@functools.lru_cache(maxsize=4096)
+def _joined(parts: tuple, flags: tuple) -> tuple[Any, bool]:
+    return dtypes.lattice_result_type(*parts)
+
+
+def result_dtype(*args: Any) -> tuple[Any, bool]:
+    """The dtype in which an operation on `args` computes, and whether it is weak.
+
+    >>> result_dtype(np.float16(1), 2)
+    (dtype('float16'), False)
+    """
+    parts = tuple(type(x) if type(x) in _PYTHON_SCALARS else core.get_aval(x) for x in args)
+    return _joined(parts, (config.enable_x64.value, config.numpy_dtype_promotion.value))
+
+
+def promote_dtypes(*args: Any) -> list[Any]:
+    """The arguments, converted to the dtype they share."""
+    if len(args) == 1:
+        return [as_value(args[0])]
+    first = getattr(args[0], "aval", None)
+    if first is not None and all(
+            isinstance(x, Array) and x.dtype == first.dtype and x.weak_type == first.weak_type
+            for x in args):
+        return list(args)
+    dtype, weak_type = result_dtype(*args)
+    return [convert(x, dtype, weak_type) for x in args]
+
+
+def promote_dtypes_inexact(*args: Any) -> list[Any]:
+    """The arguments in one floating or complex dtype."""
+    dtype, weak_type = result_dtype(*args)
+    inexact = dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(dtype))
+    return [convert(x, inexact, weak_type) for x in args]
+
+
+def promote_dtypes_numeric(*args: Any) -> list[Any]:
+    """The arguments in one dtype that is not bool."""
+    dtype, weak_type = result_dtype(*args)
+    numeric = dtypes.canonicalize_dtype(dtypes.to_numeric_dtype(dtype))
+    return [convert(x, numeric, weak_type) for x in args]
+
+
+# ── One rank ─────────────────────────────────────────────────────────────────────────────────
+
+def promote_shapes(name: str, *args: Array) -> list[Any]:
+    """The arguments with axes of one in front; scalars, and what fits already, as they are.
+
+    Raises:
+      TypeError: where the shapes do not broadcast.
+    """
+    shapes = [x.shape for x in args]
+    ranks = {len(shape) for shape in shapes if shape}
+    if len(ranks) < 2:  # elementwise primitives take scalars beside arrays
+        return list(args)
+    _check_rank_promotion(name, shapes)
+    rank = max(ranks)
+    return [lax.broadcast_to_rank(x, rank) if x.ndim else x for x in args]
+
+
+def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
+    mode = config.numpy_rank_promotion.value
+    if mode == "allow":
+        return
+    message = (f"Following NumPy automatic rank promotion for {name} on shapes "
+               f"{' '.join(map(str, shapes))}. Set the jax_numpy_rank_promotion config option "
+               "to 'allow' to disable this warning; for more information, see "
+               "https://docs.jax.dev/en/latest/rank_promotion_warning.html.")
+    if mode == "warn":
+        errors.warn(message)
+    else:
+        raise ValueError(f"Operands could not be broadcast together for {name} on shapes "
+                         f"{' '.join(map(str, shapes))} and with the config option "
+                         "jax_numpy_rank_promotion='raise'. For more information, see "
+                         "https://docs.jax.dev/en/latest/rank_promotion_warning.html.")
+
+
+def promote_args(name: str, *args: Any) -> list[Any]:
+    """What a binary function does to its arguments first: check, convert, align."""
+    check_arraylike(name, *args)
+    return promote_shapes(name, *promote_dtypes(*args))
+
+
+def promote_args_inexact(name: str, *args: Any) -> list[Any]:
+    check_arraylike(name, *args)
+    return promote_shapes(name, *promote_dtypes_inexact(*args))
+
+
+def promote_args_numeric(name: str, *args: Any) -> list[Any]:
+    check_arraylike(name, *args)
+    return promote_shapes(name, *promote_dtypes_numeric(*args))
+
+
+def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
+    """The arguments, each repeated to the shape they share.
+
+    Raises:
+      ValueError: where the shapes do not broadcast.
+    """
+    shapes = [np.shape(x) for x in args]
+    if len(set(shapes)) == 1:
+        return [as_value(x) for x in args]
+    shape = lax.broadcast_shapes(*shapes)
+    return [broadcast_to_shape(x, shape) for x in args]
+
+
+def broadcast_to_shape(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` repeated to `shape`, by NumPy's rules.
+
+    Raises:
+      ValueError: where it cannot be.
+    """
+    x = as_value(x)
+    if x.shape == shape:
+        return x
+    missing = len(shape) - x.ndim
+    if missing < 0:
+        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
+                         f"arr_shape={x.shape} shape={shape}")
+    if any(n not in (1, m) for n, m in zip(x.shape, shape[missing:], strict=True)):
+        raise ValueError("Incompatible types for broadcasting: input type="
+                         f"{x.aval.str_long()} and requested type="
+                         f"{x.aval.update(shape=shape).str_long()}")
+    return lax.broadcast_in_dim(x, shape, range(missing, len(shape)))
+
+
+# ── What must be known while tracing ─────────────────────────────────────────────────────────
+
+def static_axes(name: str, axis: Any) -> Any:
+    """An axis argument as an int, a tuple of ints, or None.
+
+    Raises:
+      ConcretizationTypeError: when it is traced.
+    """
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, Tracer):
+        return int(static_value(axis, f"axis argument to jnp.{name}()."))
+    if isinstance(axis, (tuple, list)):
+        return tuple(static_axes(name, each) for each in axis)
+    return operator.index(axis)
+
+
+def static_value(x: Any, context: str) -> Any:
+    """The value of `x` as a NumPy array.
+
+    Raises:
+      ConcretizationTypeError: when it is traced; `context` says where.
+    """
+    return core.concrete_or_error(x, context)
+
+
+def canonical_axis(axis: Any, ndim: int) -> int:
+    """An axis counted from the front.
+
+    Raises:
+      ValueError: when there is no such axis.
+    """
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim
+
+
+def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
+    """All axes for None; otherwise the axes counted from the front, none twice.
+
+    >>> canonical_axes(-1, 3), canonical_axes(None, 2)
+    ((2,), (0, 1))
+    """
+    if axis is None:
+        return tuple(range(ndim))
+    given = tuple(axis) if isinstance(axis, Iterable) else (axis,)
+    axes = tuple(canonical_axis(each, ndim) for each in given)
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"duplicate value in 'axis': {axes}")
+    return axes
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Arrays are never written to, so no function takes a place for its result."""
+    if out is not None:
+        raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
+
+
+def size_of(shape: Iterable[int]) -> int:
+    return math.prod(shape)

@@ -1,0 +1,69 @@
+"""The dtypes as callable types, `float32(1.5)`, and the names of the constants.
+
+Stands on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `jax/_src/numpy/scalar_types.py`.
+"""
+
+from __future__ import annotations
+
+import copyreg
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax.core import Array
+from minijax.numpy.creation import asarray
+
+
+class ScalarType(type):
+    """The type of `float32` and its like: calling one makes an array of that dtype.
+
+    >>> float32, float32(1), np.dtype(float32)
+    (<class 'jax.numpy.float32'>, Array(1., dtype=float32), dtype('float32'))
+    """
+
+    dtype: np.dtype[Any]
+
+    def __call__(cls, x: Any) -> Array:
+        return asarray(x, dtype=cls.dtype)
+
+    def __eq__(cls, other: object) -> bool:
+        return cls is other or bool(cls.dtype.type == other)
+
+    def __hash__(cls) -> int:
+        return hash(cls.dtype.type)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.dtype.type)
+
+    def __repr__(cls) -> str:
+        return f"<class 'jax.numpy.{cls.__name__}'>"  # as the warnings of the page print it
+
+
+def _scalar_type(scalar: type, name: str = "") -> ScalarType:
+    dtype: np.dtype[Any] = np.dtype(scalar)
+    doc = f"Makes an array of dtype {dtype.name}; stands for the dtype, too."
+    return ScalarType(name or dtype.name, (), {"dtype": dtype, "__doc__": doc,
+                                               "__module__": __name__})
+
+
+bool_ = _scalar_type(np.bool_, "bool_")
+int8, int16, int32, int64 = map(_scalar_type, (np.int8, np.int16, np.int32, np.int64))
+uint8, uint16, uint32, uint64 = map(_scalar_type, (np.uint8, np.uint16, np.uint32, np.uint64))
+float16, float32, float64 = map(_scalar_type, (np.float16, np.float32, np.float64))
+bfloat16 = _scalar_type(ml_dtypes.bfloat16)
+complex64, complex128 = map(_scalar_type, (np.complex64, np.complex128))
+
+int_, uint, float_, complex_ = int64, uint64, float64, complex128
+single, double, csingle, cdouble = float32, float64, complex64, complex128
+
+copyreg.pickle(ScalarType, lambda cls: cls.__name__)
+
+# The kinds of dtypes, for `issubdtype`.
+generic, number, integer = np.generic, np.number, np.integer
+signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+inexact, floating, complexfloating = np.inexact, np.floating, np.complexfloating
+
+pi, e, euler_gamma = float(np.pi), float(np.e), float(np.euler_gamma)
+inf, nan, newaxis = float(np.inf), float(np.nan), None

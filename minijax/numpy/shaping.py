@@ -1,0 +1,329 @@
+"""The same elements in another shape or order: reshape, transpose, broadcast, flip, roll, ….
+
+Stands on `promotion` and `lax`.  Chapter 18, *Dynamic shapes*.
+In JAX: `jax/_src/numpy/lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import lax
+from minijax.core import Array, Tracer
+from minijax.numpy.creation import shape_of_argument
+from minijax.numpy.promotion import (ArrayLike, Axes, as_array, as_arrays,
+                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
+                                     canonical_axes, canonical_axis, check_arraylike, convert,
+                                     static_axes)
+from minijax.primitives.shape import canonical_shape
+
+
+# ── Shapes ───────────────────────────────────────────────────────────────────────────────────
+
+def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
+    """The same elements in another shape; one size may be -1, and is then worked out.
+
+    >>> reshape(np.arange(6), (2, -1))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int32)
+
+    Raises:
+      TypeError: when the number of elements does not fit, or the shape is traced.
+    """
+    a = as_array("reshape", a)
+    sizes = _with_unknown_size(a.shape, shape_of_argument(shape))
+    if order == "F":
+        back = range(len(sizes))[::-1]
+        flipped = lax.reshape(lax.transpose(a, range(a.ndim)[::-1]), sizes[::-1])
+        return lax.transpose(flipped, back)
+    if order not in ("C", "K"):
+        raise NotImplementedError(f"np.reshape order={order} is not implemented.")
+    return lax.reshape(a, sizes)
+
+
+def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int, ...]:
+    total, known = math.prod(old), math.prod(n for n in new if n != -1)
+    if new.count(-1) > 1:
+        raise TypeError(f"can only specify one unknown axis size with a `-1` value, got {new}")
+    what = f"cannot reshape array of shape {old} (size {total}) into shape {new}"
+    if -1 in new:
+        if known == 0 or total % known:
+            raise TypeError(f"{what} because the product of specified axis sizes ({known}) does "
+                            f"not evenly divide {total}")
+        return tuple(total // known if n == -1 else n for n in new)
+    if known != total:
+        raise TypeError(f"{what} (size {known})")
+    return new
+
+
+def ravel(a: ArrayLike, order: str = "C") -> Array:
+    """The elements in one axis.
+
+    >>> ravel(np.ones((2, 2)))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return reshape(a, (np.size(a),), order)
+
+
+def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
+    """The array without its axes of size one, or without those named.
+
+    >>> squeeze(np.ones((1, 2, 1))).shape
+    (2,)
+    """
+    a = as_array("squeeze", a)
+    axis = static_axes("squeeze", axis)
+    if axis is None:
+        axis = [d for d, n in enumerate(a.shape) if n == 1]
+    axes = canonical_axes(axis, a.ndim)
+    return lax.squeeze(a, axes) if axes else a
+
+
+def expand_dims(a: ArrayLike, axis: Any) -> Array:
+    """The array with new axes of size one at the places named.
+
+    >>> expand_dims(np.ones(3), 0).shape
+    (1, 3)
+    """
+    a = as_array("expand_dims", a)
+    axis = static_axes("expand_dims", axis)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return lax.expand_dims(a, canonical_axes(axes, a.ndim + len(axes)))
+
+
+def atleast_1d(*arys: ArrayLike) -> Any:
+    """Scalars as arrays of one axis.
+
+    >>> atleast_1d(3).shape
+    (1,)
+    """
+    return _each("atleast_1d", arys, lambda x: x if x.ndim else lax.reshape(x, (1,)))
+
+
+def atleast_2d(*arys: ArrayLike) -> Any:
+    """Arrays with leading axes of size one, so that there are two.
+
+    >>> atleast_2d(np.ones(3)).shape
+    (1, 3)
+    """
+    return _each("atleast_2d", arys, lambda x: lax.broadcast_to_rank(x, max(x.ndim, 2)))
+
+
+def atleast_3d(*arys: ArrayLike) -> Any:
+    """Arrays with axes of size one, so that there are three: vectors in the middle one.
+
+    >>> atleast_3d(np.ones(3)).shape
+    (1, 3, 1)
+    """
+    def deepen(x: Any) -> Any:
+        if x.ndim < 2:
+            return lax.reshape(x, (1, x.size, 1))
+        return lax.expand_dims(x, (2,)) if x.ndim == 2 else x
+    return _each("atleast_3d", arys, deepen)
+
+
+def _each(name: str, arrays: Sequence, function: Any) -> Any:
+    found = [function(x) for x in as_arrays(name, *arrays)]
+    return found[0] if len(found) == 1 else found
+
+
+# ── Orders of axes ───────────────────────────────────────────────────────────────────────────
+
+def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
+    """The array with its axes reversed, or in the order given.
+
+    >>> transpose(np.ones((2, 3))).shape
+    (3, 2)
+    """
+    a = as_array("transpose", a)
+    if axes is None:
+        return lax.transpose(a, range(a.ndim)[::-1])
+    return lax.transpose(a, [canonical_axis(axis, a.ndim) for axis in axes])
+
+
+permute_dims = transpose
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """The array with its last two axes exchanged.
+
+    >>> matrix_transpose(np.ones((4, 2, 3))).shape
+    (4, 3, 2)
+    """
+    x = as_array("matrix_transpose", x)
+    if x.ndim < 2:
+        raise ValueError("x must be at least two-dimensional for matrix_transpose; "
+                         f"got ndim={x.ndim}")
+    return swapaxes(x, -1, -2)
+
+
+def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
+    """The array with two axes exchanged.
+
+    >>> swapaxes(np.ones((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
+    a = as_array("swapaxes", a)
+    order = list(range(a.ndim))
+    i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
+    order[i], order[j] = j, i
+    return lax.transpose(a, order)
+
+
+def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
+    """The array with some axes moved to other places; the others keep their order.
+
+    >>> moveaxis(np.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
+    a = as_array("moveaxis", a)
+    sources = canonical_axes(source, a.ndim)
+    places = canonical_axes(destination, a.ndim)
+    if len(sources) != len(places):
+        raise ValueError(f"Inconsistent number of elements: {len(sources)} vs {len(places)}")
+    order = [d for d in range(a.ndim) if d not in sources]
+    for place, axis in sorted(zip(places, sources, strict=True)):
+        order.insert(place, axis)
+    return lax.transpose(a, order)
+
+
+def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
+    """The array with one axis moved to before `start`.
+
+    >>> rollaxis(np.ones((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
+    a = as_array("rollaxis", a)
+    axis = canonical_axis(axis, a.ndim)
+    start = start + a.ndim if start < 0 else start
+    return moveaxis(a, axis, start - 1 if start > axis else start)
+
+
+# ── Broadcasting ─────────────────────────────────────────────────────────────────────────────
+
+def broadcast_to(array: ArrayLike, shape: Any) -> Array:
+    """The array repeated to a larger shape, by NumPy's rules.
+
+    >>> broadcast_to(np.array([1, 2]), (2, 2))
+    Array([[1, 2],
+           [1, 2]], dtype=int32)
+
+    Raises:
+      ValueError: where the shapes do not fit.
+    """
+    return broadcast_to_shape(as_array("broadcast_to", array), shape_of_argument(shape))
+
+
+def broadcast_arrays(*args: ArrayLike) -> list[Array]:
+    """The arrays, each repeated to the shape they share.
+
+    >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
+    [(2, 3), (2, 3)]
+    """
+    check_arraylike("broadcast_arrays", *args)
+    return broadcast_arrays_to_one_shape(*args)
+
+
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The shape that arrays of these shapes broadcast to.
+
+    >>> broadcast_shapes((2, 1), (3,))
+    (2, 3)
+    """
+    return lax.broadcast_shapes(*(canonical_shape(
+        (shape,) if np.ndim(shape) == 0 else shape) for shape in shapes))
+
+
+# ── Orders of elements ───────────────────────────────────────────────────────────────────────
+
+def flip(m: ArrayLike, axis: Axes = None) -> Array:
+    """The array reversed along all axes, or along those named.
+
+    >>> flip(np.array([1, 2, 3]))
+    Array([3, 2, 1], dtype=int32)
+    """
+    m = as_array("flip", m)
+    return lax.rev(m, canonical_axes(static_axes("flip", axis), m.ndim))
+
+
+def fliplr(m: ArrayLike) -> Array:
+    """The array reversed along its second axis.
+
+    >>> fliplr(np.array([[1, 2], [3, 4]]))
+    Array([[2, 1],
+           [4, 3]], dtype=int32)
+    """
+    return flip(m, 1)
+
+
+def flipud(m: ArrayLike) -> Array:
+    """The array reversed along its first axis.
+
+    >>> flipud(np.array([[1, 2], [3, 4]]))
+    Array([[3, 4],
+           [1, 2]], dtype=int32)
+    """
+    return flip(m, 0)
+
+
+def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
+    """The array turned by quarter turns, from the first axis named towards the second.
+
+    >>> rot90(np.array([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int32)
+    """
+    m = as_array("rot90", m)
+    first, second = (canonical_axis(axis, m.ndim) for axis in axes)
+    if first == second:
+        raise ValueError("Axes must be different")
+    turns = operator.index(k) % 4
+    if turns == 2:
+        return flip(m, (first, second))
+    if turns == 1:
+        return swapaxes(flip(m, second), first, second)
+    return flip(swapaxes(m, first, second), second) if turns else m
+
+
+def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
+    """The array shifted along an axis (or flat); what falls off the end comes in at the start.
+
+    >>> roll(np.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int32)
+    """
+    a = as_array("roll", a)
+    axis = static_axes("roll", axis)
+    if axis is None:
+        return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
+    axes = canonical_axes(axis, a.ndim) if isinstance(axis, int) else tuple(
+        canonical_axis(each, a.ndim) for each in axis)
+    shifts: Any = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
+    if isinstance(shift, Array) and shift.ndim:
+        shifts = [shift[i] for i in range(shift.shape[0])]  # type: ignore[index]
+    if len(axes) == 1 and len(shifts) > 1:
+        axes = axes * len(shifts)
+    for each, place in zip(shifts, axes, strict=True):
+        a = _rolled(a, each, place)
+    return a
+
+
+def _rolled(a: Any, shift: Any, axis: int) -> Any:
+    size = a.shape[axis]
+    if size == 0:
+        return a
+    if isinstance(shift, Tracer):
+        from_end = lax.rem(convert(shift, np.dtype("int32")), convert(size, np.dtype("int32")))
+        doubled = lax.concatenate([a, a], axis)
+        start = lax.rem(lax.sub(convert(size, from_end.dtype), from_end),
+                        convert(size, from_end.dtype))
+        return lax.dynamic_slice_in_dim(doubled, start, size, axis)
+    cut = -int(shift) % size
+    if cut == 0:
+        return a
+    return lax.concatenate([lax.slice_in_dim(a, cut, None, axis=axis),
+                            lax.slice_in_dim(a, 0, cut, axis=axis)], axis)

@@ -1,0 +1,5 @@
+"""The rows: one block per primitive, every slot filled.
+
+Stands on `core`, `jaxpr` and `stage`; never on an interpreter nor a compiler.  Chapter 02.
+In JAX: `jax/_src/lax/`.
+"""

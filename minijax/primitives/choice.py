@@ -1,0 +1,361 @@
+"""Comparisons, logic, shifts, and the choices made with them.
+
+Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Python cannot.
+In JAX: `jax/_src/lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
+                          has_key_dtype)
+from minijax.primitives.families import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
+                                         anything, binary, bits, by_formula, check_dtypes,
+                                         check_same_dtypes, constant, filled, in_numpy, integers,
+                                         per_argument, place, points, spread, unary)
+from minijax.primitives.shape import batched_in_front, to_front
+
+
+def _bool(dtype: Any) -> np.dtype:
+    return np.dtype(bool)
+
+
+# ── Comparisons ──────────────────────────────────────────────────────────────────────────────
+
+eq_p, eq = binary(
+    "eq", "Whether ``x == y``.", accepts=ANYTHING, result=_bool,
+    impl=in_numpy(np.equal),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.eq(x, y),
+    examples=anything(2),
+    shows="1.5, 2.0 -> Array(False, dtype=bool, weak_type=True)")
+
+ne_p, ne = binary(
+    "ne", "Whether ``x != y``; true where either is nan.", accepts=ANYTHING, result=_bool,
+    impl=in_numpy(np.not_equal),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.ne(x, y),
+    examples=anything(2),
+    shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
+
+lt_p, lt = binary(
+    "lt", "Whether ``x < y``.", accepts=ORDERED, result=_bool,
+    impl=in_numpy(np.less),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.lt(x, y),
+    examples=anything(2),
+    shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
+
+le_p, le = binary(
+    "le", "Whether ``x <= y``.", accepts=ORDERED, result=_bool,
+    impl=in_numpy(np.less_equal),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.le(x, y),
+    examples=anything(2),
+    shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
+
+gt_p, gt = binary(
+    "gt", "Whether ``x > y``.", accepts=ORDERED, result=_bool,
+    impl=in_numpy(np.greater),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.gt(x, y),
+    examples=anything(2),
+    shows="1.5, 2.0 -> Array(False, dtype=bool, weak_type=True)")
+
+ge_p, ge = binary(
+    "ge", "Whether ``x >= y``.", accepts=ORDERED, result=_bool,
+    impl=in_numpy(np.greater_equal),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.ge(x, y),
+    examples=anything(2),
+    shows="1.5, 2.0 -> Array(False, dtype=bool, weak_type=True)")
+
+
+# ── Logic, bit by bit ────────────────────────────────────────────────────────────────────────
+
+not_p, bitwise_not = unary(
+    "not", "Elementwise ``~x``.", accepts=BITS,
+    impl=np.invert,
+    derivative=None,
+    element=lambda s, x: s.not_(x),
+    examples=bits(1))
+
+and_p, bitwise_and = binary(
+    "and", "Elementwise ``x & y``.", accepts=BITS,
+    impl=in_numpy(np.bitwise_and),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.and_(x, y),
+    examples=bits(2))
+
+or_p, bitwise_or = binary(
+    "or", "Elementwise ``x | y``.", accepts=BITS,
+    impl=in_numpy(np.bitwise_or),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.or_(x, y),
+    examples=bits(2))
+
+xor_p, bitwise_xor = binary(
+    "xor", "Elementwise ``x ^ y``.", accepts=BITS,
+    impl=in_numpy(np.bitwise_xor),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.xor(x, y),
+    examples=bits(2))
+
+shift_left_p, shift_left = binary(
+    "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", accepts=INTEGER,
+    impl=by_formula(lambda s, x, y: s.shl(x, y)),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.shl(x, y),
+    examples=integers(2),
+    shows="1, 4 -> Array(16, dtype=int32, weak_type=True)")
+
+shift_right_logical_p, shift_right_logical = binary(
+    "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", accepts=INTEGER,
+    impl=by_formula(lambda s, x, y: s.shr_logical(x, y)),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.shr_logical(x, y),
+    examples=integers(2),
+    shows="-1, 28 -> Array(15, dtype=int32, weak_type=True)")
+
+shift_right_arithmetic_p, shift_right_arithmetic = binary(
+    "shift_right_arithmetic", "Elementwise ``x >> y``, filled up with the sign of x.",
+    accepts=INTEGER,
+    impl=by_formula(lambda s, x, y: s.shr_arithmetic(x, y)),
+    derivatives=(None, None),
+    element=lambda s, x, y: s.shr_arithmetic(x, y),
+    examples=integers(2),
+    shows="-16, 2 -> Array(-4, dtype=int32, weak_type=True)")
+
+
+# ── Choosing ─────────────────────────────────────────────────────────────────────────────────
+
+def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
+    shapes = [case.shape for case in cases]
+    if shapes.count(shapes[0]) < len(shapes):
+        raise TypeError("select cases must have the same shapes, got "
+                        f"[{', '.join(map(str, shapes))}].")
+    if which.shape and which.shape != shapes[0]:
+        raise TypeError("select `which` must be scalar or have the same shape as cases, got "
+                        f"`which` shape {which.shape} but case shape {shapes[0]}.")
+    check_same_dtypes("select", *cases)
+    if not dtypes.issubdtype(which.dtype, np.bool_) and not dtypes.issubdtype(
+            which.dtype, np.integer):
+        raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype}.")
+    if which.dtype == bool and len(cases) > 2:
+        raise TypeError("select with boolean `which` cannot have > 2 cases.")
+    return [cases[0].update(weak_type=all_weak(cases))]
+
+
+def _select_impl(which: np.ndarray, *cases: np.ndarray) -> list[np.ndarray]:
+    chosen = cases[0]
+    for i, case in enumerate(cases[1:], start=1):
+        chosen = np.where(which if which.dtype == bool else which >= i, case, chosen)
+    return [chosen]
+
+
+def _select_element(s: Any, index: tuple, which: Any, *cases: Any) -> Any:
+    k = which(place(s, index, which.shape))
+    chosen = cases[0](index)
+    for i, case in enumerate(cases[1:], start=1):
+        chosen = s.select(k if k.dtype == bool else s.ge(k, i), case(index), chosen)
+    return chosen
+
+
+def _select_jvp(primals: list, tangents: list) -> tuple[list, list]:
+    out = select_n_p.bind(*primals)
+    which, *given = primals[0], *tangents[1:]
+    varying = next((t for t in given if not isinstance(t, Zero)), None)
+    if varying is None:
+        return [out], [Zero(out.aval.to_tangent_aval())]
+    given = [filled(0, varying) if isinstance(t, Zero) else t for t in given]
+    return [out], [select_n_p.bind(which, *given)]
+
+
+def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
+    [ct] = cotangents
+    return [None] + [_part_of_case(ct, which, i, case) if isinstance(case, Undefined) else None
+                     for i, case in enumerate(cases)]
+
+
+def _part_of_case(ct: Any, which: Array, i: int, case: Undefined) -> Any:
+    """The cotangent where this case was chosen."""
+    if isinstance(ct, Zero):
+        return Zero(case.aval)
+    zeros = filled(0, ct)
+    if which.dtype == bool:
+        return select_n_p.bind(which, *((ct, zeros) if i == 0 else (zeros, ct)))
+    return select_n_p.bind(eq(which, constant(i, which)), zeros, ct)
+
+
+def _select_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
+    which, *cases = args
+    which_dim, *case_dims = dims
+    first = next((d for d in case_dims if d is not None), None)
+    if not which.ndim and len(set(case_dims)) == 1:
+        return [select_n_p.bind(*args)], [first]
+    if len(set(dims)) == 1 and which.ndim == cases[0].ndim:
+        return [select_n_p.bind(*args)], [first]
+    cases = [batched_in_front(x, d, axis.size) for x, d in zip(cases, case_dims, strict=True)]
+    if which_dim is not None or which.ndim:
+        which = batched_in_front(which, which_dim, axis.size)
+        if which.ndim < cases[0].ndim:
+            which = spread(which, [0], cases[0].shape)
+    return [select_n_p.bind(which, *cases)], [0]
+
+
+def _select_examples() -> list[Example]:
+    x, y, z = (np.float32([[1, 2, 3], [4, 5, 6]]) * k for k in (1, -1, 10))
+    mask = np.array([[True, False, True], [False, False, True]])
+    wide = tuple(a.astype(np.float64) for a in (x, y, z))
+    return [Example((mask, x, y)), Example((np.array(True), x, y)), Example((mask, *wide[:2])),
+            Example((np.int32([[0, 1, 2], [-1, 7, 1]]), x, y, z)),
+            Example((np.int32([[0, 1, 2], [-1, 7, 1]]), *wide)),
+            Example((np.array(False), np.int32(3), np.int32(4))), Example((np.array(True), x)),
+            Example((np.zeros(0, bool), np.zeros(0, np.float32), np.zeros(0, np.float32))),
+            Example((mask, mask, ~mask)), Example((mask, np.full_like(x, np.nan), y))]
+
+
+select_n_p = Primitive(
+    "select_n",
+    impl=_select_impl,
+    abstract_eval=_select_type,
+    jvp=_select_jvp,
+    transpose=_select_transpose,
+    batch=_select_batch,
+    element=_select_element,
+    examples=_select_examples)
+
+
+def select_n(which: Any, *cases: Any) -> Any:
+    """At each place, the element of the case whose number `which` gives there.
+
+    Args:
+      which: bools or integers, of the shape of the cases or a scalar; clamped into range.
+      cases: arrays of one shape and dtype.
+
+    Raises:
+      TypeError: where they do not fit.
+
+    >>> import numpy as np
+    >>> select_n(np.array([0, 1]), np.array([1., 2.]), np.array([10., 20.]))
+    Array([ 1., 20.], dtype=float32)
+    """
+    if not cases:
+        raise ValueError("select_n() must have at least one case")
+    return select_n_p.bind(which, *cases)
+
+
+def select(pred: Any, on_true: Any, on_false: Any) -> Any:
+    """`on_true` where `pred` holds, `on_false` elsewhere.
+
+    Args:
+      pred: bools, of the shape of the others or a scalar.
+      on_true, on_false: arrays of one shape and dtype; both are computed.
+
+    Raises:
+      TypeError: where they do not fit.
+
+    >>> select(True, 1., 2.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return select_n_p.bind(pred, on_false, on_true)
+
+
+# ── Clamping ─────────────────────────────────────────────────────────────────────────────────
+
+def _clamp_type(min: ShapedArray, x: ShapedArray, max: ShapedArray) -> list[ShapedArray]:
+    for name, bound in (("min", min), ("max", max)):
+        if bound.shape and bound.shape != x.shape:
+            raise TypeError(f"clamp requires {name}.shape == operand.shape or {name}.shape == (),"
+                            f" got {name}.shape={bound.shape}, operand.shape={x.shape}.")
+    check_dtypes("clamp", [min, x, max], [ANYTHING] * 3)
+    return [x.update(weak_type=all_weak([min, x, max]))]
+
+
+def _clamped(s: Any, low: Any, x: Any, high: Any) -> Any:
+    return s.min(s.max(x, low), high)
+
+
+def _within(t: Array, x: Array, chosen: Array) -> Array:
+    return select(chosen, t, filled(0, x))
+
+
+def _clamp_in_low(t: Array, z: Array, low: Array, x: Array, high: Array) -> Array:
+    chosen = bitwise_and(gt(low, x), lt(low, high))
+    return _within(spread(t, [], x.shape) if t.ndim < x.ndim else t, x, chosen)
+
+
+def _clamp_in_x(t: Array, z: Array, low: Array, x: Array, high: Array) -> Array:
+    return _within(t, x, bitwise_and(gt(x, low), lt(x, high)))
+
+
+def _clamp_in_high(t: Array, z: Array, low: Array, x: Array, high: Array) -> Array:
+    return _within(spread(t, [], x.shape) if t.ndim < x.ndim else t, x, lt(high, x))
+
+
+def _clamp_element(s: Any, index: tuple, low: Any, x: Any, high: Any) -> Any:
+    return _clamped(s, low(place(s, index, low.shape)), x(index),
+                    high(place(s, index, high.shape)))
+
+
+def _clamp_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
+    low, x, high = args
+    if not low.ndim and not high.ndim:
+        return [clamp_p.bind(low, x, high)], [dims[1]]
+    if len(set(dims)) == 1 and low.shape == x.shape == high.shape:
+        return [clamp_p.bind(low, x, high)], [dims[1]]
+    x = batched_in_front(x, dims[1], axis.size)
+    bounds = [_bound_in_front(b, d, x, axis) for b, d in ((low, dims[0]), (high, dims[2]))]
+    return [clamp_p.bind(bounds[0], x, bounds[1])], [0]
+
+
+def _bound_in_front(bound: Array, dim: int | None, x: Array, axis: Axis) -> Array:
+    """A bound with the batch axis leading, spread over an x of which each example has more."""
+    if not bound.ndim:
+        return bound
+    bound = batched_in_front(bound, dim, axis.size)
+    return bound if bound.ndim == x.ndim else spread(bound, [0], x.shape)
+
+
+def _clamp_examples() -> list[Example]:
+    found = []
+    for dtype in (np.float32, np.float64, np.int32):
+        x = np.array([[-3, 1, 2], [7, -8, 9]], dtype)
+        found += [Example((dtype(-2), x, dtype(5))),
+                  Example((np.full_like(x, -2), x, np.full_like(x, 5))),
+                  Example((dtype(3), dtype(-2), dtype(4)))]
+    nan = np.float32([np.nan, 1, -1, np.inf])
+    return [*found, Example((np.float32(0), nan, np.float32(1))),
+            Example((nan, nan[::-1].copy(), np.float32(2))),
+            Example((np.float32(2), np.zeros(0, np.float32), np.float32(1)))]
+
+
+clamp_p = Primitive(
+    "clamp",
+    impl=by_formula(_clamped),
+    abstract_eval=_clamp_type,
+    transpose=NOT_LINEAR,
+    batch=_clamp_batch,
+    element=_clamp_element,
+    examples=_clamp_examples)
+clamp_p.jvp = per_argument(clamp_p, _clamp_in_low, _clamp_in_x, _clamp_in_high)
+
+
+def clamp(min: Any, x: Any, max: Any) -> Any:
+    """`x`, but not below `min` nor above `max`.
+
+    Args:
+      x: an array.
+      min, max: of the dtype of x, and of its shape or scalars.
+
+    Raises:
+      TypeError: where they do not fit.
+
+    >>> clamp(0., 2.5, 1.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return clamp_p.bind(min, x, max)

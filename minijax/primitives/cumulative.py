@@ -1,0 +1,196 @@
+"""Running totals: every partial sum, product, maximum and minimum along an axis.
+
+Stands on `reduce`.  Chapter 09, *Control flow*, writes them as scans.
+In JAX: `jax/_src/lax/control_flow/loops.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero, as_value
+from minijax.primitives.elementwise import max_p, min_p, mul_p
+from minijax.primitives.families import (NOT_LINEAR, NUMBER, check_dtypes, in_numpy, linearly,
+                                         transposed)
+from minijax.primitives.reduce import (Dual, _check_reducible, _examples, _slice, combined,
+                                       joined, widened)
+
+Combine = Callable[[Any, Any], Any]
+
+
+def cumulative(name: str, op: str, ufunc: np.ufunc, *, jvp_of: Primitive | None = None,
+               transpose: Any = NOT_LINEAR) -> Primitive:
+    """A primitive that keeps every step of a reduction along one axis.
+
+    Args:
+      name: as a jaxpr prints it.
+      op: the scalar operation; `ufunc`: the same in NumPy.
+      jvp_of: the binary primitive of that operation, whose derivative it takes over.
+    """
+    def impl(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+        x = np.flip(x, axis) if reverse else x
+        out = ufunc.accumulate(x, axis, dtype=x.dtype)
+        return np.flip(out, axis) if reverse else out
+
+    def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
+        if axis < 0:
+            raise ValueError("XLA operations do not allow negative axes")
+        if axis >= x.ndim:
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        _check_reducible(name, x, NUMBER)
+        return [x]
+
+    def batch(axis_: Axis, args: list, dims: list, axis: int, reverse: bool
+              ) -> tuple[list, list]:
+        [x], [dim] = args, dims
+        return [p.bind(x, axis=axis + (axis >= dim), reverse=reverse)], [dim]
+
+    p = Primitive(name, impl=in_numpy(impl), abstract_eval=abstract_eval, transpose=transpose,
+                  batch=batch, loop=_running_loop(op),
+                  examples=_examples(NUMBER, lambda rank: [
+                      {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
+    p.jvp = linearly(p) if jvp_of is None else _jvp_by_prefixes(p, jvp_of)
+    return p
+
+
+# ── Derivatives ──────────────────────────────────────────────────────────────────────────────
+
+def _jvp_by_prefixes(p: Primitive, step: Primitive) -> Callable[..., tuple[list, list]]:
+    """The same running total, of values with tangents."""
+    def jvp(primals: list, tangents: list, axis: int, reverse: bool) -> tuple[list, list]:
+        [x], [t] = primals, tangents
+        out = p.bind(x, axis=axis, reverse=reverse)
+        if isinstance(t, Zero):
+            return [out], [t]
+        return [out], [prefixes(lambda a, b: combined(step, a, b), (x, t), axis, reverse)[1]]
+    return jvp
+
+
+def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dual:
+    """All partial results of an associative operation on tuples of arrays.
+
+    Each round doubles the length of what every place has seen.
+    """
+    # JAX: does it with half of the work on the even places.
+    n, reach = x[0].shape[axis], 1
+    while reach < n:
+        early = tuple(_slice(a, 0, n - reach, axis) for a in x)
+        late = tuple(_slice(a, reach, n, axis) for a in x)
+        both = combine(late, early) if reverse else combine(early, late)
+        rest = (tuple(_slice(a, n - reach, n, axis) for a in x) if reverse
+                else tuple(_slice(a, 0, reach, axis) for a in x))
+        pairs = zip(both, rest, strict=True) if reverse else zip(rest, both, strict=True)
+        x = tuple(joined(a, b, axis) for a, b in pairs)  # type: ignore[assignment]
+        reach *= 2
+    return x
+
+
+# ── Lowering ─────────────────────────────────────────────────────────────────────────────────
+
+@contextlib.contextmanager
+def nest(b: Any, extents: Sequence[int]) -> Iterator[tuple]:
+    """Loops within loops, one an extent; gives their indices."""
+    with contextlib.ExitStack() as stack:
+        yield tuple(stack.enter_context(b.loop(n)) for n in extents)
+
+
+def _running_loop(op: str) -> Callable[..., None]:
+    """Along the axis in order; the axes after it run inside, each with its own total."""
+    def loop(b: Any, outputs: Sequence, operands: Sequence, axis: int, reverse: bool) -> None:
+        [x], [out] = operands, outputs
+        wide = np.dtype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else (
+            x.dtype)
+        inner = x.shape[axis + 1:]
+        n = x.shape[axis]
+        totals = b.temp(inner, wide)
+        with nest(b, x.shape[:axis]) as outer:
+            with nest(b, inner) as i:
+                b.store(totals, i, b.starting_value(op, None, wide))
+            with b.loop(n) as k, nest(b, inner) as i:
+                at = (*outer, b.sub(n - 1, k) if reverse else k, *i)
+                total = getattr(b, op)(b.load(totals, i), widened(b, x(at)))
+                b.store(totals, i, total)
+                b.store(out, at, b.convert(total, x.dtype))
+    return loop
+
+
+# ── The primitives and their functions ───────────────────────────────────────────────────────
+
+cumsum_p = cumulative(
+    "cumsum", "add", np.add,
+    transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
+        ct, axis=axis, reverse=not reverse)))
+cumprod_p = cumulative("cumprod", "mul", np.multiply, jvp_of=mul_p)
+cummax_p = cumulative("cummax", "max", np.maximum, jvp_of=max_p)
+cummin_p = cumulative("cummin", "min", np.minimum, jvp_of=min_p)
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running sum along an axis.
+
+    Args:
+      operand: an array of numbers.
+      axis: counted from the front.
+      reverse: run from the end.
+
+    >>> import numpy as np
+    >>> cumsum(np.arange(4)), cumsum(np.arange(4), reverse=True)
+    (Array([0, 1, 3, 6], dtype=int32), Array([6, 6, 5, 3], dtype=int32))
+    """
+    return cumsum_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running product along an axis.
+
+    >>> import numpy as np
+    >>> cumprod(np.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return cumprod_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running maximum along an axis.
+
+    >>> import numpy as np
+    >>> cummax(np.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
+    return cummax_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running minimum along an axis.
+
+    >>> import numpy as np
+    >>> cummin(np.array([3, 1, 2]))
+    Array([3, 1, 1], dtype=int32)
+    """
+    return cummin_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running ``log(sum(exp(x)))`` along an axis.
+
+    >>> import numpy as np
+    >>> cumlogsumexp(np.zeros(1))
+    Array([0.], dtype=float32)
+    """
+    return prefixes(_log_add, (as_value(operand),), axis, reverse)[0]  # type: ignore[arg-type]
+
+
+def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:
+    from minijax.primitives.analytic import exp, log1p
+    from minijax.primitives.choice import eq, select
+    from minijax.primitives.elementwise import abs, add, max, neg, sub
+    from minijax.primitives.families import filled
+    [a], [b] = x, y
+    alike = eq(a, b)  # infinities, too, whose difference is nan
+    gap = select(alike, filled(0, a), sub(a, b))
+    larger = max(a, b)
+    return (add(larger, log1p(exp(neg(abs(gap))))),)

@@ -1,0 +1,378 @@
+"""Windows at places that may be traced: dynamic_slice and dynamic_update_slice.
+
+Stands on `shape`; batches become gathers and scatters.  Chapter 14, *Out-of-bounds indexing*.
+In JAX: `jax/_src/lax/slicing.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.primitives.choice import lt_p, select_n_p
+from minijax.primitives.elementwise import add_p
+from minijax.primitives.emitted import instantiate, zeros
+from minijax.primitives.gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    as_int64,
+    emit_int64,
+    gather_p,
+)
+from minijax.primitives.scatter import ScatterDimensionNumbers, scatter_p
+from minijax.primitives.shape import (
+    Dim,
+    Index,
+    Shape,
+    batched_in_front,
+    broadcast_in_dim,
+    canonical_shape,
+    expand_dims,
+    grid,
+    squeeze,
+    with_item,
+)
+from minijax.primitives.slicing import check_same_dtypes, concatenate
+
+
+# ── Where a window starts ────────────────────────────────────────────────────────────────────
+
+def _clamped_starts(starts: Sequence[np.ndarray], shape: Shape, sizes: Shape) -> list[int]:
+    """JAX, and so we, move a window that sticks out back inside."""
+    return [int(np.clip(as_int64(np.asarray(i)), 0, n - size))
+            for i, n, size in zip(starts, shape, sizes, strict=True)]
+
+
+def emit_clamped_starts(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> list:
+    return [s.clamp(emit_int64(s, i(())), 0, n - size)
+            for i, n, size in zip(starts, shape, sizes, strict=True)]
+
+
+def check_starts(fun: str, starts: Sequence[ShapedArray], colon: str) -> None:
+    """Refuse start indices that are not integer scalars of one type.
+
+    Raises:
+      TypeError: naming the function.
+    """
+    if any(i.ndim != 0 for i in starts):
+        raise TypeError(f"start_indices arguments to {fun} must be scalars, "
+                        f"got indices {tuple(starts)}")
+    if any(i.dtype != starts[0].dtype or not dtypes.issubdtype(i.dtype, np.integer)
+           for i in starts):
+        raise TypeError(f"index arguments to {fun} must be integers of the same type, "
+                        f"got{colon} {', '.join(core.dtype_name(i.dtype) for i in starts)}")
+
+
+def canonical_starts(operand: Any, start_indices: Any,
+                     allow_negative_indices: bool | Sequence[bool] = True) -> list[Array]:
+    """One scalar per axis; negative ones count from the end of the axis.
+
+    Raises:
+      ValueError: when their number is not the number of axes.
+    """
+    shape = np.shape(operand)
+    if len(start_indices) != len(shape):
+        raise ValueError("Length of slice indices must match number of operand dimensions "
+                         f"({len(start_indices)} vs {shape})")
+    if not isinstance(start_indices, Sequence):
+        if np.ndim(start_indices) != 1:
+            raise ValueError("Slice indices must be a 1D sequence, "
+                             f"got {np.shape(start_indices)}")
+        start_indices = list(start_indices)
+    if isinstance(allow_negative_indices, bool):
+        allow_negative_indices = [allow_negative_indices] * len(shape)
+    return [_canonical_start(i, n, wrap)
+            for i, n, wrap in zip(start_indices, shape, allow_negative_indices, strict=True)]
+
+
+def _canonical_start(i: Any, size: int, wrap: bool) -> Array:
+    if isinstance(i, (int, np.integer)) and not isinstance(i, bool):
+        if i < 0 and not wrap:
+            raise ValueError(f"Index {i} is out of bounds for dimension {size} if "
+                             "allow_negative_indices=False")
+        return core.as_value(np.asarray(i + size if i < 0 else i, dtypes.dtype(i))[()])
+    i = core.as_value(i)
+    return wrapped(i, size) if wrap else i
+
+
+def wrapped(i: Array, size: int) -> Array:
+    """Indices that may be negative, counted from the front."""
+    if not dtypes.issubdtype(i.dtype, np.signedinteger):
+        return i
+
+    def constant(n: int) -> Array:
+        literal = core.as_value(np.asarray(n).astype(i.dtype)[()])
+        return broadcast_in_dim(literal, i.shape, ()) if i.shape else literal
+
+    return select_n_p.bind(lt_p.bind(i, constant(0)), i, add_p.bind(i, constant(size)))
+
+
+# ── dynamic_slice ────────────────────────────────────────────────────────────────────────────
+
+def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray,
+                        slice_sizes: Shape) -> list[ShapedArray]:
+    if any(map(operator.lt, x.shape, slice_sizes)):
+        raise TypeError("slice slice_sizes must be less than or equal to operand shape, got "
+                        f"slice_sizes {slice_sizes} for operand shape {x.shape}.")
+    if any(n < 0 for n in slice_sizes):
+        raise TypeError("slice slice_sizes must be greater than or equal to zero, "
+                        f"got slice_sizes of {slice_sizes}.")
+    check_starts("dynamic_slice", starts, ":")
+    return [x.update(shape=slice_sizes)]
+
+
+def _dynamic_slice_impl(x: np.ndarray, *starts: np.ndarray,
+                        slice_sizes: Shape) -> list[np.ndarray]:
+    corner = _clamped_starts(starts, x.shape, slice_sizes)
+    return [x[tuple(slice(i, i + n) for i, n in zip(corner, slice_sizes, strict=True))]]
+
+
+def _dynamic_slice_jvp(primals: list, tangents: list, slice_sizes: Shape) -> tuple[list, list]:
+    out = dynamic_slice_p.bind(*primals, slice_sizes=slice_sizes)
+    if isinstance(tangents[0], Zero):
+        return [out], [Zero(out.aval.to_tangent_aval())]
+    return [out], [dynamic_slice_p.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)]
+
+
+def _transpose_dynamic_slice(cotangents: list, x: Any, *starts: Array,
+                             slice_sizes: Shape) -> list:
+    [ct] = cotangents
+    if isinstance(ct, Zero):
+        return [Zero(x.aval), *(None for _ in starts)]
+    return [dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts), *(None for _ in starts)]
+
+
+def window_at(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> tuple[Array, Dim]:
+    """Scalar start indices as one index vector, or one for each example of a batch."""
+    if all(d is None for d in dims):
+        return concatenate([broadcast_in_dim(i, (1,), ()) for i in starts], 0), None
+    columns = [broadcast_in_dim(i, (axis.size, 1), () if d is None else (0,))
+               for i, d in zip(starts, dims, strict=True)]
+    return concatenate(columns, 1), 0
+
+
+def _batch_dynamic_slice(axis: Axis, args: list, dims: list,
+                         slice_sizes: Shape) -> tuple[list, list]:
+    (x, *starts), (x_dim, *start_dims) = args, dims
+    if all(d is None for d in start_dims):
+        starts = list(with_item(starts, x_dim, zero_like(starts)))
+        sizes = with_item(slice_sizes, x_dim, axis.size)
+        return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
+    window = tuple(range(len(slice_sizes)))
+    places, place_dim = window_at(starts, start_dims, axis)
+    return gather_p.rule("batch")(
+        axis, [x, places], [x_dim, place_dim], slice_sizes=slice_sizes,
+        dimension_numbers=GatherDimensionNumbers(window, (), window), unique_indices=True,
+        indices_are_sorted=True, mode=GatherScatterMode.CLIP, fill_value=None)
+
+
+def zero_like(starts: Sequence[Any]) -> Array:
+    """The start index zero, of the type the others have."""
+    dtype = starts[0].dtype if starts else np.dtype(np.int32)
+    return core.as_value(np.zeros((), dtype)[()])
+
+
+def _dynamic_slice_element(s: Any, index: Index, x: Any, *starts: Any,
+                           slice_sizes: Shape) -> Any:
+    corner = emit_clamped_starts(s, starts, x.shape, slice_sizes)
+    return x(tuple(s.add(start, i) for start, i in zip(corner, index, strict=True)))
+
+
+def start_examples(*cases: tuple[np.ndarray, tuple, Shape]) -> list[Example]:
+    return [Example((x, *starts), {"slice_sizes": sizes}) for x, starts, sizes in cases]
+
+
+dynamic_slice_p = Primitive(
+    "dynamic_slice",
+    impl=_dynamic_slice_impl,
+    abstract_eval=_dynamic_slice_type,
+    jvp=_dynamic_slice_jvp,
+    transpose=_transpose_dynamic_slice,
+    batch=_batch_dynamic_slice,
+    element=_dynamic_slice_element,
+    examples=lambda: start_examples(
+        (grid(5), (np.int32(1),), (3,)), (grid(5), (np.int32(9),), (2,)),
+        (grid(4, 3), (np.int32(-7), np.int32(1)), (2, 2)), (grid(), (), ()),
+        (grid(4), (np.uint8(250),), (1,)), (grid(2, 3), (np.int32(0), np.int32(0)), (0, 3))))
+
+
+def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
+                  allow_negative_indices: bool | Sequence[bool] = True) -> Array:
+    """A window of static size at a place that may be traced.
+
+    A window that would stick out is moved back inside.
+
+    >>> import numpy as np
+    >>> dynamic_slice(np.arange(5), (4,), (2,))
+    Array([3, 4], dtype=int32)
+    """
+    starts = canonical_starts(operand, start_indices, allow_negative_indices)
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
+
+
+def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
+                         allow_negative_indices: bool = True) -> Array:
+    """A window along one axis.
+
+    >>> import numpy as np
+    >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
+    Array([1, 2], dtype=int32)
+    """
+    starts, wrap, axis = along(operand, start_index, axis, allow_negative_indices)
+    sizes = list(np.shape(operand))
+    sizes[axis] = operator.index(slice_size)
+    return dynamic_slice(operand, starts, sizes, allow_negative_indices=wrap)
+
+
+def along(operand: Any, start_index: Any, axis: int,
+          allow_negative: bool) -> tuple[list, list[bool], int]:
+    """Start indices that are zero but for one axis, and whether each may be negative."""
+    ndim, axis = np.ndim(operand), operator.index(axis)
+    zero = np.zeros((), dtypes.dtype(start_index))[()]
+    starts, wrap = [zero] * ndim, [False] * ndim
+    starts[axis], wrap[axis] = start_index, allow_negative
+    return starts, wrap, axis
+
+
+def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
+                         allow_negative_indices: bool = True) -> Array:
+    """The element at one place along an axis, which may be traced.
+
+    >>> import numpy as np
+    >>> dynamic_index_in_dim(np.arange(5), 3, keepdims=False)
+    Array(3, dtype=int32)
+    """
+    taken = dynamic_slice_in_dim(operand, index, 1, axis,
+                                 allow_negative_indices=allow_negative_indices)
+    return taken if keepdims else squeeze(taken, (axis,))
+
+
+
+
+# ── dynamic_update_slice ─────────────────────────────────────────────────────────────────────
+
+def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
+    name = "dynamic_update_slice"
+    if x.ndim != update.ndim:
+        raise TypeError(f"{name} update must have the same rank as operand, got update shape "
+                        f"{update.shape} for operand shape {x.shape}.")
+    if x.ndim != len(starts):
+        raise TypeError(f"{name} start_indices must have length equal to the rank of operand, "
+                        f"got indices {starts} for operand shape {x.shape}.")
+    if any(map(operator.lt, x.shape, update.shape)):
+        raise TypeError(f"{name} update shape must be smaller than operand shape, got update "
+                        f"shape {update.shape} for operand shape {x.shape}.")
+    check_same_dtypes(f"lax.{name}", x, update)
+    check_starts(name, starts, "")
+    return [x.update(weak_type=x.weak_type and update.weak_type)]
+
+
+def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list[np.ndarray]:
+    out = np.array(x)
+    corner = _clamped_starts(starts, x.shape, update.shape)
+    out[tuple(slice(i, i + n) for i, n in zip(corner, update.shape, strict=True))] = update
+    return [out]
+
+
+def _update_jvp(primals: list, tangents: list) -> tuple[list, list]:
+    x, update, *starts = primals
+    out = dynamic_update_slice_p.bind(x, update, *starts)
+    if all(isinstance(t, Zero) for t in tangents[:2]):
+        return [out], [Zero(out.aval.to_tangent_aval())]
+    return [out], [dynamic_update_slice_p.bind(*map(instantiate, tangents[:2]), *starts)]
+
+
+def _transpose_update(cotangents: list, x: Any, update: Any, *starts: Array) -> list:
+    [ct] = cotangents
+    results: list[Any] = [None] * (2 + len(starts))
+    if isinstance(x, Undefined):
+        results[0] = ct if isinstance(ct, Zero) else dynamic_update_slice_p.bind(
+            ct, zeros(update.aval.update(dtype=ct.dtype)), *starts)
+    if isinstance(update, Undefined):
+        results[1] = Zero(update.aval) if isinstance(ct, Zero) else dynamic_slice_p.bind(
+            ct, *starts, slice_sizes=update.aval.shape)
+    return results
+
+
+def _batch_update(axis: Axis, args: list, dims: list) -> tuple[list, list]:
+    (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
+    x, update = batched_in_front(x, x_dim, axis.size), batched_in_front(update, update_dim,
+                                                                        axis.size)
+    if all(d is None for d in start_dims):
+        return [dynamic_update_slice_p.bind(x, update, zero_like(starts), *starts)], [0]
+    places, place_dim = window_at(starts, start_dims, axis)
+    window = tuple(range(len(starts)))
+    return scatter_p.rule("batch")(
+        axis, [x, places, update], [0, place_dim, 0],
+        dimension_numbers=ScatterDimensionNumbers(window, (), window),
+        indices_are_sorted=True, unique_indices=True, mode=GatherScatterMode.CLIP)
+
+
+def _update_loop(b: Any, outputs: list, operands: list) -> None:
+    [out], (x, update, *starts) = outputs, operands
+    b.materialize(x, into=out)
+    corner = emit_clamped_starts(b, starts, out.shape, update.shape)
+    with contextlib.ExitStack() as loops:
+        index = [loops.enter_context(b.loop(n)) for n in update.shape]
+        place = tuple(b.add(start, i) for start, i in zip(corner, index, strict=True))
+        b.store(out, place, update(tuple(index)))
+
+
+dynamic_update_slice_p = Primitive(
+    "dynamic_update_slice",
+    impl=_update_impl,
+    abstract_eval=_update_type,
+    jvp=_update_jvp,
+    transpose=_transpose_update,
+    batch=_batch_update,
+    loop=_update_loop,
+    examples=lambda: [Example((x, update, *starts)) for x, update, starts in [
+        (grid(5), grid(2) + 20, (np.int32(1),)), (grid(5), grid(2) + 20, (np.int32(9),)),
+        (grid(4, 3), grid(2, 2) + 20, (np.int32(-7), np.int32(1))), (grid(), grid() + 9, ()),
+        (grid(3, dtype=np.int32), grid(0, dtype=np.int32), (np.uint8(250),))]])
+
+
+def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
+                         allow_negative_indices: bool | Sequence[bool] = True) -> Array:
+    """The operand with a window replaced, at a place that may be traced.
+
+    A window that would stick out is moved back inside.
+
+    >>> import numpy as np
+    >>> dynamic_update_slice(np.arange(5), np.array([7, 8]), (9,))
+    Array([0, 1, 2, 7, 8], dtype=int32)
+    """
+    starts = canonical_starts(operand, start_indices, allow_negative_indices)
+    return dynamic_update_slice_p.bind(operand, update, *starts)
+
+
+def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
+    """The operand with a window along one axis replaced.
+
+    >>> import numpy as np
+    >>> dynamic_update_slice_in_dim(np.arange(5), np.array([7, 8]), 1, 0)
+    Array([0, 7, 8, 3, 4], dtype=int32)
+    """
+    starts, wrap, _ = along(operand, start_index, axis, allow_negative_indices)
+    return dynamic_update_slice(operand, update, starts, allow_negative_indices=wrap)
+
+
+def dynamic_update_index_in_dim(operand: Any, update: Any, index: Any, axis: int, *,
+                                allow_negative_indices: bool = True) -> Array:
+    """The operand with the element at one place along an axis replaced.
+
+    >>> import numpy as np
+    >>> dynamic_update_index_in_dim(np.arange(4), 9, 2, 0)
+    Array([0, 1, 9, 3], dtype=int32)
+    """
+    if np.ndim(update) != np.ndim(operand):
+        update = expand_dims(update, (operator.index(axis),))
+    return dynamic_update_slice_in_dim(operand, update, index, axis,
+                                       allow_negative_indices=allow_negative_indices)

@@ -1,0 +1,393 @@
+"""Random keys: making, splitting and spending them, each a program over Threefry's words.
+
+Stands on `random_bits`, `elementwise`, `shape`.  Chapter 16, *Random numbers*.
+In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, dtypes
+from minijax.core import Array, ArrayImpl, Axis, Example, Primitive, ShapedArray, Zero, cannot
+from minijax.jaxpr import ClosedJaxpr
+from minijax.primitives.choice import (bitwise_and, bitwise_or, bitwise_xor, eq, select_n,
+                                       shift_left, shift_right_logical)
+from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives.elementwise import add, mul
+from minijax.primitives.families import constant, filled
+from minijax.primitives.random_bits import threefry2x32
+from minijax.primitives.shape import (batched_in_front, broadcast_in_dim, check_sizes, expand_dims,
+                                      iota, reshape, squeeze)
+from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.stage import stage
+
+Shape = tuple[int, ...]
+Program = Callable[..., Array]  # (*words, **params): on raw words, a key's in a trailing axis
+TypeRule = Callable[..., ShapedArray]
+MOST_WORDS = 2**32  # a key's counters are words of 32 bits
+
+
+@dataclass(frozen=True, repr=False)
+class PRNGImpl:
+    """A generator of random bits, by name.  JAX: also holds its functions; here there is one."""
+
+    name: str
+    tag: str
+
+    @property
+    def key_dtype(self) -> dtypes.KeyType:
+        """The dtype of its keys."""
+        return dtypes.key_dtype(self.name)
+
+    @property
+    def key_shape(self) -> Shape:
+        """The shape of one key's words."""
+        return self.key_dtype.shape
+
+    def __repr__(self) -> str:
+        return self.tag
+
+
+threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
+
+
+# ── The family: a primitive whose meaning and lowering are one program ───────────────────────
+
+def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Callable,
+                  examples: Callable[[], list[Example]]) -> Primitive:
+    """A primitive on keys, defined by a program of ordinary operations on their words.
+
+    Args:
+      name: as a jaxpr prints it.
+      program: from the words of the arguments to the words of the result.
+      type_of: from the types as programs see them to the type of the result.
+      batch: ``(axis, args, dims, **params) -> (outs, dims)``.
+      examples: arguments inside its domain.
+    """
+    def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
+        out = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
+        return [out._buffer]
+
+    def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        out = primitive.bind(*primals, **params)
+        return [out], [Zero(out.aval.to_tangent_aval())]
+
+    def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], **params: Any) -> None:
+        avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
+        closed = _staged(program, avals, tuple(params.items()), config.trace_key())
+        b.jaxpr(closed, operands, into=outputs)
+
+    primitive = Primitive(
+        name,
+        impl=impl,
+        abstract_eval=lambda *avals, **params: [type_of(*avals, **params)],
+        jvp=jvp,
+        transpose=cannot("keys and random bits have no tangents."),
+        batch=batch,
+        loop=lower,
+        examples=examples,
+        handles_keys=True)
+    return primitive
+
+
+def _as_array(buffer: Any) -> ArrayImpl:
+    view = np.asarray(buffer).view()
+    return ArrayImpl(view, ShapedArray(view.shape, view.dtype))
+
+
+@functools.lru_cache(maxsize=1024)
+def _staged(program: Program, avals: tuple[ShapedArray, ...], params: tuple,
+            flags: tuple) -> ClosedJaxpr:
+    return stage(lambda *words: [program(*words, **dict(params))], avals)
+
+
+def same_dim(primitive: Callable[[], Primitive]) -> Callable:
+    """Batches an operation that treats each element of its only argument by itself."""
+    def batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
+        return [primitive().bind(*args, **params)], dims
+    return batch
+
+
+def check_key_type(name: str, aval: ShapedArray) -> None:
+    """Refuse what is not an array of keys.
+
+    Raises:
+      TypeError: naming the operation.
+    """
+    if not core.has_key_dtype(aval):
+        raise TypeError(f"{name} must get an array of keys, got {aval.str_short()}")
+
+
+def _example_words(*shape: int) -> np.ndarray:
+    count = 2 * math.prod(shape)
+    return (np.arange(count, dtype=np.uint32) * np.uint32(2654435769)).reshape(*shape, 2)
+
+
+def _example_keys(*shape: int) -> ArrayImpl:
+    return ArrayImpl(_example_words(*shape), ShapedArray(shape, threefry_prng_impl.key_dtype))
+
+
+def _on_keys(*params: dict) -> Callable[[], list[Example]]:
+    """Examples with a key, three keys and no keys."""
+    return lambda: [Example((_example_keys(*shape),), p)
+                    for p in params for shape in [(), (3,), (0,)]]
+
+
+# ── Words ────────────────────────────────────────────────────────────────────────────────────
+
+def key_words(keys: Array) -> tuple[Array, Array]:
+    """The first and the second words of keys."""
+    first, second = (slice_in_dim(keys, i, i + 1, axis=-1) for i in (0, 1))
+    return squeeze(first, (-1,)), squeeze(second, (-1,))
+
+
+def paired(first: Array, second: Array) -> Array:
+    """Keys from their first and second words."""
+    last = (first.ndim,)
+    return concatenate([expand_dims(first, last), expand_dims(second, last)], first.ndim)
+
+
+def spread_keys(word: Array, shape: Shape) -> Array:
+    """Words of keys, each repeated over new trailing axes."""
+    return broadcast_in_dim(word, word.shape + shape, range(word.ndim))
+
+
+def converted(x: Array, dtype: Any) -> Array:
+    """`x` in another integer dtype; 64 bits stay 64, whatever the flag."""
+    return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False)
+
+
+def number_words(x: Array) -> tuple[Array, Array]:
+    """An integer's upper and lower 32 bits; shorter ones are extended by their sign."""
+    low = converted(x, np.uint32)
+    if dtypes.itemsize_bits(x.dtype) < 64:
+        return filled(0, low), low
+    return converted(shift_right_logical(x, constant(32, x)), np.uint32), low
+
+
+def check_count(words: int) -> None:
+    """Refuse to draw more from one key than it has counters for.
+
+    Raises:
+      ValueError: where more than 2**32 words are asked for.
+    """
+    if words > MOST_WORDS:  # JAX: splits the key, or counts with two words
+        raise ValueError(f"one key gives at most {MOST_WORDS} words of random bits, and "
+                         f"{words} were asked for; split the key and draw in pieces.")
+
+
+def stream(keys: Array, count: int) -> Array:
+    """Each key's first `count` words in the original layout: a trailing axis.
+
+    The counters 0, 1, … are encrypted in pairs, the first half of them with the second; an odd
+    count is filled up with a counter 0.
+    """
+    half = (count + 1) // 2
+    first = iota(np.uint32, half)
+    second = add(first, np.uint32(half))
+    if count % 2:
+        second = select_n(eq(second, np.uint32(count)), second, filled(0, second))
+    words = threefry2x32(*(spread_keys(w, (1,)) for w in key_words(keys)), first, second)
+    return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
+
+
+def pairs_at(keys: Array, shape: Shape) -> list[Array]:
+    """A pair of words for every place of an array of this shape: the partitionable layout.
+
+    The pair of counters is the place's row-major number, in 64 bits; so any piece of the array
+    can be computed by itself.
+    """
+    place = reshape(iota(np.uint32, math.prod(shape)), shape)
+    ones = (1,) * len(shape)
+    return threefry2x32(*(spread_keys(w, ones) for w in key_words(keys)), np.uint32(0), place)
+
+
+# ── random_seed ──────────────────────────────────────────────────────────────────────────────
+
+def _seed_type(seeds: ShapedArray, impl: PRNGImpl) -> ShapedArray:
+    if not (dtypes.issubdtype(seeds.dtype, np.integer) or seeds.dtype == bool):
+        raise TypeError(f"PRNG key seed must be an integer; got {seeds.str_short()}")
+    return ShapedArray(seeds.shape, impl.key_dtype)
+
+
+random_seed_p = key_operation(
+    "random_seed",
+    program=lambda seeds, impl: paired(*number_words(seeds)),
+    type_of=_seed_type,
+    batch=same_dim(lambda: random_seed_p),
+    examples=lambda: [
+        Example((np.array(seeds, dtype),), {"impl": threefry_prng_impl})
+        for seeds, dtype in [(0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8),
+                             ([-3], np.int8), ([], np.uint32), (True, bool)]])
+
+
+# ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
+
+def _wrap_type(words: ShapedArray, impl: PRNGImpl) -> ShapedArray:
+    if words.dtype != np.uint32 or words.shape[-1:] != impl.key_shape:
+        raise TypeError(f"random_wrap must get uint32 words in a trailing axis of shape "
+                        f"{impl.key_shape}, got {words.str_short()}")
+    return ShapedArray(words.shape[:-1], impl.key_dtype)
+
+
+def _batch_wrap(axis: Axis, args: list, dims: list, impl: PRNGImpl) -> tuple[list, list]:
+    return [random_wrap_p.bind(batched_in_front(args[0], dims[0], axis.size), impl=impl)], [0]
+
+
+random_wrap_p = key_operation(
+    "random_wrap",
+    program=lambda words, impl: words,
+    type_of=_wrap_type,
+    batch=_batch_wrap,
+    examples=lambda: [Example((_example_words(*shape),), {"impl": threefry_prng_impl})
+                      for shape in [(), (3,), (0,)]])
+
+
+def _unwrap_type(keys: ShapedArray) -> ShapedArray:
+    check_key_type("random_unwrap", keys)
+    return core.physical_aval(keys)
+
+
+random_unwrap_p = key_operation(
+    "random_unwrap",
+    program=lambda words: words,
+    type_of=_unwrap_type,
+    batch=same_dim(lambda: random_unwrap_p),
+    examples=_on_keys({}))
+
+
+def _clone_type(keys: ShapedArray) -> ShapedArray:
+    check_key_type("random_clone", keys)
+    return keys
+
+
+# The same key; to the check of reused keys, another one.
+random_clone_p = key_operation(
+    "random_clone",
+    program=lambda words: words,
+    type_of=_clone_type,
+    batch=same_dim(lambda: random_clone_p),
+    examples=_on_keys({}))
+
+
+# ── random_split ─────────────────────────────────────────────────────────────────────────────
+
+def _split(keys: Array, shape: Shape) -> Array:
+    if config.threefry_partitionable.value:
+        return paired(*pairs_at(keys, shape))
+    words = stream(keys, 2 * math.prod(shape))
+    return reshape(words, (*keys.shape[:-1], *shape, 2))
+
+
+def _split_type(keys: ShapedArray, shape: Shape) -> ShapedArray:
+    check_key_type("random_split", keys)
+    check_sizes("random_split", "shape", shape)
+    check_count(2 * math.prod(shape))
+    return keys.update(shape=keys.shape + shape)
+
+
+random_split_p = key_operation(
+    "random_split",
+    program=_split,
+    type_of=_split_type,
+    batch=same_dim(lambda: random_split_p),
+    examples=_on_keys({"shape": (2,)}, {"shape": (3, 1)}, {"shape": ()}, {"shape": (0,)}))
+
+
+# ── random_fold_in ───────────────────────────────────────────────────────────────────────────
+
+def _fold_in(keys: Array, data: Array) -> Array:
+    return paired(*threefry2x32(*key_words(keys), *number_words(data)))
+
+
+def _fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
+    check_key_type("random_fold_in", keys)
+    if not dtypes.issubdtype(data.dtype, np.integer):
+        raise TypeError(f"random_fold_in must get integers to fold in, got {data.str_short()}")
+    if keys.shape != data.shape:
+        raise TypeError("random_fold_in must get as many integers as keys, got shapes "
+                        f"{keys.shape} and {data.shape}")
+    return keys
+
+
+def _batch_fold_in(axis: Axis, args: list, dims: list) -> tuple[list, list]:
+    in_front = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    return [random_fold_in_p.bind(*in_front)], [0]
+
+
+random_fold_in_p = key_operation(
+    "random_fold_in",
+    program=_fold_in,
+    type_of=_fold_in_type,
+    batch=_batch_fold_in,
+    examples=lambda: [
+        Example((_example_keys(*np.shape(data)), np.array(data, dtype)), {})
+        for data, dtype in [(7, np.uint32), ([0, -1], np.int32), ([], np.uint32),
+                            ([255], np.uint8)]])
+
+
+# ── random_bits ──────────────────────────────────────────────────────────────────────────────
+
+def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
+    bits = _bits_by_place if config.threefry_partitionable.value else _bits_in_sequence
+    return bits(keys, bit_width, shape)
+
+
+def _bits_by_place(keys: Array, bit_width: int, shape: Shape) -> Array:
+    first, second = pairs_at(keys, shape)
+    if bit_width == 64:
+        return joined(first, second)
+    return converted(bitwise_xor(first, second), f"uint{bit_width}")
+
+
+def _bits_in_sequence(keys: Array, bit_width: int, shape: Shape) -> Array:
+    size = math.prod(shape)
+    words = stream(keys, -(-size * bit_width // 32))
+    if bit_width == 64:
+        words = joined(*(slice_in_dim(words, i * size, (i + 1) * size, axis=-1) for i in (0, 1)))
+    elif bit_width < 32:
+        words = slice_in_dim(parts_of(words, bit_width), 0, size, axis=-1)
+    return reshape(words, keys.shape[:-1] + shape)
+
+
+def joined(upper: Array, lower: Array) -> Array:
+    """Words of 64 bits from their halves."""
+    upper, lower = converted(upper, np.uint64), converted(lower, np.uint64)
+    return bitwise_or(shift_left(upper, constant(32, upper)), lower)
+
+
+def parts_of(words: Array, bit_width: int) -> Array:
+    """Words of 32 bits cut into shorter ones, the lowest bits first, along the last axis."""
+    count = 32 // bit_width
+    shape = (*words.shape, count)
+    shifts = mul(iota(np.uint32, count), np.uint32(bit_width))
+    parts = shift_right_logical(spread_keys(words, (count,)),
+                                broadcast_in_dim(shifts, shape, (words.ndim,)))
+    parts = bitwise_and(parts, constant(2**bit_width - 1, parts))
+    parts = converted(parts, f"uint{bit_width}")
+    return reshape(parts, (*words.shape[:-1], words.shape[-1] * count))
+
+
+def _bits_type(keys: ShapedArray, bit_width: int, shape: Shape) -> ShapedArray:
+    check_key_type("random_bits", keys)
+    if bit_width not in (8, 16, 32, 64):
+        raise TypeError(f"random_bits gives words of 8, 16, 32 or 64 bits, not {bit_width}.")
+    check_sizes("random_bits", "shape", shape)
+    check_count(math.prod(shape) * bit_width // 32)
+    return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))
+
+
+random_bits_p = key_operation(
+    "random_bits",
+    program=_bits,
+    type_of=_bits_type,
+    batch=same_dim(lambda: random_bits_p),
+    examples=_on_keys(*({"bit_width": width, "shape": shape} for width, shape in [
+        (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)), (32, (0,)), (64, (3,))])))

@@ -1,0 +1,174 @@
+"""Where random bits come from: the Threefry-2x32 block function, and the one-rounding `x*y + z`.
+
+Stands on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/threefry2x32.py`.
+Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero, cannot
+from minijax.primitives.elementwise import add, mul
+from minijax.primitives.families import (FLOAT, by_formula, elementwise, elementwise_type,
+                                         transposed)
+from minijax.primitives.shape import batched_in_front, broadcast_in_dim, broadcast_shapes
+
+Word = TypeVar("Word")
+
+# The paper's constants for two words of 32 bits: the rotations of rounds 1-4 and of rounds 5-8,
+# which alternate, and the word that makes the third key word (Skein's parity constant).
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+
+
+# ── threefry2x32 ─────────────────────────────────────────────────────────────────────────────
+
+def rounds(rotate: Callable[[Word, int], Word], add: Callable[[Word, Any], Word],
+           xor: Callable[[Word, Any], Word], k1: Word, k2: Word, x1: Word, x2: Word
+           ) -> list[Word]:
+    """The twenty rounds, for words on which adding, rotating and xor are given.
+
+    Each round mixes the words; after every fourth, key words are added to both.
+    """
+    keys = (k1, k2, xor(xor(k1, k2), PARITY))
+    x1, x2 = add(x1, k1), add(x2, k2)
+    for group in range(5):
+        for distance in ROTATIONS[group % 2]:
+            x1 = add(x1, x2)
+            x2 = xor(rotate(x2, distance), x1)
+        x1 = add(x1, keys[(group + 1) % 3])
+        x2 = add(add(x2, keys[(group + 2) % 3]), group + 1)
+    return [x1, x2]
+
+
+def _rotate(x: np.ndarray, distance: int) -> np.ndarray:
+    return (x << np.uint32(distance)) | (x >> np.uint32(32 - distance))
+
+
+def _threefry_impl(k1: np.ndarray, k2: np.ndarray, x1: np.ndarray, x2: np.ndarray
+                   ) -> list[np.ndarray]:
+    return rounds(_rotate, lambda x, y: x + np.uint32(y), lambda x, y: x ^ np.uint32(y),
+                  k1, k2, x1, x2)
+
+
+def _threefry_element(s: Any, index: Sequence[Any], *words: Any) -> list[Any]:
+    def rotate(x: Any, distance: int) -> Any:
+        return s.or_(s.shl(x, distance), s.shr_logical(x, 32 - distance))
+
+    return rounds(rotate, s.add, s.xor, *(word(index) for word in words))
+
+
+def _threefry_types(*words: ShapedArray) -> list[ShapedArray]:
+    if any(word.dtype != np.uint32 for word in words):
+        raise TypeError("Arguments to threefry2x32 must have uint32 type, "
+                        f"got {[word.str_short() for word in words]}")
+    if len({word.shape for word in words}) != 1:
+        raise TypeError("Arguments to threefry2x32 must have equal shapes, "
+                        f"got {[word.shape for word in words]}")
+    return [words[0], words[0]]
+
+
+def _threefry_jvp(words: list, tangents: list) -> tuple[list, list]:
+    outs = threefry2x32_p.bind(*words)
+    return outs, [Zero(x.aval.to_tangent_aval()) for x in outs]
+
+
+def _threefry_batch(axis: Axis, words: list, dims: list) -> tuple[list, list]:
+    in_front = [batched_in_front(x, d, axis.size) for x, d in zip(words, dims, strict=True)]
+    return threefry2x32_p.bind(*in_front), [0, 0]
+
+
+def _threefry_examples() -> list[Example]:
+    limit = 2**32 - 1
+    inputs = [[(0,), (0,), (0,), (0,)], [(limit,) * 3] * 4,
+              [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, limit)], [()] * 4]
+    arrays = [tuple(np.array(words, np.uint32) for words in four) for four in inputs]
+    scalars = tuple(np.uint32(n) for n in range(4))
+    return [Example(four) for four in [*arrays, scalars]]
+
+
+threefry2x32_p = Primitive(
+    "threefry2x32",
+    impl=_threefry_impl,
+    abstract_eval=_threefry_types,
+    jvp=_threefry_jvp,
+    transpose=cannot("its words are integers, which have no cotangents."),
+    batch=_threefry_batch,
+    element=_threefry_element,
+    examples=_threefry_examples,
+    multiple_results=True)
+
+
+def threefry2x32(k1: Array, k2: Array, x1: Array, x2: Array) -> list[Array]:
+    """Encrypt the pair of counters `x1`, `x2` with the key words `k1`, `k2`.
+
+    Args:
+      k1, k2, x1, x2: uint32 arrays of shapes that broadcast.
+
+    Returns:
+      Two uint32 arrays: random words, the same for the same input.
+
+    >>> import numpy as np
+    >>> first, second = threefry2x32(*map(np.uint32, (0, 0, 0, 0)))
+    >>> f"{int(first):08x} {int(second):08x}"
+    '6b200159 99ba4efe'
+    """
+    shape = broadcast_shapes(*(np.shape(x) for x in (k1, k2, x1, x2)))
+    return threefry2x32_p.bind(*(align(x, shape) for x in (k1, k2, x1, x2)))
+
+
+def align(x: Any, shape: tuple[int, ...]) -> Any:
+    """`x` broadcast to `shape`, its last axes on the last axes there."""
+    own = np.shape(x)
+    if own == shape:
+        return x
+    return broadcast_in_dim(x, shape, range(len(shape) - len(own), len(shape)))
+
+
+# ── fma ──────────────────────────────────────────────────────────────────────────────────────
+
+def _fma_examples() -> list[Example]:
+    inputs = [([1 + 2**-12], [1 + 2**-12], [-1 - 2**-11]), ([], [], []),
+              ([[0.5], [-2.0]], [[3.0, 0.1, -1.0]], 0.25),
+              ([np.inf, np.nan, -0.0, 3e38], [2, 1, 0, 10], [-1, 1, -0.0, -3e38])]
+    return [Example(tuple(np.array(x, np.float32) for x in three)) for three in inputs]
+
+
+def _fma(s: Any, x: Any, y: Any, z: Any) -> Any:
+    return s.fma(x, y, z)
+
+
+# XLA compiles the product and the sum in `uniform` to one instruction with one rounding; to give
+# the same bits, programs here say so.
+# JAX: writes mul and add, and leaves the fusing to LLVM.
+fma_p = elementwise(
+    "fma",
+    impl=by_formula(_fma),
+    abstract_eval=elementwise_type("fma", [FLOAT] * 3),
+    derivatives=[lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t),
+                 lambda t, out, x, y, z: t],
+    transpose=transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
+                         lambda ct, x, y, z: ct),
+    element=_fma,
+    examples=_fma_examples)
+
+
+def fused_multiply_add(x: Any, y: Any, z: Any) -> Array:
+    """`x * y + z` rounded once, as compiled programs do.
+
+    Args:
+      x, y, z: arrays of one float dtype, of shapes that stretch to one.  Shorter floats than
+        float32 are multiplied and added in two steps, as XLA does.
+
+    >>> import numpy as np
+    >>> fused_multiply_add(np.float32(0.1), np.float32(10), np.float32(-1))
+    Array(1.4901161e-08, dtype=float32)
+    """
+    if dtypes.finfo(dtypes.dtype(x)).bits < 32:
+        return add(mul(x, y), z)
+    return fma_p.bind(x, y, z)

@@ -1,0 +1,396 @@
+"""Reductions: many elements to one, along some axes; and the same with every step kept.
+
+Stands on `families` and `elementwise`.  Chapter 23, *An array is a function of an index*.
+In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, cannot, dtype_name)
+from minijax.primitives.choice import eq
+from minijax.primitives.convert import _convert
+from minijax.primitives.elementwise import div, max_p, min_p, mul, mul_p
+from minijax.primitives.families import (ANYTHING, BITS, NOT_DIFFERENTIABLE, NOT_LINEAR, NUMBER,
+                                         ORDERED, SHORT_FLOATS, check_dtypes, in_numpy, linearly,
+                                         per_argument, reshaped, spread, transposed)
+from minijax.primitives.shape import above, without
+from minijax.primitives.slicing import concatenate_p, slice_p
+
+Axes = tuple[int, ...]
+_ARITHMETIC = ("reduce_sum", "reduce_prod", "cumsum", "cumprod", "cummax", "cummin")
+
+
+# ── The family ───────────────────────────────────────────────────────────────────────────────
+
+def check_axes(x: ShapedArray, axes: Axes) -> None:
+    """Refuse axes that `x` does not have, or has once.
+
+    Raises:
+      ValueError: naming the axes.
+    """
+    if len(axes) != len(set(axes)):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    if not all(0 <= d < x.ndim for d in axes):
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for "
+                         f"{x.str_long()}.")
+
+
+def _check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
+    if accepts == BITS and not any(dtypes.issubdtype(x.dtype, kind) for kind in BITS):
+        raise TypeError("logical reduction requires operand dtype bool or int, got "
+                        f"{dtype_name(x.dtype)}.")
+    if accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number):
+        raise TypeError(f"{name} does not accept dtype {dtype_name(x.dtype)}. "
+                        "Accepted dtypes are subtypes of number.")
+    check_dtypes(name, [x], [accepts])
+
+
+def keeping(index: Sequence[Any], axes: Axes, inner: Sequence[Any]) -> tuple:
+    """An index of the operand, from one of the result and one of the reduced axes."""
+    outer, reduced = iter(index), dict(zip(axes, inner, strict=True))
+    rank = len(index) + len(axes)
+    return tuple(reduced[d] if d in reduced else next(outer) for d in range(rank))
+
+
+def widened(s: Any, x: Any) -> Any:
+    """A 16-bit float as float32, in which it is accumulated."""
+    return s.convert(x, np.float32) if x.dtype in SHORT_FLOATS else x
+
+
+def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = NUMBER,
+              transpose: Any = NOT_LINEAR, examples: Callable[[], list[Example]]) -> Primitive:
+    """A primitive that joins all elements along `axes` by one associative operation.
+
+    Args:
+      name: as a jaxpr prints it.
+      op: the scalar operation.
+      impl: a NumPy function of an array and axes.
+    """
+    def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
+        check_axes(x, axes)
+        _check_reducible(name, x, accepts)
+        return [x.update(shape=without(x.shape, axes))]
+
+    def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
+        total = s.accumulate(op, None, tuple(x.shape[d] for d in axes),
+                             lambda *inner: widened(s, x(keeping(index, axes, inner))))
+        return s.convert(total, x.dtype)
+
+    p = Primitive(name, impl=in_numpy(lambda x, axes: impl(x, axes)),
+                  abstract_eval=abstract_eval, transpose=transpose, element=element,
+                  examples=examples)
+    p.batch = batch_reduction(p)
+    return p
+
+
+def batch_reduction(p: Primitive) -> Callable[..., tuple[list, list]]:
+    def batch(axis: Axis, args: list, dims: list, axes: Axes, **params: Any) -> tuple[list, list]:
+        [x], [dim] = args, dims
+        axes = above(axes, dim)
+        return [p.bind(x, axes=axes, **params)], [dim - sum(d < dim for d in axes)]
+    return batch
+
+
+def _examples(accepts: tuple, params: Callable[[int], list[dict]],
+              smooth: bool = True) -> Callable[[], list[Example]]:
+    """Arrays of rank up to three; `params` lists the parameters that a rank allows."""
+    def examples() -> list[Example]:
+        x = np.float32([[[3, 1, -2], [.5, 2, 7]], [[4, -5, .25], [6, -1, 1.5]]])
+        arrays: list[Any] = []
+        if np.floating in accepts:
+            arrays += [x, x[0], x[0, 0], np.float32([2.5]), np.float32([[1, np.nan], [np.inf, 3]]),
+                       x[0].astype(np.float16), x[0].astype(dtypes.bfloat16)]
+            arrays += [x[0].astype(np.float64)] * smooth
+        if np.integer in accepts:
+            arrays += [(4 * x).astype(np.int32), np.int8([[100, 100], [-128, 3]]),
+                       np.uint8([200, 100])]
+        if np.bool_ in accepts:
+            arrays += [x > 1]
+        return [Example((a,), p) for a in arrays for p in params(a.ndim)]
+    return examples
+
+
+def _axes_of(rank: int) -> list[dict]:
+    return [{"axes": axes} for axes in
+            {(0,), (rank - 1,), tuple(range(rank)), (), tuple(range(0, rank, 2))}]
+
+
+# ── Sum and product ──────────────────────────────────────────────────────────────────────────
+
+def _sum_transpose(ct: Array, x: Any, axes: Axes) -> Array:
+    return spread(ct, without(range(x.aval.ndim), axes), x.aval.shape)
+
+
+reduce_sum_p = reduction(
+    "reduce_sum", "add",
+    impl=lambda x, axes: np.sum(x, axes, dtype=x.dtype),
+    transpose=transposed(_sum_transpose),
+    examples=_examples(NUMBER, _axes_of))
+reduce_sum_p.jvp = linearly(reduce_sum_p)
+
+
+def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
+    """The sum along axes.
+
+    Args:
+      operand: an array of numbers.
+      axes: which axes, counted from the front.
+
+    >>> import numpy as np
+    >>> reduce_sum(np.ones((2, 3)), (1,))
+    Array([3., 3.], dtype=float32)
+    """
+    return reduce_sum_p.bind(operand, axes=tuple(axes))
+
+
+reduce_prod_p = reduction(
+    "reduce_prod", "mul",
+    impl=lambda x, axes: np.prod(x, axes, dtype=x.dtype),
+    examples=_examples(NUMBER, _axes_of))
+
+
+Dual = tuple[Array, Array]  # a value and its tangent
+
+
+def combined(p: Primitive, x: Dual, y: Dual) -> Dual:
+    """A binary operation on values with tangents."""
+    [out], [tangent] = p.rule("jvp")([x[0], y[0]], [x[1], y[1]])
+    return out, tangent
+
+
+def _slice(x: Array, start: int, stop: int, axis: int = 0) -> Array:
+    starts, stops = [0] * x.ndim, list(x.shape)
+    starts[axis], stops[axis] = start, stop
+    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)
+
+
+def _prod_jvp(primals: list, tangents: list, axes: Axes) -> tuple[list, list]:
+    [x], [t] = primals, tangents
+    out = reduce_prod_p.bind(x, axes=axes)
+    if isinstance(t, Zero) or not x.size:
+        return [out], [Zero(out.aval.to_tangent_aval())]
+    for axis in sorted(axes, reverse=True):
+        x, t = _folded((x, t), axis)
+    return [out], [t]
+
+
+def _folded(x: Dual, axis: int) -> Dual:
+    """The product along an axis with its tangent: one half by the other, until one is left."""
+    while (n := x[0].shape[axis]) > 1:
+        low, high, rest = ((_slice(x[0], *part, axis), _slice(x[1], *part, axis))
+                           for part in ((0, n // 2), (n // 2, n - n % 2), (n - n % 2, n)))
+        low = combined(mul_p, low, high)
+        x = low if n % 2 == 0 else (joined(low[0], rest[0], axis), joined(low[1], rest[1], axis))
+    shape = without(x[0].shape, (axis,))
+    return reshaped(x[0], shape), reshaped(x[1], shape)
+
+
+def joined(x: Array, y: Array, axis: int) -> Array:
+    return concatenate_p.bind(x, y, dimension=axis)
+
+
+reduce_prod_p.jvp = _prod_jvp
+
+
+def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
+    """The product along axes.
+
+    >>> import numpy as np
+    >>> reduce_prod(np.array([2., 3.]), (0,))
+    Array(6., dtype=float32)
+    """
+    return reduce_prod_p.bind(operand, axes=tuple(axes))
+
+
+# ── The largest, the smallest ────────────────────────────────────────────────────────────────
+
+def least_value(dtype: Any) -> Any:
+    """What no element of the dtype is below: -inf, the least integer, or False."""
+    return _limit(dtype, -np.inf, "min")
+
+
+def greatest_value(dtype: Any) -> Any:
+    """What no element of the dtype is above: inf, the greatest integer, or True."""
+    return _limit(dtype, np.inf, "max")
+
+
+def _limit(dtype: Any, infinity: float, end: str) -> Any:
+    if dtype == bool:
+        return np.bool_(end == "max")
+    if dtypes.issubdtype(dtype, np.integer):
+        return dtype.type(getattr(dtypes.iinfo(dtype), end))
+    return dtype.type(infinity)
+
+
+def _extremum_jvp(p: Primitive) -> Callable[..., tuple[list, list]]:
+    """The mean of the tangents at the places where the extremum is."""
+    def tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
+        kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
+        places = _convert(eq(x, reshaped(out, kept)), t.dtype, False)
+        count = reduce_sum_p.bind(places, axes=axes)
+        return div(reduce_sum_p.bind(mul(t, places), axes=axes), count)
+    return per_argument(p, tangent)
+
+
+reduce_max_p = reduction(
+    "reduce_max", "max", accepts=ANYTHING,
+    impl=lambda x, axes: np.max(x, axes, initial=least_value(x.dtype)),
+    examples=_examples(ANYTHING, _axes_of))
+reduce_max_p.jvp = _extremum_jvp(reduce_max_p)
+
+
+def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
+    """The maximum along axes; nan where there is one; of nothing, the least value.
+
+    >>> import numpy as np
+    >>> reduce_max(np.array([2., 3.]), (0,))
+    Array(3., dtype=float32)
+    """
+    return reduce_max_p.bind(operand, axes=tuple(axes))
+
+
+reduce_min_p = reduction(
+    "reduce_min", "min", accepts=ANYTHING,
+    impl=lambda x, axes: np.min(x, axes, initial=greatest_value(x.dtype)),
+    examples=_examples(ANYTHING, _axes_of))
+reduce_min_p.jvp = _extremum_jvp(reduce_min_p)
+
+
+def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
+    """The minimum along axes; nan where there is one; of nothing, the greatest value.
+
+    >>> import numpy as np
+    >>> reduce_min(np.array([2., 3.]), (0,))
+    Array(2., dtype=float32)
+    """
+    return reduce_min_p.bind(operand, axes=tuple(axes))
+
+
+# ── Logic ────────────────────────────────────────────────────────────────────────────────────
+
+reduce_and_p = reduction(
+    "reduce_and", "and", accepts=BITS,
+    impl=lambda x, axes: np.bitwise_and.reduce(x, axes),
+    examples=_examples(BITS, _axes_of))
+reduce_and_p.jvp = per_argument(reduce_and_p, None)
+
+
+def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
+    """Whether all hold along axes; bit by bit for integers.
+
+    >>> import numpy as np
+    >>> reduce_and(np.array([True, False]), (0,))
+    Array(False, dtype=bool)
+    """
+    return reduce_and_p.bind(operand, axes=tuple(axes))
+
+
+reduce_or_p = reduction(
+    "reduce_or", "or", accepts=BITS,
+    impl=lambda x, axes: np.bitwise_or.reduce(x, axes),
+    examples=_examples(BITS, _axes_of))
+reduce_or_p.jvp = per_argument(reduce_or_p, None)
+
+
+def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
+    """Whether any holds along axes; bit by bit for integers.
+
+    >>> import numpy as np
+    >>> reduce_or(np.array([True, False]), (0,))
+    Array(True, dtype=bool)
+    """
+    return reduce_or_p.bind(operand, axes=tuple(axes))
+
+
+reduce_xor_p = reduction(
+    "reduce_xor", "xor", accepts=BITS,
+    impl=lambda x, axes: np.bitwise_xor.reduce(x, axes),
+    examples=_examples(BITS, _axes_of))
+reduce_xor_p.jvp = per_argument(reduce_xor_p, None)
+
+
+def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
+    """Whether an odd number holds along axes; bit by bit for integers.
+
+    >>> import numpy as np
+    >>> reduce_xor(np.array([True, True]), (0,))
+    Array(False, dtype=bool)
+    """
+    return reduce_xor_p.bind(operand, axes=tuple(axes))
+
+
+# ── Where the extremum is ────────────────────────────────────────────────────────────────────
+
+def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> Primitive:
+    """A primitive that gives the first place of the extremum, or of the first nan."""
+    def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
+        [axis] = axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if x.shape[axis] < 1:
+            raise ValueError("argmin and argmax require non-empty reduced dimension. "
+                             f"operand.shape={x.shape} axis={axis}")
+        if not dtypes.issubdtype(index_dtype, np.integer):
+            raise TypeError("index_dtype must be an integer type, but got "
+                            f"{dtype_name(index_dtype)}")
+        check_dtypes(comparison, [x, x], [ORDERED, ORDERED])
+        return [ShapedArray(without(x.shape, axes), index_dtype)]
+
+    def element(s: Any, index: tuple, x: Any, axes: Axes, index_dtype: Any) -> Any:
+        n = x.shape[axes[0]]
+
+        def at(k: Any) -> Any:
+            return widened(s, x(keeping(index, axes, [k])))
+
+        best = s.accumulate(op, None, (n,), at)
+
+        def place(k: Any) -> Any:
+            y = at(k)
+            found = s.eq(y, best) if y.dtype.kind != "f" else s.or_(s.eq(y, best), s.ne(y, y))
+            return s.select(found, s.convert(k, np.int32), s.const(n - 1, np.int32))
+        # JAX: counts in 64 bits where an axis needs them.
+        return s.convert(s.accumulate("min", None, (n,), place), index_dtype)
+
+    p = Primitive(name,
+                  impl=lambda x, axes, index_dtype: [impl(
+                      x.astype(np.float32) if x.dtype in SHORT_FLOATS else x,
+                      axes[0]).astype(index_dtype)],
+                  abstract_eval=abstract_eval, transpose=NOT_DIFFERENTIABLE, element=element,
+                  examples=_examples(ORDERED, lambda rank: [
+                      {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
+    p.jvp = per_argument(p, None)
+    p.batch = batch_reduction(p)
+    return p
+
+
+argmax_p = _locator("argmax", "max", "gt", np.argmax)
+argmin_p = _locator("argmin", "min", "lt", np.argmin)
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Where the maximum is along an axis: the first place, and that of nan if there is one.
+
+    >>> import numpy as np
+    >>> argmax(np.array([1., 3., 3.]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype_supported(index_dtype, "argmax")
+    return argmax_p.bind(operand, axes=(axis,), index_dtype=dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Where the minimum is along an axis: the first place, and that of nan if there is one.
+
+    >>> import numpy as np
+    >>> argmin(np.array([3., 1., 1.]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype_supported(index_dtype, "argmin")
+    return argmin_p.bind(operand, axes=(axis,), index_dtype=dtype)

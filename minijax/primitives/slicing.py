@@ -1,0 +1,441 @@
+"""Primitives that cut and join arrays at places known beforehand: slice, pad, concatenate, split.
+
+Stands on `shape`.  Chapter 23, *An array is a function of an index*.
+In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.primitives.choice import select_n_p
+from minijax.primitives.elementwise import sub_p
+from minijax.primitives.shape import (
+    Index,
+    Shape,
+    as_dims,
+    batched_in_front,
+    broadcast_in_dim,
+    canonical_axis,
+    check_sizes,
+    examples_of,
+    grid,
+    linear_tangent,
+    rearrangement,
+    squeeze,
+    with_item,
+)
+
+_slice_object = slice  # the builtin, before the function of the same name hides it
+Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis
+
+
+def check_same_dtypes(fun: str, *avals: ShapedArray, tip: str = "") -> None:
+    """Refuse arguments of different dtypes.
+
+    Raises:
+      TypeError: naming the function and the dtypes.
+    """
+    if any(aval.dtype != avals[0].dtype for aval in avals):
+        names = ", ".join(core.dtype_name(aval.dtype) for aval in avals)
+        raise TypeError(f"{fun} requires arguments to have the same dtypes, got {names}.{tip}")
+
+
+def zero_of(dtype: Any) -> Array:
+    """The number zero as a program writes it."""
+    return core.as_value(np.zeros((), dtype)[()])
+
+
+# ── slice ────────────────────────────────────────────────────────────────────────────────────
+
+def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
+                 strides: tuple | None) -> Shape:
+    check_sizes("slice", "start_indices", start_indices)
+    check_sizes("slice", "limit_indices", limit_indices)
+    if x.ndim != len(start_indices):
+        raise TypeError("slice start_indices must have length equal to the number of dimensions "
+                        f"of the operand, got indices {start_indices} "
+                        f"for operand shape {x.shape}.")
+    if len(start_indices) != len(limit_indices):
+        raise TypeError("slice limit_indices must have the same length as start_indices, got "
+                        f"start_indices {start_indices} and limit_indices {limit_indices}.")
+    if any(map(operator.lt, x.shape, limit_indices)):
+        raise TypeError("slice limit_indices must be less than or equal to operand shape, got "
+                        f"limit_indices {limit_indices} for operand shape {x.shape}.")
+    if any(map(operator.lt, limit_indices, start_indices)):
+        raise TypeError("slice limit_indices must be greater than or equal to start_indices, got "
+                        f"start_indices {start_indices} and limit_indices {limit_indices}.")
+    return tuple(_count(lo, hi, step) for lo, hi, step in
+                 zip(start_indices, limit_indices, _strides(x.shape, strides), strict=True))
+
+
+def _strides(shape: Shape, strides: tuple | None) -> tuple[int, ...]:
+    if strides is None:
+        return (1,) * len(shape)
+    check_sizes("slice", "strides", strides)
+    if len(strides) != len(shape):
+        raise TypeError("slice strides must have length equal to the number of dimensions of the "
+                        f"operand, got strides {strides} for operand shape {shape}.")
+    if not all(step > 0 for step in strides):
+        raise TypeError(f"slice strides must be positive, got {strides}")
+    return strides
+
+
+def _count(start: int, limit: int, step: int) -> int:
+    return -(-(limit - start) // step)
+
+
+def _transpose_slice(ct: Array, x: ShapedArray, start_indices: tuple, limit_indices: tuple,
+                     strides: tuple | None) -> Array:
+    config = []
+    for n, taken, start, step in zip(x.shape, ct.shape, start_indices,
+                                     _strides(x.shape, strides), strict=True):
+        end = start + (taken - 1) * step + 1 if taken else start
+        config.append((start, n - end, step - 1))
+    return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(config))
+
+
+def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indices: tuple,
+                 strides: tuple | None) -> tuple[Array, int]:
+    steps = None if strides is None else with_item(strides, dim, 1)
+    out = slice_p.bind(x, start_indices=with_item(start_indices, dim, 0),
+                       limit_indices=with_item(limit_indices, dim, size), strides=steps)
+    return out, dim
+
+
+def _slice_impl(x: np.ndarray, start_indices: tuple, limit_indices: tuple,
+                strides: tuple | None) -> np.ndarray:
+    steps = strides or (1,) * x.ndim
+    return x[tuple(map(_slice_object, start_indices, limit_indices, steps))]
+
+
+def _slice_element(s: Any, index: Index, x: Any, start_indices: tuple, limit_indices: tuple,
+                   strides: tuple | None) -> Any:
+    steps = strides or (1,) * len(index)
+    return x(tuple(s.add(s.mul(i, step), start)
+                   for i, start, step in zip(index, start_indices, steps, strict=True)))
+
+
+slice_p = rearrangement(
+    "slice",
+    impl=_slice_impl,
+    shape=_slice_shape,
+    transpose=_transpose_slice,
+    batch=_batch_slice,
+    source=_slice_element,
+    examples=examples_of(
+        (grid(5), {"start_indices": (1,), "limit_indices": (4,), "strides": None}),
+        (grid(5, 4), {"start_indices": (0, 1), "limit_indices": (5, 4), "strides": (2, 3)}),
+        (grid(3), {"start_indices": (3,), "limit_indices": (3,), "strides": (2,)}),
+        (grid(), {"start_indices": (), "limit_indices": (), "strides": None}),
+        (grid(2, 3, dtype=np.int32),
+         {"start_indices": (0, 0), "limit_indices": (2, 3), "strides": None})))
+
+
+def slice(operand: Any, start_indices: Sequence[int],
+          limit_indices: Sequence[int], strides: Sequence[int] | None = None) -> Array:
+    """The elements from `start_indices` up to `limit_indices`, in steps.
+
+    >>> import numpy as np
+    >>> slice(np.arange(6), (1,), (6,), (2,))
+    Array([1, 3, 5], dtype=int32)
+
+    Raises:
+      TypeError: when the bounds do not lie inside the operand, in this order.
+    """
+    steps = None if strides is None else as_dims(strides)
+    return slice_p.bind(operand, start_indices=as_dims(start_indices),
+                        limit_indices=as_dims(limit_indices), strides=steps)
+
+
+def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
+                 stride: int = 1, axis: int = 0) -> Array:
+    """A slice along one axis; bounds may be negative or `None`, as in Python.
+
+    >>> import numpy as np
+    >>> slice_in_dim(np.arange(5), 1, -1)
+    Array([1, 2, 3], dtype=int32)
+    """
+    ndim, axis = np.ndim(operand), operator.index(axis)
+    size = np.shape(operand)[axis]
+    start = 0 if start_index is None else operator.index(start_index)
+    limit = size if limit_index is None else operator.index(limit_index)
+    starts, limits, strides = [0] * ndim, list(np.shape(operand)), [1] * ndim
+    starts[axis] = start + size if start < 0 else start
+    limits[axis] = limit + size if limit < 0 else limit
+    strides[axis] = operator.index(stride)
+    return slice(operand, starts, limits, strides)
+
+
+def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
+    """The element at one place along an axis.
+
+    >>> import numpy as np
+    >>> index_in_dim(np.arange(5), -1, keepdims=False)
+    Array(4, dtype=int32)
+
+    Raises:
+      IndexError: when the place is outside.
+    """
+    index, axis = operator.index(index), operator.index(axis)
+    size = np.shape(operand)[axis]
+    place = index + size if index < 0 else index
+    if not 0 <= place < size:
+        raise IndexError(f"index {index} is out of bounds for axis {axis} with size {size}")
+    taken = slice_in_dim(operand, place, place + 1, 1, axis)
+    return taken if keepdims else squeeze(taken, (axis,))
+
+
+# ── pad ──────────────────────────────────────────────────────────────────────────────────────
+
+def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> list[ShapedArray]:
+    if x.dtype != value.dtype:
+        raise TypeError("pad operand and padding_value must be same dtype: got "
+                        f"{core.dtype_name(x.dtype)} and {core.dtype_name(value.dtype)}.")
+    if value.ndim != 0:
+        raise ValueError("padding_value must be a scalar; got "
+                         f"np.shape(padding_value)={value.shape}")
+    if len(padding_config) != x.ndim:
+        raise ValueError("length of padding_config must equal the number of axes of operand, got "
+                         f"padding_config {padding_config} for operand shape {x.shape}")
+    if not all(between >= 0 for _, _, between in padding_config):
+        raise ValueError("interior padding in padding_config must be nonnegative, "
+                         f"got padding_config {padding_config}")
+    shape = tuple(before + after + _dilated(n, between)
+                  for n, (before, after, between) in zip(x.shape, padding_config, strict=True))
+    if any(n < 0 for n in shape):
+        raise ValueError("Dimension size after padding is not at least 0, got result shape "
+                         f"{shape}, for padding_config {padding_config} and operand shape "
+                         f"{x.shape}")
+    return [ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)]
+
+
+def _dilated(size: int, between: int) -> int:
+    return size + (size - 1) * between if size else 0
+
+
+def _pad_impl(x: np.ndarray, value: np.ndarray, padding_config: Padding) -> list[np.ndarray]:
+    roomy = [_dilated(n, between) + max(before, 0) + max(after, 0)
+             for n, (before, after, between) in zip(x.shape, padding_config, strict=True)]
+    out = np.full(roomy, value, x.dtype)
+    out[tuple(_slice_object(max(before, 0), max(before, 0) + _dilated(n, between), between + 1)
+              for n, (before, _, between) in zip(x.shape, padding_config, strict=True))] = x
+    return [out[tuple(_slice_object(max(-before, 0), n - max(-after, 0))
+                      for n, (before, after, _) in zip(roomy, padding_config, strict=True))]]
+
+
+def _pad_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    out = pad_p.bind(*primals, **params)
+    return [out], [linear_tangent(pad_p, out, tangents, params)]
+
+
+def _unpad(ct: Array, padding_config: Padding) -> Array:
+    inverse = tuple((-before, -after, 0) for before, after, _ in padding_config)
+    bare = pad_p.bind(ct, zero_of(ct.dtype), padding_config=inverse)
+    return slice(bare, (0,) * bare.ndim, bare.shape,
+                 [between + 1 for _, _, between in padding_config])
+
+
+def _transpose_pad(cotangents: list, x: Any, value: Any, padding_config: Padding) -> list:
+    from minijax.primitives.reduce import reduce_sum_p  # it stands on this module
+    [ct] = cotangents
+    args = (x, value)
+    if isinstance(ct, Zero):
+        return [Zero(a.aval) if isinstance(a, Undefined) else None for a in args]
+    for_x = _unpad(ct, padding_config)
+    for_value = None
+    if isinstance(value, Undefined):
+        total, kept = (reduce_sum_p.bind(t, axes=tuple(range(t.ndim))) for t in (ct, for_x))
+        for_value = sub_p.bind(total, kept)
+    return [for_x if isinstance(x, Undefined) else None, for_value]
+
+
+def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> tuple[list, list]:
+    x, value = args
+    if dims[1] is None:
+        config = with_item(padding_config, dims[0], (0, 0, 0))
+        return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
+    x = batched_in_front(x, dims[0], axis.size)
+    config = ((0, 0, 0), *padding_config)
+    inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
+                        padding_config=config)
+    padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
+    values = broadcast_in_dim(value, padded.shape, (0,))
+    return [select_n_p.bind(inside, values, padded)], [0]
+
+
+def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Padding) -> Any:
+    inside, places = s.const(True, np.bool_), []
+    for i, n, (before, _, between) in zip(index, x.shape, padding_config, strict=True):
+        place = s.sub(i, before)
+        inside = s.and_(inside, s.and_(s.ge(place, 0), s.lt(place, _dilated(n, between))))
+        if between:
+            inside = s.and_(inside, s.eq(s.rem(place, between + 1), 0))
+            place = s.div(place, between + 1)
+        places.append(place)
+    return s.choose(inside, lambda: x(tuple(places)), lambda: value(()))
+
+
+def _pad_examples() -> list[Example]:
+    cases = [(grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),
+             (grid(2, 3), ((0, 1, 1), (2, -1, 0))), (grid(), ()),
+             (grid(0, 2), ((1, 1, 1), (0, 0, 0))), (grid(3, dtype=np.int32), ((1, 0, 1),))]
+    return [Example((x, x.dtype.type(7)), {"padding_config": config}) for x, config in cases]
+
+
+pad_p = Primitive(
+    "pad",
+    impl=_pad_impl,
+    abstract_eval=_pad_type,
+    jvp=_pad_jvp,
+    transpose=_transpose_pad,
+    batch=_batch_pad,
+    element=_pad_element,
+    examples=_pad_examples)
+
+
+def pad(operand: Any, padding_value: Any,
+        padding_config: Sequence[tuple[int, int, int]]) -> Array:
+    """The operand with copies of a value before, after and between its elements.
+
+    Args:
+      operand: an array.
+      padding_value: a scalar of the same dtype.
+      padding_config: (before, after, between) for every axis; negative ones take away.
+
+    >>> import numpy as np
+    >>> pad(np.arange(3), 9, [(1, -1, 1)])
+    Array([9, 0, 9, 1, 9], dtype=int32)
+    """
+    config = tuple(as_dims(triple) for triple in padding_config)
+    return pad_p.bind(operand, padding_value, padding_config=config)
+
+
+# ── concatenate ──────────────────────────────────────────────────────────────────────────────
+
+def _concatenate_type(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
+    if not avals:
+        raise TypeError("concatenate expects at least one operand, got 0.")
+    first, shapes = avals[0], ", ".join(str(aval.shape) for aval in avals)
+    if any(aval.ndim != first.ndim for aval in avals):
+        raise TypeError("Cannot concatenate arrays with different numbers of dimensions: "
+                        f"got {shapes}.")
+    if not 0 <= dimension < first.ndim:
+        raise TypeError("concatenate dimension out of bounds: dimension "
+                        f"{dimension} for shapes {shapes}.")
+    total = sum(aval.shape[dimension] for aval in avals)
+    outs = {with_item(_others(aval.shape, dimension), dimension, total) for aval in avals}
+    if len(outs) != 1:
+        raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other "
+                        "than the one being concatenated: concatenating along dimension "
+                        f"{dimension} for shapes {shapes}.")
+    check_same_dtypes("lax.concatenate", *avals, tip=" (Tip: jnp.concatenate is a similar "
+                      "function that does automatic type promotion on inputs).")
+    return [ShapedArray(outs.pop(), first.dtype, all(aval.weak_type for aval in avals))]
+
+
+def _others(shape: Shape, dimension: int) -> Shape:
+    return shape[:dimension] + shape[dimension + 1:]
+
+
+def _concatenate_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    out = concatenate_p.bind(*primals, **params)
+    return [out], [linear_tangent(concatenate_p, out, tangents, params)]
+
+
+def _transpose_concatenate(cotangents: list, *args: Any, dimension: int) -> list:
+    [ct] = cotangents
+    results: list[Any] = []
+    start = 0
+    for x in args:
+        aval = x.aval
+        limit = start + aval.shape[dimension]
+        if not isinstance(x, Undefined):
+            results.append(None)
+        elif isinstance(ct, Zero):
+            results.append(Zero(aval))
+        else:
+            results.append(slice_in_dim(ct, start, limit, axis=dimension))
+        start = limit
+    return results
+
+
+def _batch_concatenate(axis: Axis, args: list, dims: list,
+                       dimension: int) -> tuple[list, list]:
+    args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    return [concatenate_p.bind(*args, dimension=dimension + 1)], [0]
+
+
+def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
+    place = index[dimension]
+
+    def element_of(operands: Sequence[Any], start: int) -> Any:
+        first, *rest = operands
+        limit = start + first.shape[dimension]
+        here = lambda: first((*index[:dimension], s.sub(place, start), *index[dimension + 1:]))
+        if not rest:
+            return here()
+        return s.choose(s.lt(place, limit), here, lambda: element_of(rest, limit))
+
+    filled = [x for x in xs if x.shape[dimension]]
+    return element_of(filled or xs[:1], 0)
+
+
+concatenate_p = Primitive(
+    "concatenate",
+    impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
+    abstract_eval=_concatenate_type,
+    jvp=_concatenate_jvp,
+    transpose=_transpose_concatenate,
+    batch=_batch_concatenate,
+    element=_concatenate_element,
+    examples=lambda: [
+        Example((grid(2), grid(3)), {"dimension": 0}),
+        Example((grid(2, 1), grid(2, 0), grid(2, 3)), {"dimension": 1}),
+        Example((grid(1, 2, dtype=np.int32),), {"dimension": 0}),
+        Example((grid(0), grid(0)), {"dimension": 0})])
+
+
+def concatenate(operands: Sequence[Any], dimension: int) -> Array:
+    """The operands one after the other along an axis.
+
+    >>> import numpy as np
+    >>> concatenate([np.arange(2), np.arange(3)], 0)
+    Array([0, 1, 0, 1, 2], dtype=int32)
+
+    Raises:
+      TypeError: when shapes differ along another axis, or dtypes differ.
+    """
+    if len(operands) == 0:
+        raise ValueError("concatenate requires a non-empty sequences of arrays")
+    if len(operands) == 1 and isinstance(operands[0], Array):
+        return operands[0]
+    return concatenate_p.bind(*operands, dimension=operator.index(dimension))
+
+
+# ── split ────────────────────────────────────────────────────────────────────────────────────
+
+def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
+    """The operand cut into pieces of the given sizes along an axis.
+
+    >>> import numpy as np
+    >>> split(np.arange(3), (1, 2))
+    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+    """
+    shape, sizes = np.shape(operand), as_dims(sizes)
+    axis = canonical_axis(axis, len(shape))
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
+    if sum(sizes) != shape[axis]:
+        raise ValueError(f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the "
+                         f"operand shape {list(shape)}")
+    ends = np.cumsum(sizes).tolist()
+    # JAX: a primitive of its own; slices say the same.
+    return [slice_in_dim(operand, end - n, end, axis=axis)
+            for n, end in zip(sizes, ends, strict=True)]

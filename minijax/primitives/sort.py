@@ -1,0 +1,249 @@
+"""Primitive sort: several arrays at once, by one or more of them; and what is made of it.
+
+Stands on `gather`, for its derivative.  Chapter 23, *An array is a function of an index*.
+In JAX: `jax/_src/lax/lax.py`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero, cannot
+from minijax.primitives.gather import (
+    GatherDimensionNumbers,
+    GatherScatterMode,
+    gather_p,
+    gather_params,
+)
+from minijax.primitives.shape import (
+    batched_in_front,
+    broadcasted_iota,
+    canonical_axis,
+    expand_dims,
+    grid,
+    rev,
+    without,
+)
+from minijax.primitives.slicing import slice_in_dim
+
+
+def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
+               num_keys: int) -> list[ShapedArray]:
+    if any(aval.shape != avals[0].shape for aval in avals):
+        raise TypeError("Arguments to sort must have equal shapes, got: "
+                        f"{' '.join(str(aval.shape) for aval in avals)}")
+    return list(avals)
+
+
+# ── The meaning ──────────────────────────────────────────────────────────────────────────────
+
+def _keys(x: np.ndarray) -> list[np.ndarray]:
+    """What NumPy sorts as XLA does: nan last, the zeros equal, complex numbers by their parts."""
+    if x.dtype.kind == "c":
+        return [np.ascontiguousarray(x.real), np.ascontiguousarray(x.imag)]
+    return [x if x.dtype.kind in "biuf" else x.astype(np.float32)]
+
+
+def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
+               num_keys: int) -> list[np.ndarray]:
+    if len(xs) == 1 and xs[0].dtype.kind in "biuf":
+        return [np.sort(xs[0], dimension, kind="stable")]
+    keys = [key for x in xs[:num_keys] for key in _keys(x)]
+    order = np.lexsort(keys[::-1], dimension)
+    return [np.take_along_axis(x, order, dimension) for x in xs]
+
+
+# ── One loop nest: a stable merge sort of every row ──────────────────────────────────────────
+
+def _comes_before(s: Any, x: Any, y: Any) -> Any:
+    """Whether `x` is to stand strictly before `y`."""
+    if x.dtype.kind in "biu":
+        return s.lt(x, y)
+    x, y = (s.convert(z, np.float32) if z.dtype.itemsize == 2 else z for z in (x, y))
+    return s.or_(s.lt(x, y), s.and_(s.eq(x, x), s.ne(y, y)))
+
+
+def _all_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
+    """The same for rows of keys: the first that differ decide."""
+    before = _comes_before(s, xs[0], ys[0])
+    if len(xs) == 1:
+        return before
+    after = _comes_before(s, ys[0], xs[0])
+    return s.or_(before, s.and_(s.not_(after), _all_before(s, xs[1:], ys[1:])))
+
+
+def _sort_loop(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool,
+               num_keys: int) -> None:
+    size = outputs[0].shape[dimension]
+    # Runs of 1, 2, 4 … elements are merged from one half of the buffer into the other.
+    halves = [b.temp((2, size), out.dtype) for out in outputs]
+    with contextlib.ExitStack() as loops:
+        row = [loops.enter_context(b.loop(n)) for n in without(outputs[0].shape, (dimension,))]
+        place = lambda i: (*row[:dimension], i, *row[dimension:])
+        with b.loop(size) as i:
+            for half, x in zip(halves, operands, strict=True):
+                b.store(half, (b.const(0, np.int64), i), x(place(i)))
+        width, side = b.variable(1, np.int64), b.variable(0, np.int64)
+
+        def merge_all() -> None:
+            w, source = b.read(width), b.read(side)
+            runs = b.div(b.add(b.mul(w, 2), size - 1), b.mul(w, 2))
+            with b.loop(runs) as run:
+                start = b.mul(run, b.mul(w, 2))
+                middle = b.min(b.add(start, w), size)
+                _merge(b, halves, num_keys, source, start, middle,
+                       b.min(b.add(middle, w), size))
+            b.assign(width, b.mul(w, 2))
+            b.assign(side, b.sub(1, source))
+
+        b.while_loop(lambda: b.lt(b.read(width), size), merge_all)
+        source = b.read(side)
+        with b.loop(size) as i:
+            for out, half in zip(outputs, halves, strict=True):
+                b.store(out, place(i), b.load(half, (source, i)))
+
+
+def _merge(b: Any, halves: list, num_keys: int, source: Any, start: Any, middle: Any,
+           end: Any) -> None:
+    """Two sorted runs, [start, middle) and [middle, end), into one on the other side."""
+    size = halves[0].shape[1]
+    left, right = b.variable(start), b.variable(middle)
+    with b.loop(end, start=start) as k:
+        i, j = b.read(left), b.read(right)
+        first, second = ([b.load(half, (source, b.min(place, size - 1)))
+                          for half in halves[:num_keys]] for place in (i, j))
+        take_right = b.and_(b.lt(j, end), b.or_(b.ge(i, middle), _all_before(b, second, first)))
+        taken = b.select(take_right, j, i)
+        for half in halves:
+            b.store(half, (b.sub(1, source), k), b.load(half, (source, taken)))
+        step = b.convert(take_right, np.int64)
+        b.assign(left, b.add(i, b.sub(1, step)))
+        b.assign(right, b.add(j, step))
+
+
+# ── Derivative and batch ─────────────────────────────────────────────────────────────────────
+
+def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
+              num_keys: int) -> tuple[list, list]:
+    """The tangents go where the elements went."""
+    shape = primals[0].shape
+    *outs, order = sort_p.bind(
+        *primals, broadcasted_iota(np.int32, shape, dimension), dimension=dimension,
+        is_stable=is_stable, num_keys=num_keys)
+    others = without(range(len(shape)), (dimension,))
+    dnums = GatherDimensionNumbers((), (dimension,), (dimension,), others, others)
+    params = gather_params(dnums, (1,) * len(shape), GatherScatterMode.PROMISE_IN_BOUNDS)
+    places = expand_dims(order, (len(shape),))
+    if 0 in shape:  # there is no window of size one
+        return outs, list(tangents)
+    return outs, [t if isinstance(t, Zero) else gather_p.bind(t, places, **params)
+                  for t in tangents]
+
+
+def _sort_batch(axis: Axis, args: list, dims: list, *, dimension: int, is_stable: bool,
+                num_keys: int) -> tuple[list, list]:
+    args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+    outs = sort_p.bind(*args, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
+    return outs, [0] * len(outs)
+
+
+def _sort_examples() -> list[Example]:
+    floats = np.array([[2.0, np.nan, -0.0, 0.0], [-np.inf, 1.0, np.inf, 1.0]], np.float32)
+    ints = np.array([3, -1, 3, 2, 3, 0, -1], np.int32)
+    along = lambda dimension, num_keys=1: {"dimension": dimension, "is_stable": True,
+                                           "num_keys": num_keys}
+    return [
+        Example((floats,), along(1)), Example((floats,), along(0)),
+        Example((ints, grid(7)), along(0)),
+        Example((ints % 3, np.flip(ints), grid(7)), along(0, 2)),
+        Example((grid(0, 2),), along(0)), Example((grid(2, 1, dtype=np.uint8),), along(1)),
+        Example((np.array([True, False, True]),), along(0))]
+
+
+sort_p = Primitive(
+    "sort",
+    multiple_results=True,
+    impl=_sort_impl,
+    abstract_eval=_sort_type,
+    jvp=_sort_jvp,
+    transpose=cannot("the order depends on the values."),
+    batch=_sort_batch,
+    loop=_sort_loop,
+    examples=_sort_examples)
+
+
+# ── What users call ──────────────────────────────────────────────────────────────────────────
+
+def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
+    """The operand in ascending order along an axis; nan comes last.
+
+    Args:
+      operand: an array; or a sequence of arrays of one shape, reordered together.
+      dimension: the axis.
+      is_stable: whether equals keep their order (here they always do).
+      num_keys: how many of the arrays, from the first on, decide the order.
+
+    Returns:
+      An array, or a tuple of arrays.
+
+    >>> import numpy as np
+    >>> sort((np.array([3, 1, 2]), np.array([7, 8, 9])))
+    (Array([1, 2, 3], dtype=int32), Array([8, 9, 7], dtype=int32))
+
+    Raises:
+      ValueError: when there are not that many keys.
+    """
+    operands = tuple(operand) if isinstance(operand, Sequence) else (operand,)
+    if len(operands) == 0:
+        raise TypeError("Sort requires at least one operand")
+    if not isinstance(operand, Sequence) and num_keys != 1:
+        raise ValueError(f"{num_keys=} must equal 1 for a single operand.")
+    if not 1 <= num_keys <= len(operands):
+        raise ValueError(f"{num_keys=} must be between 1 and len(operand)={len(operands)}")
+    outs = sort_p.bind(*operands, dimension=canonical_axis(dimension, np.ndim(operands[0])),
+                       is_stable=is_stable, num_keys=num_keys)
+    return tuple(outs) if isinstance(operand, Sequence) else outs[0]
+
+
+def sort_key_val(keys: Any, values: Any, dimension: int = -1,
+                 is_stable: bool = True) -> tuple[Array, Array]:
+    """The keys in ascending order, and the values that stood beside them.
+
+    >>> import numpy as np
+    >>> sort_key_val(np.array([2, 1]), np.array([5, 6]))
+    (Array([1, 2], dtype=int32), Array([6, 5], dtype=int32))
+    """
+    return sort((keys, values), dimension, is_stable)
+
+
+def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
+    """The `k` largest elements along an axis, largest first, and where they stood.
+
+    Of equal elements the earlier comes first; nan counts as largest.
+
+    >>> import numpy as np
+    >>> top_k(np.array([3, 1, 4, 1, 5]), 2)
+    [Array([5, 4], dtype=int32), Array([4, 2], dtype=int32)]
+
+    Raises:
+      ValueError: when there are fewer than `k`, or `k` is negative.
+    """
+    k, shape = operator.index(k), list(np.shape(operand))
+    if k < 0:
+        raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
+    axis = canonical_axis(axis, len(shape))
+    if dtypes.issubdtype(dtypes.dtype(operand), np.complexfloating):
+        raise ValueError("top_k is not compatible with complex inputs.")
+    if shape[axis] < k:
+        raise ValueError("k argument to top_k must be no larger than size along axis;"
+                         f" got {k=} with {shape=} and {axis=}")
+    # JAX: a primitive of its own.  Here: sort what was reversed, and reverse the last k.
+    places = broadcasted_iota(np.int32, shape, axis)
+    ordered = sort((rev(operand, (axis,)), rev(places, (axis,))), axis)
+    return [rev(slice_in_dim(x, shape[axis] - k, None, axis=axis), (axis,)) for x in ordered]

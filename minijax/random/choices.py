@@ -1,0 +1,378 @@
+"""Whole numbers, truth values, choices and permutations.
+
+Stands on `samplers`, `lax`, `jit`.  Chapter 16, *Random numbers*.
+In JAX: `jax/_src/random/core.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.primitives.shape import broadcast_to_rank, canonical_axis, canonical_shape
+from minijax.random.keys import check_key, two_keys
+from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, halves, number,
+                                     random_words)
+
+Shape = tuple[int, ...]
+
+
+def as_array(name: str, x: Any) -> Array:
+    """An argument that must be an array or a number.
+
+    Raises:
+      TypeError: for lists and the like.
+    """
+    if isinstance(x, list | tuple | str) or x is None:
+        raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} "
+                        "at position 0.")
+    return core.as_value(x)
+
+
+# ── Whole numbers ────────────────────────────────────────────────────────────────────────────
+
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *,
+            out_sharding: Any = None) -> Array:
+    """Integers from minval up to, but not including, maxval.
+
+    Args:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      minval, maxval: integers, or arrays that broadcast to `shape`.
+      dtype: an integer dtype; None is the default one.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      TypeError: for a dtype that is no integer.
+      ValueError: for shapes that do not fit.
+
+    >>> from minijax.random import key
+    >>> randint(key(0), (3,), 0, 10)
+    Array([8, 1, 7], dtype=int32)
+    """
+    typed, _ = check_key("randint", key)
+    found = (dtypes.default_int_dtype() if dtype is None
+             else dtypes.check_user_dtype_supported(dtype, "randint"))
+    if not dtypes.issubdtype(found, np.integer):
+        raise TypeError(f"randint only accepts integer dtypes, got {found}")
+    sizes = check_shape("randint", shape, np.shape(minval), np.shape(maxval))
+    wide = np.dtype(found)
+    if wide.itemsize < 4:
+        limits = dtypes.iinfo(found)
+        wide = np.dtype(np.int32)
+        minval = clip_to_dtype(core.as_value(minval), wide, limits.min, limits.max)
+        maxval = clip_to_dtype(core.as_value(maxval), wide, limits.min, limits.max + 1)
+    drawn = _randint(typed, sizes, minval, maxval, wide)
+    return lax.convert_element_type(drawn, found) if wide != found else drawn
+
+
+def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
+    """`x` in an integer dtype, held between bounds; the bounds need not fit its own."""
+    if not dtypes.issubdtype(x.dtype, np.integer):
+        x = lax.convert_element_type(x, dtypes.default_int_dtype())
+    own = dtypes.iinfo(x.dtype)
+    x = lax.max(x, number(max(low, own.min), x.dtype))
+    x = lax.min(x, number(min(high, own.max), x.dtype))
+    return lax.convert_element_type(x, dtype)
+
+
+@compiled("shape", "dtype")
+def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
+    limits = dtypes.iinfo(dtype)
+    top = core.as_value(maxval)
+    if not dtypes.issubdtype(top.dtype, np.integer):
+        top = lax.convert_element_type(top, dtypes.default_int_dtype())
+    beyond = lax.gt(top, number(min(limits.max, dtypes.iinfo(top.dtype).max), top.dtype))
+    low = clip_to_dtype(core.as_value(minval), dtype, limits.min, limits.max)
+    high = clip_to_dtype(top, dtype, limits.min, limits.max)
+    low, high = (broadcast_to_rank(x, len(shape)) for x in (low, high))
+    if beyond.ndim:
+        beyond = broadcast_to_rank(beyond, len(shape))
+    word = np.dtype(f"uint{limits.bits}")
+    span = _span(low, high, beyond, word)
+    offset = lax.convert_element_type(_below(span, key, shape, word), dtype)
+    return lax.add(low, offset)
+
+
+def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
+    """How many integers there are to choose from; at least one, and 2**bits is 0."""
+    one = number(1, word)
+    span = lax.convert_element_type(lax.sub(high, low), word)
+    span = jnp.where(lax.le(high, low), one, span)
+    # the largest integer is wanted, too: maxval was one more than the dtype can say
+    return jnp.where(lax.bitwise_and(beyond, lax.gt(high, low)), lax.add(span, one), span)
+
+
+def _below(span: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
+    """Integers in [0, span): two words taken as one long number, modulo the span."""
+    width = word.itemsize * 8
+    upper, lower = (random_words(k, width, shape) for k in two_keys(key))
+    weight = lax.rem(number(2 ** (width // 2), word), span)
+    weight = lax.rem(lax.mul(weight, weight), span)
+    total = lax.add(lax.mul(lax.rem(upper, span), weight), lax.rem(lower, span))
+    return lax.rem(total, span)
+
+
+# ── Truth values ─────────────────────────────────────────────────────────────────────────────
+
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
+              out_sharding: Any = None) -> Array:
+    """Truth values that are true with probability p.
+
+    Args:
+      key: a key, typed or raw.
+      p: a probability, or an array of them.
+      shape: the shape of the result; None is that of p.
+      mode: "low", or "high" to tell very small probabilities apart.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      TypeError: when p is no float.
+      ValueError: for another mode, or shapes that do not fit.
+
+    >>> from minijax.random import key
+    >>> bernoulli(key(0), 0.3, (2,))
+    Array([ True, False], dtype=bool)
+    """
+    if mode not in ("high", "low"):
+        raise ValueError(f"got {mode=}, expected 'high' or 'low'")
+    typed, _ = check_key("bernoulli", key)
+    dtype = core.as_value(p).dtype
+    if not dtypes.issubdtype(dtype, np.floating):
+        raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
+    sizes = np.shape(p) if shape is None else check_shape("bernoulli", shape, np.shape(p))
+    return _bernoulli(typed, lax.convert_element_type(p, dtype), sizes, mode)
+
+
+@compiled("shape", "mode")
+def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
+    dtype = np.dtype(p.dtype)
+    p = broadcast_to_rank(p, len(shape)) if p.ndim else p
+    if mode == "low":
+        return lax.lt(_uniform(key, shape, dtype, 0.0, 1.0), p)
+    coarse, fine = halves(_uniform(key, (2, *shape), dtype, 0.0, 1.0))
+    return lax.lt(lax.mul(fine, number(dtypes.finfo(dtype).eps, dtype)), lax.sub(p, coarse))
+
+
+def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Numbers -1 and 1, equally likely.
+
+    Args:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: any dtype; None is the default integer.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    >>> from minijax.random import key
+    >>> rademacher(key(0), (3,))
+    Array([-1,  1, -1], dtype=int32)
+    """
+    typed, _ = check_key("rademacher", key)
+    found = (dtypes.default_int_dtype() if dtype is None
+             else dtypes.check_user_dtype_supported(dtype, "rademacher"))
+    return _rademacher(typed, canonical_shape(shape), np.dtype(found))
+
+
+@compiled("shape", "dtype")
+def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    integer = dtypes.default_int_dtype()
+    chosen = _bernoulli(key, number(0.5, dtypes.default_float_dtype()), shape, "low")
+    doubled = lax.mul(number(2, integer), lax.convert_element_type(chosen, integer))
+    signs = lax.sub(doubled, number(1, integer))
+    return signs if dtype == integer else lax.convert_element_type(signs, dtype)
+
+
+# ── Choices ──────────────────────────────────────────────────────────────────────────────────
+
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
+                mode: str | None = None, *, out_sharding: Any = None) -> Array:
+    """Numbers of categories, chosen with probabilities softmax(logits).
+
+    A category wins when its logit plus Gumbel noise is the largest.
+
+    Args:
+      key: a key, typed or raw.
+      logits: unnormalised log probabilities along `axis`.
+      axis: the axis of categories.
+      shape: the shape of the result; its last axes are those of `logits` without `axis`.
+      replace: whether one category may be drawn again for the leading axes of `shape`.
+      mode: as for `gumbel`.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      ValueError: for shapes that do not fit, or more draws than categories without replacement.
+
+    >>> from minijax.random import key
+    >>> import numpy as np
+    >>> categorical(key(0), np.zeros((3, 4), np.float32))
+    Array([0, 1, 3], dtype=int32)
+    """
+    typed, _ = check_key("categorical", key)
+    logits = as_array("categorical", logits)
+    if not -logits.ndim <= axis < logits.ndim:
+        raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
+    axis %= logits.ndim
+    rest = logits.shape[:axis] + logits.shape[axis + 1:]
+    sizes = rest if shape is None else check_shape("categorical", shape, rest)
+    leading = sizes[:len(sizes) - len(rest)]
+    draw = _with_replacement if replace else _without_replacement
+    return draw(typed, logits, axis, sizes, leading, mode)
+
+
+def _with_replacement(key: Array, logits: Array, axis: int, shape: Shape, leading: Shape,
+                      mode: str | None) -> Array:
+    from minijax.random.samplers import gumbel
+    place = len(leading) + axis
+    noise = gumbel(key, (*shape[:place], logits.shape[axis], *shape[place:]), logits.dtype, mode)
+    total = lax.add(noise, broadcast_to_rank(logits, noise.ndim))
+    return lax.argmax(total, place, np.dtype(np.int32))
+
+
+def _without_replacement(key: Array, logits: Array, axis: int, shape: Shape, leading: Shape,
+                         mode: str | None) -> Array:
+    from minijax.random.samplers import gumbel
+    count = math.prod(leading)
+    if count > logits.shape[axis]:
+        raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
+                         f"of categories ({logits.shape[axis]}).")
+    total = lax.add(logits, gumbel(key, logits.shape, logits.dtype, mode))
+    winners = _largest(total, count, axis)
+    others = tuple(d for d in range(logits.ndim) if d != axis)
+    return lax.reshape(winners, shape, (axis, *others))
+
+
+def _largest(x: Array, count: int, axis: int) -> Array:
+    """The places of the largest elements along an axis, largest first."""
+    places = lax.broadcasted_iota(np.int32, x.shape, axis)
+    _, order = lax.sort([lax.neg(x), places], dimension=axis, num_keys=1)
+    return lax.slice_in_dim(order, 0, count, axis=axis)
+
+
+def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None,
+           axis: int = 0, mode: str | None = None) -> Array:
+    """Elements of an array, or integers below a number, chosen at random.
+
+    Args:
+      key: a key, typed or raw.
+      a: an array, or an integer n that stands for 0 … n-1.
+      shape: how many to choose.
+      replace: whether one may be chosen again.
+      p: the probability of each; None is equal ones.
+      axis: the axis of `a` along which to choose.
+      mode: as for `gumbel`.
+
+    Raises:
+      TypeError: when `a` is no array or `shape` no sequence.
+      ValueError: for more choices than there are elements, or `p` of another shape.
+
+    >>> from minijax.random import key
+    >>> choice(key(0), 5, (2,))
+    Array([1, 2], dtype=int32)
+    """
+    typed, _ = check_key("choice", key)
+    if not isinstance(shape, Sequence):
+        raise TypeError("shape argument of jax.random.choice must be a sequence, "
+                        f"got {shape}")
+    sizes = canonical_shape(shape)
+    array = as_array("choice", a)
+    axis = canonical_axis(axis, array.ndim) if array.ndim else 0
+    count = array.shape[axis] if array.ndim else _size_of_range(array)
+    draws = math.prod(sizes)
+    if draws == 0:
+        return jnp.zeros(sizes, array.dtype)
+    if count <= 0:
+        raise ValueError("a must be greater than 0 unless no samples are taken")
+    if not replace and draws > count:
+        raise ValueError(f"Cannot take a larger sample (size {draws}) than population "
+                         f"(size {count}) when 'replace=False'")
+    if p is None and not replace:
+        shuffled = permutation(typed, array if array.ndim else count, axis)
+        chosen = lax.slice_in_dim(shuffled, 0, draws, axis=axis)
+    else:
+        places = _places(typed, count, sizes, replace, p, mode)
+        chosen = jnp.take(array, places, axis=axis) if array.ndim else places
+    return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:])
+
+
+def _size_of_range(a: Array) -> int:
+    known = core.concrete_or_error(a, "The error occurred in jax.random.choice()")
+    assert known is not None
+    return int(known)
+
+
+def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
+            ) -> Array:
+    """Which of `count` elements are chosen."""
+    if p is None:
+        return randint(key, shape, 0, count)
+    p = as_array("choice", p)
+    if p.shape != (count,):
+        raise ValueError("p must be None or a 1D vector with the same size as a.shape[axis]. "
+                         f"p has shape {p.shape} and a.shape[axis] is {count}.")
+    dtype = dtypes.to_inexact_dtype(p.dtype)
+    p = lax.convert_element_type(p, dtype)
+    if not replace:
+        noise = _gumbel(key, (count,), dtype, mode or "low")
+        return _largest(lax.add(noise, lax.log(p)), math.prod(shape), 0)
+    sums = lax.cumsum(p)
+    total = lax.squeeze(lax.slice_in_dim(sums, count - 1, count), (0,))
+    u = lax.sub(number(1, dtype), _uniform(key, shape, dtype, 0.0, 1.0))
+    return jnp.searchsorted(sums, lax.mul(total, u))
+
+
+# ── Permutations ─────────────────────────────────────────────────────────────────────────────
+
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
+                out_sharding: Any = None) -> Array:
+    """An array with its elements in random order along an axis.
+
+    Args:
+      key: a key, typed or raw.
+      x: an array, or an integer n that stands for 0 … n-1.
+      axis: the axis along which to shuffle.
+      independent: whether each row along it is shuffled by itself.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      TypeError: for a scalar that is no integer.
+      ConcretizationTypeError: for an integer that is traced.
+
+    >>> from minijax.random import key
+    >>> permutation(key(0), 5)
+    Array([1, 0, 4, 3, 2], dtype=int32)
+    """
+    typed, _ = check_key("permutation", key)
+    array = as_array("permutation", x)
+    if not array.ndim:
+        if not dtypes.issubdtype(array.dtype, np.integer):
+            raise TypeError("x must be an integer or at least 1-dimensional")
+        size = core.concrete_or_error(array, "argument x of jax.random.permutation()")
+        assert size is not None
+        return _shuffle(typed, lax.iota(array.dtype, max(int(size), 0)), 0)
+    axis = canonical_axis(operator.index(axis), array.ndim)
+    if independent or array.ndim == 1:
+        return _shuffle(typed, array, axis)
+    order = _shuffle(typed, lax.iota(dtypes.default_int_dtype(), array.shape[axis]), 0)
+    return jnp.take(array, order, axis=axis)
+
+
+@compiled("axis")
+def _shuffle(key: Array, x: Array, axis: int) -> Array:
+    """Sort by random words, often enough that equal words hardly ever leave a trace.
+
+    With n elements, words of 32 bits and r rounds, the chance of a biased pair is about
+    n^2 / 2^(32 r); the rounds are as many as keep it below 1 / n.
+    """
+    rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
+    for _ in range(rounds):
+        key, spent = two_keys(key)
+        words = random_words(spent, 32, x.shape)
+        _, x = lax.sort([words, x], dimension=axis, is_stable=True, num_keys=1)
+    return x

@@ -1,0 +1,266 @@
+"""Keys as users hold them: typed arrays of keys, or raw words as `PRNGKey` gives them.
+
+Stands on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, dtypes, errors, lax
+from minijax.core import Array
+from minijax.primitives.keys import (PRNGImpl, random_clone_p, random_fold_in_p, random_seed_p,
+                                     random_split_p, random_unwrap_p, random_wrap_p,
+                                     threefry_prng_impl)
+
+# JAX: also 'rbg' and 'unsafe_rbg', which leave the bits to XLA.
+_impls = {threefry_prng_impl.name: threefry_prng_impl}
+
+LEGACY_KEY = (
+    "Legacy uint32 key array passed as key to jax.random function. Please create keys using "
+    "jax.random.key(). If use of a raw key array was intended, set jax_legacy_prng_key=\"allow\".")
+ASSUMED_KEY = ("Raw arrays as random keys to jax.random functions are deprecated. "
+               "Assuming valid threefry2x32 key for now.")
+
+
+def resolve_impl(spec: Any) -> PRNGImpl:
+    """The generator that a name, a key dtype or None (the flag's) stands for.
+
+    Raises:
+      ValueError: for a name that no generator has.
+      TypeError: for what is no name.
+    """
+    if isinstance(spec, PRNGImpl):
+        return spec
+    if isinstance(spec, dtypes.KeyType):
+        return _impls[spec.impl]
+    name = config.default_prng_impl.value if spec is None else spec
+    if not isinstance(name, str):
+        raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
+    if name not in _impls:
+        known = ", ".join(f'"{known}"' for known in _impls)
+        raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: '
+                         f"{known}?")
+    return _impls[name]
+
+
+# ── Making keys ──────────────────────────────────────────────────────────────────────────────
+
+def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+    """A typed random key from a seed.
+
+    Args:
+      seed: an integer of at most 64 bits; without 64-bit types, its lower 32 bits count.
+      impl: the name of the generator; there is "threefry2x32".
+      dtype: the dtype of the key, as another way to choose the generator.
+
+    Returns:
+      A key: a scalar of dtype ``key<fry>``.
+
+    Raises:
+      TypeError: when the seed is no integer scalar.
+
+    >>> key_data(key(3))
+    Array([0, 3], dtype=uint32)
+    """
+    return seeded("key", seed, resolve_impl(dtype if impl is None else impl))
+
+
+def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
+    """A raw random key from a seed: its words, uint32 of shape (2,).
+
+    Under the flag `enable_custom_prng`, a typed key.
+
+    >>> PRNGKey(3)
+    Array([0, 3], dtype=uint32)
+    """
+    typed = seeded("PRNGKey", seed, resolve_impl(impl))
+    return as_given(typed, not config.enable_custom_prng.value)
+
+
+def seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
+    """A typed key for a seed given to the function `name`."""
+    if isinstance(seed, Array) and core.has_key_dtype(seed.aval):
+        raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
+    if np.ndim(seed):
+        raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape "
+                        f"{np.shape(seed)} != (). Use jax.vmap for batching")
+    # Through 64 bits, so that hashes and times serve as seeds without 64-bit types, too.
+    value = core.as_value(np.int64(seed) if isinstance(seed, int) else seed)
+    if not (dtypes.issubdtype(value.dtype, np.integer) or value.dtype == bool):
+        raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
+    offset = config.random_seed_offset.value
+    if offset:
+        value = lax.add(value, np.asarray(offset).astype(value.dtype))
+    return random_seed_p.bind(value, impl=impl)
+
+
+def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -> Array:
+    """Typed keys from their words.
+
+    Args:
+      key_bits_array: uint32, of shape ``(..., 2)``.
+      impl, dtype: as for `key`.
+
+    Returns:
+      Keys of shape ``(...)``.
+
+    Raises:
+      TypeError: for another shape or dtype.
+
+    >>> key_data(wrap_key_data(PRNGKey(3)))
+    Array([0, 3], dtype=uint32)
+    """
+    return wrapped(key_bits_array, resolve_impl(dtype if impl is None else impl))
+
+
+def wrapped(words: Any, impl: PRNGImpl) -> Array:
+    """Typed keys from what should be their words."""
+    problem = "JAX encountered invalid PRNG key data: expected key_data"
+    if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
+        raise TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}")
+    if words.ndim < 1:
+        raise TypeError(f"{problem}.ndim >= 1; got ndim={words.ndim}")
+    if tuple(words.shape[-1:]) != impl.key_shape:
+        raise TypeError(f"{problem}.shape to end with {impl.key_shape}; got shape={words.shape} "
+                        f"for impl={impl}")
+    if words.dtype not in (np.uint32, dtypes.float0):
+        raise TypeError(f"{problem}.dtype = uint32; got dtype={words.dtype}")
+    return random_wrap_p.bind(words, impl=impl)
+
+
+# ── What every function of a key begins and ends with ────────────────────────────────────────
+
+def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Array, bool]:
+    """The typed key that was given to the function `name`, and whether it came as raw words.
+
+    Raises:
+      TypeError: for what is no key.
+      ValueError: for several keys where one is wanted.
+    """
+    typed, raw = _typed(key)
+    if typed.ndim and not allow_batched:
+        raise ValueError(f"{name} accepts a single key, but was given a key array of shape "
+                         f"{np.shape(key)} != (). Use jax.vmap for batching.")
+    return typed, raw
+
+
+def _typed(key: Any) -> tuple[Array, bool]:
+    if isinstance(key, Array) and core.has_key_dtype(key.aval):
+        return key, False
+    if not isinstance(key, Array | np.ndarray | np.generic | int | float | complex | str):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    typed = wrapped(key, resolve_impl(None))
+    if config.enable_custom_prng.value:
+        errors.warn(ASSUMED_KEY, FutureWarning)
+        return typed, False
+    if config.legacy_prng_key.value == "error":
+        raise ValueError(LEGACY_KEY)
+    if config.legacy_prng_key.value == "warn":
+        errors.warn(LEGACY_KEY)
+    return typed, True
+
+
+def as_given(keys: Array, raw: bool) -> Array:
+    """Keys in the form in which the key they come from was given."""
+    return random_unwrap_p.bind(keys) if raw else keys
+
+
+def two_keys(key: Array) -> tuple[Array, Array]:
+    """A typed key split into two."""
+    pair = random_split_p.bind(key, shape=(2,))
+    first, second = (lax.slice(pair, (i,), (i + 1,), (1,)) for i in (0, 1))
+    return lax.squeeze(first, (0,)), lax.squeeze(second, (0,))
+
+
+# ── Using keys ───────────────────────────────────────────────────────────────────────────────
+
+def split(key: Any, num: int | Sequence[int] = 2) -> Array:
+    """New keys from one, which must not be used any more.
+
+    Args:
+      key: one key, typed or raw.
+      num: how many, or the shape of the array of keys.
+
+    Returns:
+      Keys of shape ``(num,)``; raw ones as uint32 of shape ``(num, 2)``.
+
+    >>> key_data(split(key(0)))
+    Array([[4146024105,  967050713],
+           [2718843009, 1272950319]], dtype=uint32)
+    """
+    typed, raw = check_key("split", key)
+    sizes = num if isinstance(num, tuple | list) else (num,)
+    shape = tuple(operator.index(n) for n in sizes)
+    return as_given(random_split_p.bind(typed, shape=shape), raw)
+
+
+def fold_in(key: Any, data: Any) -> Array:
+    """A new key from a key and a number, such as the number of a step.
+
+    Args:
+      key: one key, typed or raw.
+      data: an integer from 0 up to 2**32 - 1.
+
+    Raises:
+      TypeError: when `data` is an array with axes.
+      OverflowError: when a Python integer is out of range.
+
+    >>> key_data(fold_in(key(0), 7))
+    Array([2716826189,  292468403], dtype=uint32)
+    """
+    typed, raw = check_key("fold_in", key)
+    if np.ndim(data):
+        raise TypeError("fold_in accepts a scalar, but was given an array of"
+                        f"shape {np.shape(data)} != (). Use jax.vmap for batching.")
+    return as_given(random_fold_in_p.bind(typed, _as_word(data)), raw)
+
+
+def _as_word(data: Any) -> Any:
+    if isinstance(data, Array | np.ndarray | np.generic):
+        return lax.convert_element_type(data, np.uint32)
+    return np.uint32(data)
+
+
+def clone(key: Any) -> Array:
+    """The same key, for using it again on purpose where reuse is checked for.
+
+    >>> key_data(clone(key(3)))
+    Array([0, 3], dtype=uint32)
+    """
+    if isinstance(key, Array) and core.has_key_dtype(key.aval):
+        return random_clone_p.bind(key)
+    return core.as_value(key)
+
+
+def key_data(keys: Any) -> Array:
+    """The words of keys: uint32 with a trailing axis of two.
+
+    >>> key_data(key(3))
+    Array([0, 3], dtype=uint32)
+    """
+    typed, _ = check_key("key_data", keys, allow_batched=True)
+    return random_unwrap_p.bind(typed)
+
+
+def key_impl(keys: Any) -> str:
+    """The name of the generator that keys are for.
+
+    >>> key_impl(key(0))
+    'threefry2x32'
+    """
+    typed, _ = check_key("key_impl", keys, allow_batched=True)
+    return typed.dtype.impl
+
+
+def key_dtype(impl: Any = None) -> dtypes.KeyType:
+    """The dtype of a generator's typed keys.
+
+    >>> key_dtype()
+    key<fry>
+    """
+    return resolve_impl(impl).key_dtype

@@ -1,0 +1,366 @@
+"""Numbers drawn from continuous distributions, each a formula over uniform random bits.
+
+Stands on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
+In JAX: `jax/_src/random/core.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.higher_order.jit import jit
+from minijax.primitives.keys import random_bits_p
+from minijax.primitives.random_bits import fused_multiply_add
+from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank, canonical_shape
+from minijax.random.keys import check_key, two_keys
+
+Shape = tuple[int, ...]
+
+
+def compiled(*static: str) -> Callable[[Callable], Any]:
+    """A sampler as a program of its own: the functions that users call only check arguments.
+
+    Args:
+      static: its parameters that are not arrays; for each value it is compiled anew.
+    """
+    return functools.partial(jit, static_argnames=static)
+
+
+def float_dtype(name: str, dtype: Any, kind: Any = np.floating) -> np.dtype:
+    """The dtype in which the sampler `name` draws; None means the default float.
+
+    Raises:
+      ValueError: when it is no float.
+    """
+    if dtype is None:
+        return dtypes.default_float_dtype()
+    found = dtypes.check_user_dtype_supported(dtype, name)
+    if not dtypes.issubdtype(found, kind):
+        allowed = "float" if kind is np.floating else "float or complex"
+        raise ValueError(f"dtype argument to `{name}` must be a {allowed} dtype, got {found}")
+    return np.dtype(found)
+
+
+def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
+    """The shape to draw, which the parameters must broadcast to.
+
+    Raises:
+      ValueError: where they do not.
+    """
+    sizes = canonical_shape(shape)
+    whole = broadcast_shapes(sizes, *param_shapes) if param_shapes else sizes
+    if whole != sizes:
+        raise ValueError(
+            f"{name} parameter shapes must be broadcast-compatible with shape argument, and the "
+            f"result of broadcasting the shapes must equal the shape argument, but got result "
+            f"{whole} for shape argument {sizes}.")
+    return sizes
+
+
+def number(value: Any, dtype: Any) -> np.generic:
+    """A scalar of a program."""
+    return np.array(value, dtype)[()]
+
+
+# ── Bits and uniform numbers ─────────────────────────────────────────────────────────────────
+
+def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Uniformly distributed unsigned integers, all their bits random.
+
+    Args:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: uint8, uint16, uint32 or uint64; None is the default unsigned integer.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      ValueError: for another dtype.
+
+    >>> from minijax.random import key
+    >>> bits(key(0), (2,))
+    Array([4146024105, 1351547692], dtype=uint32)
+    """
+    typed, _ = check_key("bits", key)
+    found = (dtypes.default_uint_dtype() if dtype is None
+             else dtypes.check_user_dtype_supported(dtype, "bits"))
+    if not dtypes.issubdtype(found, np.unsignedinteger):
+        raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {found}")
+    return random_words(typed, np.dtype(found).itemsize * 8, canonical_shape(shape))
+
+
+def random_words(key: Array, bit_width: int, shape: Shape) -> Array:
+    return random_bits_p.bind(key, bit_width=bit_width, shape=shape)
+
+
+def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0,
+            *, out_sharding: Any = None) -> Array:
+    """Numbers from minval up to, but not including, maxval, all equally likely.
+
+    Args:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      minval, maxval: numbers, or arrays that stretch to `shape`.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      ValueError: for a dtype that is no float.
+
+    >>> from minijax.random import key
+    >>> uniform(key(0), (2,))
+    Array([0.9653214, 0.31468165], dtype=float32)
+    """
+    typed, _ = check_key("uniform", key)
+    found = float_dtype("uniform", dtype)
+    return _uniform(typed, canonical_shape(shape), found, minval, maxval)
+
+
+@compiled("shape", "dtype")
+def _uniform(key: Array, shape: Shape, dtype: np.dtype, minval: Any, maxval: Any) -> Array:
+    low = broadcast_to_rank(lax.convert_element_type(minval, dtype), len(shape))
+    high = broadcast_to_rank(lax.convert_element_type(maxval, dtype), len(shape))
+    scaled = fused_multiply_add(unit_interval(key, shape, dtype), lax.sub(high, low), low)
+    return lax.max(low, lax.reshape(scaled, shape))
+
+
+def unit_interval(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    """Numbers in [0, 1): random bits as the fraction of a number in [1, 2), less 1."""
+    info = dtypes.finfo(dtype)
+    drawn = 8 if info.nmant < 8 else info.bits
+    word = np.dtype(f"uint{info.bits}")
+    words = random_words(key, drawn, shape)
+    if drawn != info.bits:
+        words = lax.convert_element_type(words, word)
+    fraction = lax.shift_right_logical(words, number(drawn - info.nmant, word))
+    one = np.ones((), dtype)
+    above_one = lax.bitcast_convert_type(lax.bitwise_or(fraction, one.view(word)[()]), dtype)
+    return lax.sub(above_one, one[()])
+
+
+# ── The normal distribution ──────────────────────────────────────────────────────────────────
+
+def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Standard normal numbers: mean 0, variance 1.
+
+    Args:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype, or a complex one (real and imaginary part share the variance).
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      ValueError: for another dtype.
+
+    >>> from minijax.random import key
+    >>> normal(key(0), (1,))
+    Array([-0.20584226], dtype=float32)
+    """
+    typed, _ = check_key("normal", key)
+    found = float_dtype("normal", dtype, np.inexact)
+    return _normal(typed, canonical_shape(shape), found)
+
+
+@compiled("shape", "dtype")
+def _normal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    if not dtypes.issubdtype(dtype, np.complexfloating):
+        return _normal_real(key, shape, dtype)
+    part = dtypes.to_floating_dtype(dtype)
+    real, imaginary = (_normal_real(k, shape, part) for k in two_keys(key))
+    root = number(np.sqrt(2), part)
+    return lax.complex(lax.div(real, root), lax.div(imaginary, root))
+
+
+@compiled("shape", "dtype")
+def _normal_real(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    uniforms = _uniform(key, shape, dtype, after_minus_one(dtype), number(1, dtype))
+    return scaled_erf_inv(uniforms, dtype)
+
+
+def after_minus_one(dtype: np.dtype) -> np.generic:
+    """The least number above -1, so that the open interval (-1, 1) is drawn from."""
+    return number(-1 + float(dtypes.finfo(dtype).epsneg), dtype)
+
+
+def scaled_erf_inv(x: Array, dtype: np.dtype) -> Array:
+    """Numbers in (-1, 1) to standard normal ones: the inverse of their distribution."""
+    return lax.mul(number(np.sqrt(2), dtype), lax.erf_inv(x))
+
+
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
+                     out_sharding: Any = None) -> Array:
+    """Standard normal numbers, under the condition that they lie between two bounds.
+
+    Args:
+      key: a key, typed or raw.
+      lower, upper: the bounds, numbers or arrays that broadcast to `shape`.
+      shape: the shape of the result; None is that of the bounds together.
+      dtype: a float dtype.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      ValueError: for a dtype that is no float, or shapes that do not fit.
+
+    >>> from minijax.random import key
+    >>> x = truncated_normal(key(0), -1.0, 1.0, (100,))
+    >>> bool((x > -1).all() and (x < 1).all())
+    True
+    """
+    typed, _ = check_key("truncated_normal", key)
+    found = float_dtype("truncated_normal", dtype)
+    bounds = np.shape(lower), np.shape(upper)
+    sizes = (broadcast_shapes(*bounds) if shape is None
+             else check_shape("truncated_normal", shape, *bounds))
+    return _truncated_normal(typed, lower, upper, sizes, found)
+
+
+@compiled("shape", "dtype")
+def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: np.dtype
+                      ) -> Array:
+    root = number(np.sqrt(2), dtype)
+    lower, upper = (lax.convert_element_type(x, dtype) for x in (lower, upper))
+    uniforms = _uniform(key, shape, dtype, *(lax.erf(lax.div(x, root)) for x in (lower, upper)))
+    # rounding may have carried a number onto or over a bound
+    least = lax.nextafter(lax.stop_gradient(lower), number(np.inf, dtype))
+    most = lax.nextafter(lax.stop_gradient(upper), number(-np.inf, dtype))
+    least, most = (broadcast_to_rank(x, len(shape)) for x in (least, most))
+    return lax.min(most, lax.max(least, scaled_erf_inv(uniforms, dtype)))
+
+
+# ── Others: inverse distribution functions of uniform numbers ────────────────────────────────
+
+def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+                ) -> Array:
+    """Numbers of density exp(-x) on [0, ∞).
+
+    Args, raises: as for `uniform`.
+
+    >>> from minijax.random import key
+    >>> bool((exponential(key(0), (9,)) >= 0).all())
+    True
+    """
+    typed, _ = check_key("exponential", key)
+    return _exponential(typed, canonical_shape(shape), float_dtype("exponential", dtype))
+
+
+@compiled("shape", "dtype")
+def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, 0.0, 1.0)
+    return lax.neg(lax.log1p(lax.neg(u)))
+
+
+def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Numbers of density exp(-|x|) / 2.
+
+    Args, raises: as for `uniform`.
+
+    >>> from minijax.random import key
+    >>> laplace(key(0), (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("laplace", key)
+    return _laplace(typed, canonical_shape(shape), float_dtype("laplace", dtype))
+
+
+@compiled("shape", "dtype")
+def _laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, after_minus_one(dtype), 1.0)
+    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+
+
+def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Numbers whose distribution function is 1 / (1 + exp(-x)).
+
+    Args, raises: as for `uniform`.
+
+    >>> from minijax.random import key
+    >>> logistic(key(0), (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("logistic", key)
+    return _logistic(typed, canonical_shape(shape), float_dtype("logistic", dtype))
+
+
+@compiled("shape", "dtype")
+def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, tiny(dtype), 1.0)
+    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+
+
+def tiny(dtype: np.dtype) -> np.generic:
+    """The least normal number: as good as zero, but with a logarithm."""
+    return number(dtypes.finfo(dtype).tiny, dtype)
+
+
+def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+    """Numbers of density 1 / (π (1 + x²)).
+
+    Args, raises: as for `uniform`.
+
+    >>> from minijax.random import key
+    >>> cauchy(key(0), (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("cauchy", key)
+    return _cauchy(typed, canonical_shape(shape), float_dtype("cauchy", dtype))
+
+
+@compiled("shape", "dtype")
+def _cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    u = _uniform(key, shape, dtype, number(dtypes.finfo(dtype).eps, dtype), 1.0)
+    return lax.tan(lax.mul(number(np.pi, dtype), lax.sub(u, number(0.5, dtype))))
+
+
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
+           out_sharding: Any = None) -> Array:
+    """Numbers of distribution function exp(-exp(-x)): what, added to logits, makes choices.
+
+    Args:
+      key: a key, typed or raw.
+      shape: the shape of the result.
+      dtype: a float dtype.
+      mode: "low" (the default) draws one uniform number each; "high" draws two, for a finer
+        upper tail.
+      out_sharding: accepted for JAX's sake; there is one device.
+
+    Raises:
+      ValueError: for a dtype that is no float, or another mode.
+
+    >>> from minijax.random import key
+    >>> gumbel(key(0), (3,)).shape
+    (3,)
+    """
+    typed, _ = check_key("gumbel", key)
+    found = float_dtype("gumbel", dtype)
+    if mode not in (None, "low", "high"):
+        raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
+    return _gumbel(typed, canonical_shape(shape), found, mode or "low")
+
+
+@compiled("shape", "dtype", "mode")
+def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
+    if mode == "low":
+        u = _uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)
+        return lax.neg(lax.log(lax.neg(lax.log(u))))
+    u = _finely_uniform(key, shape, dtype)
+    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
+
+
+def _finely_uniform(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    """Numbers in (0, 1), those below a half with twice as many random bits."""
+    upper, lower = halves(_uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0))
+    step = number(dtypes.finfo(dtype).eps, dtype)
+    fine = lax.add(fused_multiply_add(step, lower, upper), tiny(dtype))
+    return lax.select(lax.ge(upper, number(0.5, dtype)), upper, fine)
+
+
+def halves(pair: Array) -> tuple[Array, Array]:
+    """The two rows of an array."""
+    first, second = (lax.slice_in_dim(pair, i, i + 1) for i in (0, 1))
+    return lax.squeeze(first, (0,)), lax.squeeze(second, (0,))
+

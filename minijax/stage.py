@@ -1,0 +1,211 @@
+"""Python to program: run a function on tracers and write down what it did.
+
+Stands on `core` and `jaxpr`.  Chapter 06, *Programs as data*.
+In JAX: `jax/_src/interpreters/partial_eval.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import config, core, source_info, tree_util
+from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
+from minijax.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
+                           effects_of, make_eqn, move_consts_to_inputs)
+from minijax.source_info import DebugInfo
+
+class DynamicJaxprTracer(Tracer):
+    """Stands for a value of which only the type is known: a variable of the program."""
+
+    __slots__ = ("frames", "trace", "var")
+
+    def __init__(self, trace: DynamicJaxprTrace, var: Var):
+        self.level = trace.level
+        self.trace = trace
+        self.aval = var.aval
+        self.var = var
+        self.frames = source_info.user_frames(5)
+
+    def creation_frames(self) -> tuple:
+        return self.frames
+
+    def trace_name(self) -> str:
+        return "DynamicJaxprTrace"
+
+    def _origin_msg(self) -> str:
+        message = super()._origin_msg()
+        names = self.trace.arguments_behind(self.var)
+        if not message or not names:
+            return message
+        if len(names) == 1:
+            what = f"the value of the argument {names[0]}"
+        else:
+            what = f"the values of the arguments {' and '.join(names)}"
+        return (f"{message} This concrete value was not available in Python because it "
+                f"depends on {what}.")
+
+
+class DynamicJaxprTrace(Trace):
+    """Records every primitive as an equation."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, parent: Trace, debug_info: DebugInfo | None):
+        super().__init__(Level(parent, debug_info), parent)
+        self.invars: list[Var] = []
+        self.eqns: list[JaxprEqn] = []
+        self.constants: dict[int, tuple[Var, Array]] = {}
+
+    def new_arg(self, aval: ShapedArray) -> DynamicJaxprTracer:
+        var = Var(aval)
+        self.invars.append(var)
+        return DynamicJaxprTracer(self, var)
+
+    def atom(self, x: Array) -> Atom:
+        """What stands for `x` in the program: its variable, a literal, or a new constant."""
+        if isinstance(x, DynamicJaxprTracer) and x.level is self.level:
+            return x.var
+        if isinstance(x, ArrayImpl) and x.is_literal:
+            value = x._buffer.item() if x.weak_type or x.dtype == bool else x._buffer[()]
+            return Literal(value, x.aval)
+        return self.constant(x)
+
+    def constant(self, x: Array) -> Var:
+        if id(x) not in self.constants:
+            if isinstance(x, Tracer):
+                core.check_not_leaked(self, x)
+            self.constants[id(x)] = (Var(x.aval), x)
+        return self.constants[id(x)][0]
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: dict[str, Any]) -> list:
+        primitive, args, params = primitive.staged(args, params)
+        out_avals = primitive.type_of([x.aval for x in args], params)
+        return self.record(primitive, args, params, out_avals)
+
+    def record(self, primitive: Primitive, args: Sequence[Array], params: dict[str, Any],
+               out_avals: Sequence[ShapedArray]) -> list[DynamicJaxprTracer]:
+        outvars = [Var(aval) for aval in out_avals]
+        source = core.current_source.get() or source_info.user_frame()
+        self.eqns.append(make_eqn([self.atom(x) for x in args], outvars, primitive, params,
+                                  source))
+        return [DynamicJaxprTracer(self, v) for v in outvars]
+
+    def program(self, outs: Sequence[Array]) -> ClosedJaxpr:
+        """What was recorded, with these outputs."""
+        outvars = [self.atom(x) for x in outs]
+        pairs = list(self.constants.values())
+        jaxpr = Jaxpr(tuple(v for v, _ in pairs), tuple(self.invars), tuple(outvars),
+                      tuple(self.eqns), effects_of(self.eqns), self.level.debug_info)
+        if config.enable_checks.value:
+            check_jaxpr(jaxpr)
+        return ClosedJaxpr(jaxpr, tuple(x for _, x in pairs))
+
+    def arguments_behind(self, var: Var) -> list[str]:
+        """The names of the arguments that the value of `var` was computed from."""
+        reached = {var}
+        for eqn in reversed(self.eqns):
+            if not reached.isdisjoint(eqn.outvars):
+                reached.update(v for v in eqn.invars if isinstance(v, Var))
+        names = self.level.debug_info.arg_names if self.level.debug_info else ()
+        found = [name for v, name in zip(self.invars, names, strict=False) if v in reached]
+        return [name for name in found if name is not None]
+
+
+def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
+          debug_info: DebugInfo | None = None) -> ClosedJaxpr:
+    """The program of a function of flat arguments.
+
+    Args:
+      fun: takes one array for each type, and returns a list of arrays.
+      in_avals: the types of its arguments.
+      debug_info: whom to name in errors.
+
+    Returns:
+      The program; its constants are what `fun` closed over, tracers of enclosing
+      transformations included.
+
+    >>> from minijax import lax
+    >>> stage(lambda x: [lax.sin(x)], [ShapedArray((), np.float32)])
+    { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
+    """
+    trace = DynamicJaxprTrace(core.current_trace.get(), debug_info)
+    args = [trace.new_arg(aval) for aval in in_avals]
+    outs = core.run_with(trace, fun, *args)
+    return trace.program([core.as_value(x) for x in outs])
+
+
+class HoistedProgram(NamedTuple):
+    """A program and the values that became its leading arguments."""
+
+    closed: ClosedJaxpr
+    consts: tuple[Any, ...]
+
+
+def hoist_consts(closed: ClosedJaxpr) -> HoistedProgram:
+    """All constants as leading inputs: the form in which loops and branches take a body."""
+    return HoistedProgram(ClosedJaxpr(move_consts_to_inputs(closed.jaxpr)), closed.consts)
+
+
+def hoist_tracers(closed: ClosedJaxpr) -> HoistedProgram:
+    """The constants that are tracers as leading inputs, so that the program is pure data."""
+    if not any(isinstance(c, Tracer) for c in closed.consts):
+        return HoistedProgram(closed, ())
+    pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    moved = [(v, c) for v, c in pairs if isinstance(c, Tracer)]
+    kept = [(v, c) for v, c in pairs if not isinstance(c, Tracer)]
+    jaxpr = closed.jaxpr.replace(
+        constvars=tuple(v for v, _ in kept),
+        invars=tuple(v for v, _ in moved) + closed.jaxpr.invars)
+    return HoistedProgram(ClosedJaxpr(jaxpr, tuple(c for _, c in kept)),
+                          tuple(c for _, c in moved))
+
+
+class FlatFunction:
+    """A function of trees as a function of their leaves; keeps the tree of its last result."""
+
+    def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
+                 debug_info: DebugInfo | None = None):
+        self.fun, self.in_tree, self.debug_info = fun, in_tree, debug_info
+        self.out_tree: tree_util.PyTreeDef | None = None
+
+    def __call__(self, *leaves: Any) -> list[Array]:
+        args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
+        out_leaves, self.out_tree = tree_util.tree_flatten(self.fun(*args, **kwargs))
+        return [self._checked(i, leaf) for i, leaf in enumerate(out_leaves)]
+
+    def _checked(self, place: int, leaf: Any) -> Array:
+        try:
+            return core.as_value(leaf)
+        except TypeError:
+            info = self.debug_info
+            where, path = "", ""
+            if info is not None and self.out_tree is not None:
+                where = f"function {info.func_src_info} traced for {info.traced_for} "
+                paths = info.with_results(self.out_tree).result_paths or ()
+                path = f" at output component {paths[place]}" if place < len(paths) else ""
+            raise TypeError(f"{where}returned a value of type {type(leaf)}{path}, "
+                            "which is not a valid JAX type") from None
+
+
+def abstractify(x: Any, fun: Callable, name: str | None) -> ShapedArray:
+    """The type of an argument.
+
+    Raises:
+      TypeError: when it is no array; names the function and the argument.
+    """
+    try:
+        return core.get_aval(x)
+    except TypeError:
+        path = f" at path {name}" if name else ""
+        raise TypeError(
+            f"Error interpreting argument to {fun} as an abstract array. The problematic value "
+            f"is of type {type(x)} and was passed to the function{path}.\n"
+            "This typically means that a jit-wrapped function was called with a non-array "
+            "argument, and this argument was not marked as static using the static_argnums or "
+            "static_argnames parameters of jax.jit.") from None
+

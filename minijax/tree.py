@@ -1,0 +1,43 @@
+"""The short names of the tree functions: ``minijax.tree.map`` is ``tree_util.tree_map``.
+
+Stands on ``tree_util``, where everything is.  Its chapter is "Trees".
+In JAX: ``jax.tree``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from .tree_util import tree_all as all
+from .tree_util import tree_broadcast as broadcast
+from .tree_util import tree_flatten as flatten
+from .tree_util import tree_flatten_with_path as flatten_with_path
+from .tree_util import tree_leaves as leaves
+from .tree_util import tree_leaves_with_path as leaves_with_path
+from .tree_util import tree_map as map
+from .tree_util import tree_map_with_path as map_with_path
+from .tree_util import tree_reduce as reduce
+from .tree_util import tree_reduce_associative as reduce_associative
+from .tree_util import tree_structure as structure
+from .tree_util import tree_transpose as transpose
+from .tree_util import tree_unflatten as unflatten
+
+__all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path",
+           "map", "map_with_path", "reduce", "reduce_associative", "static", "structure",
+           "transpose", "unflatten"]
+
+
+def static(**kwargs: Any) -> Any:
+    """Return a dataclass field that `register_dataclass` takes as static data.
+
+    The arguments are those of ``dataclasses.field``.
+
+    >>> @dataclasses.dataclass
+    ... class Layer:
+    ...     name: str = static(default="first")
+    >>> dataclasses.fields(Layer)[0].metadata["static"]
+    True
+    """
+    metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
+    return dataclasses.field(**kwargs, metadata=metadata)

@@ -1,0 +1,153 @@
+"""Execute chapters without a browser.
+
+`check CHAPTER.ipynb` runs one and prints what its cells tagged `finding` print; the exit status
+is 1 if a cell fails. `refresh [CHAPTER.md …]` writes each `.ipynb` anew from its `.md` half.
+It stands beside the chapters, and not in the package: the library needs no Jupyter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import configparser
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jupytext
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionError
+from tqdm import tqdm
+
+HERE = Path(__file__).parent
+FINDING = "finding"
+# nbval's own tag: the output depends on the machine (a time, assembly, a picture).
+MACHINE = "nbval-ignore-output"
+
+
+def execute(notebook: Any, name: str) -> None:
+    """Run a notebook's cells in place, with a progress bar; raises CellExecutionError."""
+    total = sum(cell.cell_type == "code" for cell in notebook.cells)
+    headings = dict(_headings(notebook))
+    with tqdm(total=total, unit="cell", desc=name, mininterval=1.0) as bar:
+
+        def started(cell: Any, cell_index: int) -> None:
+            bar.set_postfix_str(headings.get(cell_index, ""), refresh=False)
+
+        def finished(cell: Any, cell_index: int, execute_reply: Any) -> None:
+            bar.update(cell.cell_type == "code")
+
+        client = NotebookClient(
+            notebook,
+            timeout=600,
+            kernel_name="python3",
+            record_timing=False,
+            extra_arguments=["--IPKernelApp.log_level=40"],  # no word about transports
+            resources={"metadata": {"path": str(HERE)}},
+            on_cell_start=started,
+            on_cell_executed=finished,
+        )
+        client.execute()
+
+
+def _headings(notebook: Any) -> Iterator[tuple[int, str]]:
+    """For each cell's place, the heading it stands under."""
+    heading = ""
+    for place, cell in enumerate(notebook.cells):
+        if cell.cell_type == "markdown":
+            found = re.findall(r"^#+ (.*)$", cell.source, re.MULTILINE)
+            heading = found[-1][:40] if found else heading
+        yield place, heading
+
+
+def printed(cell: Any) -> str:
+    """What a cell printed or showed, as plain text."""
+    parts = []
+    for output in cell.get("outputs", ()):
+        if output.output_type == "stream":
+            parts.append(output.text)
+        elif "data" in output:
+            parts.append(output.data.get("text/plain", "") + "\n")
+    return "".join(parts)
+
+
+def check(chapter: Path) -> int:
+    """Execute a chapter and print what it found; 0 if every cell ran."""
+    notebook = nbformat.read(chapter, as_version=4)
+    try:
+        execute(notebook, chapter.stem)
+    except CellExecutionError as error:
+        print(f"\n{chapter.name}: a cell failed\n{error}")
+        return 1
+    findings = [cell for cell in notebook.cells if FINDING in cell.metadata.get("tags", ())]
+    print(f"\n{chapter.name}: all cells ran; it found")
+    for cell in findings:
+        print(printed(cell).rstrip())
+    return 0
+
+
+def refresh(source: Path) -> int:
+    """Write a chapter's `.ipynb` from its `.md`, executed; 0 if every cell ran."""
+    target = source.with_suffix(".ipynb")
+    notebook = jupytext.read(source)
+    for place, cell in enumerate(notebook.cells):
+        cell["id"] = f"cell-{place}"
+    try:
+        execute(notebook, source.stem)
+    except CellExecutionError as error:
+        print(f"\n{source.name}: a cell failed, {target.name} is as it was\n{error}")
+        return 1
+    if target.exists():
+        _keep_machine_outputs(notebook, nbformat.read(target, as_version=4))
+    _make_stable(notebook)
+    nbformat.write(notebook, target)
+    return 0
+
+
+def _keep_machine_outputs(notebook: Any, old: Any) -> None:
+    """A cell whose output depends on the machine keeps it while its source is the same."""
+    kept = {cell.source: cell.outputs for cell in old.cells if cell.cell_type == "code"}
+    for cell in notebook.cells:
+        if MACHINE in cell.metadata.get("tags", ()) and cell.source in kept:
+            cell.outputs = kept[cell.source]
+
+
+def _make_stable(notebook: Any) -> None:
+    """Take out what differs between two executions of the same chapter."""
+    notebook.metadata.get("language_info", {}).pop("version", None)
+    rules = configparser.RawConfigParser()
+    rules.read(HERE / "sanitize.cfg")
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            for rule in rules.sections():
+                _replace(output, re.compile(rules[rule]["regex"]), rules[rule]["replace"])
+
+
+def _replace(output: Any, pattern: re.Pattern[str], text: str) -> None:
+    """Replace a pattern in everything textual of one output."""
+    for key, value in output.items():
+        if isinstance(value, dict):
+            _replace(value, pattern, text)
+        elif isinstance(value, list):
+            output[key] = [pattern.sub(text, v) if isinstance(v, str) else v for v in value]
+        elif isinstance(value, str) and key not in ("output_type", "name", "image/png"):
+            output[key] = pattern.sub(text, value)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line; see the top of this file."""
+    parser = argparse.ArgumentParser(description="Execute chapters without a browser.")
+    parser.add_argument("command", choices=["check", "refresh"])
+    parser.add_argument("chapters", nargs="*", type=Path)
+    options = parser.parse_args(arguments)
+    if options.command == "check":
+        chapters = options.chapters or sorted(HERE.glob("*.ipynb"))
+        return max((check(chapter) for chapter in chapters), default=0)
+    sources = options.chapters or sorted(HERE.glob("[0-9]*.md"))
+    return max((refresh(source.with_suffix(".md")) for source in sources), default=0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,293 @@
+"""The house holds: imports point down, light modules stay light, and every file has its place."""
+
+import ast
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "minijax"
+
+# ---- floors: a module imports from its own floor or below
+
+GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
+FLOORS = {
+    **dict.fromkeys(("errors", "config", "tree_util", "tree", "dtypes"), GROUND),
+    **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage"), MACHINE),
+    "primitives": ROWS,
+    "interpreters": COLUMNS,
+    "lowering": COMPILER,
+    "higher_order": CALLS,
+}  # everything else is on top
+
+# Imports from a higher floor, each with its reason.
+UPWARD = {
+    ("primitives/families.py", "minijax.lowering.elementary"): (
+        "a block names the polynomial that computes one element; loaded when it is first needed"
+    ),
+    ("primitives/families.py", "minijax.lowering.scalars"): (
+        "where that polynomial is also the meaning, it runs over NumPy arrays"
+    ),
+}
+
+# Modules from outside that `import minijax` may load.
+LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
+
+# Modules from outside that some file loads on first use, inside a function, with the reason.
+ON_FIRST_USE: dict[tuple[str, str], str] = {
+    ("config.py", "absl"): "reads the flags of a program that uses it already",
+    ("lowering/cpu.py", "numba"): "compiles loop trees; a second to import, so only to compile",
+    ("lowering/cpu.py", "llvmlite"): "loads compiled kernels",
+    ("lowering/cuda.py", "numba"): "compiles loop trees for a GPU",
+    ("lowering/cuda.py", "cuda"): "launches kernels on a GPU",
+    ("lowering/library.py", "scipy"): "its BLAS and LAPACK, where NumPy's are not enough",
+    ("notebook.py", "IPython"): "the course runs in IPython; the library does not",
+}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, as a file says it."""
+
+    path: str
+    line: int
+    module: str
+    inside_function: bool
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line} imports {self.module}"
+
+
+def imports_of(path):
+    """Every import of a file that runs: those in functions too, those for types only not."""
+    tree = ast.parse(path.read_text())
+    found = []
+
+    def visit(node, inside):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
+        for module in modules_named(node, path):
+            found.append(Import(path.relative_to(PACKAGE).as_posix(), node.lineno, module, inside))
+        inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for child in ast.iter_child_nodes(node):
+            visit(child, inside)
+
+    visit(tree, False)
+    return found
+
+
+def modules_named(node, path):
+    """The modules that a statement or a call of `import_module` loads."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if isinstance(node, ast.ImportFrom):
+        origin = absolute(node, path)
+        return [inner(origin, alias.name) for alias in node.names]
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Constant):
+        called = ast.unparse(node.func).rpartition(".")[2]
+        if called in ("import_module", "__import__"):
+            return [str(node.args[0].value)]
+    return []
+
+
+def absolute(node, path):
+    if not node.level:
+        return node.module
+    parents = path.relative_to(ROOT).with_suffix("").parts[: -node.level]
+    return ".".join([*parents, *([node.module] if node.module else [])])
+
+
+def inner(origin, name):
+    """`from minijax import core` loads minijax.core; `from minijax.core import bind` does too."""
+    folder = ROOT / origin.replace(".", "/")
+    is_module = (folder / f"{name}.py").exists() or (folder / name / "__init__.py").exists()
+    return f"{origin}.{name}" if is_module else origin
+
+
+def floor(module):
+    """The floor of a dotted module name or a path inside the package."""
+    parts = module.removeprefix("minijax.").replace(".py", "").replace("/", ".").split(".")
+    return FLOORS.get(parts[0], TOP)
+
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+IMPORTS = {path: imports_of(path) for path in FILES}
+ALL = [found for path in FILES for found in IMPORTS[path]]
+OURS = [found for found in ALL if found.module.split(".")[0] == "minijax"]
+OUTSIDE = [found for found in ALL if found.module.split(".")[0] not in LIGHT]
+by_path = pytest.mark.parametrize(
+    "path", FILES, ids=[path.relative_to(PACKAGE).as_posix() for path in FILES]
+)
+
+
+@by_path
+def test_imports_point_down(path):
+    upward = [
+        str(found)
+        for found in IMPORTS[path]
+        if found in OURS
+        and floor(found.module) > floor(found.path)
+        and (found.path, found.module) not in UPWARD
+    ]
+    assert not upward
+
+
+def test_interpreters_name_no_row_but_what_they_emit():
+    assert not [
+        str(found)
+        for found in OURS
+        if found.path.startswith("interpreters/")
+        and floor(found.module) == ROWS
+        and found.module != "minijax.primitives.emitted"
+    ]
+
+
+# `jit` compiles; `stages` are what jit(f).lower shows; the course looks inside.
+MAY_COMPILE = {"higher_order/jit.py", "higher_order/stages.py", "notebook.py"}
+
+
+def test_the_compiler_is_reached_through_jit_only():
+    assert not [
+        str(found)
+        for found in OURS
+        if floor(found.module) == COMPILER
+        and not found.path.startswith("lowering/")
+        and (found.path, found.module) not in UPWARD
+        and found.path not in MAY_COMPILE
+    ]
+
+
+def test_what_is_heavy_loads_on_first_use_and_where_the_list_says():
+    wrong = [
+        str(found)
+        for found in OUTSIDE
+        if not found.inside_function
+        or (found.path, found.module.split(".")[0]) not in ON_FIRST_USE
+    ]
+    assert not wrong
+
+
+def test_no_exception_is_stale():
+    used = {(found.path, found.module) for found in OURS}
+    assert [pair for pair in UPWARD if pair not in used] == []
+    used = {(found.path, found.module.split(".")[0]) for found in OUTSIDE}
+    present = [pair for pair in ON_FIRST_USE if (PACKAGE / pair[0]).exists()]
+    assert [pair for pair in present if pair not in used] == []
+
+
+def test_an_import_hidden_in_a_function_is_found(tmp_path, monkeypatch):
+    package = tmp_path / "minijax"
+    package.mkdir()
+    source = "def f():\n    from .api import jit\n    importlib.import_module('numba')\n"
+    (package / "core.py").write_text(source)
+    (package / "api.py").write_text("")
+    monkeypatch.setitem(globals(), "ROOT", tmp_path)
+    monkeypatch.setitem(globals(), "PACKAGE", package)
+    found = imports_of(package / "core.py")
+    assert [(i.line, i.module, i.inside_function) for i in found] == [
+        (2, "minijax.api", True),
+        (3, "numba", True),
+    ]
+
+
+# ---- importing costs little
+
+
+def loaded_by(statement):
+    """The names of the modules that a fresh process has after a statement."""
+    code = f"{statement}; import sys; print(*sorted(sys.modules))"
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    return set(run.stdout.split())
+
+
+def test_import_minijax_loads_nothing_heavy():
+    loaded = loaded_by("import minijax, minijax.numpy, minijax.random, minijax.lax, minijax.nn")
+    heavy = {"numba", "llvmlite", "scipy", "IPython", "jax", "matplotlib", "cuda", "pytest"}
+    assert not loaded & heavy
+    assert "minijax.lowering.cpu" not in loaded
+
+
+def test_tracing_and_differentiating_load_nothing_heavy():
+    program = "import minijax as m; print(m.make_jaxpr(m.grad(lambda x: x * x))(2.0))"
+    loaded = loaded_by(program)
+    assert not loaded & {"numba", "llvmlite", "scipy", "IPython"}
+
+
+# ---- every file has its place and says what it is
+
+DIRECTORIES = {"notebooks", "minijax", "tests", "book", ".ci", ".binder"}
+TOP_FILES = {
+    "pyproject.toml", "environment.yml", "Makefile", "LICENSE", "README.md", "CONTRIBUTING.md",
+    "CHANGELOG.md", ".gitattributes", ".gitignore",
+}  # fmt: skip
+
+
+def checkout_files():
+    """The paths that git keeps or would keep."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    return [path for line in listed.stdout.splitlines() if (path := ROOT / line).is_file()]
+
+
+def test_nothing_stands_at_the_top_that_the_plan_does_not_name():
+    for path in checkout_files():
+        first, *rest = path.relative_to(ROOT).parts
+        assert first in (DIRECTORIES if rest else TOP_FILES), path
+
+
+# A directory of one machine. The first line of a script may name `env`.
+ABSOLUTE = re.compile(r"(?<![\w.$}~])/(home|root|tmp|work|mnt|opt|srv|usr|var|Users)/(?!bin/env\b)")
+
+
+def test_no_file_names_a_place_of_one_machine():
+    found = []
+    for path in checkout_files():
+        if path.suffix in (".png", ".gz", ".npz", ".npy", ".so") or path.name == "test_house.py":
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if ABSOLUTE.search(line) or "index-url" in line or "find-links" in line:
+                found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
+    assert not found
+
+
+@by_path
+def test_a_module_opens_by_saying_what_it_is(path):
+    docstring = ast.get_docstring(ast.parse(path.read_text()))
+    assert docstring, "a module opens with a docstring"
+    lines = docstring.splitlines()
+    assert len(lines) <= 5, "in at most five lines"
+    assert lines[0].endswith((".", ":", "?", ",")) or len(lines) > 1
+
+
+@by_path
+def test_nothing_is_left_to_do(path):
+    assert not re.findall(r"\b(TODO|FIXME|XXX)\b", path.read_text())
+
+
+def test_tests_mirror_the_package():
+    """tests/x/test_y.py tests minijax/x/y.py; the others test the house as a whole."""
+    whole = {"environment", "house", "laws", "oracle", "compositions", "threads", "interrupts"}
+    for path in sorted((ROOT / "tests").rglob("test_*.py")):
+        inside = path.relative_to(ROOT / "tests")
+        name = inside.stem.removeprefix("test_")
+        module = PACKAGE / inside.parent / name
+        exists = module.with_suffix(".py").exists() or module.is_dir()
+        assert exists or (inside.parent == Path(".") and name in whole), inside
