@@ -6,6 +6,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 from minijax import config as config
 from minijax import dtypes as dtypes
 from minijax import errors as errors
+from minijax import extend as extend
 from minijax import lax as lax
 from minijax import nn as nn
 from minijax import numpy as numpy
@@ -50,6 +51,8 @@ from minijax.derivatives import linearize as linearize
 from minijax.derivatives import value_and_grad as value_and_grad
 from minijax.derivatives import vjp as vjp
 from minijax.dtypes import float0 as float0
+from minijax.higher_order.custom_derivatives import custom_jvp as custom_jvp
+from minijax.higher_order.custom_derivatives import custom_vjp as custom_vjp
 from minijax.higher_order.jit import clear_caches as clear_caches
 from minijax.higher_order.jit import jit as jit
 

@@ -65,10 +65,6 @@ def _whole(value: object) -> int:
     return value
 
 
-def _whole_or_none(value: object) -> int | None:
-    return None if value is None else _whole(value)
-
-
 def _text_or_none(value: object) -> str | None:
     if value is None or isinstance(value, str):
         return value or None
@@ -96,8 +92,6 @@ def one_of(*choices: str | None) -> Kind:
 
 boolean = Kind(_truth, _truth_from_text, "True or False")
 integer = Kind(_whole, int, "an integer")
-optional_integer = Kind(_whole_or_none, lambda text: int(text) if text else None,
-                        "an integer or None")
 optional_text = Kind(_text_or_none, str, "a string or None")
 hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 
@@ -113,17 +107,30 @@ class _Thread(threading.local):
 
 
 class _Shared:
-    """What all threads see: each flag's global value, and the jit key that these give."""
+    """What all threads see: the flags' global values, and the jit key that these give."""
 
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
-        self.key: tuple[Any, ...] = ()
+        self.stamp = object()  # another one after each change
+        self.key: tuple[object, tuple[Any, ...]] = (None, ())  # made when the stamp was this
+
+    def set(self, name: str, value: Any) -> None:
+        stamp = object()
+        # one statement without a call: no thread and no interrupt comes between the two
+        self.values[name], self.stamp = value, stamp
+
+    def current_key(self) -> tuple[Any, ...]:
+        stamp, key = self.key
+        if stamp is not self.stamp:
+            stamp = self.stamp  # read before the values: at worst the key is made once more
+            key = _key_of(self.values)
+            self.key = stamp, key
+        return key
 
 
 _UNSET: Any = object()
 _thread = _Thread()
 _shared = _Shared()
-_update_lock = threading.Lock()
 _flags: dict[str, Flag] = {}
 _traced_names: tuple[str, ...] = ()
 
@@ -201,14 +208,6 @@ def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple([values[name] for name in _traced_names])
 
 
-def _set_global(changed: dict[str, Any]) -> None:
-    with _update_lock:
-        values = {**_shared.values, **changed}
-        key = _key_of(values)
-        # one statement, no call: nobody sees the new values with the old key
-        _shared.values, _shared.key = values, key
-
-
 def trace_key() -> tuple[Any, ...]:
     """Return the values of all flags that change what tracing gives: part of the jit key.
 
@@ -219,7 +218,7 @@ def trace_key() -> tuple[Any, ...]:
     """
     overrides = _thread.overrides
     if not overrides:
-        return _shared.key
+        return _shared.current_key()
     return _key_of({**_shared.values, **overrides})
 
 
@@ -246,6 +245,10 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
     """Declare a flag, give it its value from the environment, and return it.
 
     `traced` says that the flag changes what tracing gives, so that it belongs to the jit key.
+
+    >>> define("doctest_only", boolean, False, "A switch that this example declares.").value
+    False
+    >>> del _flags["doctest_only"]
     """
     global _traced_names
     flag = Flag(name, kind, default, traced=traced, doc=doc)
@@ -253,11 +256,11 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
     if traced:
         _traced_names += (name,)
     _flags[name] = flag
-    _set_global({name: value})
+    _shared.set(name, value)
     return flag
 
 
-_DOCUMENTED_PRECISIONS = (
+_PRECISIONS = (
     None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x")
 
 enable_x64 = define(
@@ -270,11 +273,8 @@ numpy_rank_promotion = define(
     "numpy_rank_promotion", one_of("allow", "warn", "raise"), "allow", traced=True,
     doc="What to do when operands of different rank are broadcast against each other.")
 default_matmul_precision = define(
-    "default_matmul_precision", one_of(*_DOCUMENTED_PRECISIONS), None, traced=True,
+    "default_matmul_precision", one_of(*_PRECISIONS), None, traced=True,
     doc="Precision of products that name none; on the CPU all of them are full precision.")
-softmax_custom_jvp = define(
-    "softmax_custom_jvp", boolean, True, traced=True,
-    doc="Give nn.softmax a derivative rule of its own, which is shorter and more stable.")
 
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
 threefry_partitionable = define(
@@ -352,8 +352,8 @@ default_device = define(
     "default_device", hashable, None, traced=True,
     doc="The device on which new arrays live; None means the first device of the backend.")
 num_cpu_devices = define(
-    "num_cpu_devices", optional_integer, None,
-    doc="How many CPU devices to pretend to have; None means one.")
+    "num_cpu_devices", integer, -1,
+    doc="How many CPU devices to pretend to have; -1 means one.")
 enable_compilation_cache = define(
     "enable_compilation_cache", boolean, True,
     doc="Keep compiled kernels on disk for the next process.")
@@ -384,7 +384,8 @@ sharp_bits = define(
     "sharp_bits", boolean, False,
     doc="Start with every check of a silent trap turned on, as checking_sharp_bits does.")
 if sharp_bits.value:
-    _set_global({flag.name: True for flag in _SHARP_BITS})
+    for _flag in _SHARP_BITS:
+        _shared.set(_flag.name, True)
 
 
 # -- as users call it ----------------------------------------------------------------------------
@@ -422,8 +423,8 @@ def update(name: str, value: Any) -> None:
     """
     flag = _find(name)
     checked = flag.check(value)
-    together = (flag, *_SHARP_BITS) if flag is sharp_bits else (flag,)
-    _set_global({each.name: checked for each in together})
+    for each in (flag, *_SHARP_BITS) if flag is sharp_bits else (flag,):
+        _shared.set(each.name, checked)
 
 
 def read(name: str) -> Any:

@@ -570,6 +570,10 @@ class Primitive:
                 buffers = self.rule("impl")(*[x._buffer for x in args], **params)
         return [_checked_array(b, aval) for b, aval in zip(buffers, out_avals, strict=True)]
 
+    def calls_python(self, params: Params) -> bool:
+        """Whether a parameter is a Python function, which may have closed over tracers."""
+        return False
+
     def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
         """The form in which a program records it; differs where parameters are callables."""
         return self, args, params

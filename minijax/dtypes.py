@@ -159,22 +159,38 @@ def _numpy_dtype(requested: Any) -> np.dtype[Any]:
 
 
 def default_int_dtype() -> np.dtype[Any]:
-    """Return int32, or int64 under enable_x64."""
+    """Return int32, or int64 under enable_x64.
+
+    >>> default_int_dtype()
+    dtype('int32')
+    """
     return np.dtype("int64") if config.enable_x64.value else np.dtype("int32")
 
 
 def default_uint_dtype() -> np.dtype[Any]:
-    """Return uint32, or uint64 under enable_x64."""
+    """Return uint32, or uint64 under enable_x64.
+
+    >>> default_uint_dtype()
+    dtype('uint32')
+    """
     return np.dtype("uint64") if config.enable_x64.value else np.dtype("uint32")
 
 
 def default_float_dtype() -> np.dtype[Any]:
-    """Return float32, or float64 under enable_x64."""
+    """Return float32, or float64 under enable_x64.
+
+    >>> default_float_dtype()
+    dtype('float32')
+    """
     return np.dtype("float64") if config.enable_x64.value else np.dtype("float32")
 
 
 def default_complex_dtype() -> np.dtype[Any]:
-    """Return complex64, or complex128 under enable_x64."""
+    """Return complex64, or complex128 under enable_x64.
+
+    >>> default_complex_dtype()
+    dtype('complex64')
+    """
     return np.dtype("complex128") if config.enable_x64.value else np.dtype("complex64")
 
 
@@ -588,7 +604,7 @@ def promote_types(a: Any, b: Any) -> Any:
 
 def _node_of(found: Any, weak: bool) -> _Node:
     if not weak or found == _BOOL:
-        return found  # type: ignore[no-any-return]
+        return found
     return scalar_type_of(found)
 
 

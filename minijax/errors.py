@@ -397,7 +397,11 @@ def is_internal(filename: str) -> bool:
 
 
 def user_stacklevel() -> int:
-    """Return the `stacklevel` with which the caller's warning points to the user's line."""
+    """Return the `stacklevel` with which the caller's warning points to the user's line.
+
+    >>> user_stacklevel()  # this line is itself a user's
+    1
+    """
     frame: FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None and is_internal(frame.f_code.co_filename):

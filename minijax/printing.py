@@ -366,7 +366,10 @@ def jaxpr_text(
 
     >>> import minijax
     >>> print(jaxpr_text(minijax.make_jaxpr(lambda x: x * 2.0 + 1.0)(3.0)))
-    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[]; c:f32[] = add b 1.0:f32[] in (c,) }
+    { lambda ; a:f32[]. let
+        b:f32[] = mul a 2.0:f32[]
+        c:f32[] = add b 1.0:f32[]
+      in (c,) }
     """
     pieces = _pieces(program, width, source_info, print_effects)
     return "".join(piece.text for piece in pieces)
@@ -394,7 +397,7 @@ def to_html(program: Jaxpr | ClosedJaxpr, *, width: int = 80, source_info: bool 
 
     >>> import minijax
     >>> to_html(minijax.make_jaxpr(lambda x: x)(1.0))[:28]
-    '<pre class="minijax-jaxpr"><'
+    '<pre class="minijax-jaxpr">{'
     """
     parts = []
     for piece in _pieces(program, width, source_info):
@@ -410,7 +413,7 @@ LETTER, LINE, GAP_X, GAP_Y, MARGIN = 7.3, 26, 18, 30, 12  # pixels; letters are 
 
 @dataclass(eq=False)
 class Node:
-    """A box of the picture: an input, an equation or an output."""
+    """A box of the picture: an input, an equation, an output; or a bend of a long edge."""
 
     label: str
     title: str
@@ -421,7 +424,7 @@ class Node:
 
     @property
     def width(self) -> float:
-        return LETTER * len(self.label) + 18
+        return 0 if self.kind == "bend" else LETTER * len(self.label) + 18
 
     @property
     def y(self) -> float:
@@ -437,16 +440,17 @@ def to_svg(program: Jaxpr | ClosedJaxpr) -> str:
     >>> to_svg(minijax.make_jaxpr(lambda x: x * 2.0)(1.0)).count("<rect")
     3
     """
-    nodes = _graph(_open(program))
+    nodes = _with_bends(_graph(_open(program)))
     layers = _arrange(nodes)
     width = max((sum(n.width + GAP_X for n in layer) for layer in layers), default=0) + 2 * MARGIN
     _place(layers, width)
     height = len(layers) * (LINE + GAP_Y) - GAP_Y + 2 * MARGIN
     edges = [_edge_svg(source, node) for node in nodes for source in node.sources]
+    boxes = [_node_svg(node) for node in nodes if node.kind != "bend"]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
         f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="monospace" font-size="12">'
-        f"{''.join(edges)}{''.join(map(_node_svg, nodes))}</svg>"
+        f"{''.join(edges)}{''.join(boxes)}</svg>"
     )
 
 
@@ -477,6 +481,23 @@ def _graph(program: Jaxpr) -> list[Node]:
 
 def _distinct(nodes: Iterable[Node]) -> list[Node]:
     return list(dict.fromkeys(nodes))
+
+
+def _with_bends(nodes: Sequence[Node]) -> list[Node]:
+    """The graph with every edge cut at each layer it passes, so that it has a place there."""
+    found: list[Node] = []
+    bends: dict[tuple[Node, int], Node] = {}
+    for node in nodes:
+        for place, source in enumerate(node.sources):
+            last = source
+            for layer in range(source.layer + 1, node.layer):
+                if (source, layer) not in bends:
+                    bends[source, layer] = Node("", "", "bend", [last], layer)
+                    found.append(bends[source, layer])
+                last = bends[source, layer]
+            node.sources[place] = last
+        found.append(node)
+    return found
 
 
 def _arrange(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -517,9 +538,10 @@ def _place(layers: Sequence[Sequence[Node]], width: float) -> None:
 
 def _edge_svg(source: Node, node: Node) -> str:
     top, bottom = source.y + LINE, node.y
-    bend = (bottom - top) / 2
-    path = f"M{source.x:.1f} {top} C{source.x:.1f} {top + bend:.1f} "
-    path += f"{node.x:.1f} {bottom - bend:.1f} {node.x:.1f} {bottom}"
+    middle = (top + bottom) / 2
+    start = source.y if source.kind == "bend" else top
+    path = f"M{source.x:.1f} {start} L{source.x:.1f} {top} C{source.x:.1f} {middle:.1f} "
+    path += f"{node.x:.1f} {middle:.1f} {node.x:.1f} {bottom}"
     return f'<path d="{path}" fill="none" stroke="#8b949e"/>'
 
 

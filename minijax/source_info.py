@@ -1,6 +1,6 @@
 """Where in the user's program are we: frames, the line of an equation, the names of arguments.
 
-Stands on tree_util (the paths of an argument's leaves). Explained in chapter 06.
+Stands on config and tree_util. Explained in chapter 06.
 In JAX: jax/_src/source_info_util.py, api_util.py and traceback_util.py.
 """
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from minijax import tree_util
+from minijax import config, tree_util
 
 # ---------------------------------------------------------------- frames
 
@@ -145,13 +145,38 @@ def user_frames(limit: int) -> tuple[SourceInfo, ...]:
 
 def filter_traceback(tb: TracebackType | None) -> TracebackType | None:
     """A copy of a traceback with the frames of the user's program only; None if there are none."""
-    kept = []
+    return _chain([entry for entry in _entries(tb) if is_user_frame(entry.tb_frame)])
+
+
+def hide_internal_frames(error: BaseException) -> None:
+    """Take the package's frames out of an exception's traceback; `full_traceback` keeps them all.
+
+    To be called in an `except` block that ends with a bare `raise`: Python then adds no entry for
+    the frame of that block itself. Does nothing where `traceback_filtering` is "off".
+    """
+    if config.traceback_filtering.value == "off":
+        return
+    entries = _entries(error.__traceback__)
+    # What a boundary further inside has hidden stands where its first shown entry stands.
+    shown, hidden = getattr(error, "_hidden_frames", (None, []))
+    place = next((n for n, entry in enumerate(entries) if entry is shown), len(entries))
+    full = entries[:place] + hidden
+    error.__traceback__ = filter_traceback(error.__traceback__)
+    error._hidden_frames = (error.__traceback__, full)  # type: ignore[attr-defined]
+    error.full_traceback = _chain(full)  # type: ignore[attr-defined]
+
+
+def _entries(tb: TracebackType | None) -> list[TracebackType]:
+    found = []
     while tb is not None:
-        if is_user_frame(tb.tb_frame):
-            kept.append(tb)
+        found.append(tb)
         tb = tb.tb_next
+    return found
+
+
+def _chain(entries: Sequence[TracebackType]) -> TracebackType | None:
     chain: TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed(entries):
         chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return chain
 

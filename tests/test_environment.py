@@ -60,6 +60,12 @@ def test_oracle_is_the_version_that_is_installed():
     assert ("jax", f"=={jax.__version__}") in map(normalized, EXTRAS["dev"])
 
 
+def test_the_package_knows_its_version():
+    import minijax
+
+    assert minijax.__version__ == PROJECT["version"]
+
+
 def test_license_is_apache_and_whole():
     text = (ROOT / "LICENSE").read_text()
     assert PROJECT["license"] == "Apache-2.0"

@@ -40,7 +40,6 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 
 # Modules from outside that some file loads on first use, inside a function, with the reason.
 ON_FIRST_USE: dict[tuple[str, str], str] = {
-    ("config.py", "absl"): "reads the flags of a program that uses it already",
     ("lowering/cpu.py", "numba"): "compiles loop trees; a second to import, so only to compile",
     ("lowering/cpu.py", "llvmlite"): "loads compiled kernels",
     ("lowering/cuda.py", "numba"): "compiles loop trees for a GPU",

@@ -230,10 +230,15 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
     pred = _scalar_predicate(pred)
     if config.disable_jit.value and core.is_concrete(pred):
         return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
+    return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands, ("false_fun", "true_fun"))
+
+
+def _branch_index(pred: Any) -> Any:
+    if isinstance(pred, core.ArrayImpl) and pred.is_literal:
+        return np.int32(bool(pred._buffer))
     if pred.dtype != np.bool_:
         pred = ne_p.bind(pred, np.zeros((), pred.dtype)[()])
-    index = convert_element_type_p.bind(pred, new_dtype=np.dtype(np.int32), weak_type=False)
-    return _bind_branches(index, (false_fun, true_fun), operands, ("false_fun", "true_fun"))
+    return convert_element_type_p.bind(pred, new_dtype=np.dtype(np.int32), weak_type=False)
 
 
 def _scalar_predicate(pred: Any) -> Any:
@@ -242,8 +247,7 @@ def _scalar_predicate(pred: Any) -> Any:
     try:
         value = core.as_value(pred)
     except TypeError:
-        raise TypeError("Pred type must be either boolean or number, "
-                        f"got {type(pred).__name__}.") from None
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}") from None
     if value.shape != ():
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {value.shape}.")
     if not (value.dtype == bool or dtypes.issubdtype(value.dtype, np.number)):

@@ -85,9 +85,8 @@ def _jit_split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJax
     halves = split_jaxpr(jaxpr, unknown)
     known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
     unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-    forwarded = [args[i] for i in halves.forwarded]
     return Halves(known_args, {"jaxpr": halves.known, **params},
-                  lambda residuals: [*forwarded, *residuals, *unknown_args],
+                  lambda residuals: [*halves.needed(args, residuals), *unknown_args],
                   {"jaxpr": halves.unknown, **params}, halves.unknown_out)
 
 
@@ -431,12 +430,12 @@ def _static_arguments(fun: Callable, argnums: Any, argnames: Any) -> tuple[tuple
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
         for n in nums:
             if not -len(named) <= n < len(named):
-                raise ValueError(f"jitted function has static_argnums={tuple(nums)}, but only "
+                raise ValueError(f"Jitted function has static_argnums={tuple(nums)}, but only "
                                  f"accepts {len(named)} positional arguments.")
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         known = {p.name for p in parameters}
         if wrong := [n for n in names if n not in known]:
-            raise ValueError(f"jitted function has invalid argnames {set(wrong)} in "
+            raise ValueError(f"Jitted function has invalid argnames {set(wrong)} in "
                              "static_argnames. Function does not take these args.")
     by_name = tuple(named.index(n) for n in names if n in named)
     by_number = tuple(named[n] for n in nums if -len(named) <= n < len(named))

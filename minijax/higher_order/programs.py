@@ -118,7 +118,7 @@ class Carry:
                 dtype = dtypes.result_type(x, out)
                 if dtype != x.dtype:
                     self.values[i] = convert_element_type_p.bind(
-                        x, new_dtype=np.dtype(dtype), weak_type=out.weak_type)
+                        x, new_dtype=np.dtype(dtype), weak_type=False)
                     changed = True
         return changed
 

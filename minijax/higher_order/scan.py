@@ -17,7 +17,7 @@ from minijax.higher_order.jit import interpret
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
                                            has_tangent, rearranged)
 from minijax.interpreters.jvp import jvp_jaxpr
-from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
 from minijax.jaxpr import ClosedJaxpr, reached
@@ -129,9 +129,8 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
     flags = [*consts_u, *carry_u, *xs_u]
     known = {"jaxpr": halves.known, "num_consts": num_consts - sum(consts_u),
              "num_carry": num_carry - sum(carry_u), **params}
-    from_consts = [i for i in halves.forwarded if i < num_consts]
-    from_xs = [i for i in halves.forwarded if i >= num_consts]
-    order = _unknown_order(halves, consts_u, carry_u, xs_u, num_consts)
+    from_consts = [i for i in halves.needs if i is not None and i < num_consts]
+    order = _unknown_order(halves, consts_u, carry_u, num_consts)
     body = halves.unknown.derived(("scan split", num_consts),
                                   lambda: rearranged(halves.unknown, order))
     rest = {"jaxpr": body, "num_consts": len(from_consts) + sum(consts_u),
@@ -139,23 +138,24 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
     consts, init, xs = cut(args, num_consts, num_carry)
 
     def unknown_args(residuals: Sequence[Any]) -> list:
+        needed = halves.needed(args, residuals)
+        rows = [x for x, i in zip(needed, halves.needs, strict=True)
+                if i is None or i >= num_consts]
         return [*(args[i] for i in from_consts), *chosen(consts, consts_u),
-                *chosen(init, carry_u),
-                *(args[i] for i in from_xs), *residuals, *chosen(xs, xs_u)]
+                *chosen(init, carry_u), *rows, *chosen(xs, xs_u)]
     return Halves(chosen(args, [not u for u in flags]), known, unknown_args, rest,
                   halves.unknown_out)
 
 
-def _unknown_order(halves: Any, consts_u: Sequence[bool], carry_u: Sequence[bool],
-                   xs_u: Sequence[bool], num_consts: int) -> list[int]:
-    """Inputs of the unknown half, from (forwarded, residuals, unknown) to a scan's order."""
-    forwarded = list(enumerate(halves.forwarded))
-    start = len(forwarded)
-    residuals, consts, carry, xs = cut(
-        range(start, start + len(halves.unknown.in_avals) - len(forwarded)),
-        len(halves.residual_avals), sum(consts_u), sum(carry_u))
-    return [*(p for p, i in forwarded if i < num_consts), *consts, *carry,
-            *(p for p, i in forwarded if i >= num_consts), *residuals, *xs]
+def _unknown_order(halves: SplitProgram, consts_u: Sequence[bool], carry_u: Sequence[bool],
+                   num_consts: int) -> list[int]:
+    """Inputs of the unknown half, from (needed, unknown) to a scan's order."""
+    count = len(halves.needs)
+    is_const = [i is not None and i < num_consts for i in halves.needs]
+    consts, carry, xs = cut(range(count, len(halves.unknown.in_avals)), sum(consts_u),
+                            sum(carry_u))
+    return [*(p for p in range(count) if is_const[p]), *consts, *carry,
+            *(p for p in range(count) if not is_const[p]), *xs]
 
 
 def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_consts: int,

@@ -62,15 +62,22 @@ class SplitProgram(NamedTuple):
     """A program cut in two.
 
     known: known inputs → known outputs, residuals
-    unknown: the known inputs at the positions `forwarded`, residuals, unknown inputs
-             → unknown outputs
+    unknown: what it needs of the known half, unknown inputs → unknown outputs
+
+    What the unknown half needs is listed in `needs`: the place of an input that is forwarded as
+    it is, or None for the next residual.
     """
 
     known: ClosedJaxpr
     unknown: ClosedJaxpr
     unknown_out: list[bool]
-    forwarded: list[int]
+    needs: list[int | None]
     residual_avals: list[core.ShapedArray]
+
+    def needed(self, args: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
+        """The leading arguments of the unknown half, from all arguments and the residuals."""
+        rest = iter(residuals)
+        return [next(rest) if place is None else args[place] for place in self.needs]
 
 
 def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
@@ -93,7 +100,7 @@ def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
 
 def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence[bool],
                  forwardable: Sequence[bool]) -> SplitProgram:
-    recorded: list[tuple[ClosedJaxpr, list[bool], list[int], list[Any]]] = []
+    recorded: list[tuple[ClosedJaxpr, list[bool], list[int | None], list[Any]]] = []
 
     def known_half(*known_args: Array) -> list[Array]:
         trace = SplitTrace(core.current_trace.get(), closed.jaxpr.debug_info)
@@ -105,14 +112,14 @@ def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence
         program = trace.program([x for x, u in zip(outs, unknown_out, strict=True) if u])
         program = _without_dead_constants(program)
         places = {id(x): i for i, x in enumerate(args) if forwardable[i]}
-        unknown, forwarded, residuals = _residuals_first(program, places)
-        recorded.append((unknown, unknown_out, forwarded, residuals))
+        unknown, needs, residuals = _traced_constants_as_inputs(program, places)
+        recorded.append((unknown, unknown_out, needs, residuals))
         return [x for x, u in zip(outs, unknown_out, strict=True) if not u] + residuals
 
     known_avals = [a for a, u in zip(closed.in_avals, unknown_in, strict=True) if not u]
     known = stage(known_half, known_avals, closed.jaxpr.debug_info)
-    unknown, unknown_out, forwarded, residuals = recorded[0]
-    return SplitProgram(known, unknown, unknown_out, forwarded, [x.aval for x in residuals])
+    unknown, unknown_out, needs, residuals = recorded[0]
+    return SplitProgram(known, unknown, unknown_out, needs, [x.aval for x in residuals])
 
 
 def _without_dead_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -125,14 +132,14 @@ def _without_dead_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
                        tuple(c for _, c in pairs))
 
 
-def _residuals_first(program: ClosedJaxpr, places: dict[int, int]
-                     ) -> tuple[ClosedJaxpr, list[int], list[Any]]:
-    """Turn the constants that are traced into leading inputs: forwarded ones, then residuals."""
+def _traced_constants_as_inputs(program: ClosedJaxpr, places: dict[int, int]
+                                ) -> tuple[ClosedJaxpr, list[int | None], list[Any]]:
+    """The program with its traced constants as leading inputs; what they are; the residuals."""
     pairs = list(zip(program.jaxpr.constvars, program.consts, strict=True))
-    forwarded = [(v, c) for v, c in pairs if id(c) in places]
-    residuals = [(v, c) for v, c in pairs if id(c) not in places and isinstance(c, Tracer)]
-    kept = [(v, c) for v, c in pairs if id(c) not in places and not isinstance(c, Tracer)]
-    leading = program.jaxpr.replace(constvars=tuple(v for v, _ in forwarded + residuals))
+    moved = [(v, c) for v, c in pairs if id(c) in places or isinstance(c, Tracer)]
+    kept = [(v, c) for v, c in pairs if not (id(c) in places or isinstance(c, Tracer))]
+    leading = program.jaxpr.replace(constvars=tuple(v for v, _ in moved))
     jaxpr = move_consts_to_inputs(leading).replace(constvars=tuple(v for v, _ in kept))
-    return (ClosedJaxpr(jaxpr, tuple(c for _, c in kept)),
-            [places[id(c)] for _, c in forwarded], [c for _, c in residuals])
+    needs = [places.get(id(c)) for _, c in moved]
+    residuals = [c for _, c in moved if id(c) not in places]
+    return ClosedJaxpr(jaxpr, tuple(c for _, c in kept)), needs, residuals

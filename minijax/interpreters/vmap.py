@@ -46,8 +46,8 @@ class BatchTrace(Trace):
     parent: Trace
 
     def __init__(self, parent: Trace, size: int, name: Any = None,
-                 debug_info: DebugInfo | None = None):
-        super().__init__(Level(parent, debug_info), parent)
+                 debug_info: DebugInfo | None = None, level: Level | None = None):
+        super().__init__(level or Level(parent, debug_info), parent)
         self.axis = Axis(size, name, self.level)
         if name is not None:
             self.axes = (*self.axes, self.axis)
@@ -63,14 +63,16 @@ class BatchTrace(Trace):
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
-        if all(d is None for d in dims) and not self.names_axis(primitive, params):
+        if all(d is None for d in dims) and not self.concerns(primitive, params):
             return core.run_with(self.parent, primitive.bind_list, *values, **params)
         outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
                                        list(values), list(dims), **params)
         return [self.join(x, d) for x, d in zip(outs, out_dims, strict=True)]
 
-    def names_axis(self, primitive: Primitive, params: dict[str, Any]) -> bool:
-        """Whether the equation speaks of this very axis (an inner one may bear its name)."""
+    def concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Whether an equation without batched arguments must be batched all the same."""
+        if primitive.calls_python(params):
+            return True
         name = self.axis.name
         return name is not None and NamedAxisEffect(name) in primitive.effects(**params)
 
@@ -91,10 +93,14 @@ def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
 
 
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
-              args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None
-              ) -> tuple[list[Array], list[Dim]]:
-    """Batched outputs and where their batch axis is, for a function of flat arguments."""
-    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info)
+               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
+              level: Level | None = None) -> tuple[list[Array], list[Dim]]:
+    """Batched outputs and where their batch axis is, for a function of flat arguments.
+
+    A custom rule re-enters its transformation: with the same `level`, so that what the rule's
+    function closed over is still recognised.
+    """
+    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level)
     tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
     outs = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *tracers)]
     return [x for x, _ in outs], [d for _, d in outs]

@@ -30,6 +30,10 @@ from minijax.primitives.choice import (
     shift_right_logical as shift_right_logical,
     shift_right_logical_p as shift_right_logical_p, xor_p as xor_p,
 )
+from minijax.primitives.collectives import (
+    axis_index as axis_index, axis_size as axis_size, pmax as pmax, pmean as pmean, pmin as pmin,
+    psum as psum, psum_p as psum_p,
+)
 from minijax.primitives.convert import (
     bitcast_convert_type as bitcast_convert_type,
     bitcast_convert_type_p as bitcast_convert_type_p, complex as complex, complex_p as complex_p,
@@ -84,4 +88,21 @@ from minijax.primitives.slicing import (
 )
 from minijax.primitives.sort import (
     sort as sort, sort_key_val as sort_key_val, sort_p as sort_p, top_k as top_k,
+)
+from minijax.primitives.contract import (
+    Precision as Precision, batch_matmul as batch_matmul, dot as dot, dot_general as dot_general,
+    dot_general_p as dot_general_p,
+)
+from minijax.primitives.cumulative import (
+    cumlogsumexp as cumlogsumexp, cummax as cummax, cummax_p as cummax_p, cummin as cummin,
+    cummin_p as cummin_p, cumprod as cumprod, cumprod_p as cumprod_p, cumsum as cumsum,
+    cumsum_p as cumsum_p,
+)
+from minijax.primitives.reduce import (
+    argmax as argmax, argmax_p as argmax_p, argmin as argmin, argmin_p as argmin_p,
+    reduce_and as reduce_and, reduce_and_p as reduce_and_p, reduce_max as reduce_max,
+    reduce_max_p as reduce_max_p, reduce_min as reduce_min, reduce_min_p as reduce_min_p,
+    reduce_or as reduce_or, reduce_or_p as reduce_or_p, reduce_prod as reduce_prod,
+    reduce_prod_p as reduce_prod_p, reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p,
+    reduce_xor as reduce_xor, reduce_xor_p as reduce_xor_p,
 )

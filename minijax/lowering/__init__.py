@@ -67,17 +67,19 @@ class Executable:
         self.kernel = kernel
         self._run = cache.compile_or_load(kernel)
         self._outputs = [(buffer.shape, buffer.dtype) for buffer in kernel.outputs]
-        self._constants = [buffer.value for buffer in kernel.constants]
+        self._constants = [np.asarray(buffer.value) for buffer in kernel.constants]
         # Workspaces not in use; taking and giving back one element is atomic, so threads share.
         self._workspaces: list[np.ndarray] = []
 
     def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        # Anything but an array has no address to pass on: machine code would read elsewhere.
+        arrays = [x if type(x) is np.ndarray else np.asarray(x) for x in inputs]
         outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
         try:
             workspace = self._workspaces.pop()
         except IndexError:
             workspace = np.empty(self.kernel.workspace_size, np.uint8)
-        status = self._run([*inputs, *outputs, *self._constants, workspace])
+        status = self._run([*arrays, *outputs, *self._constants, workspace])
         self._workspaces.append(workspace)
         if status:
             raise RuntimeError(f"{self.kernel.name}: check {status} failed")

@@ -60,7 +60,7 @@ class Arithmetic:
 
     >>> s = Arithmetic()
     >>> s.add(s.const(2, "int32"), 3).value
-    5
+    np.int32(5)
     """
 
     def __init__(self) -> None:

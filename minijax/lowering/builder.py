@@ -62,7 +62,9 @@ class Builder(Arithmetic):
     def __init__(self) -> None:
         super().__init__()
         self.temps: list[Buffer] = []
-        self.names: dict[Scalar | Variable, str] = {}
+        # Reads of variables that do not change any more: two names for one thing.
+        self.finals: dict[Scalar, Variable] = {}
+        self._read_of: dict[Scalar, Variable] = {}
         self._version: dict[Buffer | Variable, int] = {}
         self._frozen: dict[Buffer, Scope] = {}
         self._last_if: If | None = None
@@ -175,6 +177,7 @@ class Builder(Arithmetic):
         if found is None:
             found = self._define(variable.dtype, len(self.scopes) - 1)
             self._emit(Read(found, variable))
+            self._read_of[found] = variable
             self.remember(key, found)
         return found
 
@@ -290,6 +293,8 @@ class Builder(Arithmetic):
             return f(*(self.index(0) if n == 1 else next(given) for n in extents))
 
         result = self._accumulate(op, init, sizes, term)
+        if isinstance(result, Scalar) and result in self._read_of:
+            self.finals[result] = self._read_of[result]
         self.accumulations.append((op, init, tuple(extents), result.dtype))
         return result
 

@@ -1,4 +1,4 @@
-"""Compiled kernels, in memory and on disk: each is made once for a text, a processor and a compiler.
+"""Compiled kernels, in memory and on disk: made once per text, processor and compiler.
 
 Stands on cpu.py, and on llvm.py for the text that stands for a kernel. Chapter 26.
 In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
@@ -6,20 +6,21 @@ In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import importlib.util
 import os
 import stat
 import tempfile
 import warnings
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from weakref import WeakValueDictionary
 
 from . import cpu, llvm
 from .loops import Call, For, If, Kernel, Statement, While
 
-MAGIC = b"minijax kernel 1\n"
+MAGIC = b"minijax kernel 1\n"  # counts the changes to how cpu.py compiles a text
 _loaded: WeakValueDictionary[str, cpu.Loaded] = WeakValueDictionary()
 
 
@@ -93,14 +94,22 @@ def cache_key(text: str) -> str:
 @cache
 def compilers() -> tuple[str, ...]:
     """Return the versions of everything between the text and the object code."""
-    return tuple(f"{name} {_version(name)}" for name in ("minijax", "numba", "llvmlite"))
+    import llvmlite
+
+    return MAGIC.decode(), f"llvmlite {llvmlite.__version__}", f"numba {_numba_version()}"
 
 
-def _version(name: str) -> str:
-    try:
-        return version(name)
-    except PackageNotFoundError:
+def _numba_version() -> str:
+    """Read from Numba's files: importing it would cost all that this cache saves."""
+    found = importlib.util.find_spec("numba")
+    if found is None or found.origin is None:
         return "not installed"
+    try:
+        return Path(found.origin).with_name("_version.py").read_text()
+    except OSError:
+        from importlib.metadata import version
+
+        return version("numba")
 
 
 # The directory
@@ -191,7 +200,5 @@ def remove(key: str) -> None:
 
 
 def _unlink(path: str | Path) -> None:
-    try:
+    with contextlib.suppress(OSError):
         os.unlink(path)
-    except OSError:
-        pass

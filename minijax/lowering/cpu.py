@@ -7,6 +7,7 @@ In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 from __future__ import annotations
 
 import ctypes
+import re
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
@@ -54,8 +55,12 @@ def undisturbed(work: Callable[[], T]) -> T:
             outcome.append(_raiser(error))
 
     thread = threading.Thread(target=run, name="minijax compiler")
-    thread.start()
-    thread.join()
+    try:
+        thread.start()
+    except RuntimeError:  # the interpreter is ending and gives no more threads
+        run()
+    else:
+        thread.join()
     return outcome[0]()
 
 
@@ -138,16 +143,20 @@ class Loaded:
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> int:
         """Run on the arrays' memory: inputs, outputs, constants, workspace, all C-contiguous."""
-        pointers = (_Pointer * len(arrays))(*[_at(id(a) + _DATA).value for a in arrays])
+        pointers = _array_of(len(arrays))(*[_at(id(a) + _DATA).value for a in arrays])
         status: int = self._function(pointers)
         return status
 
 
 # A NumPy array is an object header followed by the address of its elements: the public C layout
 # that every extension module relies on. `array.ctypes.data` is the same, 700 ns instead of 80.
-_Pointer = ctypes.c_void_p
 _at = ctypes.c_void_p.from_address
 _DATA = object.__basicsize__
+
+
+@cache
+def _array_of(size: int) -> type[ctypes.Array[ctypes.c_void_p]]:
+    return ctypes.c_void_p * size
 
 
 def load(code: bytes, symbol: str, externals: Iterable[str]) -> Loaded:
@@ -171,10 +180,10 @@ def load(code: bytes, symbol: str, externals: Iterable[str]) -> Loaded:
 
 
 def _undefined(code: bytes, known: set[str]) -> list[str]:
-    """Names in the object's table of symbols that are not known; for the message only."""
-    import llvmlite.binding as binding
+    """What looks like the name of an unknown function in the object code; for the message only.
 
-    sections = binding.ObjectFileRef.from_data(code).sections()
-    tables = [s.data() for s in sections if s.name() == ".strtab"]
-    names = {name.decode() for table in tables for name in table.split(b"\0")}
-    return sorted(n for n in names - known if n and not n.startswith((".", "_GLOBAL")))
+    Object files keep names as text between zero bytes; llvmlite's reader of them does not survive
+    a damaged file.
+    """
+    names = {word.decode() for word in code.split(b"\0") if re.fullmatch(rb"[A-Za-z_]\w{3,}", word)}
+    return sorted(names - known)

@@ -95,10 +95,11 @@ def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
     node.cost = min(node.cost, 1e9)
 
 
-def choose_tasks(nodes: Sequence[Node], outs: Sequence[Atom],
+def choose_tasks(nodes: Sequence[Node], outs: Sequence[Atom], early: frozenset[int],
                  leaf_of: Callable[[Node], Hashable]) -> list[Task]:
     """The tasks of a program in order; marks the nodes that must be stored.
 
+    Outputs that are inputs are copied: those at positions in `early` first, the others last.
     `leaf_of` names the loop in which a stored node is computed: what several tasks of one loop
     ask for at one index is computed once.
     """
@@ -118,7 +119,8 @@ def choose_tasks(nodes: Sequence[Node], outs: Sequence[Atom],
         made_task = _visit(node, uses, made, leaf_of)
         if made_task is not None:
             tasks.append(made_task)
-    tasks = [*reversed(tasks), *copies]
+    first = [task for task in copies if task.output in early]
+    tasks = [*first, *reversed(tasks), *(task for task in copies if task.output not in early)]
     _record_reads(uses, made)
     return tasks
 

@@ -39,8 +39,8 @@ class MissingLibrary(ImportError):
     """No library with the machine code of an external was found in this process."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"no machine code found for {name!r}: neither NumPy's nor SciPy's BLAS "
-                         "exports it; install NumPy or SciPy from a wheel, or use the numpy backend")
+        super().__init__(f"no machine code for {name!r} was found: neither NumPy's nor SciPy's "
+                         "BLAS has it; install one of them from a wheel, or use the numpy backend")
 
 
 def external(name: str) -> External:
@@ -99,7 +99,8 @@ define internal void @{name}(i64 %transpose_a, i64 %transpose_b, i64 %m, i64 %n,
   %zero = getelementptr {real}, ptr %scales, i64 1
   store {real} 0.0, ptr %zero
   call void @{symbol}(ptr %letter.b, ptr %letter.a, ptr %number.n, ptr %number.m, ptr %number.k,
-      ptr %one, ptr %b, ptr %number.ldb, ptr %a, ptr %number.lda, ptr %zero, ptr %c, ptr %number.ldc)
+      ptr %one, ptr %b, ptr %number.ldb, ptr %a, ptr %number.lda,
+      ptr %zero, ptr %c, ptr %number.ldc)
   ret void
 }}"""
 

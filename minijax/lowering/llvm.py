@@ -1,7 +1,6 @@
-"""The loop tree as LLVM assembly: a table from scalar operations to instructions, then one method
-for each statement.
+"""The loop tree as LLVM assembly: one method for each kind of statement.
 
-Stands on loops.py and library.py; it is text from text, and imports no compiler. Chapter 24.
+Stands on instructions.py (the scalar operations) and library.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
@@ -14,6 +13,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from . import library
+from .instructions import CONVERSIONS, FUNCTIONS, INSTRUCTIONS
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
@@ -21,203 +21,6 @@ from .loops import (
 from .scalars import BFLOAT16, kind_of
 
 SYMBOL = "kernel"
-
-# One scalar operation is one instruction. The columns are kinds of dtype ("b" bool, "i" signed,
-# "u" unsigned, "f" float, "h" 16-bit float); {t} is the LLVM type, {x} {y} {z} are the operands,
-# {flags} is empty or "reassoc ". A name with no "llvm." is one of FUNCTIONS below.
-INSTRUCTIONS: dict[str, dict[str, str]] = {
-    "add": {"iu": "add {t} {x}, {y}", "f": "fadd {flags}{t} {x}, {y}"},
-    "sub": {"iu": "sub {t} {x}, {y}", "f": "fsub {t} {x}, {y}"},
-    "mul": {"iu": "mul {t} {x}, {y}", "f": "fmul {flags}{t} {x}, {y}"},
-    "neg": {"iu": "sub {t} 0, {x}", "f": "fneg {t} {x}"},
-    "div": {"i": "call {t} @div_signed.{t}({t} {x}, {t} {y})",
-            "u": "call {t} @div_unsigned.{t}({t} {x}, {t} {y})", "f": "fdiv {t} {x}, {y}"},
-    "rem": {"i": "call {t} @rem_signed.{t}({t} {x}, {t} {y})",
-            "u": "call {t} @rem_unsigned.{t}({t} {x}, {t} {y})", "f": "frem {t} {x}, {y}"},
-    "fma": {"f": "call {t} @llvm.fma.{m}({t} {x}, {t} {y}, {t} {z})"},
-    "min": {"i": "call {t} @llvm.smin.{m}({t} {x}, {t} {y})",
-            "u": "call {t} @llvm.umin.{m}({t} {x}, {t} {y})",
-            "f": "call {t} @llvm.minimum.{m}({t} {x}, {t} {y})"},
-    "max": {"i": "call {t} @llvm.smax.{m}({t} {x}, {t} {y})",
-            "u": "call {t} @llvm.umax.{m}({t} {x}, {t} {y})",
-            "f": "call {t} @llvm.maximum.{m}({t} {x}, {t} {y})"},
-    "abs": {"i": "call {t} @llvm.abs.{m}({t} {x}, i1 false)", "u": "{x}",
-            "f": "call {t} @llvm.fabs.{m}({t} {x})"},
-    "sqrt": {"f": "call {t} @llvm.sqrt.{m}({t} {x})"},
-    "floor": {"f": "call {t} @llvm.floor.{m}({t} {x})"},
-    "ceil": {"f": "call {t} @llvm.ceil.{m}({t} {x})"},
-    "trunc": {"f": "call {t} @llvm.trunc.{m}({t} {x})"},
-    "round_even": {"f": "call {t} @llvm.roundeven.{m}({t} {x})"},
-    "copysign": {"f": "call {t} @llvm.copysign.{m}({t} {x}, {t} {y})"},
-    "and": {"biu": "and {t} {x}, {y}"},
-    "or": {"biu": "or {t} {x}, {y}"},
-    "xor": {"biu": "xor {t} {x}, {y}"},
-    "not": {"biu": "xor {t} {x}, -1"},
-    "shl": {"iu": "call {t} @shl.{t}({t} {x}, {t} {y})"},
-    "shr_logical": {"iu": "call {t} @shr_logical.{t}({t} {x}, {t} {y})"},
-    "shr_arithmetic": {"iu": "call {t} @shr_arithmetic.{t}({t} {x}, {t} {y})"},
-    "eq": {"biu": "icmp eq {t} {x}, {y}", "f": "fcmp oeq {t} {x}, {y}"},
-    "ne": {"biu": "icmp ne {t} {x}, {y}", "f": "fcmp une {t} {x}, {y}"},
-    "lt": {"i": "icmp slt {t} {x}, {y}", "bu": "icmp ult {t} {x}, {y}",
-           "f": "fcmp olt {t} {x}, {y}"},
-    "le": {"i": "icmp sle {t} {x}, {y}", "bu": "icmp ule {t} {x}, {y}",
-           "f": "fcmp ole {t} {x}, {y}"},
-    "gt": {"i": "icmp sgt {t} {x}, {y}", "bu": "icmp ugt {t} {x}, {y}",
-           "f": "fcmp ogt {t} {x}, {y}"},
-    "ge": {"i": "icmp sge {t} {x}, {y}", "bu": "icmp uge {t} {x}, {y}",
-           "f": "fcmp oge {t} {x}, {y}"},
-    "select": {"biufh": "select i1 {x}, {t} {y}, {t} {z}"},
-}
-
-# Conversions, by kind of the operand and of the result: {s} → {t}. Where the width of integers or
-# floats decides, the template is chosen in `_convert`.
-CONVERSIONS: dict[str, str] = {
-    "b→i": "zext i1 {x} to {t}", "b→u": "zext i1 {x} to {t}", "b→f": "uitofp i1 {x} to {t}",
-    "i→b": "icmp ne {s} {x}, 0", "u→b": "icmp ne {s} {x}, 0", "f→b": "fcmp une {s} {x}, 0.0",
-    "i→f": "sitofp {s} {x} to {t}", "u→f": "uitofp {s} {x} to {t}",
-    "f→i": "call {t} @llvm.fptosi.sat.{m}.{n}({s} {x})",
-    "f→u": "call {t} @llvm.fptoui.sat.{m}.{n}({s} {x})",
-}
-
-# What takes more than one instruction, as functions that are always inlined; dead guards (a
-# constant divisor or shift) then fold away. {t} is the type, {bits} its width.
-FUNCTIONS: dict[str, str] = {
-    # x / 0 is all ones; MIN / -1 wraps to MIN: both are undefined for sdiv, so -1 negates instead.
-    "div_signed": """
-define internal {t} @div_signed.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %minus_one = icmp eq {t} %y, -1
-  %unsafe = or i1 %zero, %minus_one
-  %divisor = select i1 %unsafe, {t} 1, {t} %y
-  %quotient = sdiv {t} %x, %divisor
-  %negated = sub {t} 0, %x
-  %result = select i1 %minus_one, {t} %negated, {t} %quotient
-  %guarded = select i1 %zero, {t} -1, {t} %result
-  ret {t} %guarded
-}}""",
-    "div_unsigned": """
-define internal {t} @div_unsigned.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %divisor = select i1 %zero, {t} 1, {t} %y
-  %quotient = udiv {t} %x, %divisor
-  %guarded = select i1 %zero, {t} -1, {t} %quotient
-  ret {t} %guarded
-}}""",
-    # x % 0 is x; x % -1 is 0, also for MIN.
-    "rem_signed": """
-define internal {t} @rem_signed.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %minus_one = icmp eq {t} %y, -1
-  %unsafe = or i1 %zero, %minus_one
-  %divisor = select i1 %unsafe, {t} 1, {t} %y
-  %remainder = srem {t} %x, %divisor
-  %guarded = select i1 %zero, {t} %x, {t} %remainder
-  ret {t} %guarded
-}}""",
-    "rem_unsigned": """
-define internal {t} @rem_unsigned.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %divisor = select i1 %zero, {t} 1, {t} %y
-  %remainder = urem {t} %x, %divisor
-  %guarded = select i1 %zero, {t} %x, {t} %remainder
-  ret {t} %guarded
-}}""",
-    # A shift by the width or more is undefined in LLVM; here it shifts everything out.
-    "shl": """
-define internal {t} @shl.{t}({t} %x, {t} %y) alwaysinline {{
-  %inside = icmp ult {t} %y, {bits}
-  %shifted = shl {t} %x, %y
-  %guarded = select i1 %inside, {t} %shifted, {t} 0
-  ret {t} %guarded
-}}""",
-    "shr_logical": """
-define internal {t} @shr_logical.{t}({t} %x, {t} %y) alwaysinline {{
-  %inside = icmp ult {t} %y, {bits}
-  %shifted = lshr {t} %x, %y
-  %guarded = select i1 %inside, {t} %shifted, {t} 0
-  ret {t} %guarded
-}}""",
-    "shr_arithmetic": """
-define internal {t} @shr_arithmetic.{t}({t} %x, {t} %y) alwaysinline {{
-  %inside = icmp ult {t} %y, {bits}
-  %last = sub {t} {bits}, 1
-  %by = select i1 %inside, {t} %y, {t} %last
-  %shifted = ashr {t} %x, %by
-  ret {t} %shifted
-}}""",
-    # bfloat16 is the upper half of a float32. Rounding to nearest even: add 0x7fff, and one more
-    # where the kept part is odd. A nan must not round up to infinity: it gets a quiet bit instead.
-    "bfloat16_to_float32": """
-define internal float @bfloat16_to_float32(i16 %x) alwaysinline {{
-  %low = zext i16 %x to i32
-  %bits = shl i32 %low, 16
-  %value = bitcast i32 %bits to float
-  ret float %value
-}}""",
-    "float32_to_bfloat16": """
-define internal i16 @float32_to_bfloat16(float %x) alwaysinline {{
-  %bits = bitcast float %x to i32
-  %kept = lshr i32 %bits, 16
-  %odd = and i32 %kept, 1
-  %half = add i32 %odd, 32767
-  %sum = add i32 %bits, %half
-  %number = lshr i32 %sum, 16
-  %quiet = or i32 %kept, 64
-  %is_nan = fcmp uno float %x, %x
-  %result = select i1 %is_nan, i32 %quiet, i32 %number
-  %stored = trunc i32 %result to i16
-  ret i16 %stored
-}}""",
-    # float16 has 5 bits of exponent: shifted into a float32, the value is too small by 2^112, and
-    # one exact multiplication repairs normal and subnormal numbers alike.
-    "float16_to_float32": """
-define internal float @float16_to_float32(i16 %x) alwaysinline {{
-  %wide = zext i16 %x to i32
-  %rest = and i32 %wide, 32767
-  %sign_bit = and i32 %wide, 32768
-  %sign = shl i32 %sign_bit, 16
-  %shifted = shl i32 %rest, 13
-  %tiny = bitcast i32 %shifted to float
-  %value = fmul float %tiny, 0x46F0000000000000
-  %finite = bitcast float %value to i32
-  %infinite = or i32 %shifted, 2139095040
-  %is_infinite = icmp uge i32 %rest, 31744
-  %magnitude = select i1 %is_infinite, i32 %infinite, i32 %finite
-  %bits = or i32 %magnitude, %sign
-  %result = bitcast i32 %bits to float
-  ret float %result
-}}""",
-    # Normal results round as bfloat16 does; adding 0.5, whose last bit is 2^-24, rounds a
-    # subnormal one; from 65520 on it is infinity.
-    "float32_to_float16": """
-define internal i16 @float32_to_float16(float %x) alwaysinline {{
-  %bits = bitcast float %x to i32
-  %rest = and i32 %bits, 2147483647
-  %sign_shifted = lshr i32 %bits, 16
-  %sign = and i32 %sign_shifted, 32768
-  %kept = lshr i32 %rest, 13
-  %odd = and i32 %kept, 1
-  %half = add i32 %odd, 4095
-  %sum = add i32 %rest, %half
-  %rounded = lshr i32 %sum, 13
-  %normal = sub i32 %rounded, 114688
-  %magnitude = bitcast i32 %rest to float
-  %aligned = fadd float %magnitude, 0.5
-  %aligned_bits = bitcast float %aligned to i32
-  %subnormal = sub i32 %aligned_bits, 1056964608
-  %is_subnormal = icmp ult i32 %rest, 947912704
-  %finite = select i1 %is_subnormal, i32 %subnormal, i32 %normal
-  %is_large = icmp uge i32 %rest, 1199566848
-  %number = select i1 %is_large, i32 31744, i32 %finite
-  %payload = and i32 %kept, 1023
-  %nan = or i32 %payload, 32256
-  %is_nan = fcmp uno float %x, %x
-  %result = select i1 %is_nan, i32 %nan, i32 %number
-  %signed = or i32 %result, %sign
-  %stored = trunc i32 %signed to i16
-  ret i16 %stored
-}}""",
-}
 
 REASSOCIABLE = ("add", "mul")
 
@@ -256,13 +59,18 @@ def _mangled(dtype: np.dtype) -> str:
     return {"float": "f32", "double": "f64"}.get(llvm_type(dtype), llvm_type(dtype))
 
 
+def _float_literal(value: float) -> str:
+    """A float or double is written as the bits of the double of the same value."""
+    return "0x" + struct.pack(">d", value).hex().upper()
+
+
 def _literal(constant: Constant) -> str:
-    """A literal operand; floats are written as the bits of the double of the same value."""
+    """A literal operand."""
     match kind_of(constant.dtype):
         case "b":
             return "true" if constant.value else "false"
         case "f":
-            return "0x" + struct.pack(">d", float(constant.value)).hex().upper()
+            return _float_literal(float(constant.value))
         case "h":
             return str(int(np.asarray(constant.value).view(np.uint16)))
         case _:
@@ -270,12 +78,17 @@ def _literal(constant: Constant) -> str:
 
 
 def _name(name: str) -> str:
-    """A local name of LLVM; anything but plain letters, digits and dots is quoted."""
-    return f"%{name}" if re.fullmatch(r"[A-Za-z_.][\w.]*", name, re.ASCII) else f'%"{name}"'
+    """A local name of LLVM; what is not made of letters, digits and dots is quoted."""
+    if re.fullmatch(r"[A-Za-z_.][\w.]*", name, re.ASCII):
+        return f"%{name}"
+    return '%"' + re.sub(rb"[^\w. ]", lambda m: b"\\%02x" % m[0][0], name.encode()).decode() + '"'
 
 
 class _Printer:
-    """Prints one kernel. `lines` is the body so far, `block` the label of the block it is in."""
+    """Prints one kernel. `lines` is the body so far, `block` the label of the block it is in.
+
+    A scalar keeps its name; what LLVM needs beside has a dot in its name, so they never meet.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -294,7 +107,7 @@ class _Printer:
         self.point_at_buffers()
         self.body(self.kernel.body)
         self.emit("ret i32 0")
-        function = [f"define i32 @{SYMBOL}(ptr noundef %buffers) nounwind {{", "entry:",
+        function = [f"define i32 @{SYMBOL}(ptr noundef %kernel.buffers) nounwind {{", "entry:",
                     *self.entry, "  br label %start", "start:", *self.lines, "}"]
         parts = [*self.functions.values(), "\n".join(function), *self.metadata.lines]
         return "\n".join(parts) + "\n"
@@ -333,11 +146,12 @@ class _Printer:
         for temp in kernel.temps:
             name = self.names[temp] = _name(f"{temp.name}.data")
             offset = kernel.offsets[temp]
-            self.entry.append(f"  {name} = getelementptr inbounds i8, ptr {workspace}, i64 {offset}")
+            place = f"getelementptr inbounds i8, ptr {workspace}, i64 {offset}"
+            self.entry.append(f"  {name} = {place}")
 
     def pointer(self, name: str, position: int) -> str:
-        slot = f"%slot.{position}"
-        self.entry += [f"  {slot} = getelementptr inbounds ptr, ptr %buffers, i64 {position}",
+        slot, place = f"%slot.{position}", f"ptr, ptr %kernel.buffers, i64 {position}"
+        self.entry += [f"  {slot} = getelementptr inbounds {place}",
                        f"  {name} = load ptr, ptr {slot}"]
         return name
 
@@ -374,9 +188,10 @@ class _Printer:
         operands = dict(zip("xyz", map(self.value, args), strict=False))
         return template.format(t=t, m=_mangled(dtype), flags=flags, **operands)
 
-    def require(self, function: str, t: str = "", bits: int = 0) -> None:
+    def require(self, function: str, t: str = "", bits: int = 0, **facts: object) -> None:
         """Have the module define one of FUNCTIONS for a type."""
-        self.functions[f"{function}.{t}"] = FUNCTIONS[function].format(t=t, bits=bits).lstrip()
+        text = FUNCTIONS[function].format(t=t, bits=bits, **facts)
+        self.functions[f"{facts.get('s', '')}{function}.{t}"] = text.lstrip()
 
     def convert(self, x: Operand, dtype: np.dtype) -> str:
         """An expression for x converted to a dtype."""
@@ -393,10 +208,17 @@ class _Printer:
             widen = "sext" if given == "i" else "zext"
             change = widen if dtype.itemsize > x.dtype.itemsize else "trunc"
         else:
-            template = CONVERSIONS[f"{given}→{wanted}"]
-            m, n = _mangled(dtype), _mangled(x.dtype)
-            return template.format(s=s, t=t, x=self.value(x), m=m, n=n)
+            if given == "f" and wanted in "iu":
+                self.require_saturation(s, t, wanted, dtype)
+            return CONVERSIONS[f"{given}→{wanted}"].format(s=s, t=t, x=self.value(x))
         return f"{change} {s} {self.value(x)} to {t}"
+
+    def require_saturation(self, s: str, t: str, kind: str, dtype: np.dtype) -> None:
+        """Have the module define the conversion from a float type to an integer type."""
+        limits = np.iinfo(dtype)
+        low, beyond = (_float_literal(float(x)) for x in (limits.min, int(limits.max) + 1))
+        self.require("to_signed" if kind == "i" else "to_unsigned", t, s=s, least=limits.min,
+                     most=limits.max, low=low, beyond=beyond)
 
     def convert_half(self, x: Operand, dtype: np.dtype) -> str:
         """A 16-bit float converts from and to float32 only."""
@@ -435,11 +257,11 @@ class _Printer:
         notes = self.metadata.access(load.buffer, self.parallel)
         size, target = load.buffer.dtype.itemsize, load.target
         name = self.names[target] = _name(target.name)
-        if target.dtype != BOOL:
-            return self.emit(f"{name} = load {llvm_type(target.dtype)}, ptr {place}, align {size}{notes}")
-        byte = _name(f"{target.name}.byte")
-        self.emit(f"{byte} = load i8, ptr {place}, align 1{notes}")
-        self.emit(f"{name} = icmp ne i8 {byte}, 0")
+        loaded = _name(f"{target.name}.byte") if target.dtype == BOOL else name
+        stored = _stored_type(target.dtype)
+        self.emit(f"{loaded} = load {stored}, ptr {place}, align {size}{notes}")
+        if target.dtype == BOOL:
+            self.emit(f"{name} = icmp ne i8 {loaded}, 0")
 
     def print_store(self, store: Store) -> None:
         value, size = self.typed(store.value), store.buffer.dtype.itemsize

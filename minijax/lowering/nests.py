@@ -16,12 +16,15 @@ from .fusion import Task
 from .probe import FLAT, Pattern
 
 
+_BIG = 4096  # a transposed walk over fewer elements stays in the first-level cache anyway
+
+
 @dataclass(eq=False)
 class Nest:
     """A loop over axis `depth` of its tasks; without a size, straight code at that depth.
 
     A flat nest runs over all axes from `depth` on as one; a column nest computes reductions
-    for a whole stretch of its axis at a time.
+    for a whole stretch of its axis at a time; a tiled nest runs over two axes in squares.
     """
 
     depth: int
@@ -31,6 +34,7 @@ class Nest:
     opaque: bool = False
     flat: bool = False
     column: bool = False
+    tiled: bool = False
 
     @property
     def innermost(self) -> bool:
@@ -110,6 +114,8 @@ def _fill(nest: Nest) -> None:
         nest.flat = True
         return
     nest.children = build_nests(nest.tasks, nest.depth + 1)
+    nest.tiled = (len(nest.children) == 1 and nest.children[0].innermost
+                  and any(_transposes(task, nest.depth) for task in nest.tasks))
     nest.column = (nest.innermost and len(nest.tasks) == 1 and nest.size > 1
                    and _reduces_columns(nest.tasks[0], nest.depth))
 
@@ -132,6 +138,15 @@ def _is_flat(task: Task, depth: int, shape: tuple[int, ...]) -> bool:
                              or [n for _, n in terms[-len(wanted):]] != [n for _, n in rest]):
                 return False
     return not (task.node is not None and task.node.probe is not None and task.node.probe.heavy)
+
+
+def _transposes(task: Task, depth: int) -> bool:
+    """Whether its last axis but one runs along the last axis of something big that it reads."""
+    return (depth == len(task.shape) - 2 and math.prod(task.shape[depth:]) >= _BIG
+            and not (task.node is not None and task.node.probe is not None
+                     and task.node.probe.heavy)
+            and any(p[-1] == ("axis", depth) and ("axis", depth + 1) in p
+                    for patterns in task.reads.values() for p in patterns if p))
 
 
 def _reduces_columns(task: Task, axis: int) -> bool:

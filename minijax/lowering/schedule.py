@@ -6,7 +6,8 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from minijax.core import Cannot, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from . import operands
-from .columns import emit_column
+from .tiles import emit_column, emit_tiles
 from .fusion import Node, Task, choose_tasks, make_nodes
 from .loops import Buffer, Kernel, Operand, check_kernel
 from .memory import layout
 from .nests import Nest, build_nests, paths
+from .probe import identity
 from .operands import Cell, Computed, Stored, Value
 from .program import Destination, ProgramBuilder
 
@@ -72,7 +74,7 @@ def run_program(b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
     return Run(b, jaxpr, args, into).run()
 
 
-def plan(jaxpr: Jaxpr, outs: Sequence[Atom]) -> list[Nest]:
+def plan(jaxpr: Jaxpr, outs: Sequence[Atom], early: frozenset[int]) -> list[Nest]:
     """Decide what is stored and which loops merge; each decision can change the other."""
     nodes = make_nodes(jaxpr.eqns, lowering_rule)
     leaves: dict[Node, Any] = {}
@@ -80,11 +82,11 @@ def plan(jaxpr: Jaxpr, outs: Sequence[Atom]) -> list[Nest]:
     def leaf_of(node: Node) -> Any:
         return leaves.get(node, ("shape", node.shape))
 
-    stored, nests = None, build_nests(choose_tasks(nodes, outs, leaf_of))
+    stored, nests = None, build_nests(choose_tasks(nodes, outs, early, leaf_of))
     while stored != {node for node in nodes if node.stored}:
         stored = {node for node in nodes if node.stored}
         leaves.update((task.node, path[-1]) for task, path in paths(nests) if task.node)
-        nests = build_nests(choose_tasks(nodes, outs, leaf_of))
+        nests = build_nests(choose_tasks(nodes, outs, early, leaf_of))
     return nests
 
 
@@ -119,6 +121,7 @@ class Run:
         self.nests: list[Nest] = []
         self.paths: dict[Task, tuple[Nest, ...]] = {}
         self.evaluating: JaxprEqn | None = None
+        self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var | Task, list[Stored]] = {}
         self.later: list[tuple[Stored, Cell]] = []
         for x in self.env.values():
@@ -135,7 +138,9 @@ class Run:
     def run(self) -> list[Value]:
         outs = self.jaxpr.outvars
         wanted = [k for k in range(len(outs)) if self._must_compute(outs[k], self.into[k])]
-        self.nests = plan(self.jaxpr, [outs[k] for k in wanted])
+        # Copies of cells are made before the cells are written, copies into cells after.
+        early = frozenset(at for at, k in enumerate(wanted) if not isinstance(self.into[k], Cell))
+        self.nests = plan(self.jaxpr, [outs[k] for k in wanted], early)
         self.paths = dict(paths(self.nests))
         self._choose_places(wanted)
         self._define_values()
@@ -183,17 +188,30 @@ class Run:
         """Whether everything that reads the buffer has done so when the owner writes it."""
         writer = owner if isinstance(owner, Task) else self._maker(owner)
         held = {v for v, x in self.env.items() if getattr(x, "buffer", None) is buffer}
-        order = {nest: k for k, nest in enumerate(self.nests)}
+        if self._updates(writer, held):
+            return all(task is writer or not held & set(task.reads) or self._before(task, writer)
+                       for task in self.paths)
         for task, path in self.paths.items():
             patterns = [p for v in held & set(task.reads) for p in task.reads[v]]
-            if not patterns:
-                continue
-            same_leaf = path[-1] is self.paths[writer][-1] and not (task.opaque or path[-1].column)
-            aligned = all(p == tuple(("axis", k) for k in range(len(buffer.shape)))
-                          for p in patterns)
-            if order[path[0]] >= order[self.paths[writer][0]] and not (same_leaf and aligned):
+            same_leaf = path[-1] is self.paths[writer][-1] and not (
+                task.opaque or path[-1].column or path[-1].tiled)
+            aligned = all(p == identity(len(buffer.shape)) for p in patterns)
+            if patterns and not self._before(task, writer) and not (same_leaf and aligned):
                 return False
         return True
+
+    def _before(self, task: Task, writer: Task) -> bool:
+        """Whether a task is done before another begins."""
+        return (self.nests.index(self.paths[task][0]) < self.nests.index(self.paths[writer][0]))
+
+    @staticmethod
+    def _updates(writer: Task, held: set[Var]) -> bool:
+        """Whether the writer's rule changes this very operand in place, and reads no other."""
+        if writer.node is None:
+            return False
+        changed = getattr(writer.node.eqn.primitive, "in_place", None)
+        return changed is not None and all((x in held) == (k == changed)
+                                           for k, x in enumerate(writer.node.eqn.invars))
 
     def _maker(self, v: Var) -> Task:
         return next(task for task in self.paths if v in task.outvars)
@@ -238,8 +256,11 @@ class Run:
 
     # -- loops ---------------------------------------------------------------------------------
 
-    def emit(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
-        """Emit a nest below the loops whose indices are `prefix`."""
+    def emit(self, nest: Nest, prefix: tuple[Operand, ...], alone: bool = True) -> None:
+        """Emit a nest below the loops whose indices are `prefix`.
+
+        `alone`: not the whole body of a loop, so its lines stand over it and not over the loop.
+        """
         if nest.opaque:
             self._emit_opaque(nest.tasks[0])
         elif nest.flat:
@@ -247,13 +268,15 @@ class Run:
             with self.b.loop(int(np.prod(rest)), vectorize="parallel") as k:
                 self.leaf(nest.tasks, (*prefix, *self.b.unravel(self.b.index(k), rest)))
         elif nest.size is None:
-            self.leaf(nest.tasks, prefix)
+            self.leaf(nest.tasks, prefix, alone)
         elif nest.column:
             emit_column(self, nest.tasks[0], prefix)
+        elif nest.tiled:
+            emit_tiles(self, nest, prefix)
         else:
             with self.b.loop(nest.size, vectorize="parallel" if nest.innermost else "") as i:
                 for child in nest.children:
-                    self.emit(child, (*prefix, self.b.index(i)))
+                    self.emit(child, (*prefix, self.b.index(i)), not nest.innermost)
         self._freeze(nest)
 
     def _freeze(self, nest: Nest) -> None:
@@ -262,15 +285,31 @@ class Run:
                 for place in self.places.get(v, []):
                     self.b.freeze(place.buffer)
 
-    def leaf(self, tasks: Sequence[Task], index: tuple[Operand, ...]) -> None:
+    def leaf(self, tasks: Sequence[Task], index: tuple[Operand, ...], alone: bool = False) -> None:
         """Compute every task at one index, then store: what they read may change."""
         stores = []
         for task in tasks:
-            for owner, x in self.values_at(task, index):
+            with self._noting(task if alone else None):
+                found = self.values_at(task, index)
+            for owner, x in found:
                 skip = getattr(self.env.get(owner), "skip", 0)
                 stores += [(place, index[skip:], x) for place in self.places.get(owner, [])]
         for place, at, x in stores:
             place.store(at, x)
+
+    @contextmanager
+    def _noting(self, task: Task | None) -> Iterator[None]:
+        """Put the user's line over the first statement that is emitted meanwhile."""
+        statements = self.b.scopes[-1].statements
+        before = len(statements)
+        if task is None or task.node is None:
+            yield
+            return
+        self.noted = task.node.eqn
+        yield
+        self.noted = None
+        if len(statements) > before:
+            self.b.lines.setdefault(statements[before], note_of(task.node.eqn))
 
     def values_at(self, task: Task, index: tuple[Operand, ...]) -> list[tuple[Any, Operand]]:
         """The elements of a task's outputs at an index, remembered for those who ask next."""
@@ -288,7 +327,8 @@ class Run:
         found = self.b.find(key)
         if found is not None:
             return found
-        self.b.note(note_of(eqn))
+        if eqn is not self.noted:
+            self.b.note(note_of(eqn))
         _, rule = lowering_rule(eqn)
         around, self.evaluating = self.evaluating, eqn
         try:
@@ -327,11 +367,8 @@ class Run:
             b.origin(buffer, v)
             outputs.append(buffer)
         given = buffers if task.node.kind == "library" else values
-        statements = b.scopes[-1].statements
-        before = len(statements)
-        task.node.rule(b, outputs, given, **eqn.params)
-        if len(statements) > before:
-            b.lines[statements[before]] = note_of(eqn)
+        with self._noting(task):
+            task.node.rule(b, outputs, given, **eqn.params)
         for v, buffer in zip(eqn.outvars, outputs, strict=True):
             b.freeze(buffer)
             self.env[v] = Stored(b, buffer)
@@ -369,7 +406,7 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
         b.origin(buffer, v)
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
-    notes = {"jaxpr": jaxpr, "origins": b.origins, "lines": b.lines}
+    notes = {"jaxpr": jaxpr, "origins": b.origins, "lines": b.lines, "finals": b.finals}
     kernel = Kernel(name, tuple(inputs), tuple(outputs), tuple(b.constants), tuple(offsets), size,
                     offsets, body, notes)
     check_kernel(kernel)

@@ -27,7 +27,7 @@ from minijax.jaxpr import (
 
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
-_CALLS = {"pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
+_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
           "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
@@ -229,6 +229,9 @@ def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
 
         return core.bind_physically(eqn.primitive, [x.aval for x in eqn.invars], args,
                                     eqn.params, move_axis)
+    program = getattr(eqn.primitive, "program", None)
+    if program is not None:  # an operation on keys is a program on their words
+        return [program(*args, **eqn.params)]
     params = {name: _physical_param(value) for name, value in eqn.params.items()}
     trace = core.current_trace.get()
     assert isinstance(trace, stage.DynamicJaxprTrace)

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
 from minijax.numpy.elementwise import documented, isinf, isnan, signbit
-from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert,
+from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert, like,
                                      promote_args, promote_args_inexact, promote_args_numeric,
                                      promote_dtypes_numeric, promote_shapes, result_dtype)
 from minijax.numpy.selection import choose
@@ -72,7 +72,7 @@ def _greater_or_nan(x: Any, y: Any) -> Any:
 
 def _fmod(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.integer):
-        y = choose(lax.eq(y, convert(0, y.dtype)), convert(1, y.dtype), y)
+        y = choose(lax.eq(y, like(0, y)), like(1, y), y)
     return lax.rem(x, y)
 
 
@@ -89,15 +89,15 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return lax.div(x, y)
     if dtypes.issubdtype(x.dtype, np.integer):
         quotient = lax.div(x, y)
-        inexact = lax.ne(lax.rem(x, y), convert(0, x.dtype))
+        inexact = lax.ne(lax.rem(x, y), like(0, x))
         lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), inexact)
-        return choose(lower, lax.sub(quotient, convert(1, x.dtype)), quotient)
+        return choose(lower, lax.sub(quotient, like(1, x)), quotient)
     return _float_divmod(x, y)[0]
 
 
 def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     """Quotient rounded down and remainder, from `rem`, so that both are exact."""
-    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    zero, one = like(0, x), like(1, x)
     rest = lax.rem(x, y)
     # x / 0 must stay infinite, where (x - rest) / 0 would be nan
     quotient = lax.div(choose(lax.eq(y, zero), x, lax.sub(x, rest)), y)
@@ -114,9 +114,9 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([3, 1], dtype=int32)
     """
     x, y = promote_args_numeric("remainder", x1, x2)
-    zero = convert(0, x.dtype)
+    zero = like(0, x)
     if dtypes.issubdtype(x.dtype, np.integer):
-        y = choose(lax.eq(y, zero), convert(1, y.dtype), y)
+        y = choose(lax.eq(y, zero), like(1, y), y)
     rest = lax.rem(x, y)
     wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)),
                                  lax.ne(rest, zero))
@@ -152,7 +152,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     check_arraylike("power", x1, x2)
     exponent = _known_integer(x2)
     if exponent is not None:
-        return lax.integer_pow(*promote_dtypes_numeric(x1), exponent)
+        [base] = promote_dtypes_numeric(x1)
+        return lax.integer_pow(base, exponent)
     return _power(x1, x2)
 
 
@@ -182,7 +183,7 @@ def _power(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def _integer_power(x: Any, y: Any) -> Any:
     """Powers of integers by repeated squaring, over the bits of the exponent."""
-    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    zero, one = like(0, x), like(1, x)
     # as in JAX, 0 to any power but 0 is 0, negative powers included
     result = choose(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
     for _ in range(6):
@@ -216,7 +217,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     difference = lax.sub(x, y)
     larger = lax.max(x, y)
     same_infinity = lax.ne(difference, difference)
-    safe = choose(same_infinity, convert(0, x.dtype), difference)
+    safe = choose(same_infinity, like(0, x), difference)
     finite = lax.add(larger, lax.log1p(lax.exp(lax.neg(lax.abs(safe)))))
     return choose(same_infinity, lax.add(x, y), finite)
 
@@ -228,7 +229,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     4.0
     """
     x, y = promote_args_inexact("logaddexp2", x1, x2)
-    log_of_2 = convert(float(np.log(2)), x.dtype)
+    log_of_2 = like(float(np.log(2)), x)
     return lax.div(logaddexp(lax.mul(x, log_of_2), lax.mul(y, log_of_2)), log_of_2)
 
 
@@ -243,11 +244,11 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise ValueError("jnp.hypot does not support complex input")
     x, y = lax.abs(x), lax.abs(y)
     longer, shorter = lax.max(x, y), lax.min(x, y)
-    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    zero, one = like(0, x), like(1, x)
     ratio = lax.div(shorter, choose(lax.eq(longer, zero), one, longer))
     length = lax.mul(longer, lax.sqrt(lax.add(one, lax.square(ratio))))
     length = choose(lax.eq(longer, zero), longer, length)
-    return choose(lax.bitwise_or(isinf(x), isinf(y)), convert(np.inf, x.dtype), length)
+    return choose(lax.bitwise_or(isinf(x), isinf(y)), like(np.inf, x), length)
 
 
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -269,7 +270,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     [0.0, 0.5, 1.0]
     """
     x, y = promote_args_inexact("heaviside", x1, x2)
-    zero, one = convert(0, x.dtype), convert(1, x.dtype)
+    zero, one = like(0, x), like(1, x)
     at_zero = choose(isnan(x), x, y)
     return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, at_zero))
 
@@ -282,7 +283,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = as_arrays("ldexp", x1, x2)
     [x], n = promote_args_inexact("ldexp", x), y
-    x, two = promote_shapes("ldexp", x, lax.pow(convert(2, x.dtype), n))
+    x, two = promote_shapes("ldexp", x, lax.pow(like(2, x), n))
     return lax.mul(x, two)
 
 
@@ -293,9 +294,9 @@ def sinc(x: ArrayLike, /) -> Array:
     1.0
     """
     [x] = promote_args_inexact("sinc", x)
-    angle = lax.mul(convert(float(np.pi), x.dtype), x)
+    angle = lax.mul(like(float(np.pi), x), x)
     near_zero = lax.lt(lax.abs(angle), convert(1e-3, angle.dtype))
-    one, safe = convert(1, angle.dtype), choose(near_zero, convert(1, angle.dtype), angle)
+    one, safe = like(1, angle), choose(near_zero, like(1, angle), angle)
     # near zero the series, so that derivatives hold there as well
     squared = lax.square(angle)
     series: Any = convert(1 / 120, angle.dtype)

@@ -180,7 +180,7 @@ def shape_of_argument(shape: Any) -> tuple[int, ...]:
       TypeError: for what is not known while tracing, or no integer.
     """
     if isinstance(shape, str) or not np.iterable(shape) or (
-            isinstance(shape, (Array, np.ndarray)) and np.ndim(shape) == 0):
+            isinstance(shape, (Array, np.ndarray)) and shape.ndim == 0):
         shape = (shape,)
     return canonical_shape(tuple(shape))
 
@@ -279,18 +279,22 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
       ConcretizationTypeError: when an argument is traced: the length depends on it.
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "arange")
+    if start is None:
+        raise TypeError("must be real number, not NoneType")
     given = {"start": start, "stop": stop, "step": step}
     if stop is None and step is None:
         given = {"stop": start}
-    known = {name: static_value(x, f"It arose in the jnp.arange argument {name!r}")
+    known: dict[str, Any] = {name: static_value(x, f"It arose in the jnp.arange argument {name!r}")
              for name, x in given.items() if x is not None}
     if dtype is None:
         dtype = dtypes.result_type(*(x for x in given.values() if x is not None))
     first, last = known.get("start", np.array(0)), known.get("stop")
     if last is None or "step" in known:
-        bounds = (first, last, known["step"]) if last is not None else (0, first, known["step"])
-        return array(np.arange(*(x[()] if isinstance(x, np.ndarray) else x for x in bounds)),
-                     dtype=dtype)
+        if known["step"] == 0:
+            raise ZeroDivisionError("division by zero")
+        low: Any = first if last is not None else np.array(0)
+        high: Any = first if last is None else last
+        return array(np.arange(low[()], high[()], known["step"][()]), dtype=dtype)
     size = max(0, math.ceil(last - first))
     numbers = lax.iota(dtype, size)
     return numbers if "start" not in known else lax.add(convert(first[()], dtype), numbers)

@@ -16,7 +16,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, check_arraylike,
-                                     convert, promote_dtypes_inexact, promote_dtypes_numeric)
+                                     convert, like, promote_dtypes_inexact,
+                                     promote_dtypes_numeric)
 from minijax.numpy.selection import choose
 
 Unary = Callable[[ArrayLike], Array]
@@ -70,9 +71,6 @@ arccosh = _inexact("arccosh", lax.acosh, "The number whose hyperbolic cosine is 
                    "float(arccosh(1.)) -> 0.0")
 arctanh = _inexact("arctanh", lax.atanh, "The number whose hyperbolic tangent is x.",
                    "float(arctanh(0.)) -> 0.0")
-rint = _inexact("rint", lambda x: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN),
-                "The nearest integer, halves to the even one, as a float.",
-                "float(rint(2.5)) -> 2.0")
 fabs = _inexact("fabs", lax.abs, "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
 reciprocal = _inexact("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``, as a float.",
                       "float(reciprocal(4)) -> 0.25")
@@ -80,7 +78,7 @@ asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh
 
 
 def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
-    return by(x, convert(factor, x.dtype))
+    return by(x, like(factor, x))
 
 
 log2 = _inexact("log2", lambda x: _scaled(lax.log(x), float(np.log(2)), lax.div),
@@ -147,7 +145,7 @@ def signbit(x: ArrayLike, /) -> Array:
     if x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger):
         return lax.full_like(x, False, dtype=np.dtype(bool))
     if dtypes.issubdtype(x.dtype, np.integer):
-        return lax.lt(x, convert(0, x.dtype))
+        return lax.lt(x, like(0, x))
     word = np.dtype(f"int{8 * x.dtype.itemsize}")
     return lax.lt(lax.bitcast_convert_type(x, word), convert(0, word))
 
@@ -183,7 +181,19 @@ fix = trunc
 
 
 def _zero(x: Any) -> Any:
-    return convert(0, x.dtype)
+    return like(0, x)
+
+
+def rint(x: ArrayLike, /) -> Array:
+    """The nearest integer, halves to the even one, as a float.
+
+    >>> float(rint(2.5))
+    2.0
+    """
+    x = as_array("rint", x)
+    if x.dtype.kind in "biu":
+        return convert(x, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(x.dtype)))
+    return round(x)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
@@ -203,7 +213,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     if decimals == 0:
         return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
     wide = convert(a, np.dtype("float32")) if a.dtype.itemsize < 4 else a
-    factor = convert(float(10.0 ** decimals), wide.dtype)
+    factor = like(float(10.0 ** decimals), wide)
     rounded = lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN)
     return convert(lax.div(rounded, factor), a.dtype, a.weak_type)
 
@@ -239,7 +249,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """
     x = as_array("isinf", x)
     if _is_float(x):
-        return lax.eq(lax.abs(x), convert(np.inf, x.dtype))
+        return lax.eq(lax.abs(x), like(np.inf, x))
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     return lax.full_like(x, False, dtype=np.dtype(bool))
@@ -276,7 +286,7 @@ def isneginf(x: ArrayLike, /) -> Array:
 def _is_infinity(name: str, x: ArrayLike, infinity: float) -> Array:
     x = as_array(name, x)
     if _is_float(x):
-        return lax.eq(x, convert(infinity, x.dtype))
+        return lax.eq(x, like(infinity, x))
     return lax.full_like(x, False, dtype=np.dtype(bool))
 
 
@@ -294,7 +304,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
     if not _is_float(x):
         return x
     limits = dtypes.finfo(x.dtype)
-    x = choose(isnan(x), convert(nan, x.dtype), x)
+    x = choose(isnan(x), like(nan, x), x)
     x = choose(isposinf(x), convert(limits.max if posinf is None else posinf, x.dtype), x)
     return choose(isneginf(x), convert(limits.min if neginf is None else neginf, x.dtype), x)
 
@@ -349,4 +359,5 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     if not dtypes.issubdtype(x.dtype, np.inexact):
         x, y = promote_dtypes_inexact(x, y)
     result = lax.atan2(y, x)
+    result = convert(result, result.dtype)
     return rad2deg(result) if deg else result

@@ -7,12 +7,11 @@ In JAX: `jax/_src/numpy/lax_numpy.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.creation import stacked
 from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
@@ -67,7 +66,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     shapes = [x.shape for x in parts]
     if len(set(shapes)) > 1:
         raise ValueError("All input arrays must have the same shape. Got "
-                         + ", ".join(map(str, shapes)))
+                         + ", ".join(map(str, shapes)) + ".")
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "stack")
         parts = [convert(x, dtype) for x in parts]
@@ -299,18 +298,18 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
         raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
     for axis, pair in enumerate(widths):
         if pair != (0, 0):  # NumPy pads the numbers of the places: these are the elements
-            places = np.pad(np.arange(a.shape[axis]), pair, mode, **kwargs)
+            places = np.pad(np.arange(a.shape[axis]), pair, mode, **kwargs)  # type: ignore[call-overload]
             a = a[(slice(None),) * axis + (places,)]
     return a
 
 
 def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     if isinstance(pad_width, dict):
-        given = {canonical_axis(axis, ndim): width for axis, width in pad_width.items()}
-        pad_width = [given.get(axis, 0) for axis in range(ndim)]
+        named = {canonical_axis(axis, ndim): width for axis, width in pad_width.items()}
+        pad_width = [named.get(axis, 0) for axis in range(ndim)]
         pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
-    widths = np.broadcast_to(core.concrete_or_error(pad_width, "`pad_width` argument of jnp.pad"),
-                             (ndim, 2))
+    given = static_value(pad_width, "`pad_width` argument of jnp.pad")
+    widths = np.broadcast_to(given, (ndim, 2))
     return [(operator.index(before), operator.index(after)) for before, after in widths]
 
 

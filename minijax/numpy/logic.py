@@ -15,9 +15,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arithmetic import Binary, binary
 from minijax.numpy.elementwise import isfinite, isnan
-from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert,
-                                     promote_args, promote_args_numeric, promote_dtypes,
-                                     promote_shapes)
+from minijax.numpy.promotion import (ArrayLike, as_arrays, convert, like,
+                                     promote_args, promote_args_numeric, promote_shapes)
 from minijax.numpy.selection import choose
 
 
@@ -86,7 +85,7 @@ invert = bitwise_invert = bitwise_not
 
 
 def _truth(x: Any) -> Any:
-    return x if x.dtype == bool else lax.ne(x, convert(0, x.dtype))
+    return x if x.dtype == bool else lax.ne(x, like(0, x))
 
 
 def _logical(name: str, function: Callable, summary: str, shows: str) -> Binary:

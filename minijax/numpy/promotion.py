@@ -92,6 +92,15 @@ def _converted_literal(x: ArrayImpl, dtype: np.dtype, weak_type: bool) -> ArrayI
     return ArrayImpl(value, ShapedArray((), dtype, weak_type), is_literal=True)
 
 
+def like(value: Any, x: Any) -> Any:
+    """A number of the program with the dtype and weakness of `x`.
+
+    >>> like(0, as_value(2.5))
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return convert(value, x.dtype, x.weak_type)
+
+
 @functools.lru_cache(maxsize=4096)
 def _joined(parts: tuple, flags: tuple) -> tuple[Any, bool]:
     return dtypes.lattice_result_type(*parts)

@@ -38,7 +38,7 @@ def _number_of(a: Any, axes: tuple[int, ...]) -> int:
 
 def _promoted_integer(dtype: Any) -> Any:
     """The dtype in which integers are summed: at least as wide as the default."""
-    if dtype == bool or dtypes.issubdtype(dtype, np.signedinteger):
+    if dtype.kind == "b" or dtypes.issubdtype(dtype, np.signedinteger):
         return dtypes.promote_types(dtype, dtypes.default_int_dtype())
     if dtypes.issubdtype(dtype, np.unsignedinteger):
         return dtypes.promote_types(dtype, dtypes.default_uint_dtype())
@@ -125,13 +125,13 @@ def _extreme(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any],
 def _lowest(dtype: Any) -> Any:
     if dtypes.issubdtype(dtype, np.inexact):
         return -np.inf
-    return False if dtype == bool else dtypes.iinfo(dtype).min
+    return False if dtype.kind == "b" else dtypes.iinfo(dtype).min
 
 
 def _highest(dtype: Any) -> Any:
     if dtypes.issubdtype(dtype, np.inexact):
         return np.inf
-    return True if dtype == bool else dtypes.iinfo(dtype).max
+    return True if dtype.kind == "b" else dtypes.iinfo(dtype).max
 
 
 def _reduce_max(x: Any, axes: tuple[int, ...]) -> Any:

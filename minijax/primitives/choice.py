@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
-                          has_key_dtype)
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero)
 from minijax.primitives.families import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
                                          anything, binary, bits, by_formula, check_dtypes,
                                          check_same_dtypes, constant, filled, in_numpy, integers,
-                                         per_argument, place, points, spread, unary)
-from minijax.primitives.shape import batched_in_front, to_front
+                                         per_argument, place, spread, unary)
+from minijax.primitives.shape import batched_in_front
 
 
 def _bool(dtype: Any) -> np.dtype:
@@ -177,18 +176,21 @@ def _select_jvp(primals: list, tangents: list) -> tuple[list, list]:
 
 def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
     [ct] = cotangents
-    return [None] + [_part_of_case(ct, which, i, case) if isinstance(case, Undefined) else None
-                     for i, case in enumerate(cases)]
+    return [None] + [_part_of_case(ct, which, i, len(cases) - 1, case.aval)
+                     if isinstance(case, Undefined) else None for i, case in enumerate(cases)]
 
 
-def _part_of_case(ct: Any, which: Array, i: int, case: Undefined) -> Any:
+def _part_of_case(ct: Any, which: Array, i: int, last: int, aval: ShapedArray) -> Any:
     """The cotangent where this case was chosen."""
     if isinstance(ct, Zero):
-        return Zero(case.aval)
+        return Zero(aval)
+    if last == 0:
+        return ct
     zeros = filled(0, ct)
     if which.dtype == bool:
         return select_n_p.bind(which, *((ct, zeros) if i == 0 else (zeros, ct)))
-    return select_n_p.bind(eq(which, constant(i, which)), zeros, ct)
+    compare = le if i == 0 else ge if i == last else eq  # numbers out of range are clamped
+    return select_n_p.bind(compare(which, constant(i, which)), zeros, ct)
 
 
 def _select_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
@@ -208,12 +210,12 @@ def _select_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
 
 
 def _select_examples() -> list[Example]:
-    x, y, z = (np.float32([[1, 2, 3], [4, 5, 6]]) * k for k in (1, -1, 10))
+    x, y, z = (np.array([[1, 2, 3], [4, 5, 6]], np.float32) * k for k in (1, -1, 10))
     mask = np.array([[True, False, True], [False, False, True]])
     wide = tuple(a.astype(np.float64) for a in (x, y, z))
     return [Example((mask, x, y)), Example((np.array(True), x, y)), Example((mask, *wide[:2])),
-            Example((np.int32([[0, 1, 2], [-1, 7, 1]]), x, y, z)),
-            Example((np.int32([[0, 1, 2], [-1, 7, 1]]), *wide)),
+            Example((np.array([[0, 1, 2], [-1, 7, 1]], np.int32), x, y, z)),
+            Example((np.array([[0, 1, 2], [-1, 7, 1]], np.int32), *wide)),
             Example((np.array(False), np.int32(3), np.int32(4))), Example((np.array(True), x)),
             Example((np.zeros(0, bool), np.zeros(0, np.float32), np.zeros(0, np.float32))),
             Example((mask, mask, ~mask)), Example((mask, np.full_like(x, np.nan), y))]
@@ -328,7 +330,7 @@ def _clamp_examples() -> list[Example]:
         found += [Example((dtype(-2), x, dtype(5))),
                   Example((np.full_like(x, -2), x, np.full_like(x, 5))),
                   Example((dtype(3), dtype(-2), dtype(4)))]
-    nan = np.float32([np.nan, 1, -1, np.inf])
+    nan = np.array([np.nan, 1, -1, np.inf], np.float32)
     return [*found, Example((np.float32(0), nan, np.float32(1))),
             Example((nan, nan[::-1].copy(), np.float32(2))),
             Example((np.float32(2), np.zeros(0, np.float32), np.float32(1)))]

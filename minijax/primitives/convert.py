@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import builtins
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,9 @@ import numpy as np
 from minijax import core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
 from minijax.primitives.elementwise import neg
-from minijax.primitives.families import (COMPLEX, FLOAT, NOT_DIFFERENTIABLE, all_weak, at_each,
-                                         broadcast_shapes, check_dtypes, elementwise,
-                                         elementwise_type, constant, numpy_scalars, points,
-                                         transposed)
+from minijax.primitives.families import (COMPLEX, NOT_DIFFERENTIABLE, all_weak,
+                                         broadcast_shapes, check_dtypes, constant, elementwise,
+                                         elementwise_type, numpy_scalars, points, transposed)
 from minijax.primitives.shape import broadcast, canonical_shape
 
 
@@ -54,13 +52,14 @@ def _convert_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, li
 
 def _convert_examples() -> list[Example]:
     numbers = [0, 1, -1, 2.5, -2.5, 300, -300, 3e9, 65504]
-    arrays: list[np.ndarray] = [np.float32([*numbers, np.nan, np.inf, -np.inf, -0.]),
-                                np.int32([0, 1, -1, 300, 2**31 - 1, -2**31]),
-                                np.array([True, False]), np.float32(2.5), np.zeros(0, np.float32),
-                                np.uint8([0, 1, 255]), np.float16([1, 65504, np.nan])]
+    arrays: list[np.ndarray] = [
+        np.array([*numbers, np.nan, np.inf, -np.inf, -0.], np.float32),
+        np.array([0, 1, -1, 300, 2**31 - 1, -2**31], np.int32), np.array([True, False]),
+        np.array(2.5, np.float32), np.zeros(0, np.float32), np.array([0, 1, 255], np.uint8),
+        np.array([1, 65504, np.nan], np.float16)]
     targets = [np.float32, np.int32, np.int8, np.uint8, bool, np.float16, dtypes.bfloat16]
-    smooth = [Example((np.float64([.5, -2]),), {"new_dtype": np.dtype(np.float64),
-                                                "weak_type": False})]
+    smooth = [Example((np.array([.5, -2], np.float64),),
+                      {"new_dtype": np.dtype(np.float64), "weak_type": False})]
     return smooth + [Example((x,), {"new_dtype": np.dtype(d), "weak_type": False})
                      for x in arrays for d in targets]
 
@@ -95,9 +94,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 def _convert(operand: Any, dtype: Any, weak_type: bool) -> Any:
     """Convert, unless nothing changes; Python and NumPy scalars at once."""
-    if isinstance(operand, (bool, int, float, builtins.complex, np.generic)):
-        if (found := _converted_scalar(operand, dtype, weak_type)) is not None:
-            return found
+    is_scalar = isinstance(operand, (bool, int, float, builtins.complex, np.generic))
+    if is_scalar and (found := _converted_scalar(operand, dtype, weak_type)) is not None:
+        return found
     x = core.as_value(operand)
     if x.dtype == dtype and x.weak_type == weak_type:
         return x
@@ -217,12 +216,13 @@ def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
 def _bitcast_examples() -> list[Example]:
     def case(x: np.ndarray, dtype: Any) -> Example:
         return Example((x,), {"new_dtype": np.dtype(dtype)})
-    x = np.float32([[1.5, -0., np.inf], [2e-40, 3, 1e30]])
+    x = np.array([[1.5, -0., np.inf], [2e-40, 3, 1e30]], np.float32)
     return [case(x, np.uint32), case(x, np.int32), case(x, np.uint8), case(x, np.float16),
             case(x.view(np.uint16).reshape(2, 3, 2), np.float32), case(x.view(np.uint32), x.dtype),
-            case(np.float32(1.5), np.uint16), case(np.uint8([[1, 2, 3, 4]]), np.int32),
+            case(np.array(1.5, np.float32), np.uint16),
+            case(np.array([[1, 2, 3, 4]], np.uint8), np.int32),
             case(np.zeros((0, 3), np.float32), np.uint8), case(x > 0, bool),
-            case(x, np.float32), case(np.float16([1, 2]), dtypes.bfloat16)]
+            case(x, np.float32), case(np.array([1, 2], np.float16), dtypes.bfloat16)]
 
 
 bitcast_convert_type_p = Primitive(
@@ -282,11 +282,14 @@ def _refuse(*_: Any, **__: Any) -> Any:
 
 
 def _complex_examples(count: int) -> list[Example]:
-    z = np.complex64([[1 + 2j, -3j], [4, 0]])
-    parts = {0: (z,), 1: (z.real.copy(),), 2: (z.real.copy(), z.imag.copy())}[count]
-    scalars = tuple(x[0, 0] for x in parts)
-    empty = tuple(x[:0] for x in parts)
-    return [Example(args) for args in (parts, scalars, empty)]
+    """Complex arguments, or `count` real ones."""
+    found = []
+    for dtype in (np.complex64, np.complex128):
+        z = np.array([[1 + 2j, -3j], [4, 0]], dtype)
+        parts = (z, z.real.copy(), z.imag.copy())[min(count, 1):][:max(count, 1)]
+        found += [Example(args) for args in (parts, tuple(x[0, 0] for x in parts),
+                                             tuple(x[:0] for x in parts))]
+    return found
 
 
 real_p = elementwise(

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero, as_value
+from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives.elementwise import max_p, min_p, mul_p
-from minijax.primitives.families import (NOT_LINEAR, NUMBER, check_dtypes, in_numpy, linearly,
+from minijax.primitives.families import (NOT_LINEAR, NUMBER, in_numpy, linearly,
                                          transposed)
 from minijax.primitives.reduce import (Dual, _check_reducible, _examples, _slice, combined,
                                        joined, widened)

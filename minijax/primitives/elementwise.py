@@ -7,7 +7,6 @@ In JAX: `jax/_src/lax/lax.py`.
 from __future__ import annotations
 
 import enum
-import functools
 import operator
 from typing import Any
 
@@ -15,12 +14,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Primitive, ShapedArray, Zero, cannot, dtype_name
-from minijax.primitives.families import (COMPLEX, FLOAT, INTEGER, NUMBER, ORDERED, SIGNED,
+from minijax.primitives.families import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED,
                                          ANYTHING, all_weak, anything, binary, broadcast_shapes,
                                          by_formula, check_dtypes, constant, elementary,
-                                         elementwise, elementwise_type, filled, in_numpy, linearly,
-                                         numpy_scalars, per_argument, points,
-                                         points_and_integers, stretched, transposed, unary)
+                                         elementwise, elementwise_type, filled, in_numpy,
+                                         numpy_scalars, points, points_and_integers, stretched,
+                                         transposed, unary)
 
 Formula = Any
 
@@ -76,7 +75,8 @@ add_p.jvp, sub_p.jvp = _termwise(add_p), _termwise(sub_p)
 add_any_p = elementwise(
     "add_any",
     impl=in_numpy(np.add),
-    abstract_eval=lambda x, y: [x if not x.weak_type else y],
+    abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
+                                            x.dtype, all_weak([x, y]))],
     derivatives=(lambda t, z, x, y: t, lambda t, z, x, y: t),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     element=lambda s, x, y: s.add(x, y),
@@ -310,7 +310,7 @@ rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.",
     impl=lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
     derivative=lambda t, z, x: mul(t, mul(constant(-.5, x), div(z, x))),
-    element=elementary("rsqrt"),
+    element=lambda s, x: s.div(s.const(1, x.dtype), s.sqrt(x)),
     examples=points((.5, 2.)),
     shows="4.0 -> Array(0.5, dtype=float32, weak_type=True)")
 
@@ -440,7 +440,7 @@ pow_p = elementwise(
     derivatives=(_pow_in_x, _pow_in_y),
     element=_float_power,
     examples=lambda: points((.5, 2.), (-2., 2.))() + [
-        e._replace(args=(e.args[0], np.int32([-2, 0, 3])))
+        e._replace(args=(e.args[0], np.array([-2, 0, 3], np.int32)))
         for e in points((.5, 2.), special=False)() if e.args[0].shape == (3,)])
 
 

@@ -65,7 +65,10 @@ def numpy_scalars() -> Any:
 def elementary(name: str) -> Formula:
     """The function of that name written in the scalar operations."""
     def formula(s: Any, *scalars: Any) -> Any:
-        return getattr(importlib.import_module("minijax.lowering.elementary"), name)(s, *scalars)
+        f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
+        if scalars[0].dtype not in SHORT_FLOATS:
+            return f(s, *scalars)
+        return s.convert(f(s, *(s.convert(x, np.float32) for x in scalars)), scalars[0].dtype)
     return formula
 
 

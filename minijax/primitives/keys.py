@@ -72,7 +72,7 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Call
       examples: arguments inside its domain.
     """
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
-        out = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
+        out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
         return [out._buffer]
 
     def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
@@ -194,7 +194,8 @@ def stream(keys: Array, count: int) -> Array:
     second = add(first, np.uint32(half))
     if count % 2:
         second = select_n(eq(second, np.uint32(count)), second, filled(0, second))
-    words = threefry2x32(*(spread_keys(w, (1,)) for w in key_words(keys)), first, second)
+    k1, k2 = (spread_keys(word, (1,)) for word in key_words(keys))
+    words = threefry2x32(k1, k2, first, second)
     return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
 
 
@@ -206,13 +207,14 @@ def pairs_at(keys: Array, shape: Shape) -> list[Array]:
     """
     place = reshape(iota(np.uint32, math.prod(shape)), shape)
     ones = (1,) * len(shape)
-    return threefry2x32(*(spread_keys(w, ones) for w in key_words(keys)), np.uint32(0), place)
+    k1, k2 = (spread_keys(word, ones) for word in key_words(keys))
+    return threefry2x32(k1, k2, filled(0, place), place)
 
 
 # ── random_seed ──────────────────────────────────────────────────────────────────────────────
 
 def _seed_type(seeds: ShapedArray, impl: PRNGImpl) -> ShapedArray:
-    if not (dtypes.issubdtype(seeds.dtype, np.integer) or seeds.dtype == bool):
+    if not dtypes.issubdtype(seeds.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seeds.str_short()}")
     return ShapedArray(seeds.shape, impl.key_dtype)
 
@@ -225,7 +227,7 @@ random_seed_p = key_operation(
     examples=lambda: [
         Example((np.array(seeds, dtype),), {"impl": threefry_prng_impl})
         for seeds, dtype in [(0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8),
-                             ([-3], np.int8), ([], np.uint32), (True, bool)]])
+                             ([-3], np.int8), ([], np.uint32)]])
 
 
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
@@ -322,15 +324,19 @@ def _batch_fold_in(axis: Axis, args: list, dims: list) -> tuple[list, list]:
     return [random_fold_in_p.bind(*in_front)], [0]
 
 
+def _fold_in_examples() -> list[Example]:
+    numbers: list[np.ndarray] = [
+        np.array(7, np.uint32), np.array([0, -1], np.int32), np.array([], np.uint32),
+        np.array([255], np.uint8)]
+    return [Example((_example_keys(*n.shape), n), {}) for n in numbers]
+
+
 random_fold_in_p = key_operation(
     "random_fold_in",
     program=_fold_in,
     type_of=_fold_in_type,
     batch=_batch_fold_in,
-    examples=lambda: [
-        Example((_example_keys(*np.shape(data)), np.array(data, dtype)), {})
-        for data, dtype in [(7, np.uint32), ([0, -1], np.int32), ([], np.uint32),
-                            ([255], np.uint8)]])
+    examples=_fold_in_examples)
 
 
 # ── random_bits ──────────────────────────────────────────────────────────────────────────────

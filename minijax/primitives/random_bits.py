@@ -85,8 +85,9 @@ def _threefry_batch(axis: Axis, words: list, dims: list) -> tuple[list, list]:
 
 def _threefry_examples() -> list[Example]:
     limit = 2**32 - 1
-    inputs = [[(0,), (0,), (0,), (0,)], [(limit,) * 3] * 4,
-              [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, limit)], [()] * 4]
+    inputs: list[list[tuple]] = [
+        [(0,), (0,), (0,), (0,)], [(limit,) * 3] * 4, [()] * 4,
+        [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, limit)]]
     arrays = [tuple(np.array(words, np.uint32) for words in four) for four in inputs]
     scalars = tuple(np.uint32(n) for n in range(4))
     return [Example(four) for four in [*arrays, scalars]]
@@ -133,9 +134,10 @@ def align(x: Any, shape: tuple[int, ...]) -> Any:
 # ── fma ──────────────────────────────────────────────────────────────────────────────────────
 
 def _fma_examples() -> list[Example]:
-    inputs = [([1 + 2**-12], [1 + 2**-12], [-1 - 2**-11]), ([], [], []),
-              ([[0.5], [-2.0]], [[3.0, 0.1, -1.0]], 0.25),
-              ([np.inf, np.nan, -0.0, 3e38], [2, 1, 0, 10], [-1, 1, -0.0, -3e38])]
+    inputs: list[tuple] = [
+        ([1 + 2**-12], [1 + 2**-12], [-1 - 2**-11]), ([], [], []),
+        ([[0.5], [-2.0]], [[3.0, 0.1, -1.0]], 0.25),
+        ([np.inf, np.nan, -0.0, 3e38], [2, 1, 0, 10], [-1, 1, -0.0, -3e38])]
     return [Example(tuple(np.array(x, np.float32) for x in three)) for three in inputs]
 
 

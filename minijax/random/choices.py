@@ -19,7 +19,7 @@ from minijax.core import Array
 from minijax.primitives.shape import broadcast_to_rank, canonical_axis, canonical_shape
 from minijax.random.keys import check_key, two_keys
 from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, halves, number,
-                                     random_words)
+                                     random_words, supported)
 
 Shape = tuple[int, ...]
 
@@ -58,12 +58,11 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     Array([8, 1, 7], dtype=int32)
     """
     typed, _ = check_key("randint", key)
-    found = (dtypes.default_int_dtype() if dtype is None
-             else dtypes.check_user_dtype_supported(dtype, "randint"))
+    found = supported(dtype, dtypes.default_int_dtype())
     if not dtypes.issubdtype(found, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {found}")
     sizes = check_shape("randint", shape, np.shape(minval), np.shape(maxval))
-    wide = np.dtype(found)
+    wide = found
     if wide.itemsize < 4:
         limits = dtypes.iinfo(found)
         wide = np.dtype(np.int32)
@@ -103,11 +102,11 @@ def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype
 
 def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
     """How many integers there are to choose from; at least one, and 2**bits is 0."""
-    one = number(1, word)
     span = lax.convert_element_type(lax.sub(high, low), word)
-    span = jnp.where(lax.le(high, low), one, span)
-    # the largest integer is wanted, too: maxval was one more than the dtype can say
-    return jnp.where(lax.bitwise_and(beyond, lax.gt(high, low)), lax.add(span, one), span)
+    span = lax.select(lax.le(high, low), lax.full_like(span, 1), span)
+    # where maxval is one more than the dtype can say, the largest integer is wanted, too
+    extended = lax.bitwise_and(beyond, lax.gt(high, low))
+    return lax.select(extended, lax.add(span, number(1, word)), span)
 
 
 def _below(span: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
@@ -175,9 +174,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     Array([-1,  1, -1], dtype=int32)
     """
     typed, _ = check_key("rademacher", key)
-    found = (dtypes.default_int_dtype() if dtype is None
-             else dtypes.check_user_dtype_supported(dtype, "rademacher"))
-    return _rademacher(typed, canonical_shape(shape), np.dtype(found))
+    found = supported(dtype, dtypes.default_int_dtype())
+    return _rademacher(typed, canonical_shape(shape), found)
 
 
 @compiled("shape", "dtype")
@@ -286,7 +284,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     count = array.shape[axis] if array.ndim else _size_of_range(array)
     draws = math.prod(sizes)
     if draws == 0:
-        return jnp.zeros(sizes, array.dtype)
+        return lax.full(sizes, 0, array.dtype)
     if count <= 0:
         raise ValueError("a must be greater than 0 unless no samples are taken")
     if not replace and draws > count:
@@ -355,7 +353,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
             raise TypeError("x must be an integer or at least 1-dimensional")
         size = core.concrete_or_error(array, "argument x of jax.random.permutation()")
         assert size is not None
-        return _shuffle(typed, lax.iota(array.dtype, max(int(size), 0)), 0)
+        return _shuffle(typed, lax.iota(dtypes.default_int_dtype(), max(int(size), 0)), 0)
     axis = canonical_axis(operator.index(axis), array.ndim)
     if independent or array.ndim == 1:
         return _shuffle(typed, array, axis)

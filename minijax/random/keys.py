@@ -5,6 +5,7 @@ Stands on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_sr
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array
+from minijax.core import Array, Primitive
+from minijax.higher_order.jit import jit
 from minijax.primitives.keys import (PRNGImpl, random_clone_p, random_fold_in_p, random_seed_p,
                                      random_split_p, random_unwrap_p, random_wrap_p,
                                      threefry_prng_impl)
@@ -91,7 +93,7 @@ def seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
                         f"{np.shape(seed)} != (). Use jax.vmap for batching")
     # Through 64 bits, so that hashes and times serve as seeds without 64-bit types, too.
     value = core.as_value(np.int64(seed) if isinstance(seed, int) else seed)
-    if not (dtypes.issubdtype(value.dtype, np.integer) or value.dtype == bool):
+    if not dtypes.issubdtype(value.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
     offset = config.random_seed_offset.value
     if offset:
@@ -177,6 +179,18 @@ def two_keys(key: Array) -> tuple[Array, Array]:
     return lax.squeeze(first, (0,)), lax.squeeze(second, (0,))
 
 
+@functools.partial(jit, static_argnames=("primitive", "params"))
+def _compiled(*args: Array, primitive: Primitive, params: tuple) -> Array:
+    return primitive.bind(*args, **dict(params))
+
+
+def apply(primitive: Primitive, *args: Any, **params: Any) -> Array:
+    """A primitive on keys; outside of all transformations compiled, as many rounds are slow."""
+    if core.current_trace.get() is core.base_trace:
+        return _compiled(*args, primitive=primitive, params=tuple(params.items()))
+    return primitive.bind(*args, **params)
+
+
 # ── Using keys ───────────────────────────────────────────────────────────────────────────────
 
 def split(key: Any, num: int | Sequence[int] = 2) -> Array:
@@ -196,7 +210,7 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     typed, raw = check_key("split", key)
     sizes = num if isinstance(num, tuple | list) else (num,)
     shape = tuple(operator.index(n) for n in sizes)
-    return as_given(random_split_p.bind(typed, shape=shape), raw)
+    return as_given(apply(random_split_p, typed, shape=shape), raw)
 
 
 def fold_in(key: Any, data: Any) -> Array:
@@ -217,7 +231,7 @@ def fold_in(key: Any, data: Any) -> Array:
     if np.ndim(data):
         raise TypeError("fold_in accepts a scalar, but was given an array of"
                         f"shape {np.shape(data)} != (). Use jax.vmap for batching.")
-    return as_given(random_fold_in_p.bind(typed, _as_word(data)), raw)
+    return as_given(apply(random_fold_in_p, typed, _as_word(data)), raw)
 
 
 def _as_word(data: Any) -> Any:

@@ -18,7 +18,7 @@ from minijax.higher_order.jit import jit
 from minijax.primitives.keys import random_bits_p
 from minijax.primitives.random_bits import fused_multiply_add
 from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank, canonical_shape
-from minijax.random.keys import check_key, two_keys
+from minijax.random.keys import apply, check_key, two_keys
 
 Shape = tuple[int, ...]
 
@@ -38,13 +38,19 @@ def float_dtype(name: str, dtype: Any, kind: Any = np.floating) -> np.dtype:
     Raises:
       ValueError: when it is no float.
     """
-    if dtype is None:
-        return dtypes.default_float_dtype()
-    found = dtypes.check_user_dtype_supported(dtype, name)
+    found = supported(dtype, dtypes.default_float_dtype())
     if not dtypes.issubdtype(found, kind):
         allowed = "float" if kind is np.floating else "float or complex"
         raise ValueError(f"dtype argument to `{name}` must be a {allowed} dtype, got {found}")
-    return np.dtype(found)
+    return found
+
+
+def supported(dtype: Any, default: np.dtype) -> np.dtype:
+    """The dtype to use where a user asked for `dtype`; None is the default."""
+    if dtype is None:
+        return default
+    is_python = isinstance(dtype, type) and not issubclass(dtype, np.generic)
+    return np.dtype(dtypes.check_user_dtype_supported(dtype if is_python else np.dtype(dtype)))
 
 
 def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
@@ -63,7 +69,7 @@ def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
     return sizes
 
 
-def number(value: Any, dtype: Any) -> np.generic:
+def number(value: Any, dtype: Any) -> Any:
     """A scalar of a program."""
     return np.array(value, dtype)[()]
 
@@ -84,14 +90,14 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
 
     >>> from minijax.random import key
     >>> bits(key(0), (2,))
-    Array([4146024105, 1351547692], dtype=uint32)
+    Array([ 928981903, 3453687069], dtype=uint32)
     """
     typed, _ = check_key("bits", key)
-    found = (dtypes.default_uint_dtype() if dtype is None
-             else dtypes.check_user_dtype_supported(dtype, "bits"))
+    found = supported(dtype, dtypes.default_uint_dtype())
     if not dtypes.issubdtype(found, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {found}")
-    return random_words(typed, np.dtype(found).itemsize * 8, canonical_shape(shape))
+    return apply(random_bits_p, typed, bit_width=found.itemsize * 8,
+                 shape=canonical_shape(shape))
 
 
 def random_words(key: Array, bit_width: int, shape: Shape) -> Array:
@@ -114,7 +120,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
 
     >>> from minijax.random import key
     >>> uniform(key(0), (2,))
-    Array([0.9653214, 0.31468165], dtype=float32)
+    Array([0.21629536, 0.8041241 ], dtype=float32)
     """
     typed, _ = check_key("uniform", key)
     found = float_dtype("uniform", dtype)
@@ -182,7 +188,7 @@ def _normal_real(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return scaled_erf_inv(uniforms, dtype)
 
 
-def after_minus_one(dtype: np.dtype) -> np.generic:
+def after_minus_one(dtype: np.dtype) -> Any:
     """The least number above -1, so that the open interval (-1, 1) is drawn from."""
     return number(-1 + float(dtypes.finfo(dtype).epsneg), dtype)
 
@@ -292,7 +298,7 @@ def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
 
 
-def tiny(dtype: np.dtype) -> np.generic:
+def tiny(dtype: np.dtype) -> Any:
     """The least normal number: as good as zero, but with a logarithm."""
     return number(dtypes.finfo(dtype).tiny, dtype)
 

@@ -1,8 +1,8 @@
-"""Reductions over an axis that is not the last: whole stretches of columns at a time.
+"""Loops in another order, for the cache: transposed walks in squares, column sums row by row.
 
 Stands on program.py; schedule.py calls it. Walking down one column touches a new cache line each
-step; adding row after row into a short buffer reads memory in order and vectorises. Chapter 23.
-In XLA: the column reduction emitter.
+step; both forms here use the whole line while it is near. Chapter 23.
+In XLA: the tiled transpose and column reduction emitters.
 """
 
 from __future__ import annotations
@@ -15,10 +15,32 @@ from .loops import Buffer, Operand, Scalar
 
 if TYPE_CHECKING:
     from .fusion import Task
+    from .nests import Nest
+    from .program import ProgramBuilder
     from .schedule import Run
 
 WIDTH = 1024  # columns at a time: their partial results stay in the first-level cache
 ROWS = 8      # rows added before the partial results are touched again
+TILE = 16     # the side of a square: lines of 64 bytes hold 16 numbers of 4
+
+
+def emit_tiles(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+    """Two loops over the last two axes, one square of indices after the other."""
+    b, inner = run.b, nest.children[0]
+    assert nest.size is not None and inner.size is not None
+    with (b.loop(-(-nest.size // TILE)) as p, b.loop(-(-inner.size // TILE)) as q,
+          _stretch(b, p, nest.size, "") as i, _stretch(b, q, inner.size, "parallel") as j):
+        for child in inner.children:
+            run.emit(child, (*prefix, i, j), alone=False)
+
+
+@contextmanager
+def _stretch(b: ProgramBuilder, tile: Any, size: int, vectorize: str) -> Iterator[Operand]:
+    """The indices of one tile; the last one may be short."""
+    start = b.mul(b.index(tile), TILE)
+    stop = b.min(b.add(start, TILE), size) if size % TILE else b.add(start, TILE)
+    with b.loop(stop, start=start, vectorize=vectorize) as i:
+        yield b.index(i)
 
 
 class _Taken(Exception):
@@ -30,7 +52,7 @@ def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
     assert task.node is not None and task.node.probe is not None
     width = min(task.shape[-1], WIDTH)
     dtype = task.node.probe.accumulations[0][-1]
-    column = _Column(run, task, prefix, run.b.temp((width,), dtype))
+    column = _Column(run, task, prefix, run.b.temp((width,), dtype, run.b.fresh("sums")))
     whole, rest = divmod(task.shape[-1], width)
     with run.b.loop(whole) as t:
         column.stretch(run.b.mul(run.b.index(t), width), width)

@@ -1,0 +1,6 @@
+"""For those who extend the library: `extend.core` has what interpreters and primitives need.
+
+In JAX: `jax/extend/`.
+"""
+
+from minijax.extend import core as core

@@ -1,0 +1,518 @@
+"""Functions with derivative rules of their own: `custom_jvp`, `custom_vjp`.
+
+Stands on `stage`, the interpreters.  Chapter 10, *Your own rules*.
+In JAX: `jax/_src/custom_derivatives.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, source_info, tree_util
+from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
+                          cannot)
+from minijax.higher_order.jit import interpret
+from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives.emitted import instantiate
+from minijax.primitives.reduce import reduce_sum_p
+from minijax.stage import hoist_tracers, stage
+
+NOT_LINEAR = cannot("a function with its own derivative rule counts as non-linear")
+NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
+
+
+# ── What both primitives share ───────────────────────────────────────────────────────────────
+
+class FlatCallable:
+    """A function of flat arrays that a jaxpr prints by name."""
+
+    def __init__(self, name: str, call: Callable[..., Any]):
+        self.__name__, self.call = name, call
+
+    def __call__(self, *args: Any) -> Any:
+        return self.call(*args)
+
+    def after(self, count: int) -> FlatCallable:
+        """The same, ignoring `count` leading arguments: values that the function closed over."""
+        return FlatCallable(self.__name__, lambda *args: self.call(*args[count:]))
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+
+def _function(call_jaxpr: ClosedJaxpr | None, fun: Callable | None) -> Callable:
+    return jaxpr_as_fun(call_jaxpr) if call_jaxpr is not None else fun  # type: ignore
+
+
+class CustomPrimitive(Primitive):
+    """Binds Python functions; recorded in a program, the primal one becomes a program too."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        return list(_function(params.get("call_jaxpr"), params.get("fun"))(*args))
+
+    def calls_python(self, params: Params) -> bool:
+        return "fun" in params
+
+    def staged(self, args: Sequence[Any], params: Params) -> tuple[Primitive, Sequence, Params]:
+        if "call_jaxpr" in params:
+            return self, args, params
+        closed, captured = hoist_tracers(stage(params["fun"], [x.aval for x in args]))
+        recorded = {"name": params["name"], "call_jaxpr": closed}
+        for key in ("fwd", "bwd", "jvp"):
+            if key in params:
+                recorded[key] = params[key]
+        if captured:
+            recorded |= self.past_captured(len(captured), recorded, captured)
+        return self, [*captured, *args], recorded
+
+    def past_captured(self, count: int, params: Params, captured: Sequence[Any]) -> Params:
+        """The rules for a program whose first `count` inputs are what the function captured."""
+        raise NotImplementedError
+
+
+def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
+    return call_jaxpr.out_avals
+
+
+def _meaning(*buffers: np.ndarray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[np.ndarray]:
+    return interpret(call_jaxpr, *buffers)
+
+
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, call_jaxpr: ClosedJaxpr,
+           **_: Any) -> None:
+    b.jaxpr(call_jaxpr, operands, into=outputs)
+
+
+def _batched(f: Callable, axis: Axis, dims: Sequence[Dim]) -> Callable:
+    """A function of flat arrays on a batch; every result has the batch axis in front."""
+    def on_batch(*args: Any) -> list:
+        outs, out_dims = vmap_flat(f, axis.size, axis.name, args, dims, level=axis.level)
+        return [batch_to(x, d, 0, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+    return on_batch
+
+
+def _tangent_array(t: Any) -> Any:
+    """A tangent as a user's rule sees it."""
+    if isinstance(t, Zero) and t.aval.dtype == dtypes.float0:
+        return np.zeros(t.aval.shape, dtypes.float0)
+    return instantiate(t)
+
+
+# ── custom_jvp ───────────────────────────────────────────────────────────────────────────────
+
+class CustomJVPPrimitive(CustomPrimitive):
+    def past_captured(self, count: int, params: Params, captured: Sequence[Any]) -> Params:
+        rule = params["jvp"]
+
+        def without(*both: Any) -> list:
+            half = len(both) // 2
+            return rule(*both[count:half], *both[half + count:])
+        return {"jvp": FlatCallable(repr(rule), without)}
+
+
+def _jvp_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Callable, **_: Any
+             ) -> tuple[list, list]:
+    both = jvp(*primals, *map(_tangent_array, tangents))
+    half = len(both) // 2
+    outs, dots = both[:half], both[half:]
+    return outs, [Zero(t.aval) if t.aval.dtype == dtypes.float0 else t for t in dots]
+
+
+def _jvp_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jvp: Callable, name: str,
+               call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None
+               ) -> tuple[list, list]:
+    outs = custom_jvp_call_p.bind(
+        *args, name=name, fun=_batched(_function(call_jaxpr, fun), axis, dims),
+        jvp=FlatCallable(repr(jvp), _batched(jvp, axis, [*dims, *dims])))
+    return outs, [0] * len(outs)
+
+
+def _examples() -> list[core.Example]:
+    from minijax.primitives.analytic import cos_p, sin_p
+    from minijax.primitives.elementwise import mul_p
+    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
+    rule = FlatCallable("rule", lambda x, t: [sin_p.bind(x), mul_p.bind(cos_p.bind(x), t)])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x,), {"name": "f", "call_jaxpr": closed, "jvp": rule})]
+
+
+custom_jvp_call_p = CustomJVPPrimitive(
+    "custom_jvp_call",
+    impl=_meaning,
+    abstract_eval=_types,
+    jvp=_jvp_jvp,
+    transpose=NOT_LINEAR,
+    batch=_jvp_batch,
+    loop=_lower,
+    split=cannot("its rule is applied before anything is cut in two"),
+    examples=_examples,
+    multiple_results=True,
+    handles_keys=True)
+
+
+class _Call:
+    """One call of a custom function: its flat arguments, and the trees around them."""
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int], args: tuple, kwargs: dict):
+        self.name = source_info.function_name(fun)
+        self.fun = fun
+        args = _all_positional(fun, args, kwargs)
+        self.fixed = {i % len(args): args[i] for i in nondiff_argnums}
+        self.count = len(args)
+        self.dynamic = tuple(x for i, x in enumerate(args) if i not in self.fixed)
+        leaves, self.in_tree = tree_util.tree_flatten(self.dynamic)
+        self.leaves = [core.as_value(x) for x in leaves]
+        self.out_tree: tree_util.PyTreeDef | None = None
+
+    def arguments(self, leaves: Sequence[Any]) -> list:
+        """All arguments in their places."""
+        rest = iter(tree_util.tree_unflatten(self.in_tree, leaves))
+        return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.count)]
+
+    def primal(self, *leaves: Any) -> list:
+        return self.flat_result(self.fun(*self.arguments(leaves)))
+
+    def flat_result(self, result: Any) -> list:
+        outs, self.out_tree = tree_util.tree_flatten(result)
+        return [core.as_value(x) for x in outs]
+
+    def result(self, outs: Sequence[Any]) -> Any:
+        assert self.out_tree is not None
+        return tree_util.tree_unflatten(self.out_tree, outs)
+
+    @property
+    def fixed_values(self) -> list:
+        return [self.fixed[i] for i in sorted(self.fixed)]
+
+
+def _all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
+    """The arguments by position, keywords and defaults filled in."""
+    try:
+        bound = inspect.signature(fun).bind(*args, **kwargs)
+    except ValueError:
+        return args
+    bound.apply_defaults()
+    if bound.kwargs:
+        raise TypeError("keyword-only arguments of a function with custom derivatives could not "
+                        f"be resolved to positions: {sorted(bound.kwargs)} of {fun}")
+    return bound.args
+
+
+class custom_jvp:
+    """A function whose forward derivative you define.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      nondiff_argnums: positions of arguments that are not differentiated and may be anything;
+        the rule gets them first.
+
+    >>> @custom_jvp
+    ... def f(x):
+    ...     return x * x
+    >>> @f.defjvp
+    ... def f_jvp(primals, tangents):
+    ...     (x,), (t,) = primals, tangents
+    ...     return f(x), 10.0 * x * t
+    >>> import minijax
+    >>> minijax.grad(f)(3.0)
+    Array(30., dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.jvp: Callable | None = None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
+        """Define ``(primals, tangents) -> (result, tangent of the result)``; returns `jvp`."""
+        if symbolic_zeros:
+            raise NotImplementedError("custom_jvp gives its rule arrays of zeros, never symbolic "
+                                      "ones; leave symbolic_zeros out.")
+        self.jvp = jvp
+        return jvp
+
+    def defjvps(self, *jvps: Callable | None) -> None:
+        """Define for each argument ``(tangent, result, *primals) -> tangent``, or None for zero."""
+        if self.nondiff_argnums:
+            raise TypeError("Can't use ``defjvps`` with ``nondiff_argnums``.")
+
+        def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+            result = self(*primals)
+            terms = [f(t, result, *primals) for f, t in zip(jvps, tangents, strict=True) if f]
+            zero = tree_util.tree_map(lambda x: instantiate(Zero(x.aval.to_tangent_aval())), result)
+            return result, functools.reduce(
+                lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms, zero)
+        self.defjvp(jvp)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.jvp is None:
+            name = source_info.function_name(self.fun)
+            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
+        call = _Call(self.fun, self.nondiff_argnums, args, kwargs)
+        rule_name = source_info.function_name(self.jvp)
+        rule = FlatCallable(rule_name, functools.partial(_run_jvp_rule, call, self.jvp))
+        outs = custom_jvp_call_p.bind(*call.leaves, name=call.name, fun=call.primal, jvp=rule)
+        return call.result(outs)
+
+
+def _run_jvp_rule(call: _Call, rule: Callable, *both: Any) -> list:
+    """A user's rule on flat arrays: primals and tangents in, results and tangents out."""
+    half = len(both) // 2
+    primals = tree_util.tree_unflatten(call.in_tree, both[:half])
+    tangents = tree_util.tree_unflatten(call.in_tree, both[half:])
+    pair = rule(*call.fixed_values, primals, tangents)
+    who = f"Custom JVP rule {source_info.function_name(rule)} for function {call.name}"
+    if not (isinstance(pair, tuple | list) and len(pair) == 2):
+        raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
+                        f"primal and tangent outputs, but got {pair}.")
+    outs = call.flat_result(pair[0])
+    dots, dot_tree = tree_util.tree_flatten(pair[1])
+    if dot_tree != call.out_tree:
+        raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
+                        f"(pytree) structures, but got {call.out_tree} and {dot_tree} "
+                        "respectively.")
+    return outs + [_check_tangent(x, core.as_value(t)) for x, t in zip(outs, dots, strict=True)]
+
+
+def _check_tangent(x: Array, t: Array) -> Array:
+    want = x.aval.to_tangent_aval()
+    if (want.shape, want.dtype) != (t.shape, t.dtype):
+        raise TypeError("Custom JVP rule must produce primal and tangent outputs with "
+                        f"corresponding shapes and dtypes. Expected {want.str_long()} (tangent "
+                        f"type of {x.aval.str_long()}) but got {t.aval.str_long()}.")
+    return t
+
+
+# ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
+
+class CustomVJPPrimitive(CustomPrimitive):
+    def past_captured(self, count: int, params: Params, captured: Sequence[Any]) -> Params:
+        avals = [x.aval.to_tangent_aval() for x in captured]
+        fwd, bwd = params["fwd"], params["bwd"]
+
+        def with_zeros(*args: Any) -> list:
+            return [*map(Zero, avals), *bwd(*args)]
+        return {"fwd": fwd.after(count), "bwd": FlatCallable(repr(bwd), with_zeros)}
+
+
+def _vjp_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, fwd: Callable, bwd: Callable,
+             **_: Any) -> tuple[list, list]:
+    outs, residuals = fwd(*primals)
+    out_avals = tuple(x.aval.to_tangent_aval() for x in outs)
+    dots = custom_lin_p.bind(*residuals, *map(instantiate, tangents), bwd=bwd,
+                             num_residuals=len(residuals), out_avals=out_avals)
+    return outs, [Zero(a) if a.dtype == dtypes.float0 else t
+                  for a, t in zip(out_avals, dots, strict=True)]
+
+
+def _vjp_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, fwd: Callable,
+               bwd: Callable, name: str, call_jaxpr: ClosedJaxpr | None = None,
+               fun: Callable | None = None) -> tuple[list, list]:
+    def fwd_batched(*values: Any) -> tuple[list, list]:
+        counts: list[int] = []
+
+        def joined(*xs: Any) -> list:
+            outs, residuals = fwd(*xs)
+            counts.append(len(outs))
+            return [*outs, *residuals]
+        both = _batched(joined, axis, dims)(*values)
+        return both[:counts[0]], both[counts[0]:]
+
+    def bwd_batched(*values: Any) -> list:
+        cts = _batched(lambda *xs: [instantiate(ct) for ct in bwd(*xs)], axis,
+                       [0] * len(values))(*values)
+        return [_unbatched(ct, d) for ct, d in zip(cts, dims, strict=True)]
+
+    outs = custom_vjp_call_p.bind(
+        *args, name=name, fun=_batched(_function(call_jaxpr, fun), axis, dims),
+        fwd=FlatCallable(repr(fwd), fwd_batched), bwd=FlatCallable(repr(bwd), bwd_batched))
+    return outs, [0] * len(outs)
+
+
+def _unbatched(ct: Any, dim: Dim) -> Any:
+    """A batch of cotangents for an argument: along its batch axis, or summed if it had none."""
+    if ct.aval.dtype == dtypes.float0:
+        return Zero(ct.aval)
+    return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
+
+
+def _vjp_examples() -> list[core.Example]:
+    from minijax.primitives.analytic import cos_p, sin_p
+    from minijax.primitives.elementwise import mul_p
+    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
+    fwd = FlatCallable("fwd", lambda x: ([sin_p.bind(x)], [cos_p.bind(x)]))
+    bwd = FlatCallable("bwd", lambda c, ct: [mul_p.bind(c, ct)])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x,), {"name": "f", "call_jaxpr": closed, "fwd": fwd, "bwd": bwd})]
+
+
+custom_vjp_call_p = CustomVJPPrimitive(
+    "custom_vjp_call",
+    impl=_meaning,
+    abstract_eval=_types,
+    jvp=_vjp_jvp,
+    transpose=NOT_LINEAR,
+    batch=_vjp_batch,
+    loop=_lower,
+    split=cannot("its rule is applied before anything is cut in two"),
+    examples=_vjp_examples,
+    multiple_results=True,
+    handles_keys=True)
+
+
+def _no_forward(*_: Any, **__: Any) -> Any:
+    raise TypeError(NO_FORWARD)
+
+
+def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
+                   **_: Any) -> list:
+    residuals, tangents = args[:num_residuals], args[num_residuals:]
+    found = bwd(*residuals, *map(_tangent_array, cotangents))
+    return [*[None] * num_residuals,
+            *(ct if isinstance(t, Undefined) else None
+              for ct, t in zip(found, tangents, strict=True))]
+
+
+def _lin_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, bwd: Callable,
+               num_residuals: int, out_avals: Sequence[ShapedArray]) -> tuple[list, list]:
+    tangent_dims = dims[num_residuals:]
+
+    def bwd_batched(*values: Any) -> list:
+        ct_dims = [0] * (len(values) - num_residuals)
+        cts = _batched(lambda *xs: [instantiate(ct) for ct in bwd(*xs)], axis,
+                       [*dims[:num_residuals], *ct_dims])(*values)
+        return [_unbatched(ct, d) for ct, d in zip(cts, tangent_dims, strict=True)]
+    avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
+    outs = custom_lin_p.bind(*args, bwd=FlatCallable(repr(bwd), bwd_batched),
+                             num_residuals=num_residuals, out_avals=avals)
+    return outs, [0] * len(outs)
+
+
+# The derivative of a custom_vjp function: a linear operation of which only the transpose is known.
+custom_lin_p = Primitive(
+    "custom_lin",
+    impl=_no_forward,
+    abstract_eval=lambda *_, out_avals, **__: list(out_avals),
+    jvp=_no_forward,
+    transpose=_lin_transpose,
+    batch=_lin_batch,
+    loop=_no_forward,
+    examples=list,  # it has no value, only a transpose, which custom_vjp_call's examples reach
+    multiple_results=True)
+
+
+class custom_vjp:
+    """A function whose reverse derivative you define.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      nondiff_argnums: positions of arguments that are not differentiated and may be anything;
+        `fwd` gets them in their places, `bwd` gets them first.
+
+    >>> @custom_vjp
+    ... def f(x):
+    ...     return x * x
+    >>> f.defvjp(lambda x: (f(x), x), lambda x, ct: (10.0 * x * ct,))
+    >>> import minijax
+    >>> minijax.grad(f)(3.0)
+    Array(30., dtype=float32, weak_type=True)
+    """
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.fwd: Callable | None = None
+        self.bwd: Callable | None = None
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False,
+               optimize_remat: bool = False) -> None:
+        """Define ``fwd(*args) -> (result, residuals)`` and ``bwd(residuals, ct) -> cotangents``."""
+        if symbolic_zeros:
+            raise NotImplementedError("custom_vjp gives its rules arrays of zeros, never symbolic "
+                                      "ones; leave symbolic_zeros out.")
+        self.fwd, self.bwd = fwd, bwd
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.fwd is None or self.bwd is None:
+            name = source_info.function_name(self.fun)
+            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
+        call = _VJPCall(self.fun, self.nondiff_argnums, args, kwargs)
+        fwd = FlatCallable(source_info.function_name(self.fwd),
+                           functools.partial(call.forward, self.fwd))
+        bwd = FlatCallable(source_info.function_name(self.bwd),
+                           functools.partial(call.backward, self.bwd))
+        outs = custom_vjp_call_p.bind(*call.leaves, name=call.name, fun=call.primal, fwd=fwd,
+                                      bwd=bwd)
+        return call.result(outs)
+
+
+class _VJPCall(_Call):
+    """One call of a custom_vjp function, with the tree of its residuals."""
+
+    res_tree: tree_util.PyTreeDef
+
+    def forward(self, fwd: Callable, *leaves: Any) -> tuple[list, list]:
+        pair = fwd(*self.arguments(leaves))
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            name = source_info.function_name(fwd)
+            raise TypeError(
+                f"Custom VJP fwd rule {name} for function {self.name} must produce a pair (list "
+                "or tuple of length two) where the first element represents the primal output "
+                f"(equal to those of the custom_vjp-decorated function {self.name}) and the "
+                "second element represents residuals (i.e. values stored from the forward pass "
+                "for use on the backward pass), but instead of a pair the fwd rule "
+                f"{name} produced {pair}.")
+        residuals, self.res_tree = tree_util.tree_flatten(pair[1])
+        return self.flat_result(pair[0]), [core.as_value(r) for r in residuals]
+
+    def backward(self, bwd: Callable, *values: Any) -> list:
+        count = self.res_tree.num_leaves
+        residuals = tree_util.tree_unflatten(self.res_tree, values[:count])
+        assert self.out_tree is not None
+        ct = tree_util.tree_unflatten(self.out_tree, values[count:])
+        found = bwd(*self.fixed_values, residuals, ct)
+        if isinstance(found, list):
+            found = tuple(found)
+        return self.flat_cotangents(found)
+
+    def flat_cotangents(self, found: Any) -> list:
+        """The rule's cotangents, one for each flat argument; None stands for zeros."""
+        if not isinstance(found, tuple) or len(found) != len(self.dynamic):
+            raise TypeError(
+                "Custom VJP bwd rule must produce an output with the same container (pytree) "
+                "structure as the args tuple of the primal function, and in particular must "
+                "produce a tuple of length equal to the number of arguments to the primal "
+                f"function, but got bwd output structure {tree_util.tree_structure(found)} for "
+                f"primal input structure {self.in_tree}.")
+        flat: list[Any] = []
+        for ct, subtree in zip(found, tree_util.treedef_children(self.in_tree), strict=True):
+            flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
+        return [self.checked(i, x.aval.to_tangent_aval(), ct)
+                for i, (x, ct) in enumerate(zip(self.leaves, flat, strict=True))]
+
+    def checked(self, place: int, want: ShapedArray, ct: Any) -> Any:
+        if ct is None or want.dtype == dtypes.float0:
+            return Zero(want)
+        value = core.as_value(ct)
+        if (value.shape, value.dtype) != (want.shape, want.dtype):
+            what = "shapes" if value.shape != want.shape else "dtypes"
+            raise ValueError(
+                "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+                f"of the primal function, but at output[{place}] the bwd rule produced an output "
+                f"of type {value.aval.str_long()} corresponding to an input of type "
+                f"{want.str_long()}, so the {what} do not match")
+        return value

@@ -1,0 +1,127 @@
+"""erf, erfc and the inverse of erf.
+
+Stands on exponential.py. Coefficients without a name beside them are minimax fits, as there.
+Chapter 25. In JAX: erf and erf_inv of XLA's chlo dialect; erf_inv is the same formula.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .exponential import (
+    FLOAT32,
+    FLOAT64,
+    INF,
+    clamp,
+    exact_product,
+    exp_of_sum,
+    log1p,
+    polynomial,
+)
+
+# erf(x) / x - 1 as a polynomial in x² for |x| <= 1.
+ERF = {
+    FLOAT32: (0.12837917, -0.37612626, 0.112835854, -0.026853813, 0.0051883277, -0.00080101937,
+              7.8538615e-05),
+    FLOAT64: (0.1283791670955126, -0.3761263890318375, 0.11283791670954857, -0.026866170645072893,
+              0.005223977624780859, -0.0008548326978741747, 0.00012055331036881943,
+              -1.4925593506447363e-05, 1.646097280971535e-06, -1.6350025143827995e-07,
+              1.4657879308045429e-08, -1.1365663897562766e-09, 5.945258279306209e-11),
+}
+# (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - c) / (x + c), for ½ <= x until erfc is 0
+# (Shepherd and Laframboise, 1981).
+ERFC_CENTER = {FLOAT32: 2.0, FLOAT64: 3.75}
+ERFC = {
+    FLOAT32: (1.2769784, -0.09276377, -0.16603085, 0.16404888, -0.054210775, -0.008007329,
+              0.008656724, 0.0011532322, -0.0012617869, -0.00023455701),
+    FLOAT64: (1.2375126308378275, -0.140240598585547, 0.0035854154854657954, 0.08227673849014817,
+              -0.10880393014185276, 0.09230432116032011, -0.05869339858663336,
+              0.028362277419147406, -0.009746579601765601, 0.001755625857716179,
+              0.0002937140326649736, -0.00029015414250037303, 5.164719302983809e-05,
+              2.2384580576024875e-05, -1.1437815339577411e-05, -9.746228853332465e-07,
+              1.7381185202862169e-06, -5.523468065517785e-08, -2.4059877794480187e-07,
+              2.1079594963992068e-08, 2.467253424612837e-08, -2.4509110215471315e-09),
+}
+
+
+def _erf_near_zero(s: Any, x: Any) -> Any:
+    return s.fma(x, polynomial(s, ERF[x.dtype], s.mul(x, x)), x)
+
+
+def _erfc_of_positive(s: Any, a: Any) -> Any:
+    """erfc(a) for a >= ½; exp(-a²) takes a² in two parts, as its rounding would be magnified."""
+    a = clamp(s, a, 0.5, 11.0 if a.dtype == FLOAT32 else 28.0)
+    center = ERFC_CENTER[a.dtype]
+    scaled = polynomial(s, ERFC[a.dtype], s.div(s.sub(a, center), s.add(a, center)))
+    square, low = exact_product(s, a, a)
+    gauss = exp_of_sum(s, s.neg(square), s.neg(low))
+    return s.mul(s.div(scaled, s.fma(a, 2.0, 1.0)), gauss)
+
+
+def erf(s: Any, x: Any) -> Any:
+    """The error function: a polynomial up to 1, then 1 - erfc."""
+    a = s.abs(x)
+    far = s.copysign(s.sub(1.0, _erfc_of_positive(s, a)), x)
+    return s.select(s.lt(a, 1.0), _erf_near_zero(s, x), far)
+
+
+def erfc(s: Any, x: Any) -> Any:
+    """1 - erf(x), without cancellation for large x.
+
+    In float32 the roundings of its many factors would add up to four units: float64 takes them.
+    """
+    if x.dtype == FLOAT32:
+        return s.convert(erfc(s, s.convert(x, FLOAT64)), FLOAT32)
+    a = s.abs(x)
+    far = _erfc_of_positive(s, a)
+    far = s.select(s.lt(x, 0.0), s.sub(2.0, far), far)
+    return s.select(s.lt(a, 0.5), s.sub(1.0, _erf_near_zero(s, x)), far)
+
+
+# erf_inv: the coefficients of Giles, "Approximating the erfinv function" (2010), in descending
+# order there; XLA's own choice, so that normal random numbers agree. Each piece is a polynomial in
+# (w - center) or (√w - center), w = -log(1 - x²), for w below its limit.
+ERF_INV_32 = (
+    (5.0, 2.5, (1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087,
+                -4.39150654e-06, -3.5233877e-06, 3.43273939e-07, 2.81022636e-08)),
+    (INF, 3.0, (2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773,
+                -0.00367342844, 0.00134934322, 0.000100950558, -0.000200214257)),
+)
+ERF_INV_64 = (
+    (6.25, 3.125, (
+        1.6536545626831027356, 0.24015818242558961693, -0.0060336708714301490533,
+        -0.00074070253416626697512, 0.0001867342080340571352, -1.3882523362786468719e-05,
+        -1.3654692000834678645e-06, 4.2347877827932403518e-07, -2.9070369957882005086e-08,
+        -4.1126339803469836976e-09, 1.051212273321532285e-09, -5.4154120542946279317e-11,
+        -1.2975133253453532498e-11, 2.6335093153082322977e-12, -8.1519341976054721522e-14,
+        -4.0545662729752068639e-14, 6.6376381343583238325e-15, 2.0972767875968561637e-17,
+        -1.333171662854620906e-16, 1.115787767802518096e-17, 1.2858480715256400167e-18,
+        -1.685059138182016589e-19, -3.6444120640178196996e-21)),
+    (16.0, 3.25, (
+        3.0838856104922207635, 1.0052589676941592334, 0.005370914553590063617,
+        -0.0037512085075692412107, 0.0024914420961078508066, -0.0016882755560235047313,
+        0.00095328937973738049703, -0.0003550375203628474796, 2.4031110387097893999e-05,
+        6.8284851459573175448e-05, -4.7318229009055733981e-05, 1.2475304481671778723e-05,
+        2.9234449089955446044e-06, -4.013867526981545969e-06, 1.5027403968909827627e-06,
+        1.8239629214389227755e-08, -2.7517406297064545428e-07, 9.0756561938885390979e-08,
+        2.2137376921775787049e-09)),
+    (INF, 5.0, (
+        4.8499064014085844221, 1.0103004648645343977, -0.00013871931833623122026,
+        -0.00021503011930044477347, 7.5995277030017761139e-05, -1.9681778105531670567e-05,
+        4.5260625972231537039e-06, -9.9298272942317002539e-07, 2.2900482228026654717e-07,
+        -6.7711997758452339498e-08, 2.9147953450901080826e-08, -1.4960026627149240478e-08,
+        7.6157012080783393804e-09, -3.7894654401267369937e-09, 1.5076572693500548083e-09,
+        -2.5556418169965252055e-10, -2.7109920616438573243e-11)),
+)
+
+
+def erf_inv(s: Any, x: Any) -> Any:
+    """The inverse of erf; ±infinity at ±1, nan beyond."""
+    w = s.neg(log1p(s, s.mul(s.neg(x), x)))
+    (limit, center, first), *others = ERF_INV_32 if x.dtype == FLOAT32 else ERF_INV_64
+    p = polynomial(s, first, s.sub(w, center))
+    root = s.sqrt(w)
+    for upper, center, coefficients in others:
+        p = s.select(s.lt(w, limit), p, polynomial(s, coefficients, s.sub(root, center)))
+        limit = upper
+    return s.select(s.eq(s.abs(x), 1.0), s.mul(x, INF), s.mul(p, x))

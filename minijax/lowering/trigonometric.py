@@ -1,0 +1,249 @@
+"""sin, cos, tan for angles of any size, and their inverses, without a branch.
+
+Stands on exponential.py for the floating-point formats. Coefficients are minimax fits, as there.
+Chapter 25. In JAX: XLA calls libm for most of these, one element at a time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, Coefficients, polynomial
+
+# The binary digits of 2/π in words of 32 bits (Payne and Hanek, 1983).
+TWO_OVER_PI = (
+    0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561,
+    0xB7246E3A, 0x424DD2E0, 0x06492EEA, 0x09D1921C, 0xFE1DEB1C, 0xB129A73E, 0xE88235F5, 0x2EBB4484,
+    0xE99C7026, 0xB45F7E41, 0x3991D639, 0x835339F4, 0x9C845F8B, 0xBDF9283B, 0x1FF897FF, 0xDE05980F,
+    0xEF2F118B, 0x5A0A6D1F, 0x6D367ECF, 0x27CB09B7, 0x4F463F66, 0x9E5FEA2D, 0x7527BAC7, 0xEBE5F17B,
+    0x3D0739F7, 0x8A5292EA, 0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB, 0xF0CFBC20, 0x9AF4361D,
+)
+WORD, LONG = np.dtype(np.uint32), np.dtype(np.uint64)
+
+# (sin(r) / r - 1) / r² and (cos(r) - 1 + r²/2) / r⁴ as polynomials in r², for |r| <= π/4.
+SIN = {
+    FLOAT32: (-0.16666655, 0.00833216, -0.0001951525),
+    FLOAT64: (-0.1666666666666663, 0.008333333333322113, -0.0001984126982958488,
+              2.7557313619710236e-06, -2.5050747491768068e-08, 1.5896213962259474e-10),
+}
+COS = {
+    FLOAT32: (0.041666646, -0.0013887316, 2.443312e-05),
+    FLOAT64: (0.041666666666666595, -0.001388888888887305, 2.480158728884656e-05,
+              -2.755731417777009e-07, 2.0875700629181264e-09, -1.1358525241173783e-11),
+}
+
+
+def _digits_from(s: Any, position: Any, words: Sequence[int], count: int) -> list[Any]:
+    """`count` words of a long binary number, starting at a bit position (an int64 scalar).
+
+    A load would need a table in memory. Selecting among constants, one bit of the word's number
+    at a time from the highest on, needs about two selects for each word there is.
+    """
+    number = s.shr_logical(position, 5)
+    shift = s.convert(s.and_(position, 31), LONG)
+    current: list[Any] = [s.const(word, WORD) for word in words]
+    for bit in reversed(range((len(words) - count - 1).bit_length())):
+        taken = s.ne(s.and_(number, 1 << bit), 0)
+        size = min(len(current), count + 1 + (1 << bit) - 1)
+        padded = current + [s.const(0, WORD)] * (1 << bit)
+        current = [s.select(taken, padded[i + (1 << bit)], padded[i]) for i in range(size)]
+    longs = [s.convert(word, LONG) for word in current[:count + 1]]
+    low_half = s.sub(s.const(32, LONG), shift)
+    pairs = zip(longs[:-1], longs[1:], strict=True)
+    return [s.and_(s.shr_logical(s.or_(s.shl(a, 32), b), low_half), 0xFFFFFFFF) for a, b in pairs]
+
+
+def _product_digits(s: Any, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+    """The low len(y) digits of a product of numbers in base 2³²; lowest digit first."""
+    digits = []
+    carry = s.const(0, LONG)
+    products = {(i, j): s.mul(a, b) for i, a in enumerate(x) for j, b in enumerate(y)}
+    for column in range(len(y)):
+        for (i, j), product in products.items():
+            if i + j == column:
+                carry = s.add(carry, s.and_(product, 0xFFFFFFFF))
+            elif i + j == column - 1:
+                carry = s.add(carry, s.shr_logical(product, 32))
+        digits.append(s.and_(carry, 0xFFFFFFFF))
+        carry = s.shr_logical(carry, 32)
+    return digits
+
+
+def _reduced_angle(s: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Return n, r and a rest: |x| = n π/2 + r + rest, |r| <= π/4, n modulo 4, however large x is.
+
+    |x| = m 2**p with an integer m. Of the digits of 2/π those above 2**(2-p) only add whole turns;
+    m times the next ones is the fraction of a turn, in fixed point.
+    """
+    form = FORMATS[x.dtype]
+    double = x.dtype == FLOAT64
+    count, zeros = (6, 2) if double else (3, 1)
+    a = s.abs(x)
+    bits = s.bitcast(a, form.signed)
+    exponent = s.convert(s.shr_logical(bits, form.fraction), np.int64)
+    position = s.sub(exponent, form.bias + form.fraction + 2 - 32 * zeros)
+    size = 38 if double else 7
+    window = _digits_from(s, position, ((0,) * zeros + TWO_OVER_PI)[:size + 1], count)
+    leading = s.or_(s.and_(bits, (1 << form.fraction) - 1), 1 << form.fraction)
+    m = s.convert(leading, LONG)
+    factors = [s.and_(m, 0xFFFFFFFF), s.shr_logical(m, 32)] if double else [m]
+    digits = _product_digits(s, factors, window[::-1])
+    turn = s.or_(s.shl(digits[-1], 32), digits[-2])
+    n = s.shr_logical(s.add(turn, 1 << 61), 62)
+    fraction = s.convert(s.bitcast(s.sub(turn, s.shl(n, 62)), np.int64), FLOAT64)
+    if double:
+        below = s.convert(s.or_(s.shl(digits[-3], 32), digits[-4]), FLOAT64)
+        fraction = s.fma(below, 2.0**-64, fraction)
+    unit = math.pi / 2 * 2.0**-62
+    exact = s.mul(fraction, unit)
+    r = s.convert(exact, x.dtype)
+    rest = s.fma(fraction, unit, s.neg(r)) if double else s.sub(exact, s.convert(r, FLOAT64))
+    small = s.le(a, math.pi / 4)
+    return (s.convert(s.select(small, s.const(0, LONG), n), form.signed), s.select(small, a, r),
+            s.select(small, s.const(0.0, x.dtype), s.convert(rest, x.dtype)))
+
+
+def _sin_cos(s: Any, r: Any) -> tuple[Any, Any]:
+    """sin(r) and cos(r) for |r| <= π/4."""
+    z = s.mul(r, r)
+    sine = s.fma(s.mul(r, z), polynomial(s, SIN[r.dtype], z), r)
+    rest = s.fma(s.mul(z, z), polynomial(s, COS[r.dtype], z), s.mul(z, -0.5))
+    return sine, s.add(rest, 1.0)
+
+
+def _signed(s: Any, x: Any, negative: Any) -> Any:
+    return s.select(negative, s.neg(x), x)
+
+
+def _bit(s: Any, n: Any, bit: int) -> Any:
+    return s.ne(s.and_(n, bit), 0)
+
+
+def sin(s: Any, x: Any) -> Any:
+    """The sine; nan at infinity."""
+    n, r, _ = _reduced_angle(s, x)
+    sine, cosine = _sin_cos(s, r)
+    y = _signed(s, s.select(_bit(s, n, 1), cosine, sine), _bit(s, n, 2))
+    y = s.bitcast(s.xor(*_sign_and_bits(s, x, y)), x.dtype)
+    return s.select(s.lt(s.abs(x), INF), y, s.const(NAN, x.dtype))
+
+
+def _sign_and_bits(s: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    """The sign bit of x, and the bits of y."""
+    signed = FORMATS[x.dtype].signed
+    return s.and_(s.bitcast(x, signed), np.iinfo(signed).min), s.bitcast(y, signed)
+
+
+def cos(s: Any, x: Any) -> Any:
+    """The cosine; nan at infinity."""
+    n, r, _ = _reduced_angle(s, x)
+    sine, cosine = _sin_cos(s, r)
+    y = _signed(s, s.select(_bit(s, n, 1), sine, cosine), _bit(s, s.add(n, 1), 2))
+    return s.select(s.lt(s.abs(x), INF), y, s.const(NAN, x.dtype))
+
+
+def tan(s: Any, x: Any) -> Any:
+    """sin/cos, or -cos/sin in every other quadrant; the derivative 1 + y² takes in the rest."""
+    n, r, rest = _reduced_angle(s, x)
+    sine, cosine = _sin_cos(s, r)
+    turned = _bit(s, n, 1)
+    y = s.div(s.select(turned, cosine, sine), s.select(turned, s.neg(sine), cosine))
+    y = s.fma(rest, s.fma(y, y, 1.0), y)
+    y = s.bitcast(s.xor(*_sign_and_bits(s, x, y)), x.dtype)
+    return s.select(s.lt(s.abs(x), INF), y, s.const(NAN, x.dtype))
+
+
+# atan, asin, acos
+
+# (atan(x) / x - 1) / x² as a polynomial in x² for |x| <= 1.
+ATAN = {
+    FLOAT32: (-0.333333, 0.19998549, -0.14264242, 0.10952187, -0.08403453, 0.05795763,
+              -0.031177875, 0.010914617, -0.0017936236),
+    FLOAT64: (-0.33333333333333287, 0.19999999999990448, -0.14285714285036644,
+              0.11111111086448058, -0.09090908547270694, 0.07692299711972024,
+              -0.06666583724427946, 0.058817161635820764, -0.05259433829953184,
+              0.04744926251392186, -0.04286391252012712, 0.03821007018452706,
+              -0.03278543751892481, 0.02615167659217077, -0.018614208349987626,
+              0.011317658142574754, -0.005612392251658259, 0.0021515903594342724,
+              -0.0005928939953371928, 0.00010387203981621884, -8.654218670143439e-06),
+}
+# (asin(x) / x - 1) / x² as a polynomial in x² for |x| <= ½.
+ASIN = {
+    FLOAT32: (0.16666752, 0.074952975, 0.045470376, 0.02417951, 0.042166315),
+    FLOAT64: (0.16666666666665408, 0.07500000000337, 0.0446428568283393, 0.030381959136550615,
+              0.02237175805979482, 0.017359704628917373, 0.01388523674904418,
+              0.012169203417632283, 0.006528010080512205, 0.019528172105463745,
+              -0.01622411038464979, 0.03191217485978631),
+}
+# π/2 and π, and what is missing from their nearest floats.
+HALF_PI = {FLOAT32: (1.5707964, -4.371139e-08), FLOAT64: (math.pi / 2, 6.123233995736766e-17)}
+
+
+def _odd_polynomial(s: Any, coefficients: Coefficients, x: Any, z: Any) -> Any:
+    """x + x z (c[0] + c[1] z + …)."""
+    return s.fma(s.mul(x, z), polynomial(s, coefficients, z), x)
+
+
+def atan(s: Any, x: Any) -> Any:
+    """The arc tangent; beyond 1 it is π/2 less that of 1/x."""
+    a = s.abs(x)
+    one = s.const(1.0, x.dtype)
+    return s.copysign(_atan_of_ratio(s, s.select(s.gt(a, INF), a, a), one), x)
+
+
+def _atan_of_ratio(s: Any, y: Any, x: Any) -> Any:
+    """atan(y / x) for y, x >= 0, not both 0 or infinite."""
+    swapped = s.gt(y, x)
+    ratio = s.div(s.select(swapped, x, y), s.select(swapped, y, x))
+    angle = _odd_polynomial(s, ATAN[x.dtype], ratio, s.mul(ratio, ratio))
+    high, low = HALF_PI[x.dtype]
+    return s.select(swapped, s.add(s.sub(high, angle), low), angle)
+
+
+def atan2(s: Any, y: Any, x: Any) -> Any:
+    """The angle of the point (x, y), with C99's signs of zero and values at infinity."""
+    a, b = s.abs(y), s.abs(x)
+    one = s.const(1.0, x.dtype)
+    both = s.or_(s.and_(s.eq(a, INF), s.eq(b, INF)), s.and_(s.eq(a, 0.0), s.eq(b, 0.0)))
+    # (±inf, ±inf) lies on the diagonal; (0, 0) lies on the axis that x's sign names.
+    a = s.select(both, s.select(s.eq(a, 0.0), a, one), a)
+    angle = _atan_of_ratio(s, a, s.select(both, one, b))
+    high, low = HALF_PI[x.dtype]
+    left = s.lt(s.copysign(one, x), 0.0)
+    angle = s.select(left, s.add(s.sub(2 * high, angle), 2 * low), angle)
+    return s.copysign(angle, y)
+
+
+def _asin_parts(s: Any, x: Any) -> tuple[Any, Any, Any]:
+    """Whether |x| > ½; t, which is |x| up to ½ and √((1 - |x|) / 2) beyond; asin(t) - t."""
+    a = s.abs(x)
+    large = s.gt(a, 0.5)
+    z = s.select(large, s.mul(s.sub(1.0, a), 0.5), s.mul(a, a))
+    t = s.select(large, s.sqrt(z), a)
+    series = s.mul(s.mul(t, z), polynomial(s, ASIN[x.dtype], z))
+    # What the square root rounded away, (z - t²) / 2t; z = 0 has none.
+    missing = s.div(s.fma(s.neg(t), t, z), s.add(t, t))
+    return large, t, s.select(s.and_(large, s.gt(z, 0.0)), s.add(series, missing), series)
+
+
+def asin(s: Any, x: Any) -> Any:
+    """The arc sine; nan outside of [-1, 1]."""
+    large, t, rest = _asin_parts(s, x)
+    high, low = HALF_PI[x.dtype]
+    folded = s.sub(s.fma(t, -2.0, high), s.sub(s.mul(rest, 2.0), low))
+    return s.copysign(s.select(large, folded, s.add(t, rest)), x)
+
+
+def acos(s: Any, x: Any) -> Any:
+    """The arc cosine; nan outside of [-1, 1]."""
+    large, t, rest = _asin_parts(s, x)
+    high, low = HALF_PI[x.dtype]
+    angle = s.add(t, rest)
+    twice = s.mul(angle, 2.0)
+    far = s.select(s.lt(x, 0.0), s.sub(2 * high, s.sub(twice, 2 * low)), twice)
+    near = s.sub(high, s.sub(s.copysign(angle, x), low))
+    return s.select(large, far, near)

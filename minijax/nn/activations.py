@@ -1,0 +1,216 @@
+"""Activation functions: relu, sigmoid, gelu, softplus, elu, ….
+
+Stands on `numpy`.  Chapter 10 shows why `relu` has a derivative of its own.
+In JAX: `jax/_src/nn/functions.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.numpy.promotion import ArrayLike, as_array, promote_dtypes_inexact
+
+
+@custom_jvp
+def relu(x: ArrayLike) -> Array:
+    """The larger of x and 0; the derivative at 0 is 0.
+
+    >>> relu(jnp.array([-1., 0., 2.]))
+    Array([0., 0., 2.], dtype=float32)
+    """
+    return jnp.maximum(x, 0)
+
+
+@relu.defjvp
+def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
+    [x], [t] = primals, tangents
+    return relu(x), lax.select(lax.gt(x, lax.full_like(x, 0)), t, lax.full_like(t, 0))
+
+
+@custom_jvp
+def relu6(x: ArrayLike) -> Array:
+    """x, kept between 0 and 6; the derivative at both ends is 0.
+
+    >>> relu6(jnp.array([-1., 2., 8.]))
+    Array([0., 2., 6.], dtype=float32)
+    """
+    return jnp.minimum(jnp.maximum(x, 0), 6.0)
+
+
+@relu6.defjvp
+def _relu6_jvp(primals: tuple, tangents: tuple) -> tuple:
+    [x], [t] = primals, tangents
+    inside = lax.bitwise_and(lax.gt(x, lax.full_like(x, 0)), lax.lt(x, lax.full_like(x, 6)))
+    return relu6(x), lax.select(inside, t, lax.full_like(t, 0))
+
+
+def sigmoid(x: ArrayLike) -> Array:
+    """``1 / (1 + exp(-x))``: from 0 to 1.
+
+    >>> float(sigmoid(0.))
+    0.5
+    """
+    return lax.logistic(as_array("sigmoid", x))
+
+
+def softplus(x: ArrayLike) -> Array:
+    """``log(1 + exp(x))``: a smooth relu.
+
+    >>> round(float(softplus(0.)), 4)
+    0.6931
+    """
+    return jnp.logaddexp(x, 0)
+
+
+def log_sigmoid(x: ArrayLike) -> Array:
+    """The logarithm of the sigmoid, without underflow.
+
+    >>> round(float(log_sigmoid(-100.)), 1)
+    -100.0
+    """
+    return jnp.negative(softplus(jnp.negative(x)))
+
+
+def soft_sign(x: ArrayLike) -> Array:
+    """``x / (1 + abs(x))``: from -1 to 1.
+
+    >>> float(soft_sign(1.))
+    0.5
+    """
+    return jnp.divide(x, jnp.add(jnp.abs(x), 1))
+
+
+def silu(x: ArrayLike) -> Array:
+    """``x * sigmoid(x)``, also called swish.
+
+    >>> float(silu(0.))
+    0.0
+    """
+    return jnp.multiply(x, sigmoid(x))
+
+
+swish = silu
+
+
+def mish(x: ArrayLike) -> Array:
+    """``x * tanh(softplus(x))``.
+
+    >>> float(mish(0.))
+    0.0
+    """
+    return jnp.multiply(x, jnp.tanh(softplus(x)))
+
+
+def gelu(x: ArrayLike, approximate: bool = True) -> Array:
+    """x times the probability that a normal number is below x (approximated by a tanh).
+
+    >>> float(gelu(0.)), round(float(gelu(1., approximate=False)), 4)
+    (0.0, 0.8413)
+    """
+    [x] = promote_dtypes_inexact(as_array("gelu", x))
+    if approximate:
+        slope = np.sqrt(2 / np.pi).astype(x.dtype)
+        bent: Any = jnp.tanh(slope * (x + 0.044715 * x ** 3))
+        return x * (0.5 * (1.0 + bent))
+    half_root = np.sqrt(0.5).astype(x.dtype)
+    return x * (lax.erfc(-x * half_root) / 2)
+
+
+def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """x above 0, ``alpha * (exp(x) - 1)`` below.
+
+    >>> float(elu(2.))
+    2.0
+    """
+    x = as_array("elu", x)
+    below = jnp.where(jnp.greater(x, 0), 0.0, x)  # away from the overflow of the other side
+    return jnp.where(jnp.greater(x, 0), x, jnp.multiply(alpha, jnp.expm1(below)))
+
+
+def selu(x: ArrayLike) -> Array:
+    """`elu`, scaled so that means and variances keep to 0 and 1 from layer to layer.
+
+    >>> round(float(selu(1.)), 4)
+    1.0507
+    """
+    return jnp.multiply(1.0507009873554804934193349852946,
+                        elu(x, 1.6732632423543772848170429916717))
+
+
+def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
+    """`elu` with ``x / alpha`` in the exponent: smooth for every alpha.
+
+    >>> float(celu(2.))
+    2.0
+    """
+    below = jnp.expm1(jnp.divide(jnp.minimum(x, 0.0), alpha))
+    return jnp.add(jnp.maximum(x, 0.0), jnp.multiply(alpha, below))
+
+
+def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
+    """x above 0, a small part of it below.
+
+    >>> leaky_relu(jnp.array([-1., 2.]))
+    Array([-0.01,  2.  ], dtype=float32)
+    """
+    x = as_array("leaky_relu", x)
+    return jnp.where(jnp.greater_equal(x, 0), x, jnp.multiply(negative_slope, x))
+
+
+def hard_tanh(x: ArrayLike) -> Array:
+    """x, kept between -1 and 1.
+
+    >>> hard_tanh(jnp.array([-3., 0.5, 3.]))
+    Array([-1. ,  0.5,  1. ], dtype=float32)
+    """
+    x = as_array("hard_tanh", x)
+    return jnp.where(jnp.greater(x, 1), 1, jnp.where(jnp.less(x, -1), -1, x))
+
+
+def hard_sigmoid(x: ArrayLike) -> Array:
+    """A sigmoid of three straight lines.
+
+    >>> float(hard_sigmoid(0.))
+    0.5
+    """
+    return jnp.divide(relu6(jnp.add(x, 3.0)), 6.0)
+
+
+def hard_silu(x: ArrayLike) -> Array:
+    """``x * hard_sigmoid(x)``.
+
+    >>> float(hard_silu(0.))
+    0.0
+    """
+    return jnp.multiply(x, hard_sigmoid(x))
+
+
+hard_swish = hard_silu
+
+
+def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
+    """``(x + sqrt(x * x + b)) / 2``: a smooth relu without an exponential.
+
+    >>> float(squareplus(0.))
+    1.0
+    """
+    return jnp.divide(jnp.add(x, jnp.sqrt(jnp.add(jnp.square(x), b))), 2)
+
+
+def glu(x: ArrayLike, axis: int = -1) -> Array:
+    """One half of the array times the sigmoid of the other half.
+
+    >>> glu(jnp.array([3., 0.]))
+    Array([1.5], dtype=float32)
+    """
+    x = as_array("glu", x)
+    if x.shape[axis] % 2:
+        raise ValueError("axis size must be divisible by 2")
+    first, second = jnp.split(x, 2, axis)
+    return jnp.multiply(first, sigmoid(second))

@@ -1,0 +1,166 @@
+"""First weights: functions that make a function of (key, shape, dtype).
+
+Stands on `numpy`, `random`.  Chapter 00 starts its network with one of them.
+In JAX: `jax/_src/nn/initializers.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import dtypes, random
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.numpy.promotion import ArrayLike
+
+# JAX: also `orthogonal` and `delta_orthogonal`, which need a factorisation.
+Initializer = Callable[..., Array]  # (key, shape, dtype)
+AxisNumbers = int | Sequence[int]
+
+
+def _dtype(given: Any, default: Any) -> Any:
+    wanted = default if given is None else given
+    return dtypes.canonicalize_dtype(float if wanted is None else wanted)
+
+
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
+    """All zeros.
+
+    >>> zeros(None, (2,))
+    Array([0., 0.], dtype=float32)
+    """
+    return jnp.zeros(shape, _dtype(dtype, None))
+
+
+def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
+    """All ones.
+
+    >>> ones(None, (2,))
+    Array([1., 1.], dtype=float32)
+    """
+    return jnp.ones(shape, _dtype(dtype, None))
+
+
+def constant(value: ArrayLike, dtype: Any = None) -> Initializer:
+    """All of one value.
+
+    >>> constant(7)(None, (2,))
+    Array([7., 7.], dtype=float32)
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        return jnp.full(shape, value, _dtype(dtype, None))
+    return init
+
+
+def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
+    """Numbers spread evenly from 0 to `scale`.
+
+    >>> uniform()(random.key(0), (3,)).shape
+    (3,)
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype, None)
+        return jnp.multiply(random.uniform(key, shape, dtype), jnp.array(scale, dtype))
+    return init
+
+
+def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
+    """Normal numbers with this standard deviation.
+
+    >>> normal()(random.key(0), (3,)).shape
+    (3,)
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype, None)
+        return jnp.multiply(random.normal(key, shape, dtype), jnp.array(stddev, dtype))
+    return init
+
+
+def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0,
+                     upper: float = 2.0) -> Initializer:
+    """Normal numbers, none further than the limits (in standard deviations).
+
+    >>> truncated_normal()(random.key(0), (3,)).shape
+    (3,)
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype, None)
+        drawn = random.truncated_normal(key, lower, upper, shape, dtype)
+        return jnp.multiply(drawn, jnp.array(stddev, dtype))
+    return init
+
+
+def _sizes(shape: Sequence[int], axes: AxisNumbers) -> int:
+    places = (axes,) if isinstance(axes, int) else axes
+    return math.prod(shape[place] for place in places)
+
+
+def _fans(shape: Sequence[int], in_axis: AxisNumbers, out_axis: AxisNumbers,
+          batch_axis: AxisNumbers) -> tuple[float, float]:
+    """How many numbers go into each output, and how many outputs each number goes to."""
+    if len(shape) <= 1:
+        raise ValueError("Can't compute input and output sizes of a "
+                         f"{len(shape)}-dimensional weights tensor. Must be at least 2D.")
+    inputs, outputs = _sizes(shape, in_axis), _sizes(shape, out_axis)
+    receptive = math.prod(shape) / inputs / outputs / _sizes(shape, batch_axis)
+    return inputs * receptive, outputs * receptive
+
+
+def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNumbers = -2,
+                     out_axis: AxisNumbers = -1, batch_axis: AxisNumbers = (),
+                     dtype: Any = None) -> Initializer:
+    """Random numbers whose variance is `scale` over the number of inputs (or outputs, or both).
+
+    >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (3, 2)).shape
+    (3, 2)
+
+    Args:
+      mode: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
+      distribution: "truncated_normal", "normal" or "uniform".
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype, None)
+        fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
+        fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
+                "fan_geo_avg": math.sqrt(fan_in * fan_out)}
+        if mode not in fans:
+            raise ValueError(f"invalid mode for variance scaling initializer: {mode}")
+        return _drawn(distribution, key, shape, dtype, jnp.array(scale / fans[mode], dtype))
+    return init
+
+
+def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, variance: Any) -> Array:
+    if distribution == "truncated_normal":
+        # what cutting at two standard deviations takes away, given back
+        stddev = jnp.divide(jnp.sqrt(variance), jnp.array(0.87962566103423978, dtype))
+        return jnp.multiply(random.truncated_normal(key, -2, 2, shape, dtype), stddev)
+    if distribution == "normal":
+        return jnp.multiply(random.normal(key, shape, dtype), jnp.sqrt(variance))
+    if distribution == "uniform":
+        return jnp.multiply(random.uniform(key, shape, dtype, -1), jnp.sqrt(3 * variance))
+    raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
+
+
+def _named(name: str, author: str, scale: float, mode: str, distribution: str) -> Callable:
+    """One of the well-known choices of `variance_scaling`."""
+    def make(in_axis: AxisNumbers = -2, out_axis: AxisNumbers = -1,
+             batch_axis: AxisNumbers = (), dtype: Any = None) -> Initializer:
+        return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = (f"{author}'s choice: ``variance_scaling({scale}, {mode!r}, "
+                    f"{distribution!r})``.\n\n    >>> {name}()(random.key(0), (3, 2)).shape\n"
+                    "    (3, 2)\n    ")
+    return make
+
+
+glorot_uniform = _named("glorot_uniform", "Glorot and Bengio", 1.0, "fan_avg", "uniform")
+glorot_normal = _named("glorot_normal", "Glorot and Bengio", 1.0, "fan_avg", "truncated_normal")
+lecun_uniform = _named("lecun_uniform", "LeCun", 1.0, "fan_in", "uniform")
+lecun_normal = _named("lecun_normal", "LeCun", 1.0, "fan_in", "truncated_normal")
+he_uniform = _named("he_uniform", "He", 2.0, "fan_in", "uniform")
+he_normal = _named("he_normal", "He", 2.0, "fan_in", "truncated_normal")
+xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
+kaiming_uniform, kaiming_normal = he_uniform, he_normal

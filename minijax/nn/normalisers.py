@@ -1,0 +1,141 @@
+"""Functions of a whole row: softmax, logsumexp, standardize, one_hot.
+
+Stands on `numpy`.  Chapter 20, *Precision*: why the largest is subtracted first.
+In JAX: `jax/_src/nn/functions.py`, `jax/_src/ops/special.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.numpy.promotion import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
+                                     promote_dtypes_inexact, static_axes, static_value)
+
+
+def _shifted(x: Any, axis: Axes, where: ArrayLike | None) -> Any:
+    """x less its largest element, for which no derivative is taken: it cancels."""
+    masked = x if where is None else jnp.where(where, x, -jnp.inf)
+    largest: Any = jnp.max(masked, axis, keepdims=True, initial=_initial(x, where))
+    return masked - lax.stop_gradient(largest)
+
+
+def _initial(x: Any, where: ArrayLike | None) -> float | None:
+    return -jnp.inf if where is not None or x.size == 0 else None
+
+
+def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
+    """``exp(x)``, divided by its sum along the axis: positive, and of sum one.
+
+    >>> softmax(jnp.array([1., 1.]))
+    Array([0.5, 0.5], dtype=float32)
+
+    Args:
+      where: the elements that take part; the others become 0.
+    """
+    # JAX: jitted, and the maximum starts from -inf.
+    [x] = promote_dtypes_inexact(as_array("softmax", x))
+    powers = jnp.exp(_shifted(x, axis, where))
+    result = jnp.divide(powers, jnp.sum(powers, axis, where=where, keepdims=True))
+    return result if where is None else jnp.where(where, result, 0)
+
+
+def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
+    """The logarithm of the softmax, without underflow.
+
+    >>> log_softmax(jnp.array([0., 0.]))
+    Array([-0.6931472, -0.6931472], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact(as_array("log_softmax", x))
+    shifted = _shifted(x, axis, where)
+    total = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
+    result = jnp.subtract(shifted, total)
+    return result if where is None else jnp.where(where, result, -jnp.inf)
+
+
+def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
+              keepdims: bool = False, return_sign: bool = False,
+              where: ArrayLike | None = None) -> Any:
+    """``log(sum(b * exp(a)))``, without overflow.
+
+    >>> round(float(logsumexp(jnp.array([1000., 1000.]))), 3)
+    1000.693
+
+    Args:
+      b: factors; 1 by default.
+      return_sign: whether to return the logarithm of the size, and the sign, of the sum.
+    """
+    if b is None:
+        [x], factors = promote_dtypes_inexact(as_array("logsumexp", a)), None
+    else:
+        x, factors = promote_dtypes_inexact(as_array("logsumexp", a), as_array("logsumexp", b))
+        x = jnp.where(factors != 0, x, -jnp.inf)
+    axes = canonical_axes(static_axes("logsumexp", axis), x.ndim)
+    largest: Any = jnp.max(lax.real(x) if jnp.iscomplexobj(x) else x, axes, keepdims=True,
+                           where=where, initial=_initial(x, where))
+    largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
+    powers = jnp.exp(jnp.subtract(x, largest))
+    powers = powers if factors is None else jnp.multiply(powers, factors)
+    total: Any = jnp.sum(powers, axes, keepdims=keepdims, where=where)
+    shift = largest if keepdims else jnp.squeeze(largest, axes)
+    if return_sign:
+        return jnp.add(jnp.log(jnp.abs(total)), shift), jnp.sign(total)
+    if factors is not None and not jnp.iscomplexobj(x):
+        total = jnp.where(total < 0, jnp.nan, total)
+    return jnp.add(jnp.log(total), shift)
+
+
+def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None,
+               keepdims: bool = False) -> Array:
+    """``log(mean(exp(x)))``, without overflow.
+
+    >>> float(logmeanexp(jnp.array([2., 2.])))
+    2.0
+    """
+    total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
+    ones = jnp.ones_like(x) if where is None else jnp.broadcast_to(where, jnp.shape(x))
+    return jnp.subtract(total, jnp.log(jnp.sum(ones, axis, total.dtype, keepdims=keepdims)))
+
+
+def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
+                variance: ArrayLike | None = None, epsilon: ArrayLike = 1e-5,
+                where: ArrayLike | None = None) -> Array:
+    """x less its mean, divided by its standard deviation.
+
+    >>> standardize(jnp.array([-1., 1.]), epsilon=0)
+    Array([-1.,  1.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact(as_array("standardize", x))
+    if mean is None:
+        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    if variance is None:
+        # the mean of squares less the square of the mean: one pass over the row
+        squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
+        variance = jnp.maximum(jnp.subtract(squares, jnp.square(mean)), 0)
+    return jnp.multiply(jnp.subtract(x, mean), lax.rsqrt(jnp.add(variance, epsilon)))
+
+
+def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
+    """Rows of zeros with a one at the place that each integer names; outside, all zeros.
+
+    >>> one_hot(jnp.array([0, 2]), 3)
+    Array([[1., 0., 0.],
+           [0., 0., 1.]], dtype=float32)
+
+    Raises:
+      ConcretizationTypeError: when `num_classes` is traced.
+    """
+    num_classes = int(static_value(num_classes, "The error arose in jax.nn.one_hot argument "
+                                   "`num_classes`."))
+    wanted = dtypes.check_user_dtype_supported(dtype, "one_hot")
+    x = jnp.asarray(x)
+    place = canonical_axis(axis, x.ndim + 1)
+    shape = [num_classes if d == place else 1 for d in range(x.ndim + 1)]
+    kind = x.dtype if x.dtype != bool else np.dtype("int32")
+    classes = lax.broadcasted_iota(kind, shape, place)
+    same = jnp.equal(lax.expand_dims(x, (place,)), classes)
+    return lax.convert_element_type(same, wanted or dtypes.default_float_dtype())

@@ -1,0 +1,248 @@
+"""Matrices by their places: eye, tri, tril, diag, meshgrid, indices, ….
+
+Stands on `contractions`, `indexing`.  Chapter 18, *Dynamic shapes*.
+In JAX: `jax/_src/numpy/lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy.contractions import diagonal_mask
+from minijax.numpy.creation import array, stacked
+from minijax.numpy.promotion import ArrayLike, as_array, as_arrays, canonical_axis, convert
+from minijax.numpy.selection import choose
+from minijax.numpy.shaping import moveaxis, ravel
+from minijax.primitives.shape import canonical_shape
+
+
+def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
+    """Ones on a diagonal, zeros elsewhere.
+
+    >>> eye(2)
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+
+    Raises:
+      TypeError: when a size is traced.
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "eye")
+    [rows] = canonical_shape((N,), "argument of 'N' jnp.eye().")
+    [columns] = canonical_shape((N if M is None else M,), "argument of 'M' jnp.eye().")
+    if rows < 0 or columns < 0:
+        raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
+    return convert(diagonal_mask(rows, columns, k), dtype or dtypes.default_float_dtype())
+
+
+def identity(n: Any, dtype: Any = None) -> Array:
+    """The identity matrix.
+
+    >>> identity(2, dtype="int32")
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
+    return eye(n, dtype=dtypes.check_user_dtype_supported(dtype, "identity"))
+
+
+def _lower_mask(rows: int, columns: int, k: int) -> Any:
+    i = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 0)
+    j = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 1)
+    return lax.ge(lax.add(i, convert(operator.index(k), i.dtype)), j)
+
+
+def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
+    """Ones on a diagonal and below, zeros above.
+
+    >>> tri(2)
+    Array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "tri")
+    [rows, columns] = canonical_shape((N, N if M is None else M))
+    return convert(_lower_mask(rows, columns, k), dtype or dtypes.default_float_dtype())
+
+
+def tril(m: ArrayLike, k: int = 0) -> Array:
+    """The matrix with zeros above a diagonal.
+
+    >>> tril(np.array([[1, 2], [3, 4]]))
+    Array([[1, 0],
+           [3, 4]], dtype=int32)
+    """
+    m = _matrix("tril", m)
+    return choose(_lower_mask(m.shape[-2], m.shape[-1], k), m, convert(0, m.dtype))
+
+
+def triu(m: ArrayLike, k: int = 0) -> Array:
+    """The matrix with zeros below a diagonal.
+
+    >>> triu(np.array([[1, 2], [3, 4]]))
+    Array([[1, 2],
+           [0, 4]], dtype=int32)
+    """
+    m = _matrix("triu", m)
+    return choose(_lower_mask(m.shape[-2], m.shape[-1], k - 1), convert(0, m.dtype), m)
+
+
+def _matrix(name: str, m: ArrayLike) -> Any:
+    m = as_array(name, m)
+    if m.ndim < 2:
+        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
+    return m
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """The places on a diagonal and below.
+
+    >>> [i.tolist() for i in tril_indices(2)]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    rows, columns = np.tril_indices(n, k, m)
+    return array(rows), array(columns)
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+    """The places on a diagonal and above.
+
+    >>> [i.tolist() for i in triu_indices(2)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    rows, columns = np.triu_indices(n, k, m)
+    return array(rows), array(columns)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """The places of the main diagonal.
+
+    >>> [i.tolist() for i in diag_indices(2)]
+    [[0, 1], [0, 1]]
+    """
+    return (lax.iota(dtypes.default_int_dtype(), operator.index(n)),) * ndim
+
+
+def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
+    """The elements of a diagonal, as a new last axis.
+
+    >>> diagonal(np.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+    """
+    a = as_array("diagonal", a)
+    if a.ndim < 2:
+        raise ValueError("diagonal requires an array of at least two dimensions.")
+    moved: Any = moveaxis(a, (axis1, axis2), (-2, -1))
+    rows, columns = moved.shape[-2:]
+    offset = operator.index(offset)
+    count = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    i = np.arange(count) + max(-offset, 0)
+    return moved[..., i, i + offset]
+
+
+def diag(v: ArrayLike, k: int = 0) -> Array:
+    """The diagonal of a matrix, or the matrix with a vector on its diagonal.
+
+    >>> diag(np.array([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int32)
+    """
+    v = as_array("diag", v)
+    if v.ndim == 2:
+        return diagonal(v, k)
+    if v.ndim != 1:
+        raise ValueError("diag input must be 1d or 2d")
+    k = operator.index(k)
+    size = v.shape[0] + abs(k)
+    zero = convert(0, v.dtype)
+    row = lax.pad(v, zero, [(max(k, 0), max(-k, 0), 0)])
+    return choose(diagonal_mask(size, size, k), lax.expand_dims(row, (0,)), zero)
+
+
+def diagflat(v: ArrayLike, k: int = 0) -> Array:
+    """The matrix with all elements of an array on its diagonal.
+
+    >>> diagflat(np.array([[1, 2]])).shape
+    (2, 2)
+    """
+    return diag(ravel(v), k)
+
+
+def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *,
+                  inplace: bool = True) -> Array:
+    """The matrix with other values on its diagonal; needs ``inplace=False``.
+
+    >>> fill_diagonal(np.ones((2, 2)), 0, inplace=False)
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    if inplace:
+        raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
+    if wrap:
+        raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    a = _matrix("fill_diagonal", a)
+    flat: Any = ravel(val)
+    i = np.arange(min(a.shape))
+    return a.at[(i,) * a.ndim].set(val if np.ndim(val) == 0 else flat[:i.size])
+
+
+def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
+             indexing: str = "xy") -> list[Array]:
+    """The coordinates of all points of a grid, one array for each axis.
+
+    >>> [x.tolist() for x in meshgrid(np.array([1, 2]), np.array([3, 4]))]
+    [[[1, 2], [1, 2]], [[3, 3], [4, 4]]]
+    """
+    if not copy:
+        raise ValueError("jax.numpy.meshgrid only supports copy=True")
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
+    vectors = as_arrays("meshgrid", *xi)
+    if any(x.ndim != 1 for x in vectors):
+        raise ValueError("Arguments to jax.numpy.meshgrid must be 1D, got shapes "
+                         f"{[x.shape for x in vectors]}")
+    axes = list(range(len(vectors)))
+    if indexing == "xy" and len(vectors) >= 2:
+        axes[:2] = 1, 0
+    shape = [0] * len(vectors)
+    for axis, x in zip(axes, vectors, strict=True):
+        shape[axis] = 1 if sparse else x.size
+
+    def spread(x: Any, axis: int) -> Any:
+        return lax.broadcast_in_dim(x, [x.size if d == axis else n
+                                        for d, n in enumerate(shape)], (axis,))
+    return [spread(x, axis) for axis, x in zip(axes, vectors, strict=True)]
+
+
+def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
+    """The index along each axis at every place of an array of this shape.
+
+    >>> indices((2, 2)).tolist()
+    [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
+    dtype = dtypes.check_user_dtype_supported(dtype, "indices") or dtypes.default_int_dtype()
+    shape = canonical_shape(dimensions)
+    if sparse:
+        grids = meshgrid(*(lax.iota(dtype, n) for n in shape), sparse=True, indexing="ij")
+        return tuple(grids)
+    if not shape:
+        return lax.full((0,), 0, dtype)
+    return stacked([lax.broadcasted_iota(dtype, shape, d) for d in range(len(shape))])
+
+
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
+    """The powers of the elements, one power a column, the highest first.
+
+    >>> vander(np.array([2, 3]), 3)
+    Array([[4, 2, 1],
+           [9, 3, 1]], dtype=int32)
+    """
+    x = as_array("vander", x)
+    canonical_axis(0, x.ndim)
+    count = x.shape[0] if N is None else operator.index(N)
+    powers = range(count) if increasing else range(count)[::-1]
+    if not count:
+        return lax.full((x.shape[0], 0), 0, x.dtype)
+    return stacked([lax.integer_pow(x, power) for power in powers], 1)

@@ -1,0 +1,118 @@
+"""How an array shows itself, and how it leaves for NumPy and other libraries.
+
+Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `jax/_src/array.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes
+from minijax.api import Device, devices
+from minijax.core import Array, ArrayImpl, ShapedArray
+
+
+# ── As text ──────────────────────────────────────────────────────────────────────────────────
+
+def array_repr(x: ArrayImpl) -> str:
+    """As the prompt shows it: ``Array([1., 2.], dtype=float32)``."""
+    if core.has_key_dtype(x.aval):
+        return key_text(x)
+    if x.dtype == dtypes.float0:
+        return f"Array({x._buffer.tolist()}, dtype=float0)"
+    kind = f"dtype={x.dtype.name}" + (", weak_type=True" if x.weak_type else "") + ")"
+    width = np.get_printoptions()["linewidth"]
+    if x.size == 0:
+        numbers = f"[], shape={x.shape}"
+    else:
+        numbers = np.array2string(x._buffer, prefix="Array(", suffix=",", separator=", ",
+                                  max_line_width=width)
+    last_line = len(numbers) - numbers.rfind("\n") + 1
+    gap = " " * len("Array(") if last_line + len(kind) + 1 > width else " "
+    return f"Array({numbers},{gap}{kind}"
+
+
+def key_text(x: ArrayImpl) -> str:
+    """Keys show their type, and the words they lie over."""
+    return f"Array({x.shape}, dtype={x.dtype.name}) overlaying:\n{x._buffer}"
+
+
+def array_str(x: ArrayImpl) -> str:
+    return key_text(x) if core.has_key_dtype(x.aval) else str(x._buffer)
+
+
+def array_format(x: ArrayImpl, spec: str) -> str:
+    if core.has_key_dtype(x.aval):
+        return format(array_str(x), spec)
+    return format(x._buffer[()] if x.ndim == 0 else x._buffer, spec)
+
+
+# ── To NumPy, and to others ──────────────────────────────────────────────────────────────────
+
+def numbers_of(x: ArrayImpl) -> np.ndarray:
+    """The read-only buffer.
+
+    Raises:
+      TypeError: of keys, which are no numbers.
+    """
+    if core.has_key_dtype(x.aval):
+        raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
+                        "jax.random.key_data(arr) if you wish to extract the underlying integer "
+                        "array.")
+    return x._buffer
+
+
+def to_numpy(x: ArrayImpl, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    """What ``np.asarray(x)`` gives: a read-only view, or a copy of another dtype."""
+    values = numbers_of(x)
+    if dtype is not None and np.dtype(dtype) != values.dtype:
+        if copy is False:
+            raise ValueError("Unable to avoid copy while creating an array as requested.")
+        return values.astype(dtype)
+    return values.copy() if copy else values
+
+
+def to_dlpack(x: ArrayImpl, **options: Any) -> Any:
+    """A DLPack capsule; a copy where the reader knows no read-only memory."""
+    values = numbers_of(x)
+    version = options.get("max_version")
+    if version is None or tuple(version) < (1, 0):
+        values = values.copy()
+    return values.__dlpack__(**options)
+
+
+def reduced(x: Array) -> tuple[Any, tuple]:
+    """For pickle: what makes the array again."""
+    known = x._concrete()  # type: ignore[attr-defined]
+    if known is None or isinstance(x, core.Tracer):
+        raise TypeError(f"cannot pickle a tracer: {x!r}")
+    return rebuilt, (known._buffer, x.aval)
+
+
+def rebuilt(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
+    return core.array_from_buffer(buffer, aval)
+
+
+# ── Where it lies ────────────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True)
+class SingleDeviceSharding:
+    """The whole array lies on one device."""
+
+    device: Device
+    memory_kind: str = "device"
+
+    @property
+    def device_set(self) -> set[Device]:
+        return {self.device}
+
+    def __repr__(self) -> str:
+        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
+
+
+[cpu] = devices()
+on_cpu = SingleDeviceSharding(cpu)

@@ -1,0 +1,121 @@
+"""What an argument is: its shape, its size, whether it is a scalar, real, complex.
+
+Stands on `promotion`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `jax/_src/numpy/lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import methods
+from minijax.numpy.elementwise import imag
+from minijax.numpy.promotion import ArrayLike, as_array, canonical_axes, convert
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """The sizes of the axes.
+
+    >>> shape(np.ones((2, 3)))
+    (2, 3)
+    """
+    return np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """The number of axes.
+
+    >>> ndim(np.ones((2, 3)))
+    2
+    """
+    return np.ndim(a)
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or the size of an axis.
+
+    >>> size(np.ones((2, 3))), size(np.ones((2, 3)), 1)
+    (6, 3)
+    """
+    sizes = np.shape(a)
+    return int(np.prod([sizes[d] for d in canonical_axes(axis, len(sizes))], dtype=int))
+
+
+def isscalar(element: Any) -> bool:
+    """Whether it is a number: of Python, of NumPy, or an array without axes.
+
+    >>> isscalar(1.5), isscalar([1.5])
+    (True, False)
+    """
+    if isinstance(element, (np.ndarray, Array)):
+        return element.ndim == 0
+    return bool(np.isscalar(element))
+
+
+def iterable(y: Any) -> bool:
+    """Whether one can loop over it.
+
+    >>> iterable(np.ones(2)), iterable(2)
+    (True, False)
+    """
+    return bool(np.iterable(y)) and np.ndim(y) > 0
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex.
+
+    >>> iscomplexobj(1j), iscomplexobj(1.0)
+    (True, False)
+    """
+    return x is not None and dtypes.issubdtype(dtypes.dtype(x), np.complexfloating)
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex.
+
+    >>> isrealobj(1.0)
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def iscomplex(x: ArrayLike) -> Array:
+    """Whether the imaginary part is not zero.
+
+    >>> iscomplex(np.array([1 + 1j, 2]))
+    Array([ True, False], dtype=bool)
+    """
+    part = imag(as_array("iscomplex", x))
+    return lax.ne(part, convert(0, part.dtype))
+
+
+def isreal(x: ArrayLike) -> Array:
+    """Whether the imaginary part is zero.
+
+    >>> isreal(np.array([1 + 1j, 2]))
+    Array([False,  True], dtype=bool)
+    """
+    part = imag(as_array("isreal", x))
+    return lax.eq(part, convert(0, part.dtype))
+
+
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """The array with its elements converted.
+
+    >>> astype(np.array([1.7, -1.7]), int)
+    Array([ 1, -1], dtype=int32)
+    """
+    return methods.astype(as_array("astype", x), dtype)
+
+
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """An array of these values; arrays cannot change, so an array comes back as it is.
+
+    >>> copy(np.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    return as_array("copy", a)

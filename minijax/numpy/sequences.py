@@ -1,0 +1,186 @@
+"""Numbers in a row: differences, gradients, interpolation, convolution, polynomials.
+
+Stands on `arithmetic`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
+In JAX: `jax/_src/numpy/lax_numpy.py`, `polynomial.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax import lax
+from minijax.core import Array
+from minijax.numpy import arithmetic, logic
+from minijax.numpy.contractions import dot
+from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
+                                     promote_dtypes, promote_dtypes_inexact)
+from minijax.numpy.reductions import sum
+from minijax.numpy.selection import choose
+from minijax.numpy.shaping import broadcast_to, moveaxis, ravel
+from minijax.numpy.sorting import searchsorted
+
+
+def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
+         append: ArrayLike | None = None) -> Array:
+    """The differences of neighbours along an axis, `n` times over.
+
+    >>> diff(np.array([1, 3, 6]))
+    Array([2, 3], dtype=int32)
+    """
+    x: Any = as_array("diff", a)
+    if n < 0:
+        raise ValueError(f"order must be non-negative but got {n}")
+    if x.ndim == 0:
+        raise ValueError("diff requires input that is at least one dimensional; got "
+                         f"{x}")
+    axis = canonical_axis(axis, x.ndim)
+    edges = [_edge(x, edge, axis) for edge in (prepend, append)]
+    parts = [part for part in (edges[0], x, edges[1]) if part is not None]
+    x = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else x
+    step = logic.not_equal if x.dtype == bool else lax.sub
+    for _ in range(n):
+        x = step(lax.slice_in_dim(x, 1, None, axis=axis),
+                 lax.slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis))
+    return x
+
+
+def _edge(x: Any, edge: Any, axis: int) -> Any:
+    if edge is None:
+        return None
+    edge = as_array("diff", edge)
+    return edge if edge.ndim else broadcast_to(edge, [1 if d == axis else n
+                                                      for d, n in enumerate(x.shape)])
+
+
+def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
+            to_begin: ArrayLike | None = None) -> Array:
+    """The differences of neighbours in the flat array.
+
+    >>> ediff1d(np.array([[1, 3], [6, 10]]))
+    Array([2, 3, 4], dtype=int32)
+    """
+    result = diff(ravel(ary))
+    parts = [ravel(x) for x in (to_begin, result, to_end) if x is not None]
+    return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
+
+
+def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None) -> Any:
+    """The slope at every place, from its neighbours; one array for each axis.
+
+    >>> gradient(np.array([1., 2., 4.]))
+    Array([1. , 1.5, 2. ], dtype=float32)
+    """
+    # JAX: also spacings that differ from place to place.
+    [x] = promote_dtypes_inexact(as_array("gradient", f))
+    axes = range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
+    steps = list(varargs) or [1.0]
+    steps = steps * len(list(axes)) if len(steps) == 1 else steps
+    found = [_slope(x, canonical_axis(d, x.ndim), step)
+             for d, step in zip(axes, steps, strict=True)]
+    return found[0] if len(found) == 1 else found
+
+
+def _slope(x: Any, axis: int, step: Any) -> Any:
+    size = x.shape[axis]
+    if size < 2:
+        raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
+                         "2 elements are required.")
+
+    def part(start: int, stop: int) -> Any:
+        return lax.slice_in_dim(x, start, stop, axis=axis)
+    inner = lax.mul(lax.sub(part(2, size), part(0, size - 2)), convert(0.5, x.dtype))
+    ends = lax.sub(part(1, 2), part(0, 1)), lax.sub(part(size - 1, size), part(size - 2, size - 1))
+    slopes = lax.concatenate([ends[0], inner, ends[1]], axis)
+    return lax.div(slopes, convert(as_array("gradient", step), x.dtype))
+
+
+def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
+           right: ArrayLike | None = None, period: None = None) -> Array:
+    """The values of the line through the points (xp, fp), constant beyond its ends.
+
+    >>> interp(0.5, np.array([0., 1.]), np.array([10., 20.]))
+    Array(15., dtype=float32)
+    """
+    # JAX: also periodic lines, and lines that go on beyond their ends.
+    if period is not None:
+        raise NotImplementedError("interp: the 'period' argument is not supported.")
+    x, xp, fp = promote_dtypes_inexact(*as_arrays("interp", x, xp, fp))
+    if xp.shape != fp.shape or xp.ndim != 1:
+        raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    right_of = arithmetic.minimum(arithmetic.maximum(searchsorted(xp, x, side="right"), 1),
+                                  xp.size - 1)
+    left_of = arithmetic.subtract(right_of, 1)
+    x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
+    width = lax.sub(x1, x0)
+    flat = lax.eq(width, convert(0, width.dtype))
+    part = lax.div(lax.sub(x, x0), choose(flat, convert(1, width.dtype), width))
+    found = choose(flat, y0, lax.add(y0, lax.mul(part, lax.sub(y1, y0))))
+    found = choose(logic.less(x, xp[0]), fp[0] if left is None else left, found)
+    return choose(logic.greater(x, xp[-1]), fp[-1] if right is None else right, found)
+
+
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
+              axis: int = -1) -> Array:
+    """The area under the line through the points.
+
+    >>> trapezoid(np.array([1., 2., 3.]))
+    Array(4., dtype=float32)
+    """
+    if x is None:
+        [heights] = promote_dtypes_inexact(as_array("trapezoid", y))
+        heights, width = moveaxis(heights, axis, -1), convert(dx, heights.dtype)
+    else:
+        heights, places = promote_dtypes_inexact(*as_arrays("trapezoid", y, x))
+        heights = moveaxis(heights, axis, -1)
+        width = diff(places) if places.ndim == 1 else moveaxis(diff(places, axis=axis), axis, -1)
+    size = heights.shape[-1]
+    pairs = lax.add(lax.slice_in_dim(heights, 1, size, axis=-1),
+                    lax.slice_in_dim(heights, 0, size - 1, axis=-1))
+    return arithmetic.multiply(0.5, sum(arithmetic.multiply(width, pairs), -1))
+
+
+def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
+             preferred_element_type: Any = None) -> Array:
+    """The sums of products of one row of numbers with another, reversed and moved along it.
+
+    >>> convolve(np.array([1, 2, 3]), np.array([1, 1]))
+    Array([1, 3, 5, 3], dtype=int32)
+
+    Args:
+      mode: "full", "same" or "valid": all places, as many as in `a`, or where both overlap.
+    """
+    # JAX: a convolution primitive; here a matrix of shifted rows.
+    x, y = promote_dtypes(*as_arrays("convolve", a, v))
+    if x.ndim != 1 or y.ndim != 1:
+        raise ValueError("convolve() only support 1-dimensional inputs.")
+    if not x.size or not y.size:
+        raise ValueError("convolve: inputs cannot be empty, got shapes "
+                         f"{x.shape} and {y.shape}.")
+    x, y = (x, y) if x.size >= y.size else (y, x)
+    margin = {"full": (y.size - 1, y.size - 1), "valid": (0, 0),
+              "same": (y.size // 2, y.size - y.size // 2 - 1)}
+    if mode not in margin:
+        raise ValueError("mode must be one of ['full', 'same', 'valid']")
+    before, after = margin[mode]
+    padded: Any = lax.pad(x, convert(0, x.dtype), [(before, after, 0)])
+    places = np.arange(padded.size - y.size + 1)[:, None] + np.arange(y.size)
+    return dot(padded[places], lax.rev(y, (0,)), precision=precision,
+               preferred_element_type=preferred_element_type)
+
+
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """The value of a polynomial, its coefficients from the highest power down.
+
+    >>> polyval(np.array([1, 0, 2]), 3)
+    Array(11, dtype=int32)
+    """
+    p, x = promote_dtypes(*as_arrays("polyval", p, x))
+    operator.index(unroll)
+    coefficients = [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])]
+    zero = lax.full_like(x, 0)
+    return functools.reduce(lambda y, c: arithmetic.add(arithmetic.multiply(y, x), c),
+                            coefficients, zero)

@@ -1,0 +1,126 @@
+"""Functions of small arrays as functions of large ones: vectorize, apply_along_axis, ….
+
+Stands on `api.vmap`.  Chapter 04, *Vectorising*.
+In JAX: `jax/_src/numpy/vectorize.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Collection
+from typing import Any
+
+from minijax import lax
+from minijax.api import vmap
+from minijax.core import Array
+from minijax.numpy.promotion import ArrayLike, as_array, as_arrays, canonical_axis
+from minijax.numpy.shaping import moveaxis
+
+CoreDims = tuple[str, ...]
+_ARGUMENT = r"\((?:\w+(?:,\w+)*)?\)"
+_SIGNATURE = re.compile(f"^{_ARGUMENT}(?:,{_ARGUMENT})*->{_ARGUMENT}(?:,{_ARGUMENT})*$")
+
+
+def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(),
+              signature: str | None = None) -> Callable:
+    """A function of scalars (or of arrays, as the signature says) that broadcasts.
+
+    >>> import minijax.numpy as jnp
+    >>> dot = vectorize(lambda x, y: (x * y).sum(), signature="(n),(n)->()")
+    >>> dot(jnp.ones((4, 1, 3)), jnp.ones((2, 3))).shape
+    (4, 2)
+
+    Args:
+      excluded: arguments, by number or name, that are passed as they are.
+      signature: the axes of arguments and results that belong to the function.
+    """
+    if any(not isinstance(name, (int, str)) for name in excluded):
+        raise TypeError("jax.numpy.vectorize can only exclude integer or string arguments, "
+                        f"but excluded={set(excluded)!r}")
+
+    @functools.wraps(pyfunc)
+    def vectorized(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i: x for i, x in enumerate(args) if i in excluded}
+        mapped = [x for i, x in enumerate(args) if i not in excluded]
+        if unknown := set(kwargs) - set(excluded):
+            raise ValueError("jax.numpy.vectorize maps only positional arguments; "
+                             f"exclude {sorted(unknown)} or pass them by position.")
+
+        def call(*given: Any) -> Any:
+            rest = iter(given)
+            return pyfunc(*(fixed[i] if i in fixed else next(rest) for i in range(len(args))),
+                          **kwargs)
+        return _broadcasting(call, signature, as_arrays("vectorize", *mapped))
+
+    return vectorized
+
+
+def _broadcasting(function: Callable, signature: str | None, args: list[Any]) -> Any:
+    inputs, outputs = _parse(signature, len(args))
+    sizes: dict[str, int] = {}
+    for x, dims in zip(args, inputs, strict=True):
+        _note_sizes(sizes, x, dims)
+    loops = [x.shape[:x.ndim - len(dims)] for x, dims in zip(args, inputs, strict=True)]
+    shape = lax.broadcast_shapes(*loops)
+
+    def checked(*given: Any) -> Any:
+        out = function(*given)
+        for x, dims in zip(out if isinstance(out, tuple) else (out,), outputs or (),
+                           strict=bool(outputs)):
+            _note_sizes(sizes, as_array("vectorize", x), dims, whole=True)
+        return out
+    mapped = checked
+    aligned = [(1,) * (len(shape) - len(loop)) + loop for loop in loops]
+    for axis in reversed(range(len(shape))):
+        in_axes = [0 if loop[axis] == shape[axis] != 1 else None for loop in aligned]
+        if shape[axis] != 1:
+            mapped = vmap(mapped, in_axes=tuple(in_axes))
+    squeezed = [lax.squeeze(x, [d for d in range(len(loop)) if loop[d] == 1])
+                for x, loop in zip(args, loops, strict=True)]
+    out = mapped(*squeezed)
+    ones = [d for d, n in enumerate(shape) if n == 1]
+    if isinstance(out, tuple):
+        return tuple(lax.expand_dims(x, ones) for x in out)
+    return lax.expand_dims(out, ones)
+
+
+def _parse(signature: str | None, count: int) -> tuple[list[CoreDims], list[CoreDims] | None]:
+    if signature is None:
+        return [()] * count, None
+    text = signature.replace(" ", "")
+    if not _SIGNATURE.match(text):
+        raise ValueError(f"not a valid gufunc signature: {signature}")
+    inputs, outputs = ([tuple(filter(None, part[1:-1].split(",")))
+                        for part in re.findall(_ARGUMENT, side)] for side in text.split("->"))
+    if len(inputs) != count:
+        raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, "
+                        f"got {count}")
+    return inputs, outputs
+
+
+def _note_sizes(sizes: dict[str, int], x: Any, dims: CoreDims, whole: bool = False) -> None:
+    if x.ndim < len(dims) or (whole and x.ndim != len(dims)):
+        raise ValueError(f"array of shape {x.shape} does not have the core dimensions {dims}")
+    for name, size in zip(dims, x.shape[x.ndim - len(dims):], strict=True):
+        if sizes.setdefault(name, size) != size:
+            raise ValueError(f"inconsistent size for core dimension '{name}': "
+                             f"{size} vs {sizes[name]}")
+
+
+def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any,
+                     **kwargs: Any) -> Array:
+    """A function of vectors, applied to every vector along an axis.
+
+    >>> import minijax.numpy as jnp
+    >>> apply_along_axis(jnp.sum, 0, jnp.ones((2, 3)))
+    Array([2., 2., 2.], dtype=float32)
+    """
+    x = as_array("apply_along_axis", arr)
+    axis = canonical_axis(axis, x.ndim)
+    mapped: Callable = lambda v: func1d(v, *args, **kwargs)
+    for _ in range(x.ndim - 1):
+        mapped = vmap(mapped)
+    out = mapped(moveaxis(x, axis, -1))
+    inner = out.ndim - (x.ndim - 1)
+    return moveaxis(out, range(x.ndim - 1, out.ndim), range(axis, axis + inner))

@@ -1,0 +1,454 @@
+"""Products of arrays: sums over paired axes, with batch axes carried along.
+
+Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
+In JAX: `jax/_src/lax/lax.py` (`dot_general`).
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, dtypes
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
+                          dtype_name)
+from minijax.primitives.convert import _convert
+from minijax.primitives.cumulative import nest
+from minijax.primitives.elementwise import add_any_p
+from minijax.primitives.families import SHORT_FLOATS, all_weak
+from minijax.primitives.shape import above, transpose_p, without
+
+Axes = tuple[int, ...]
+Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
+
+
+class Precision(enum.Enum):
+    """How exactly products are computed; float32 is always exact to float32 here."""
+
+    # JAX: lower precisions are faster on accelerators.
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    __str__ = __repr__
+
+
+_NAMES = {"highest": Precision.HIGHEST, "float32": Precision.HIGHEST, "high": Precision.HIGH,
+          "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
+          "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
+          "fastest": Precision.DEFAULT, None: Precision.DEFAULT}
+
+
+def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
+    """A precision as a pair for the two operands, or None.
+
+    Raises:
+      ValueError: for what is none.
+
+    >>> canonical_precision("highest")
+    (Precision.HIGHEST, Precision.HIGHEST)
+    """
+    if precision is None:
+        precision = config.default_matmul_precision.value
+        if precision is None:
+            return None
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    named = [_NAMES.get(p) if isinstance(p, str) else p for p in pair]
+    known = [p for p in named if isinstance(p, Precision)]
+    if len(known) == len(named) == 2:
+        return known[0], known[1]
+    raise ValueError("Precision argument must be one of:\n- None,\n"
+                     f"- a string in {list(_NAMES)},\n- a lax.Precision value,\n"
+                     "- a tuple of two lax.Precision values or strings,\n"
+                     "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
+                     f"- a lax.DotAlgorithm value;\nbut got {precision}.")
+
+
+# ── The type ─────────────────────────────────────────────────────────────────────────────────
+
+def _check_sides(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    for side, x, contract, batch in (("lhs", lhs, lhs_contract, lhs_batch),
+                                     ("rhs", rhs, rhs_contract, rhs_batch)):
+        if not all(0 <= d < x.ndim for d in contract + batch):
+            raise TypeError(
+                f"dot_general requires {side} dimension numbers to be nonnegative and less than "
+                f"the number of axes of the {side} value, got {side}_batch of {batch} and "
+                f"{side}_contracting of {contract} for {side} of rank {x.ndim}")
+    if len(lhs_batch) != len(rhs_batch):
+        raise TypeError("dot_general requires equal numbers of lhs_batch and rhs_batch "
+                        f"dimensions, got lhs_batch {lhs_batch} and rhs_batch {rhs_batch}.")
+    for kind, short, pair in (("batch", "batch", (lhs_batch, rhs_batch)),
+                              ("contracting", "contracting", (lhs_contract, rhs_contract))):
+        for side, axes in zip(("lhs", "rhs"), pair, strict=True):
+            if len(set(axes)) != len(axes):
+                raise TypeError(f"dot_general requires {side} {kind} dimensions to be distinct, "
+                                f"got {side}_{short} {axes}.")
+    for side, contract, batch in (("lhs", lhs_contract, lhs_batch),
+                                  ("rhs", rhs_contract, rhs_batch)):
+        if set(contract) & set(batch):
+            raise TypeError(f"dot_general requires {side} batch dimensions to be disjoint from "
+                            f"contracting dimensions, got {side}_batch {batch} and "
+                            f"{side}_contracting {contract}.")
+
+
+def _check_sizes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
+    contract, batch = dimension_numbers
+    for text, (left, right) in (
+            ("lhs batch dimensions and rhs batch dimensions to have the same shape", batch),
+            ("contracting dimensions to have the same shape", contract)):
+        sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)
+        if sizes[0] != sizes[1]:
+            raise TypeError(f"dot_general requires {text}, got {sizes[0]} and {sizes[1]}.")
+
+
+def _rank_of_dtype(dtype: Any) -> tuple:
+    """What decides which of two dtypes a product has."""
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    floating = dtypes.issubdtype(real, np.floating)
+    info = dtypes.finfo(real) if floating else None
+    return (dtype.kind == "c", info.maxexp if info else -1, info.nmant if info else -1,
+            dtypes.itemsize_bits(real), not dtypes.issubdtype(real, np.unsignedinteger))
+
+
+def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
+    left, right = _rank_of_dtype(x), _rank_of_dtype(y)
+    if left == right and x != y:
+        raise TypeError("lax.dot_general argument type error: "
+                        f"{dtype_name(x)}, {dtype_name(y)}")
+    dtype = x if left >= right else y
+    if preferred is None or preferred == dtype:
+        return dtype
+    if (not dtypes.issubdtype(dtype, np.floating)
+            and dtypes.itemsize_bits(preferred) < dtypes.itemsize_bits(dtype)):
+        raise TypeError("`preferred_element_type` must not be narrower than the original type, "
+                        f"got preferred_element_type of {dtype_name(preferred)} for result type "
+                        f"of {dtype_name(dtype)}.")
+    return preferred
+
+
+def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions,
+              precision: Any, preferred_element_type: Any) -> list[ShapedArray]:
+    _check_sides(lhs, rhs, dimension_numbers)
+    _check_sizes(lhs, rhs, dimension_numbers)
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    shape = (tuple(lhs.shape[d] for d in lhs_batch)
+             + without(lhs.shape, lhs_contract + lhs_batch)
+             + without(rhs.shape, rhs_contract + rhs_batch))
+    dtype = _dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
+    return [ShapedArray(shape, dtype, all_weak([lhs, rhs]))]
+
+
+# ── The meaning ──────────────────────────────────────────────────────────────────────────────
+
+def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
+    return without(range(rank), contract + batch)
+
+
+def computed_in(dtype: Any) -> np.dtype:
+    """The dtype in which products are summed."""
+    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
+
+
+def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, precision: Any,
+              preferred_element_type: Any) -> list[np.ndarray]:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_free = free_axes(lhs.ndim, lhs_contract, lhs_batch)
+    rhs_free = free_axes(rhs.ndim, rhs_contract, rhs_batch)
+    out = _dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
+    wide = computed_in(out)
+    batch_shape = tuple(lhs.shape[d] for d in lhs_batch)
+    lhs_shape, rhs_shape = (tuple(x.shape[d] for d in free)
+                            for x, free in ((lhs, lhs_free), (rhs, rhs_free)))
+    n = math.prod(lhs.shape[d] for d in lhs_contract)
+    x = lhs.transpose(lhs_batch + lhs_free + lhs_contract).astype(wide)
+    y = rhs.transpose(rhs_batch + rhs_contract + rhs_free).astype(wide)
+    product = np.matmul(x.reshape(*batch_shape, math.prod(lhs_shape), n),
+                        y.reshape(*batch_shape, n, math.prod(rhs_shape)))
+    return [product.reshape(batch_shape + lhs_shape + rhs_shape).astype(out)]
+
+
+# ── Derivatives ──────────────────────────────────────────────────────────────────────────────
+
+def _dot_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    (x, y), (x_dot, y_dot) = primals, tangents
+    out = dot_general_p.bind(x, y, **params)
+    terms = [dot_general_p.bind(*args, **params) for t, args in ((x_dot, (x_dot, y)),
+                                                                 (y_dot, (x, y_dot)))
+             if not isinstance(t, Zero)]
+    if not terms:
+        return [out], [Zero(out.aval.to_tangent_aval())]
+    return [out], [terms[0] if len(terms) == 1 else add_any_p.bind(*terms)]
+
+
+def _dot_transpose(cotangents: list, x: Any, y: Any, *, dimension_numbers: Dimensions,
+                   **params: Any) -> list:
+    [ct] = cotangents
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    if isinstance(x, Undefined):
+        return [_cotangent(ct, x, y, dimension_numbers, False, params), None]
+    swapped = ((y_contract, x_contract), (y_batch, x_batch))
+    return [None, _cotangent(ct, y, x, swapped, True, params)]
+
+
+def _cotangent(ct: Any, x: Undefined, y: Array, dimension_numbers: Dimensions, x_is_right: bool,
+               params: dict) -> Any:
+    """Of the unknown side: the product of ct with the other, over the other's free axes."""
+    if isinstance(ct, Zero):
+        return Zero(x.aval)
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    x_free = free_axes(x.aval.ndim, x_contract, x_batch)
+    y_free = free_axes(y.ndim, y_contract, y_batch)
+    ct_batch = tuple(range(len(x_batch)))
+    start = len(x_batch) + (0 if x_is_right else len(x_free))
+    ct_y = tuple(range(start, start + len(y_free)))
+    product = dot_general_p.bind(ct, y, **params,
+                                 dimension_numbers=((ct_y, y_free), (ct_batch, y_batch)))
+    # Its axes are now: batch, free in x, and the contracted ones in the order y has them.
+    by_y = [x_contract[i] for i in sorted(range(len(y_contract)), key=y_contract.__getitem__)]
+    places = (*x_batch, *x_free, *by_y)
+    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    if order != tuple(range(len(order))):
+        product = transpose_p.bind(product, permutation=order)
+    return _convert(product, x.aval.dtype, product.weak_type)
+
+
+# ── Batching ─────────────────────────────────────────────────────────────────────────────────
+
+def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensions,
+               **params: Any) -> tuple[list, list]:
+    (x, y), (x_dim, y_dim) = args, dims
+    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    if x_dim is not None:
+        x_contract, x_batch = above(x_contract, x_dim), above(x_batch, x_dim)
+    if y_dim is not None:
+        y_contract, y_batch = above(y_contract, y_dim), above(y_batch, y_dim)
+    if x_dim is not None and y_dim is not None:  # one more batch axis, the first
+        x_batch, y_batch, out_dim = (x_dim, *x_batch), (y_dim, *y_batch), 0
+    elif x_dim is not None:  # a free axis of one side
+        out_dim = len(x_batch) + sum(
+            d < x_dim for d in free_axes(x.ndim, x_contract, x_batch))
+    else:
+        out_dim = (x.ndim - len(x_contract)
+                   + sum(d < y_dim for d in free_axes(y.ndim, y_contract, y_batch)))
+    numbers = ((x_contract, y_contract), (x_batch, y_batch))
+    return [dot_general_p.bind(x, y, dimension_numbers=numbers, **params)], [out_dim]
+
+
+# ── Lowering ─────────────────────────────────────────────────────────────────────────────────
+
+INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
+_GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
+
+
+def _dot_library(b: Any, outputs: Sequence, operands: Sequence, *,
+                 dimension_numbers: Dimensions, precision: Any, preferred_element_type: Any
+                 ) -> None:
+    [out], (lhs, rhs) = outputs, operands
+    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
+    terms = out.size * math.prod(lhs.shape[d] for d in lhs_contract)
+    batches = math.prod(lhs.shape[d] for d in lhs_batch)
+    wide = computed_in(out.dtype)
+    if wide not in _GEMM or terms <= INLINE * max(batches, 1):
+        _dot_inline(b, out, lhs, rhs, dimension_numbers, wide)
+    else:
+        _dot_by_gemm(b, out, lhs, rhs, dimension_numbers, wide)
+
+
+def _dot_inline(b: Any, out: Any, lhs: Any, rhs: Any, dimension_numbers: Dimensions,
+                wide: np.dtype) -> None:
+    """Every element of the result as a sum of its own."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_free = free_axes(len(lhs.shape), lhs_contract, lhs_batch)
+    rhs_free = free_axes(len(rhs.shape), rhs_contract, rhs_batch)
+    extents = tuple(lhs.shape[d] for d in lhs_contract)
+    add, mul = ("or", b.and_) if wide.kind == "b" else ("add", b.mul)
+    with nest(b, out.shape) as index:
+        def term(*k: Any) -> Any:
+            batch, rest = index[:len(lhs_batch)], index[len(lhs_batch):]
+            x = _at(b, lhs, (*lhs_batch, *lhs_free, *lhs_contract),
+                    (*batch, *rest[:len(lhs_free)], *k))
+            y = _at(b, rhs, (*rhs_batch, *rhs_free, *rhs_contract),
+                    (*batch, *rest[len(lhs_free):], *k))
+            return mul(b.convert(x, wide), b.convert(y, wide))
+        b.store(out, index, b.convert(b.accumulate(add, None, extents, term), out.dtype))
+
+
+def _at(b: Any, x: Any, axes: tuple, index: tuple) -> Any:
+    """The element at an index whose parts belong to these axes."""
+    at = dict(zip(axes, index, strict=True))
+    return b.load(x, tuple(at[d] for d in range(len(x.shape))))
+
+
+def _dot_by_gemm(b: Any, out: Any, lhs: Any, rhs: Any, dimension_numbers: Dimensions,
+                 wide: np.dtype) -> None:
+    """One call of BLAS for each place of the batch axes."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    lhs_free = free_axes(len(lhs.shape), lhs_contract, lhs_batch)
+    rhs_free = free_axes(len(rhs.shape), rhs_contract, rhs_batch)
+    m, k, n = (math.prod(x.shape[d] for d in axes) for x, axes in (
+        (lhs, lhs_free), (lhs, lhs_contract), (rhs, rhs_free)))
+    left, left_turned = _as_matrices(b, lhs, wide, lhs_batch, lhs_free, lhs_contract)
+    right, right_turned = _as_matrices(b, rhs, wide, rhs_batch, rhs_contract, rhs_free)
+    product = out if out.dtype == wide else b.temp(out.shape, wide)
+    with nest(b, out.shape[:len(lhs_batch)]) as place:
+        matrices = [_matrix_at(b, x, place) for x in (left, right, product)]
+        b.call(_GEMM[wide], int(left_turned), int(right_turned), m, n, k,
+               matrices[0], m if left_turned else k, matrices[1], k if right_turned else n,
+               matrices[2], n)
+    if product is not out:
+        _rearranged(b, product, out, range(len(out.shape)))
+
+
+def _matrix_at(b: Any, x: Any, place: tuple) -> Any:
+    view = b.stored(x)
+    for i in place:
+        view = b.view(view, i)
+    return b.address(view)
+
+
+def _as_matrices(b: Any, x: Any, wide: np.dtype, batch: Axes, rows: Axes, columns: Axes
+                 ) -> tuple[Any, bool]:
+    """A buffer with a matrix for each place of the batch axes, and whether it is turned."""
+    order = tuple(range(len(x.shape)))
+    if x.dtype == wide and batch + rows + columns == order:
+        return x, False
+    if x.dtype == wide and batch + columns + rows == order:
+        return x, True
+    axes = batch + rows + columns
+    matrices = b.temp(tuple(x.shape[d] for d in axes), wide)
+    _rearranged(b, x, matrices, axes)
+    return matrices, False
+
+
+def _rearranged(b: Any, x: Any, out: Any, axes: Sequence[int]) -> None:
+    """Copy x to a buffer whose axes are these of x."""
+    with nest(b, out.shape) as index:
+        b.store(out, index, b.convert(_at(b, x, tuple(axes), index), out.dtype))
+
+
+# ── The primitive and its functions ──────────────────────────────────────────────────────────
+
+def _dot_examples() -> list[Example]:
+    def case(x: Any, y: Any, contract: tuple, batch: tuple = ((), ()), preferred: Any = None
+             ) -> Example:
+        return Example((x, y), {"dimension_numbers": (contract, batch), "precision": None,
+                                "preferred_element_type": preferred})
+    x = np.array([[1, -2, .5], [3, .25, -1]], np.float32)
+    y = np.array([[2, 1, 0, -1], [.5, 3, -2, 1], [1, 1, 4, 2]], np.float32)
+    stack = np.stack([x, 2 * x])
+    large = np.linspace(-1, 1, 144, dtype=np.float32).reshape(12, 12)
+    wide = x.astype(np.float64), y.astype(np.float64)
+    found = [case(x, y, ((1,), (0,))), case(wide[0], wide[1], ((1,), (0,))),
+             case(y, x, ((0,), (1,))), case(wide[1], wide[0], ((0,), (1,))),
+             case(x, x, ((0, 1), (0, 1))),
+             case(x.astype(np.float64), x.T.astype(np.float64), ((0, 1), (1, 0))),
+             case(x[0], x[1], ((0,), (0,))), case(x[0], x[1], ((), ())),
+             case(stack, y, ((2,), (0,))), case(stack, stack, ((2,), (2,)), ((0,), (0,))),
+             case(stack.astype(np.float64), stack.transpose(1, 2, 0).astype(np.float64),
+                  ((2,), (1,)), ((0,), (2,))), case(np.float32(2), np.float32(3), ((), ())),
+             case(np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32), ((1,), (0,))),
+             case(large, large, ((1,), (0,))), case(large, large, ((0,), (1,))),
+             case(np.stack([large, -large]), np.stack([large, large]), ((1,), (2,)), ((0,), (0,)))]
+    found += [case(x.astype(d), y.astype(d), ((1,), (0,)))
+              for d in (np.float16, dtypes.bfloat16, np.int32)]
+    found += [case((100 * x).astype(np.int8), (100 * y).astype(np.int8), ((1,), (0,)),
+                   preferred=np.dtype(p)) for p in (np.int8, np.int32)]
+    return [*found, case(x > 0, y > 0, ((1,), (0,))),
+            case(large.astype(dtypes.bfloat16), large, ((1,), (0,))),
+            case(large.astype(dtypes.bfloat16), large.astype(dtypes.bfloat16), ((1,), (0,)))]
+
+
+dot_general_p = Primitive(
+    "dot_general",
+    impl=_dot_impl,
+    abstract_eval=_dot_type,
+    jvp=_dot_jvp,
+    transpose=_dot_transpose,
+    batch=_dot_batch,
+    library=_dot_library,
+    examples=_dot_examples)
+
+
+def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = None,
+                preferred_element_type: Any = None, *, out_sharding: Any = None) -> Any:
+    """A product of arrays, summed over pairs of axes, one of each side.
+
+    Args:
+      lhs, rhs: arrays.
+      dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, each a
+        sequence of axes.  Batch axes are paired, and kept.
+      precision: accepted for programs that set it; the CPU has one.
+      preferred_element_type: the dtype to sum in and to return.
+
+    Returns:
+      An array whose axes are the batch, the remaining ones of lhs, and those of rhs.
+
+    Raises:
+      TypeError: where the axes do not fit.
+
+    >>> import numpy as np
+    >>> dot_general(np.ones((2, 3)), np.ones((3, 4)), (((1,), (0,)), ((), ()))).shape
+    (2, 4)
+    """
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    numbers = ((_axes(lhs_contract), _axes(rhs_contract)), (_axes(lhs_batch), _axes(rhs_batch)))
+    dtype = dtypes.check_user_dtype_supported(preferred_element_type, "dot_general")
+    return dot_general_p.bind(lhs, rhs, dimension_numbers=numbers, preferred_element_type=dtype,
+                              precision=canonical_precision(precision))
+
+
+def _axes(axes: Any) -> Axes:
+    return tuple(operator.index(d) for d in (axes if np.ndim(axes) else (axes,)))
+
+
+def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,
+        preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
+    """The product of matrices or vectors, or, with `dimension_numbers`, what `dot_general` does.
+
+    Raises:
+      ValueError: for other ranks, and sizes that do not fit.
+
+    >>> import numpy as np
+    >>> dot(np.ones((2, 3)), np.ones(3))
+    Array([3., 3.], dtype=float32)
+    """
+    if dimension_numbers is None:
+        lhs_shape, rhs_shape = np.shape(lhs), np.shape(rhs)
+        fits = {1, 2}.issuperset({len(lhs_shape), len(rhs_shape)})
+        if not fits or lhs_shape[-1] != rhs_shape[0]:
+            raise ValueError(
+                "jax.lax.dot: dimension_numbers must be specified when not performing simple "
+                "un-batched matrix-matrix, matrix-vector, or vector-vector products; got "
+                f"lhs_shape={lhs_shape} rhs_shape={rhs_shape}")
+        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
+    return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
+
+
+def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
+    """The products of two stacks of matrices.
+
+    Raises:
+      ValueError: where the ranks differ or are below two.
+
+    >>> import numpy as np
+    >>> batch_matmul(np.ones((5, 2, 3)), np.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    ranks = np.ndim(lhs), np.ndim(rhs)
+    if min(ranks) < 2:
+        raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {ranks[0]}, "
+                         f"{ranks[1]}")
+    if ranks[0] != ranks[1]:
+        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {ranks[0]}, "
+                         f"{ranks[1]}")
+    batch = tuple(range(ranks[0] - 2))
+    return dot_general(lhs, rhs, (((ranks[0] - 1,), (ranks[0] - 2,)), (batch, batch)), precision)

@@ -1,0 +1,175 @@
+"""Functions with rules of their own: the rule is used everywhere, and its mistakes are named."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.array([0.5, -0.3, 1.2], np.float32)
+
+
+def same(f, rtol=1e-5):
+    ours, theirs = f(minijax), f(jax)
+    for a, b in zip(minijax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-6)
+
+
+def with_jvp(lib):
+    @lib.custom_jvp
+    def f(x, y):
+        return lib.numpy.sin(x) * y
+
+    @f.defjvp
+    def rule(primals, tangents):
+        (x, y), (dx, dy) = primals, tangents
+        return f(x, y), 3.0 * lib.numpy.cos(x) * dx * y + lib.numpy.sin(x) * dy
+    return f
+
+
+def with_vjp(lib):
+    @lib.custom_vjp
+    def f(x, y):
+        return lib.numpy.sin(x) * y
+
+    f.defvjp(lambda x, y: (f(x, y), (x, y)),
+             lambda res, ct: (3.0 * lib.numpy.cos(res[0]) * res[1] * ct,
+                              lib.numpy.sin(res[0]) * ct))
+    return f
+
+
+TRANSFORMED = {
+    "eval": lambda lib, f: f(1.2, 2.0),
+    "jit": lambda lib, f: lib.jit(f)(X, X),
+    "vmap": lambda lib, f: lib.vmap(f, (0, None))(X, np.float32(2)),
+    "grad": lambda lib, f: lib.grad(f, (0, 1))(1.2, 2.0),
+    "grad jit": lambda lib, f: lib.grad(lib.jit(f), (0, 1))(1.2, 2.0),
+    "jit grad": lambda lib, f: lib.jit(lib.grad(f, (0, 1)))(1.2, 2.0),
+    "vmap grad": lambda lib, f: lib.vmap(lib.grad(f, (0, 1)), (0, None))(X, np.float32(2)),
+    "grad vmap": lambda lib, f: lib.grad(lambda x, y: lib.vmap(f, (0, None))(x, y).sum(),
+                                         (0, 1))(X, np.float32(2)),
+    "grad jit vmap": lambda lib, f: lib.grad(lambda x: lib.jit(lib.vmap(f, (0, None)))(
+        x, np.float32(2)).sum())(X),
+    "grad scan": lambda lib, f: lib.grad(lambda x: lib.lax.scan(
+        lambda c, w: (f(c, w), None), x, X)[0])(np.float32(0.4)),
+    "grad grad": lambda lib, f: lib.grad(lib.grad(f))(1.2, 2.0),
+}
+
+
+@pytest.mark.parametrize("make", [with_jvp, with_vjp])
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_the_rule_is_used_under_every_transformation(make, name):
+    same(lambda lib: TRANSFORMED[name](lib, make(lib)))
+
+
+def test_a_rule_may_branch_in_python_on_values():
+    def f(lib):
+        @lib.custom_jvp
+        def g(x):
+            return x * x
+
+        @g.defjvp
+        def rule(primals, tangents):
+            (x,), (t,) = primals, tangents
+            return g(x), (t if x > 0 else -t)
+        return lib.grad(g)(-2.0), lib.grad(g)(2.0)
+    same(f)
+
+
+def test_arguments_that_are_not_differentiated_may_be_anything():
+    def f(lib):
+        @functools.partial(lib.custom_jvp, nondiff_argnums=(0,))
+        def apply(fun, x):
+            return fun(x)
+
+        @apply.defjvp
+        def rule(fun, primals, tangents):
+            return fun(primals[0]), 5.0 * tangents[0]
+
+        @functools.partial(lib.custom_vjp, nondiff_argnums=(1,))
+        def clip(x, bound):
+            return x
+        clip.defvjp(lambda x, bound: (x, None),
+                    lambda bound, _, ct: (lib.numpy.clip(ct, -bound, bound),))
+        return lib.grad(lambda x: apply(lib.numpy.sin, x))(1.0), lib.grad(
+            lambda x: 10 * clip(x, 2.0))(1.0)
+    same(f)
+
+
+def test_rules_for_each_argument():
+    def f(lib):
+        @lib.custom_jvp
+        def g(x, y):
+            return x * y
+        g.defjvps(lambda t, out, x, y: 7.0 * t, None)
+        return lib.grad(g, (0, 1))(2.0, 3.0)
+    same(f)
+
+
+def test_trees_integers_and_absent_cotangents():
+    def f(lib):
+        @lib.custom_vjp
+        def g(tree, n):
+            return {"out": tree["a"] * n}
+        g.defvjp(lambda tree, n: (g(tree, n), n),
+                 lambda n, ct: ({"a": ct["out"] * n * 2, "b": None}, None))
+        return lib.grad(lambda t: g(t, 3)["out"])({"a": 2.0, "b": 1.0})
+    same(f)
+
+
+def test_closing_over_a_batched_value_works():
+    def f(lib):
+        def outer(y):
+            @lib.custom_jvp
+            def g(x):
+                return x * y
+            g.defjvp(lambda p, t: (g(p[0]), 2 * y * t[0]))
+            return lib.vmap(g)(X), g(1.0)
+        return lib.vmap(outer)(X)
+    same(f)
+
+
+def without_rule(lib):
+    return lib.grad(lib.custom_jvp(lambda x: x))(1.0)
+
+
+def bad_jvp(result):
+    def run(lib):
+        f = lib.custom_jvp(lambda x: x)
+        f.defjvp(lambda p, t: result(p, t))
+        return lib.grad(f)(1.0)
+    return run
+
+
+def bad_vjp(fwd, bwd):
+    def run(lib):
+        f = lib.custom_vjp(lambda x, y: x * y)
+        f.defvjp(fwd, bwd)
+        return lib.grad(f)(1.0, 2.0)
+    return run
+
+
+def pair(x, y):
+    return x * y, None
+
+
+BAD = {
+    "no rule": without_rule,
+    "no pair": bad_jvp(lambda p, t: p[0]),
+    "another tree": bad_jvp(lambda p, t: (p[0], (t[0],))),
+    "another dtype": bad_jvp(lambda p, t: (p[0], 1)),
+    "forward mode of a vjp rule": lambda lib: lib.jvp(with_vjp(lib), (1.0, 2.0), (1.0, 1.0)),
+    "too few cotangents": bad_vjp(pair, lambda res, ct: (ct,)),
+    "a cotangent of another shape": bad_vjp(pair, lambda res, ct: (X, ct)),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_mistakes_are_named_in_jaxs_words(name):
+    with pytest.raises(Exception) as theirs:
+        BAD[name](jax)
+    with pytest.raises(type(theirs.value)) as ours:
+        BAD[name](minijax)
+    assert str(ours.value) == str(theirs.value)

@@ -1,0 +1,182 @@
+"""jit: when it traces, what it keeps, what it refuses."""
+
+import functools
+import gc
+import weakref
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax import config, lax
+
+X = np.array([0.5, -0.3, 1.2], np.float32)
+
+
+class Counted:
+    """A function that counts how often its Python runs."""
+
+    def __init__(self, f):
+        self.f, self.runs = f, 0
+
+    def __call__(self, *args, **kwargs):
+        self.runs += 1
+        return self.f(*args, **kwargs)
+
+
+def test_it_traces_once_for_each_shape_dtype_and_weakness():
+    f = Counted(lambda x: x + 1)
+    g = minijax.jit(f)
+    for args in ((1.0,), (2.0,), (np.float32(1),), (X,), (X + 1,), (1,)):
+        g(*args)
+    assert f.runs == 4
+
+
+def test_two_jits_of_one_function_share_their_traces():
+    f = Counted(lambda x: x + 1)
+    minijax.jit(f)(1.0)
+    minijax.jit(f)(2.0)
+    assert f.runs == 1
+
+
+def test_nothing_keeps_a_function_alive():
+    def f(x):
+        return jnp.sin(x) * captured
+    captured = jnp.ones(3)
+    minijax.jit(f)(X)
+    minijax.grad(lambda x: minijax.jit(f)(x).sum())(X)
+    dead = weakref.ref(f)
+    del f
+    gc.collect()
+    assert dead() is None
+
+
+def test_bound_methods_are_told_apart_by_their_object():
+    class Scale:
+        def __init__(self, by):
+            self.by = by
+
+        def apply(self, x):
+            return x * self.by
+    two, three = Scale(2.0), Scale(3.0)
+    for _ in range(2):
+        assert minijax.jit(two.apply)(1.0) == 2.0
+        assert minijax.jit(three.apply)(1.0) == 3.0
+
+
+def test_a_method_can_be_jitted_where_it_is_defined():
+    class Model:
+        @functools.partial(minijax.jit, static_argnums=0)
+        def apply(self, x):
+            return x * 2
+    assert Model().apply(3.0) == 6.0
+
+
+def test_static_arguments_are_values():
+    @functools.partial(minijax.jit, static_argnums=1, static_argnames="flip")
+    def f(x, n, flip=False):
+        out = sum([x] * n)
+        return -out if flip else out
+    assert f(2.0, 3) == 6.0 and f(2.0, n=3) == 6.0 and f(2.0, 3, flip=True) == -6.0
+
+
+def test_equal_static_values_of_different_types_are_different():
+    f = Counted(lambda x, s: x * s)
+    g = minijax.jit(f, static_argnums=1)
+    assert (g(2.0, 1).dtype, g(2, True).dtype) == (np.float32, np.int32)
+    g(2.0, 1.0)
+    assert f.runs == 3
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib: lib.jit(lambda x: x, static_argnums=0)([1]),
+    lambda lib: lib.jit(3),
+    lambda lib: lib.jit(lambda x: x, static_argnums=4),
+    lambda lib: lib.jit(lambda x: x, static_argnames="y"),
+], ids=["unhashable", "not callable", "no such position", "no such name"])
+def test_what_jax_refuses_is_refused_in_the_same_words(call):
+    with pytest.raises(Exception) as theirs:
+        call(jax)
+    with pytest.raises(type(theirs.value)) as ours:
+        call(minijax)
+    assert str(ours.value)[:60] == str(theirs.value)[:60]
+
+
+def test_the_flags_that_change_tracing_are_part_of_the_key():
+    f = minijax.jit(lambda: jnp.asarray(1.0))
+    assert f().dtype == np.float32
+    with minijax.enable_x64(True):
+        assert f().dtype == np.float64
+    assert f().dtype == np.float32
+
+
+def test_without_jit_the_python_runs():
+    f = Counted(lambda x: x if x > 0 else -x)
+    with minijax.disable_jit():
+        assert minijax.jit(f)(-2.0) == 2.0
+
+
+def test_every_backend_gives_the_same():
+    f = lambda x: jnp.where(x > 0, jnp.exp(x), x).cumsum()  # noqa: E731
+    compiled = minijax.jit(f)(X)
+    config.update("jax_platforms", "numpy")
+    try:
+        np.testing.assert_allclose(minijax.jit(f)(X), compiled, rtol=1e-6)
+    finally:
+        config.update("jax_platforms", None)
+
+
+def test_a_backend_that_does_not_exist_is_refused():
+    config.update("jax_platforms", "abacus")
+    try:
+        with pytest.raises(RuntimeError, match="abacus"):
+            minijax.jit(lambda x: x)(1.0)
+    finally:
+        config.update("jax_platforms", None)
+
+
+def test_a_failed_trace_is_not_remembered():
+    fail = [True]
+
+    @minijax.jit
+    def f(x):
+        if fail[0]:
+            raise RuntimeError("not yet")
+        return x
+    with pytest.raises(RuntimeError):
+        f(1.0)
+    fail[0] = False
+    assert f(1.0) == 1.0
+
+
+def test_trees_go_in_and_come_out():
+    f = minijax.jit(lambda tree, *, k: {"sum": tree["a"] + tree["b"][0], "k": (k, None)})
+    out = f({"a": 1.0, "b": [2.0]}, k=X)
+    assert out["sum"] == 3.0 and out["k"][1] is None
+    np.testing.assert_array_equal(out["k"][0], X)
+
+
+def test_every_stage_can_be_looked_at():
+    lowered = minijax.jit(lambda x: jnp.sin(x) * 2).lower(X)
+    assert "sin" in lowered.as_text("jaxpr") and "lambda" in lowered.as_text("simplified")
+    assert "for" in lowered.as_text("loops").lower() and "for " in lowered.as_text("source")
+    compiled = lowered.compile()
+    assert "define" in compiled.as_text("llvm") and "ret" in compiled.as_text("asm")
+    np.testing.assert_allclose(compiled(X), np.sin(X) * 2, rtol=1e-6)
+    with pytest.raises(TypeError, match="compiled with float32"):
+        compiled(X[:2])
+
+
+def test_types_are_enough_to_lower():
+    shape = minijax.ShapeDtypeStruct((4,), np.float32)
+    lowered = minijax.jit(lambda x: x.sum()).lower(shape)
+    assert lowered.out_info.shape == () and lowered.out_info.dtype == np.float32
+    with pytest.raises(TypeError, match="no values"):
+        minijax.jit(lambda x: x)(shape)
+
+
+def test_an_inlined_function_leaves_no_equation():
+    f = minijax.jit(lambda x: lax.sin(x), inline=True)
+    assert "jit" not in str(minijax.make_jaxpr(lambda x: f(x))(1.0))

@@ -1,0 +1,119 @@
+"""Loops of known length: values, derivatives, batches and refusals are JAX's."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.array([0.5, -0.3, 1.2], np.float32)
+W = np.arange(9, dtype=np.float32).reshape(3, 3) / 10
+
+
+def same(f, rtol=1e-5):
+    ours, theirs = f(minijax), f(jax)
+    for a, b in zip(minijax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert (np.asarray(a).dtype, a.weak_type) == (np.asarray(b).dtype, b.weak_type)
+        np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-6)
+
+
+def rnn(lib, reverse=False):
+    def loss(w, h, xs):
+        def step(h, x):
+            h = lib.numpy.tanh(w @ h + x)
+            return h, h.sum()
+        h, sums = lib.lax.scan(step, h, xs, reverse=reverse)
+        return (h * h).sum() + (sums ** 2).sum()
+    return loss
+
+
+XS = np.stack([X, X / 2, -X, X + 1])
+ONE = (W, X, XS)
+BATCH = (W, np.stack([X, 2 * X], 1), XS)
+BOTH = (W, np.stack([X, 2 * X], 1), np.stack([XS, XS / 2], 2))
+TRANSFORMED = {
+    "eval": (lambda lib, f: f, ONE),
+    "jit": (lambda lib, f: lib.jit(f), ONE),
+    "grad": (lambda lib, f: lib.grad(f, (0, 1, 2)), ONE),
+    "jit grad": (lambda lib, f: lib.jit(lib.grad(f)), ONE),
+    "jvp": (lambda lib, f: lambda *args: lib.jvp(f, args, args), ONE),
+    "grad grad": (lambda lib, f: lib.grad(lambda *a: lib.grad(f, 1)(*a).sum()), ONE),
+    "vmap": (lambda lib, f: lib.vmap(f, (None, 1, None)), BATCH),
+    "vmap grad": (lambda lib, f: lib.vmap(lib.grad(f, (0, 2)), (None, 1, 2)), BOTH),
+}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_a_recurrent_network_under_every_transformation(name, reverse):
+    transform, args = TRANSFORMED[name]
+    same(lambda lib: transform(lib, rnn(lib, reverse))(*args), rtol=1e-4)
+
+
+def test_trees_are_carried_and_stacked():
+    def f(lib):
+        def step(carry, x):
+            return {"a": carry["a"] + x["u"], "n": carry["n"] + 1}, (x["u"] * 2, carry["n"])
+        return lib.lax.scan(step, {"a": np.float32(0), "n": 0}, {"u": X})
+    same(f)
+
+
+@pytest.mark.parametrize("length", [0, 1, 5])
+def test_without_arrays_the_length_counts(length):
+    same(lambda lib: lib.lax.scan(lambda c, _: (c * 2, c), 1.0, None, length))
+
+
+def test_an_integer_counter_may_ride_in_the_carry_of_a_gradient():
+    def f(lib):
+        return lib.grad(lambda x: lib.lax.scan(
+            lambda c, _: ((c[0] + 1, c[1] * lib.numpy.sin(c[1] * c[0])), None),
+            (0, x), None, 3)[0][1])(1.3)
+    same(f)
+
+
+def test_a_weak_start_takes_the_type_the_body_returns():
+    same(lambda lib: lib.lax.scan(lambda c, x: (c + x, c), 0, X))
+    same(lambda lib: lib.lax.fori_loop(0, 3, lambda i, x: x + 1.5, 0))
+
+
+def test_the_swap_of_two_carries_is_parallel():
+    same(lambda lib: lib.lax.scan(lambda c, x: ((c[1], c[0] + c[1]), c[0]), (X, X[::-1].copy()),
+                                  None, 4))
+
+
+def test_without_jit_the_python_loop_gives_the_same():
+    f = lambda: minijax.lax.scan(lambda c, x: (c * x, c + x), 1.0, X, reverse=True)  # noqa: E731
+    compiled = f()
+    with minijax.disable_jit():
+        for a, b in zip(f(), compiled, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+BAD = {
+    "no rows": lambda lib: lib.lax.scan(lambda c, x: (c, x), 0.0),
+    "lengths differ": lambda lib: lib.lax.scan(lambda c, x: (c, x), 0.0, (X, X[:2])),
+    "length argument differs": lambda lib: lib.lax.scan(lambda c, x: (c, x), 0.0, X, length=4),
+    "scalar row": lambda lib: lib.lax.scan(lambda c, x: (c, x), 0.0, 1.0),
+    "dtype changes": lambda lib: lib.lax.scan(lambda c, x: (c.astype(int), x), X[0], X),
+    "two types change": lambda lib: lib.lax.scan(
+        lambda c, x: ((c[0].astype(int), c[1][:1]), x), (X, X), X),
+    "no array": lambda lib: lib.lax.scan(lambda c, x: (c, x), "a", X),
+    "no callable": lambda lib: lib.lax.scan(3, 0.0, X),
+    "weak start of another kind": lambda lib: lib.lax.scan(lambda c, x: (1, x), 0.0, X),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_in_jaxs_words(name):
+    with pytest.raises(Exception) as theirs:
+        BAD[name](jax)
+    with pytest.raises(type(theirs.value)) as ours:
+        BAD[name](minijax)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_a_carry_that_changes_its_tree_is_told_where():
+    with pytest.raises(TypeError, match=r"same pytree structure.*\n.*\n.*carry c is a"):
+        minijax.lax.scan(lambda c, x: ({"a": c}, x), (X, X), X)
+    with pytest.raises(TypeError, match="scan body output must be a pair"):
+        minijax.lax.scan(lambda c, x: c, 0.0, X)

@@ -1,0 +1,72 @@
+"""Vectorising: a batch gives what a Python loop over its examples gives."""
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.core import Axis
+from minijax.interpreters.vmap import batch_jaxpr
+
+X = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def looped(f, *batches):
+    return np.stack([np.asarray(f(*example)) for example in zip(*batches, strict=True)])
+
+
+@pytest.mark.parametrize("f", [lambda x: jnp.sin(x) * x, lambda x: x.sum(), lambda x: x[::-1],
+                               lambda x: jnp.outer(x, x), lambda x: jnp.where(x > 2, x, 0),
+                               lambda x: lax.cond(x[0] > 3, jnp.sin, jnp.cos, x)])
+def test_a_batch_is_a_loop_over_examples(f):
+    np.testing.assert_allclose(minijax.vmap(f)(X), looped(f, X), rtol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_the_axis_is_chosen_going_in_and_coming_out(axis):
+    f = lambda x: x * 2 + x[0]  # noqa: E731
+    moved = np.moveaxis(X, 0, axis)
+    out = minijax.vmap(f, in_axes=axis, out_axes=axis)(moved)
+    np.testing.assert_allclose(np.moveaxis(np.asarray(out), axis, 0), looped(f, X))
+
+
+def test_trees_and_unmapped_arguments():
+    f = lambda tree, y: {"out": tree["a"] * y + tree["b"]}  # noqa: E731
+    tree = {"a": X, "b": np.float32(1)}
+    out = minijax.vmap(f, in_axes=({"a": 0, "b": None}, None))(tree, np.float32(3))
+    np.testing.assert_allclose(out["out"], X * 3 + 1)
+
+
+def test_what_is_not_mapped_is_computed_once():
+    closed = minijax.make_jaxpr(minijax.vmap(lambda x, y: x * jnp.sin(y), (0, None)))(X, X[0, 0])
+    sine = next(eqn for eqn in closed.eqns if eqn.primitive.name == "sin")
+    assert sine.outvars[0].aval.shape == ()
+
+
+def test_the_batched_program_says_which_outputs_are_batched():
+    closed = minijax.make_jaxpr(lambda x, y: (x * 2, y + 1))(1.0, 2.0)
+    program, batched = batch_jaxpr(closed, Axis(5), [True, False])
+    assert batched == [True, False] and program.out_avals[0].shape == (5,)
+    program, batched = batch_jaxpr(closed, Axis(5), [True, False], keep=[True, True])
+    assert batched == [True, True] and program.out_avals[1].shape == (5,)
+
+
+def test_vmap_nests_and_composes_with_grad():
+    f = lambda x, y: jnp.sin(x) * y  # noqa: E731
+    both = minijax.vmap(minijax.vmap(minijax.grad(f), (None, 0)), (0, None))(X[:, 0], X[0])
+    np.testing.assert_allclose(both, np.cos(X[:, :1]) * X[0], rtol=1e-6, atol=1e-6)
+
+
+def test_sums_along_a_named_axis():
+    f = lambda x: x / lax.psum(x, "rows")  # noqa: E731
+    out = minijax.vmap(f, axis_name="rows")(X + 1)
+    np.testing.assert_allclose(out, (X + 1) / (X + 1).sum(0), rtol=1e-6)
+    mean = minijax.vmap(minijax.jit(lambda x: lax.pmean(x, "rows")), axis_name="rows")(X)
+    np.testing.assert_allclose(mean, np.broadcast_to(X.mean(0), X.shape), rtol=1e-6)
+
+
+def test_an_inner_axis_of_the_same_name_hides_the_outer_one():
+    inner = minijax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")
+    out = minijax.vmap(inner, axis_name="i")(X)
+    np.testing.assert_allclose(out, np.broadcast_to(X.sum(1, keepdims=True), X.shape))

@@ -1,0 +1,229 @@
+"""Kernels on disk: found again, never trusted blindly, never needed."""
+
+import os
+import subprocess
+import sys
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from minijax.lowering import cache, cpu, llvm
+from minijax.lowering.loops import INT64, Buffer, Call, Constant, For, Kernel, Scalar, Store
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch, tmp_path):
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", str(tmp_path / "kernels"))
+    return tmp_path / "kernels"
+
+
+@pytest.fixture
+def compilations(monkeypatch):
+    """Counts how often machine code is made."""
+    texts = []
+
+    def compile(text, original=cpu.compile):
+        texts.append(text)
+        return original(text)
+
+    monkeypatch.setattr(cpu, "compile", compile)
+    return texts
+
+
+def counting(size, note=""):
+    """A kernel that writes 0, 1, 2, …"""
+    y, i = Buffer("y", INT64, (size,), "output"), Scalar("i", INT64)
+    zero, stop = (Constant(np.int64(n), INT64) for n in (0, size))
+    loop = For(i, zero, stop, (Store(y, (i,), i),), note=note)
+    return Kernel(f"kernel {note}", (), (y,), (), (), 0, {}, (loop,))
+
+
+def result(kernel):
+    out = np.zeros(kernel.outputs[0].shape, np.int64)
+    assert cache.compile_or_load(kernel)([out]) == 0
+    return out.tolist()
+
+
+def entries(place):
+    return sorted(place.glob("*.kernel"))
+
+
+def test_a_kernel_is_compiled_once(place, compilations):
+    assert result(counting(3)) == result(counting(3)) == [0, 1, 2]
+    assert len(compilations) == len(entries(place)) == 1
+
+
+def test_equal_kernels_share_code_in_memory_even_without_a_disk(monkeypatch, compilations):
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
+    first = cache.compile_or_load(counting(3))
+    assert cache.compile_or_load(counting(3)) is first
+    assert len(compilations) == 1
+
+
+def test_moving_the_users_lines_compiles_nothing_again(compilations):
+    first = cache.compile_or_load(counting(3, note="model.py:3"))
+    assert cache.compile_or_load(counting(3, note="model.py:4")) is first
+
+
+def test_another_shape_is_another_kernel(compilations):
+    assert (result(counting(2)), result(counting(4))) == ([0, 1], [0, 1, 2, 3])
+    assert len(compilations) == 2
+
+
+PROGRAM = """
+import sys
+from minijax.lowering import cache
+import numpy as np
+from minijax.lowering.loops import INT64, Buffer, Constant, For, Kernel, Scalar, Store
+y, i = Buffer("y", INT64, (3,), "output"), Scalar("i", INT64)
+loop = For(i, Constant(np.int64(0), INT64), Constant(np.int64(3), INT64), (Store(y, (i,), i),))
+out = np.zeros(3, np.int64)
+cache.compile_or_load(Kernel("k", (), (y,), (), (), 0, {}, (loop,)))([out])
+assert out.tolist() == [0, 1, 2]
+print("numba" in sys.modules)
+"""
+
+
+def test_a_process_that_finds_its_kernel_on_disk_never_imports_numba(place):
+    outputs = [subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True,
+                              text=True).stdout.strip() for _ in range(2)]
+    assert outputs == ["True", "False"]
+
+
+def test_code_for_other_processor_features_is_not_used(monkeypatch, place, compilations):
+    kept = cache.compile_or_load(counting(3))
+    host = cpu.host()
+    fewer = host._replace(features=host.features.replace("+avx2", "-avx2") + ",-nothing")
+    monkeypatch.setattr(cpu, "host", lambda: fewer)
+    assert cache.compile_or_load(counting(3)) is not kept
+    assert len(compilations) == len(entries(place)) == 2
+
+
+def test_another_version_of_the_compiler_is_not_used(monkeypatch, place, compilations):
+    kept = cache.compile_or_load(counting(3))
+    monkeypatch.setattr(cache, "compilers", lambda: ("numba 99",))
+    assert cache.compile_or_load(counting(3)) is not kept
+    assert len(compilations) == 2
+
+
+@pytest.mark.parametrize("damage", [
+    lambda entry: b"", lambda entry: entry[:-1], lambda entry: b"x" + entry,
+    lambda entry: entry[:200] + bytes([entry[200] ^ 1]) + entry[201:],
+], ids=["empty", "cut", "foreign", "one bit"])
+def test_a_damaged_entry_is_dropped_and_rebuilt(place, compilations, damage):
+    cache.compile_or_load(counting(5))
+    [path] = entries(place)
+    intact = path.read_bytes()
+    path.write_bytes(damage(intact))
+    assert result(counting(5)) == [0, 1, 2, 3, 4]
+    assert len(compilations) == 2
+    assert cache.read(path.stem) is not None
+
+
+def test_an_entry_under_another_kernels_name_is_not_used(place, compilations):
+    cache.compile_or_load(counting(3))
+    [path] = entries(place)
+    other = cache.cache_key(llvm.assembly(counting(4)))
+    path.rename(place / f"{other}.kernel")
+    assert result(counting(4)) == [0, 1, 2, 3]
+
+
+def test_an_entry_that_cannot_be_linked_is_dropped_and_rebuilt(place):
+    key = cache.cache_key(llvm.assembly(counting(6)))
+    cache.write(key, b"sealed in good order, and still no object code")
+    assert result(counting(6)) == [0, 1, 2, 3, 4, 5]
+
+
+def test_nothing_half_written_is_ever_left(place, monkeypatch):
+    def full(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    assert result(counting(3)) == [0, 1, 2]
+    assert list(place.iterdir()) == []
+
+
+def test_the_directory_is_made_private(place):
+    cache.compile_or_load(counting(3))
+    assert place.stat().st_mode & 0o777 == 0o700
+    assert entries(place)[0].stat().st_mode & 0o077 == 0
+
+
+def test_a_directory_that_others_can_write_is_not_used(place):
+    place.mkdir()
+    place.chmod(0o777)
+    with pytest.warns(UserWarning, match="other users can write"):
+        assert cache.directory() is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert result(counting(3)) == [0, 1, 2]
+    assert list(place.iterdir()) == []
+
+
+def test_a_directory_of_another_user_is_not_used(place, monkeypatch):
+    place.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
+    with pytest.warns(UserWarning, match="other users can write"):
+        assert cache.directory() is None
+
+
+def test_a_directory_that_cannot_be_made_does_no_harm(monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", str(tmp_path / "file" / "kernels"))
+    assert cache.directory() is None
+    assert result(counting(3)) == [0, 1, 2]
+
+
+def test_the_default_directory_follows_xdg(monkeypatch, tmp_path):
+    monkeypatch.delenv("MINIJAX_CACHE_DIR")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache.directory() == tmp_path / "minijax"
+
+
+def test_threads_asking_for_one_kernel_compile_it_once(compilations):
+    found = []
+    threads = [threading.Thread(target=lambda: found.append(cache.compile_or_load(counting(7))))
+               for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8 and len(set(found)) == 1
+    assert len(compilations) == 1
+
+
+def test_an_interrupt_at_any_line_leaves_the_cache_right():
+    """Interrupt the n-th line executed in the package, for many n up to the end, and ask again."""
+    kernel = counting(8)
+    cache.compile_or_load(kernel)
+    for line in range(0, 5000, 7):
+        left = line
+
+        def interrupt(frame, event, argument):
+            nonlocal left
+            if event == "line" and "lowering" in frame.f_code.co_filename:
+                left -= 1
+                if left < 0:
+                    sys.settrace(None)
+                    raise KeyboardInterrupt
+            return interrupt
+
+        sys.settrace(interrupt)
+        try:
+            cache.compile_or_load(kernel)
+            finished = True
+        except KeyboardInterrupt:
+            finished = False
+        finally:
+            sys.settrace(None)
+        assert result(counting(8)) == list(range(8))
+        if finished:
+            break
+    assert finished
+
+
+def test_the_externals_of_a_kernel_are_found_at_any_depth():
+    zero, i = Constant(np.int64(0), INT64), Scalar("i", INT64)
+    assert cache.external_names((For(i, zero, zero, (Call("sgemm", ()),)),)) == {"sgemm"}

@@ -1,0 +1,181 @@
+"""Object code: made by Numba, loaded without it, called from many threads."""
+
+import _thread
+import gc
+import subprocess
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from minijax.lowering import cpu
+
+# y[i] = x[i] + 1 for 1000 doubles.
+ADD_ONE = """
+define i32 @kernel(ptr %buffers) {
+  %x = load ptr, ptr %buffers
+  %slot = getelementptr ptr, ptr %buffers, i64 1
+  %y = load ptr, ptr %slot
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %0 ], [ %next, %loop ]
+  %from = getelementptr double, ptr %x, i64 %i
+  %v = load double, ptr %from
+  %w = fadd double %v, 1.0
+  %to = getelementptr double, ptr %y, i64 %i
+  store double %w, ptr %to
+  %next = add i64 %i, 1
+  %more = icmp ult i64 %next, 1000
+  br i1 %more, label %loop, label %end
+end:
+  ret i32 0
+}
+"""
+CALLS_NOBODY = """
+declare void @nobody_there()
+define i32 @kernel(ptr %buffers) {
+  call void @nobody_there()
+  ret i32 0
+}
+"""
+REMAINDER = """
+define i32 @kernel(ptr %buffers) {
+  %x = load ptr, ptr %buffers
+  %v = load double, ptr %x
+  %w = frem double %v, 3.0
+  store double %w, ptr %x
+  ret i32 0
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def add_one():
+    return cpu.compile(ADD_ONE)
+
+
+def test_compiled_code_runs(add_one):
+    x, y = np.arange(1000.0), np.zeros(1000)
+    assert cpu.load(add_one, "kernel", ())([x, y]) == 0
+    np.testing.assert_array_equal(y, x + 1)
+
+
+def test_an_array_that_is_read_only_or_empty_can_be_passed(add_one):
+    x, y = np.arange(1000.0), np.zeros(1000)
+    x.flags.writeable = False
+    assert cpu.load(add_one, "kernel", ())([x, y, np.empty(0)]) == 0
+    assert y[-1] == 1000
+
+
+def test_object_code_runs_in_a_process_that_never_imports_numba(add_one, tmp_path):
+    path = tmp_path / "code.o"
+    path.write_bytes(add_one)
+    program = """if True:
+        import sys, numpy as np
+        from minijax.lowering import cpu
+        x, y = np.arange(1000.0), np.zeros(1000)
+        cpu.load(open(sys.argv[1], "rb").read(), "kernel", ())([x, y])
+        assert y[-1] == 1000
+        assert "numba" not in sys.modules and "scipy" not in sys.modules
+    """
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+
+
+def test_importing_the_module_loads_no_compiler():
+    program = """if True:
+        import minijax.lowering.cache, sys
+        assert not {"numba", "llvmlite", "scipy"} & set(sys.modules)
+    """
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_a_call_to_nobody_is_refused_by_name():
+    code = cpu.compile(CALLS_NOBODY)
+    with pytest.raises(cpu.UnresolvedSymbol, match="'kernel' cannot .* it calls nobody_there"):
+        cpu.load(code, "kernel", ())
+
+
+def test_what_llvm_calls_of_its_own_accord_is_found():
+    x = np.array([7.5])
+    cpu.load(cpu.compile(REMAINDER), "kernel", ())([x])
+    assert x[0] == 1.5
+
+
+@pytest.mark.parametrize("damage", [lambda code: b"", lambda code: b"no object code at all",
+                                    lambda code: code[:len(code) // 2]])
+def test_what_is_no_object_code_is_refused(add_one, damage):
+    with pytest.raises(cpu.UnresolvedSymbol):
+        cpu.load(damage(add_one), "kernel", ())
+
+
+def test_malformed_assembly_is_refused():
+    with pytest.raises(RuntimeError):
+        cpu.compile("define i32 @kernel(ptr %buffers) { ret i64 0 }")
+
+
+def test_code_is_unloaded_with_its_last_reference(add_one):
+    loaded = cpu.load(add_one, "kernel", ())
+    gone = weakref.ref(loaded)
+    del loaded
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_texts_after_optimisation_can_be_read():
+    assert "fadd <" in cpu.as_text(ADD_ONE, "llvm")
+    assert "kernel:" in cpu.as_text(ADD_ONE, "asm")
+
+
+def test_threads_compile_load_and_call_at_once():
+    failures = []
+
+    def work(seed):
+        try:
+            x, y = np.full(1000, float(seed)), np.zeros(1000)
+            for _ in range(3):
+                loaded = cpu.undisturbed(lambda: cpu.load(cpu.compile(ADD_ONE), "kernel", ()))
+                for _ in range(50):
+                    y[:] = 0
+                    assert loaded([x, y]) == 0
+                    assert (y == seed + 1).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_native_work_gives_its_result_or_its_error():
+    assert cpu.undisturbed(lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        cpu.undisturbed(lambda: 1 / 0)
+
+
+def test_native_work_is_done_even_when_no_thread_can_start(monkeypatch):
+    def refuse(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert cpu.undisturbed(lambda: 3) == 3
+
+
+def test_an_interrupt_stops_the_waiting_and_not_the_work():
+    done = threading.Event()
+
+    def work():
+        _thread.interrupt_main()
+        time.sleep(0.05)
+        done.set()
+
+    with pytest.raises(KeyboardInterrupt):
+        cpu.undisturbed(work)
+        time.sleep(1)
+    assert done.wait(5)
+    assert cpu.undisturbed(lambda: 4) == 4

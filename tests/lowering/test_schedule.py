@@ -1,0 +1,251 @@
+"""From a jaxpr to loops: what is stored, what merges, and that the values stay right."""
+
+import numpy as np
+import pytest
+
+from minijax import disable_jit, lax, lowering, stage
+from minijax.core import Primitive, ShapedArray, as_value
+from minijax.jaxpr import eval_jaxpr
+from minijax.lowering.loops import Call, For, If, Kernel, Let, Load, Store, While
+from minijax.lowering.text import run_text
+
+F32 = np.float32
+
+
+@pytest.fixture(autouse=True)
+def no_cache_on_disk(monkeypatch):
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
+
+
+def lowered(f, *arrays):
+    avals = [ShapedArray(np.shape(x), np.asarray(x).dtype) for x in arrays]
+    return lowering.lower(stage.stage(lambda *xs: list(f(*xs)), avals), "f")
+
+
+def check(f, *arrays, tolerance=1e-5):
+    """The three agree: text as plain Python, NumPy's meaning, compiled code. Gives the kernel."""
+    arrays = [np.asarray(x) for x in arrays]
+    program = lowered(f, *arrays)
+    with disable_jit():
+        closed = program.jaxpr
+        expected = eval_jaxpr(closed.jaxpr, closed.consts, *map(as_value, arrays))
+    compiled = program.compile()(*arrays)
+    text = run_text(program.kernel, arrays)
+    for x, y, z in zip(map(np.asarray, expected), compiled, text, strict=True):
+        assert x.dtype == y.dtype == z.dtype and x.shape == y.shape == z.shape
+        np.testing.assert_allclose(y, x, rtol=tolerance, atol=tolerance)
+        np.testing.assert_allclose(z, x, rtol=tolerance, atol=tolerance)
+    return program.kernel
+
+
+def statements(body, kind):
+    """All statements of a kind, at any depth."""
+    for statement in body:
+        if isinstance(statement, kind):
+            yield statement
+        for part in ("body", "condition", "then", "orelse"):
+            yield from statements(getattr(statement, part, ()), kind)
+
+
+def count(kernel, kind):
+    return len(list(statements(kernel.body, kind)))
+
+
+def numbers(*shape, seed=0):
+    return np.random.default_rng(seed).standard_normal(shape).astype(F32)
+
+
+def rows(x, like):
+    return lax.broadcast_in_dim(x, like.shape, (0,))
+
+
+def softmax(x):
+    e = lax.exp(lax.sub(x, rows(lax.reduce_max(x, (1,)), x)))
+    return [lax.div(e, rows(lax.reduce_sum_p.bind(e, axes=(1,)), x))]
+
+
+def layer_norm(x):
+    n = F32(x.shape[1])
+    mean = lax.div(lax.reduce_sum_p.bind(x, axes=(1,)), n)
+    centred = lax.sub(x, rows(mean, x))
+    spread = lax.div(lax.reduce_sum_p.bind(lax.mul(centred, centred), axes=(1,)), n)
+    return [lax.mul(centred, rows(lax.rsqrt(lax.add(spread, F32(1e-5))), x))]
+
+
+# -- what merges
+
+
+def test_an_elementwise_chain_is_one_flat_loop_without_temps():
+    kernel = check(lambda x, y: [lax.tanh(lax.add(lax.mul(x, y), 1.0))],
+                   numbers(4, 6), numbers(4, 6))
+    [loop] = kernel.body
+    assert loop.stop.value == 24 and loop.vectorize == "parallel" and not kernel.temps
+
+
+def test_outputs_that_read_the_same_share_a_loop_and_their_work():
+    kernel = check(lambda x: [lax.add(lax.exp(x), 1.0), lax.mul(lax.exp(x), x)], numbers(4, 6))
+    assert count(kernel, For) == 1
+    assert count(kernel, Store) == 2 and count(kernel, Load) == 1
+
+
+def test_unrelated_outputs_keep_their_own_loops():
+    assert count(check(lambda x, y: [lax.neg(x), lax.exp(y)], numbers(5), numbers(5)), For) == 2
+
+
+@pytest.mark.parametrize("f", [softmax, layer_norm])
+def test_each_row_is_handled_while_it_is_in_cache(f):
+    kernel = check(f, numbers(7, 33))
+    [over_rows] = [s for s in kernel.body if isinstance(s, For)]
+    assert over_rows.stop.value == 7
+    assert all(temp.shape == (33,) for temp in kernel.temps)
+
+
+def test_a_reshape_costs_nothing():
+    kernel = check(lambda x: [lax.exp(lax.reshape(lax.mul(x, 2.0), (3, 8)))], numbers(4, 6))
+    assert count(kernel, For) == 1 and not kernel.temps
+    assert not any(let.op in ("div", "rem") for let in statements(kernel.body, Let))
+
+
+def test_a_scalar_is_computed_before_the_loop():
+    kernel = check(lambda x, c: [lax.mul(x, lax.exp(lax.broadcast_in_dim(c, x.shape, ())))],
+                   numbers(40), numbers())
+    [loop] = [s for s in kernel.body if isinstance(s, For)]
+    assert [type(s) for s in loop.body] == [Load, Let, Store]
+
+
+def test_reducing_rows_downwards_reads_them_in_order():
+    kernel = check(lambda x: [lax.reduce_sum_p.bind(lax.exp(x), axes=(0,))], numbers(21, 40))
+    innermost = [loop for loop in statements(kernel.body, For) if not any(
+        isinstance(s, For) for s in loop.body)]
+    assert {loop.stop.value for loop in innermost} == {40}
+
+
+# -- what is stored
+
+
+def test_an_expensive_value_used_at_two_places_is_stored():
+    kernel = check(lambda x: [lax.add(lax.exp(x), lax.rev(lax.exp(x), (0,)))], numbers(50))
+    assert [temp.shape for temp in kernel.temps] == [(50,)]
+
+
+def test_a_cheap_value_used_at_two_places_is_computed_again():
+    kernel = check(lambda x: [lax.add(lax.neg(x), lax.rev(lax.neg(x), (0,)))], numbers(50))
+    assert not kernel.temps
+
+
+def test_shifts_of_shifts_do_not_explode():
+    def f(x):
+        for _ in range(30):
+            x = lax.mul(lax.add(x, lax.rev(x, (0,))), 0.5)
+        return [x]
+
+    assert count(check(f, numbers(16)), Let) < 2000
+
+
+def test_temps_share_memory_when_their_lives_do_not_meet():
+    def f(x):
+        for _ in range(6):
+            x = lax.mul(lax.cumsum(lax.tanh(x)), F32(0.01))
+        return [x]
+
+    kernel = check(f, numbers(1000))
+    assert len(kernel.temps) >= 6 and kernel.workspace_size < 3 * 4096
+
+
+# -- outputs of every kind
+
+
+def test_outputs_may_be_inputs_constants_repetitions_and_empty():
+    table = np.arange(6, dtype=F32).reshape(2, 3)
+
+    def f(x):
+        y = lax.neg(x)
+        return [x, y, y, as_value(table), as_value(F32(3)), lax.slice_in_dim(x, 0, 0)]
+
+    check(f, numbers(4))
+
+
+def test_a_row_of_one_element_needs_no_loop():
+    assert count(check(lambda x: softmax(x), numbers(1, 1)), For) == 0
+
+
+# -- control flow
+
+
+def test_a_scalar_loop_lives_in_variables():
+    kernel = check(lambda n: lax.while_loop(
+        lambda c: lax.lt(c[0], 1000),
+        lambda c: [lax.add(c[0], 1), lax.add(lax.mul(c[1], F32(0.5)), F32(1))], [n, F32(0)]),
+        np.int32(0))
+    [loop] = list(statements(kernel.body, While))
+    assert not list(statements(loop.body, (Load, Store)))
+
+
+def test_carries_that_change_places_do_not_overwrite_each_other():
+    def f(x, y, n):
+        return lax.while_loop(lambda c: lax.lt(c[3], 3),
+                              lambda c: [c[1], c[2], lax.add(c[0], c[1]), lax.add(c[3], 1)],
+                              [x, y, lax.neg(x), n])
+
+    check(f, numbers(5), numbers(5, seed=1), np.int32(0))
+
+
+def test_scalar_carries_that_change_places_do_not_overwrite_each_other():
+    check(lambda n: lax.while_loop(lambda c: lax.lt(c[0], 10),
+                                   lambda c: [lax.add(c[0], 1), c[2], lax.add(c[1], c[2])],
+                                   [n, np.int32(0), np.int32(1)]), np.int32(0))
+
+
+def test_an_elementwise_carry_is_updated_in_place():
+    kernel = check(lambda x, xs: lax.scan(
+        lambda c, a: (lax.tanh(lax.add(c, a)), c), x, xs), numbers(8), numbers(5, 8))
+    assert not kernel.temps
+
+
+def test_a_carry_that_is_read_elsewhere_is_not_updated_in_place():
+    kernel = check(lambda x: [lax.fori_loop(0, 3, lambda i, c: lax.add(lax.rev(c, (0,)), c), x)],
+                   numbers(8))
+    assert any(temp.shape == (8,) for temp in kernel.temps)
+
+
+def test_a_branch_runs_only_when_it_is_taken():
+    kernel = check(lambda p, x: lax.cond(lax.gt(p, 0.0), lambda x: [lax.exp(x)],
+                                         lambda x: [lax.neg(x)], x), F32(1), numbers(6))
+    branches = list(statements(kernel.body, If))
+    assert branches and not any(isinstance(s, For) for s in kernel.body)
+
+
+def test_products_are_library_calls_and_their_surroundings_fuse():
+    kernel = check(lambda x, w, c: [lax.tanh(lax.add(lax.dot(x, w), lax.broadcast_in_dim(
+        c, (30, 20), (1,))))], numbers(30, 40), numbers(40, 20), numbers(20))
+    assert count(kernel, Call) == 1 and [t.shape for t in kernel.temps] == [(30, 20)]
+
+
+# -- what cannot be lowered
+
+
+def test_complex_numbers_are_refused_with_the_users_line():
+    with pytest.raises(NotImplementedError, match=r"'mul' on c64\[3\].*test_schedule.py:\d+"):
+        lowered(lambda x: [lax.mul(x, x)], np.ones(3, np.complex64)).kernel  # noqa: B018
+
+
+def test_a_primitive_without_a_rule_is_named_with_the_users_line():
+    odd_p = Primitive("odd", abstract_eval=lambda x: [x])
+    with pytest.raises(NotImplementedError, match=r"'odd' has no lowering rule.*test_schedule.py"):
+        lowered(lambda x: [odd_p.bind(x)], np.ones(3, F32)).kernel  # noqa: B018
+
+
+def test_a_rule_that_gives_another_dtype_is_refused():
+    odd_p = Primitive("odd", abstract_eval=lambda x: [x],
+                      element=lambda s, index, x: s.convert(x(index), np.int32))
+    with pytest.raises(TypeError, match="'odd' gives int32 for f32"):
+        lowered(lambda x: [odd_p.bind(x)], np.ones(3, F32)).kernel  # noqa: B018
+
+
+def test_every_stage_has_a_text():
+    program = lowered(lambda x: [lax.neg(x)], np.ones(3, F32))
+    assert "neg a" in program.as_text("jaxpr") and "neg a" in program.as_text("simplified")
+    assert program.as_text("loops").startswith("kernel f(") and isinstance(program.kernel, Kernel)
+    assert program.as_text().startswith("def f(")
+    with pytest.raises(ValueError, match="no stage 'stablehlo'"):
+        program.as_text("stablehlo")

@@ -1,0 +1,77 @@
+"""The oracle: an expression, evaluated with minijax and with JAX, must give the same."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+SAMPLES = {
+    "f": np.float32([[-1.5, 0.0, 2.25], [3.0, -0.5, 100.0]]),
+    "g": np.float32([[0.1, 0.25, 0.5], [0.75, 0.875, 0.9]]),
+    "v": np.float32([1.0, -2.0, 4.0]),
+    "n": np.float32([[np.nan, 1.0, -np.inf], [2.0, np.nan, -0.0]]),
+    "i": np.int32([[-7, 0, 5], [3, -1, 8]]),
+    "w": np.int32([2, 3, -4]),
+    "k": np.int32([2, 0, 1]),
+    "p": np.int8([100, -100, 3]),
+    "u": np.uint8([[250, 3, 0], [7, 9, 255]]),
+    "b": np.array([[True, False, True], [False, False, True]]),
+    "c": np.complex64([[1 + 2j, -1j, 0], [3, -2 + 0.5j, 1 - 1j]]),
+    "e": np.zeros((0, 3), np.float32),
+    "t": np.float32(np.arange(24).reshape(2, 3, 4) - 11),
+    "m": np.float32([[2.0, 1.0], [0.5, -3.0]]),
+}
+
+
+def evaluated(expression: str, top: Any) -> Any:
+    """The value of an expression in a library, or the error it raises."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        names = {name: top.numpy.asarray(x) for name, x in SAMPLES.items()}
+        names |= {"s": top.numpy.asarray(2.5), "h": top.numpy.asarray(SAMPLES["f"], "bfloat16")}
+        names |= {"jnp": top.numpy, "jax": top, "np": np, "lax": top.lax, "nn": top.nn}
+        try:
+            return eval(expression, names)
+        except Exception as error:
+            return error
+
+
+def assert_same(ours: Any, theirs: Any, rtol: float | None = None) -> None:
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        assert type(ours).__name__ == type(theirs).__name__, (ours, theirs)
+    elif isinstance(theirs, jax.Array):
+        assert isinstance(ours, minijax.numpy.ndarray)
+        assert (str(ours.dtype), ours.weak_type) == (str(theirs.dtype), theirs.weak_type)
+        assert ours.shape == theirs.shape
+        assert_close(np.asarray(ours), np.asarray(theirs), rtol)
+    elif isinstance(theirs, (tuple, list)):
+        assert (type(ours).__name__, len(ours)) == (type(theirs).__name__, len(theirs))
+        for x, y in zip(ours, theirs, strict=True):
+            assert_same(x, y, rtol)
+    elif isinstance(theirs, np.ndarray):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)
+    else:
+        assert ours == theirs or repr(ours) == repr(theirs)
+
+
+def assert_close(x: np.ndarray, y: np.ndarray, rtol: float | None = None) -> None:
+    if x.dtype.kind in "biu":
+        np.testing.assert_array_equal(x, y)
+        return
+    default = 3e-6 if x.dtype.itemsize >= 4 else 1e-2
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    np.testing.assert_allclose(x.astype(wide), y.astype(wide), rtol=rtol or default, atol=2e-7)
+
+
+@pytest.fixture
+def agrees_with_jax() -> Callable[..., None]:
+    """Checks an expression: dtype first, then weak type, shape and value; or the error's class."""
+    def check(expression: str, rtol: float | None = None) -> None:
+        assert_same(evaluated(expression, minijax), evaluated(expression, jax), rtol)
+    return check

@@ -1,0 +1,69 @@
+"""Arithmetic of two arrays agrees with JAX: promotion, weak types, broadcasting, limits."""
+
+import pytest
+
+NAMES = ("add subtract multiply divide floor_divide remainder fmod maximum minimum fmax fmin "
+         "power float_power arctan2 hypot logaddexp logaddexp2 copysign heaviside "
+         "nextafter divmod").split()
+PAIRS = ["f, g", "f, v", "f, 2", "2, f", "f, 2.5", "i, w", "i, 2", "i, 2.5", "s, i", "s, 3",
+         "2, 3", "2.5, 3", "u, 3", "u, w", "p, 200", "h, 2", "h, f", "n, 1.0", "v[:, None], v",
+         "e, 1.0", "np.float32(2), i", "i, jnp.float16(2)"]
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_of_two_arrays_agrees_with_jax(agrees_with_jax, name, pair):
+    agrees_with_jax(f"jnp.{name}({pair})", rtol=2e-2 if "h" in pair else 2e-5)
+
+
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "minimum", "divide",
+                                  "logical_and", "power"])
+def test_bools_agree_with_jax(agrees_with_jax, name):
+    for pair in ("b, b", "b, True", "b, 2", "b, f", "True, False"):
+        agrees_with_jax(f"jnp.{name}({pair})")
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.add(c, f)", "jnp.multiply(c, c)", "jnp.divide(c, 2)", "jnp.power(c, 2)",
+    "jnp.power(f, 3)", "jnp.power(f, -2)", "jnp.power(g, 0.5)", "jnp.power(w, jnp.array([1, 2, 0]))",
+    "jnp.power(g, w)", "jnp.power(2.0, w)", "jnp.power(v, np.int32(2))", "jnp.power(p, 2)",
+    "jnp.power(True, 3)", "jnp.power(w, 0)", "jnp.power(w, jnp.array(2))", "w ** 2.0", "2 ** w",
+    "jnp.floor_divide(jnp.array([7, -7, 7, -7]), jnp.array([2, 2, -2, -2]))",
+    "jnp.remainder(jnp.array([7.5, -7.5]), jnp.array([[2.0], [-2.0]]))",
+    "jnp.floor_divide(jnp.array([1.0, -1.0, 0.0]), 0.0)", "jnp.remainder(1.0, 0.0)",
+    "jnp.remainder(5, 0)", "jnp.floor_divide(5, 0)", "jnp.divide(1, 0)", "jnp.fmod(-5, 3)",
+    "jnp.remainder(-0.0, 3.0)", "jnp.ldexp(g, w)", "jnp.logaddexp(-jnp.inf, -jnp.inf)",
+    "jnp.logaddexp(jnp.inf, 1.0)", "jnp.hypot(3e30, 4e30)", "jnp.hypot(jnp.inf, jnp.nan)",
+    "jnp.hypot(0.0, 0.0)", "jnp.int8(127) + jnp.int8(1)", "jnp.uint8(3) - jnp.uint8(5)",
+    "jnp.maximum(jnp.nan, 1.0)", "jnp.fmax(jnp.nan, 1.0)", "jnp.heaviside(0.0, jnp.nan)",
+])
+def test_special_values_and_powers(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=2e-5)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.add([1], 2)", "jnp.subtract(b, b)", "jnp.add(v, jnp.ones(4))", "jnp.power(w, -1)",
+    "jnp.floor_divide(c, 2)", "jnp.hypot(c, 1)", "jnp.add(f, None)", "jnp.multiply((), 1)",
+])
+def test_refusals(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jax.grad(lambda x: (x ** 3).sum())(f)", "jax.grad(lambda x: (x ** 0).sum())(f)",
+    "jax.grad(lambda x: (x ** 2.5).sum())(g)", "jax.grad(lambda x: (2.0 ** x).sum())(g)",
+    "jax.grad(lambda x: jnp.power(x, w).sum())(jnp.zeros(3) + 1.5)",
+    "jax.grad(lambda x: jnp.power(x, jnp.array([2, 3])).sum())(jnp.zeros(2))",
+    "jax.grad(lambda x: jnp.logaddexp(x, 1.0).sum())(g)",
+    "jax.grad(lambda x: jnp.logaddexp(x, 1.0))(1.0)",
+    "jax.grad(lambda x: jnp.hypot(x, 1.0).sum())(f)", "jax.grad(lambda x: (x % 2.0).sum())(g)",
+    "jax.grad(lambda x: jnp.maximum(x, 0).sum())(f)", "jax.grad(lambda x: jnp.maximum(x, x))(1.0)",
+    "jax.grad(lambda x: jnp.heaviside(x, 0.5))(1.0)", "jax.grad(lambda x: (x / v).sum())(f)",
+    "jax.grad(lambda y: (f / y).sum())(v)", "jax.grad(lambda x: jnp.arctan2(x, 2.0))(1.0)",
+    "jax.vmap(lambda x, y: x ** 2 + y % 3, (0, None))(f, 2.0)",
+    "jax.jit(lambda x, y: (x // y, x % y))(i, 3)",
+    "jax.jit(lambda x, y: jnp.power(x, y))(w, jnp.array([1, 2, 3]))",
+    "jax.jit(lambda x: divmod(x, 2.5))(f)",
+])
+def test_transformed_functions_agree_with_jax(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=2e-5)

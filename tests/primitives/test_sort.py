@@ -1,0 +1,90 @@
+"""sort agrees with JAX: stable, nan last, by several keys, eager and compiled."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minijax
+from minijax import lax
+
+FLOATS = np.array([2.0, np.nan, -0.0, 0.0, -np.inf, 1.0, np.inf, 1.0, -np.nan], np.float32)
+ROWS = np.random.default_rng(0).integers(0, 9, (5, 3000)).astype(np.float32)
+COUNT = np.arange(9, dtype=np.int32)
+
+
+@pytest.mark.parametrize("f", [
+    lambda lax: lax.sort(FLOATS),
+    lambda lax: lax.sort((FLOATS, COUNT)),
+    lambda lax: lax.sort((COUNT % 3, FLOATS, COUNT), num_keys=2),
+    lambda lax: lax.sort(FLOATS.reshape(3, 3), dimension=0),
+    lambda lax: lax.sort(np.array([True, False, True])),
+    lambda lax: lax.sort(np.array([1 + 2j, 1 - 1j, np.nan, 0], np.complex64)),
+    lambda lax: lax.sort(np.array([3, -128, 127], np.int8)),
+    lambda lax: lax.sort_key_val(-COUNT, COUNT),
+    lambda lax: lax.top_k(np.array([3, 1, 4, 1, 5, 3]), 4),
+    lambda lax: lax.top_k(ROWS[:, :7], 3, axis=0),
+    lambda lax: lax.top_k(np.array([1, np.nan, 3], np.float32), 2),
+])
+def test_results_are_those_of_jax(agrees, f):
+    agrees(f)
+
+
+@pytest.mark.parametrize("f", [
+    lambda lax: lax.sort(()),
+    lambda lax: lax.sort(FLOATS, num_keys=2),
+    lambda lax: lax.sort((FLOATS, FLOATS[:2])),
+    lambda lax: lax.top_k(COUNT, -1),
+    lambda lax: lax.top_k(COUNT, 10),
+    lambda lax: lax.top_k(FLOATS * 1j, 1),
+])
+def test_errors_are_those_of_jax(agrees, f):
+    agrees(f)
+
+
+KEYS = {
+    "bool": st.booleans(), "int8": st.integers(-128, 127), "uint8": st.integers(0, 255),
+    "int32": st.integers(-2**31, 2**31 - 1), "uint32": st.integers(0, 2**32 - 1),
+    "float16": st.floats(width=16), "float32": st.floats(width=32)}
+
+
+@pytest.mark.parametrize("dtype", list(KEYS))
+@pytest.mark.parametrize("size", [1, 2, 7, 3000])
+def test_compiled_sorts_are_stable_and_order_every_value(dtype, size):
+    strategy = st.lists(KEYS[dtype], min_size=1, max_size=40)
+    f = minijax.jit(lambda x, i: lax.sort((x, i)))
+
+    @settings(max_examples=20, deadline=None)
+    @given(strategy)
+    def check(values):
+        with np.errstate(all="ignore"):
+            keys = np.resize(np.array(values, dtype), size)
+        order = np.argsort(np.where(keys == 0, np.zeros_like(keys), keys), kind="stable")
+        found, places = f(keys, np.arange(size, dtype=np.int32))
+        np.testing.assert_array_equal(np.asarray(places), order)
+        np.testing.assert_array_equal(np.asarray(found), keys[order])
+
+    check()
+
+
+@pytest.mark.parametrize("dimension", [0, 1])
+def test_compiled_sorts_of_rows_and_columns_equal_those_of_numpy(dimension):
+    got = minijax.jit(lambda x: lax.sort(x, dimension))(ROWS)
+    np.testing.assert_array_equal(np.asarray(got), np.sort(ROWS, dimension))
+
+
+def test_several_long_keys_decide_in_their_order():
+    first, second = ROWS[0], -ROWS[1]
+    *_, places = minijax.jit(lambda *xs: lax.sort(xs, num_keys=2))(
+        first, second, np.arange(3000, dtype=np.int32))
+    np.testing.assert_array_equal(np.asarray(places), np.lexsort((second, first)))
+
+
+def test_tangents_go_where_the_elements_went():
+    x, t = FLOATS[[0, 2, 5]], np.array([1, 2, 3], np.float32)
+    ours = minijax.jvp(lax.sort, (x,), (t,))[1]
+    theirs = jax.jvp(jax.lax.sort, (x,), (t,))[1]
+    np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
+    grad = minijax.grad(lambda v: (lax.sort(v) * t).sum())(x)
+    np.testing.assert_array_equal(np.asarray(grad), [3, 1, 2])

@@ -1,0 +1,171 @@
+"""The machine: types, arrays, tracers, levels and primitives."""
+
+import pickle
+import threading
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax import core, dtypes, errors, lax
+from minijax.core import Primitive, ShapedArray
+
+
+def test_equal_types_are_one_object_even_across_threads():
+    made = []
+    threads = [threading.Thread(target=lambda: made.append(ShapedArray((7, 9), np.int16)))
+               for _ in range(8)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert all(a is made[0] for a in made)
+    assert pickle.loads(pickle.dumps(made[0])) is made[0]
+
+
+def test_a_type_cannot_be_changed():
+    with pytest.raises(AttributeError, match="immutable"):
+        ShapedArray((), np.float32).dtype = np.int32
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5, 1j, np.float16(1), np.int8(3), np.uint32(2),
+                                   np.arange(3), np.ones((2, 0)), np.float64(1), -0.0])
+def test_the_type_of_a_value_is_what_jax_says(value):
+    ours, theirs = core.get_aval(value), jax.typeof(value)
+    assert (ours.dtype, ours.shape, ours.weak_type) == (
+        theirs.dtype, theirs.shape, theirs.weak_type)
+
+
+def test_scalars_keep_the_sign_of_zero_and_their_kind():
+    assert np.signbit(core.as_value(-0.0)._buffer)
+    assert not np.signbit(core.as_value(0.0)._buffer)
+    assert core.as_value(True).dtype == bool and core.as_value(1).dtype == np.int32
+
+
+@pytest.mark.parametrize("value", ["a", None, [1], object(), np.array(["a"])])
+def test_what_is_no_array_is_refused(value):
+    with pytest.raises(TypeError, match="not a valid JAX array type"):
+        lax.sin_p.bind(value)
+
+
+def test_an_array_does_not_see_later_writes_to_what_it_was_made_from():
+    source = np.arange(4.0, dtype=np.float32)
+    array = core.as_value(source[::2])
+    source[:] = 9
+    np.testing.assert_array_equal(array._buffer, [0, 2])
+    assert array._buffer.flags.c_contiguous and not array._buffer.flags.writeable
+
+
+def test_tracers_are_arrays_for_isinstance():
+    seen = []
+    minijax.jit(lambda x: seen.append(isinstance(x, minijax.Array)) or x)(1.0)
+    assert seen == [True] and isinstance(core.as_value(1.0), minijax.Array)
+
+
+def test_a_tracer_says_what_it_stands_for():
+    seen = []
+
+    def f(x):
+        seen.append(repr(x))
+        return x
+    minijax.jit(f)(2)
+    assert seen == ["Traced<ShapedArray(int32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>"]
+    minijax.vmap(f)(np.ones((3, 2), np.float32))
+    assert "ShapedArray(float32[2])" in seen[1] and "BatchTrace(level=1/0)" in seen[1]
+
+
+def test_nothing_stays_open_after_an_error():
+    def fail(x):
+        raise RuntimeError("stop")
+    for transform in (minijax.jit, minijax.grad, minijax.vmap):
+        with pytest.raises(RuntimeError, match="stop"):
+            transform(fail)(np.ones(2, np.float32) if transform is minijax.vmap else 1.0)
+        assert core.current_trace.get() is core.base_trace
+
+
+@pytest.mark.parametrize("transform", [minijax.jit, minijax.grad, minijax.vmap],
+                         ids=["jit", "grad", "vmap"])
+def test_a_leaked_tracer_is_refused_wherever_it_is_used(transform):
+    box = []
+
+    def leaking(x):
+        box.append(lax.sin(x))
+        return lax.mul(x, x)
+    transform(leaking)(np.ones(2, np.float32) if transform is minijax.vmap else 1.0)
+    for use in (lambda: lax.add(box[0], box[0]), lambda: minijax.jit(lambda v: lax.add(v, box[0]))(
+            np.float32(1)), lambda: minijax.jit(lax.sin)(box[0])):
+        with pytest.raises(errors.UnexpectedTracerError, match="leaking"):
+            use()
+
+
+def test_the_leak_message_tells_where_the_value_was_made():
+    box = []
+
+    def leaking(x):
+        box.append(lax.sin(x))
+        return x
+    minijax.jit(leaking)(np.ones((2, 3), np.float32))
+    with pytest.raises(errors.UnexpectedTracerError) as caught:
+        lax.cos(box[0])
+    line = leaking.__code__.co_firstlineno + 1
+    text = str(caught.value)
+    assert f"test_core.py:{line}" in text and "float32[2,3]" in text
+    assert "final 5 stack frames" in text and "JAX_CHECK_TRACER_LEAKS" in text
+
+
+def double_primitive(**slots):
+    return Primitive("double", impl=lambda x: [2 * x], abstract_eval=lambda x: [x], **slots)
+
+
+@pytest.mark.parametrize(("transform", "slot", "message"), [
+    (minijax.grad, "jvp", "Differentiation rule for 'double' not implemented"),
+    (lambda f: lambda x: minijax.vmap(f)(np.ones(2, np.float32)), "batch",
+     "Batching rule for 'double' not implemented"),
+])
+def test_a_missing_rule_is_named_with_the_users_line(transform, slot, message):
+    double_p = double_primitive()
+    with pytest.raises(NotImplementedError, match=message) as caught:
+        transform(lambda x: double_p.bind(x))(1.0)
+    assert any("test_core.py" in note for note in caught.value.__notes__)
+
+
+def test_a_rule_that_cannot_be_says_why():
+    double_p = double_primitive(jvp=core.cannot("doubling is our secret"))
+    with pytest.raises(NotImplementedError, match="doubling is our secret"):
+        minijax.grad(lambda x: double_p.bind(x))(1.0)
+
+
+def test_a_primitive_defined_as_in_the_tutorial_evaluates_and_stages():
+    multiply_add_p = Primitive("multiply_add")
+    multiply_add_p.def_impl(lambda x, y, z: np.add(np.multiply(x, y), z))
+    multiply_add_p.def_abstract_eval(lambda x, y, z: ShapedArray(x.shape, x.dtype))
+
+    def square_add(a, b):
+        return multiply_add_p.bind(a, a, b)
+    assert square_add(np.float32(2), np.float32(10)) == 14
+    assert "multiply_add" in str(minijax.make_jaxpr(square_add)(np.float32(2), np.float32(10)))
+
+
+def test_a_shape_primitive_on_keys_works_on_their_words():
+    keys = core.ArrayImpl(np.arange(12, dtype=np.uint32).reshape(2, 3, 2),
+                          ShapedArray((2, 3), dtypes.key_dtype("threefry2x32")))
+    turned = lax.transpose(keys, (1, 0))
+    assert turned.shape == (3, 2) and turned.dtype == keys.dtype
+    np.testing.assert_array_equal(turned._buffer, keys._buffer.transpose(1, 0, 2))
+
+
+def test_a_named_axis_is_known_only_inside_its_vmap():
+    index = minijax.vmap(minijax.jit(lambda x: lax.axis_index("i")), axis_name="i")
+    np.testing.assert_array_equal(index(np.ones(3, np.float32)), [0, 1, 2])
+    with pytest.raises(NameError, match="unbound axis name: i"):
+        lax.axis_index("i")
+
+
+def test_the_same_trace_is_not_reused_under_another_axis_size():
+    @minijax.jit
+    def f(x):
+        return x * lax.axis_size("i")
+    for n in (2, 3):
+        out = minijax.vmap(f, axis_name="i")(np.ones(n, np.float32))
+        np.testing.assert_array_equal(out, np.full(n, n))

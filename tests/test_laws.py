@@ -1,0 +1,544 @@
+"""Every law on every primitive, from the examples of its block; and the laws themselves tested.
+
+A law takes a primitive and its examples and fails with an AssertionError.  Adding a primitive
+adds its tests; planting a wrong rule into any of its slots must make some law fail.
+"""
+
+import contextlib
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+
+import minijax
+from minijax import config, core, dtypes, higher_order, primitives
+from minijax.core import ArrayImpl, Primitive, ShapedArray
+
+
+def every_primitive():
+    found = {}
+    for package in (primitives, higher_order):
+        for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
+            for value in vars(importlib.import_module(info.name)).values():
+                if isinstance(value, Primitive) and callable(value.examples):
+                    found[value.name] = value
+    return found
+
+
+PRIMITIVES = every_primitive()
+
+# Whose laws are tested elsewhere, and why.
+WITHOUT_EXAMPLES = {
+    **dict.fromkeys(("axis_index", "psum", "pmax", "pmin"), "they need a named axis"),
+    "custom_lin": "it is only ever transposed"}
+_FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",
+            "linearize_is_jvp", "vjp_agrees_with_jvp")
+_REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
+EXEMPT = {
+    **{("custom_vjp_call", law): "it refuses forward mode" for law in _FORWARD},
+    **{("while", law): "it refuses reverse mode" for law in _REVERSE},
+    ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for"}
+
+
+# ── Arguments and comparisons ────────────────────────────────────────────────────────────────
+
+class Case:
+    """An example as arrays, within the mode (32 or 64 bits) that its dtypes ask for."""
+
+    def __init__(self, p, example):
+        self.p, self.example = p, example
+        kinds = [np.asarray(x) for x in example.args if isinstance(x, np.ndarray | np.generic)]
+        self.x64 = any(x.dtype in (np.float64, np.int64, np.uint64, np.complex128) for x in kinds)
+        with self.mode():
+            self.args = [as_array(x) for x in example.args]
+
+    def mode(self):
+        return config.enable_x64(True) if self.x64 else contextlib.nullcontext()
+
+    def run(self, *args):
+        return self.p.bind_list(*args, **self.example.params)
+
+    @property
+    def varying(self):
+        """The places of the arguments that have tangents."""
+        return [i for i, x in enumerate(self.args) if dtypes.issubdtype(x.dtype, np.inexact)]
+
+    def has_floats(self, double, single):
+        floats = {np.dtype(self.args[i].dtype) for i in self.varying}
+        return bool(floats) and floats <= {np.dtype(double), np.dtype(single)}
+
+    @property
+    def is_finite(self):
+        return all(np.all(np.isfinite(numbers(self.args[i]))) for i in self.varying)
+
+    def of_varying(self, *xs):
+        """The floating outputs as a function of the floating arguments."""
+        args = list(self.args)
+        for i, x in zip(self.varying, xs, strict=True):
+            args[i] = x
+        return [y for y in self.run(*args) if dtypes.issubdtype(y.dtype, np.inexact)]
+
+    def point(self):
+        return [self.args[i] for i in self.varying]
+
+    def __repr__(self):
+        avals = ", ".join(x.aval.str_short() for x in self.args)
+        return f"{self.p}[{self.example.params}]({avals})"
+
+
+def is_key(x):
+    return isinstance(x, core.Array) and core.has_key_dtype(x.aval)
+
+
+def as_array(x):
+    if isinstance(x, core.Array):
+        return x
+    buffer = np.array(x, dtypes.dtype(x), order="C")
+    return ArrayImpl(buffer, ShapedArray(buffer.shape, buffer.dtype))
+
+
+def cases(p):
+    return [Case(p, example) for example in p.examples()]
+
+
+def numbers(x):
+    return x._buffer if isinstance(x, ArrayImpl) else np.asarray(x)
+
+
+TOLERANCE = {2: 2e-2, 4: 2e-5, 8: 1e-11}
+
+
+def same(found, wanted, case, tolerance=None):
+    assert len(found) == len(wanted), case
+    for x, y in zip(found, wanted, strict=True):
+        x, y = numbers(x), numbers(y)
+        assert x.dtype == y.dtype, (case, x.dtype, y.dtype)
+        assert x.shape == y.shape, (case, x.shape, y.shape)
+        if dtypes.issubdtype(x.dtype, np.inexact):
+            size = x.dtype.itemsize // (2 if x.dtype.kind == "c" else 1)
+            wide = np.complex128 if x.dtype.kind == "c" else np.float64
+            scale = tolerance or TOLERANCE[size]
+            np.testing.assert_allclose(x.astype(wide), y.astype(wide), rtol=scale,
+                                       atol=scale * .1, err_msg=str(case))
+        else:
+            np.testing.assert_array_equal(x, y, err_msg=str(case))
+
+
+def direction(x, turn=1):
+    """A tangent or cotangent without symmetries."""
+    buffer = numbers(x)
+    values = np.cos(np.arange(buffer.size) * 1.7 + turn).reshape(buffer.shape) + .1
+    if buffer.dtype.kind == "c":
+        values = values + 1j * np.sin(values)
+    return as_array(values.astype(buffer.dtype))
+
+
+def varied(x, turn):
+    """Another argument inside the same domain: the elements in another order."""
+    buffer = numbers(x)
+    if not buffer.ndim:  # signed integers may be places in an array
+        return (buffer * (1 - .05 * turn) if dtypes.issubdtype(buffer.dtype, np.inexact)
+                else buffer + turn if buffer.dtype.kind == "u" else buffer).astype(buffer.dtype)
+    return np.array(np.roll(buffer, turn, axis=tuple(range(buffer.ndim))), order="C")
+
+
+# ── The laws ─────────────────────────────────────────────────────────────────────────────────
+
+def every_slot_is_filled(p, cases):
+    primitives.check_slots(p)
+    assert cases or p.name in WITHOUT_EXAMPLES, f"{p} brings no example"
+
+
+def the_meaning_has_the_type_that_was_promised(p, cases):
+    if not callable(p.impl):
+        return
+    for case in cases:
+        if any(map(is_key, case.args)):
+            continue
+        with case.mode(), np.errstate(all="ignore"):
+            types = p.type_of([x.aval for x in case.args], case.example.params)
+            outs = p.impl(*map(numbers, case.args), **case.example.params)
+            for out, aval in zip(outs, types, strict=True):
+                aval = core.physical_aval(aval)
+                if aval.dtype != dtypes.float0:
+                    assert np.asarray(out).dtype == aval.dtype, case
+                assert np.shape(out) == aval.shape, case
+
+
+def evaluation_is_the_meaning(p, cases):
+    if not callable(p.impl):
+        return
+    for case in cases:
+        if any(map(is_key, case.args)):
+            continue
+        with case.mode(), np.errstate(all="ignore"):
+            outs = p.impl(*map(numbers, case.args), **case.example.params)
+            outs = [np.asarray(out) for out in outs]
+            same(case.run(*case.args), outs, case)
+
+
+def compiled_is_the_meaning(p, cases):
+    for x64 in (False, True):
+        chosen = [c for c in cases if c.x64 == x64 and not has_complex(c)]
+        if not chosen:
+            continue
+        with config.enable_x64(x64):
+            wanted = [c.run(*c.args) for c in chosen]
+            found = minijax.jit(lambda argss, chosen=chosen: [
+                c.run(*args) for c, args in zip(chosen, argss, strict=True)])(
+                    [c.args for c in chosen])
+            for c, x, y in zip(chosen, found, wanted, strict=True):
+                same(x, y, c)
+
+
+def has_complex(case):
+    with case.mode():
+        outs = case.p.type_of([x.aval for x in case.args], case.example.params)
+    return any(x.dtype.kind == "c" for x in [*case.args, *outs])
+
+
+def the_text_as_python_is_the_meaning(p, cases):
+    from minijax import lowering
+    from minijax.lowering.text import run_text
+    for c in cases[:4]:
+        if has_complex(c) or any(map(is_key, c.args)):
+            continue
+        with c.mode():
+            closed = minijax.make_jaxpr(lambda *args, c=c: c.run(*args))(*c.args)
+            kernel = lowering.lower(closed, p.name).kernel
+            with np.errstate(all="ignore"):
+                found = run_text(kernel, list(map(numbers, c.args)))
+            same(found, c.run(*c.args), c)
+
+
+def jit_of_jit_is_jit(p, cases):
+    case = next((c for c in cases if not has_complex(c)), None)
+    if case is None:
+        return
+    with case.mode():
+        once = minijax.jit(lambda *args: case.run(*args))
+        same(minijax.jit(once)(*case.args), once(*case.args), case, 1e-12)
+
+
+def batched(p, case, dims, wrap=lambda f: f):
+    """`vmap` of an example along `dims`, and the same by a Python loop."""
+    rows = [[x if d is None else as_like(x, varied(x, turn))
+             for x, d in zip(case.args, dims, strict=True)] for turn in (0, 1, 1)]
+    stacked = [x if d is None else stack([row[i] for row in rows], d)
+               for i, (x, d) in enumerate(zip(case.args, dims, strict=True))]
+    found = wrap(minijax.vmap(lambda *args: case.run(*args), in_axes=tuple(dims)))(*stacked)
+    outs = [case.run(*row) for row in rows]
+    wanted = [stack(list(column), 0) for column in zip(*outs, strict=True)]
+    return found, wanted
+
+
+def as_like(x, buffer):
+    return ArrayImpl(np.array(buffer), x.aval)
+
+
+def stack(xs, dim):
+    aval = xs[0].aval
+    shape = (*aval.shape[:dim], len(xs), *aval.shape[dim:])
+    return ArrayImpl(np.ascontiguousarray(np.stack([numbers(x) for x in xs], dim)),
+                     aval.update(shape=shape))
+
+
+def ways_to_batch(case):
+    """Every argument at once along the first axis, each alone along its last, and mixed."""
+    everywhere = [0] * len(case.args)
+    ways = [everywhere, [x.ndim for x in case.args]]
+    if len(case.args) > 1:
+        ways += [[x.ndim if j == i else None for j, x in enumerate(case.args)]
+                 for i in range(len(case.args))]
+        ways += [[x.ndim if j % 2 else 0 for j, x in enumerate(case.args)]]
+    return ways
+
+
+def vmap_is_a_python_loop(p, cases):
+    for case in cases:
+        if not case.args:
+            continue
+        with case.mode():
+            for dims in ways_to_batch(case):
+                found, wanted = batched(p, case, dims)
+                same(found, wanted, (case, dims), 1e-5 if not case.x64 else None)
+
+
+def vmap_of_vmap_is_two_loops(p, cases):
+    case = cases[0]
+    if not case.args:
+        return
+    with case.mode():
+        rows = [stack([as_like(x, varied(x, turn)) for turn in range(2)], x.ndim)
+                for x in case.args]
+        twice = minijax.vmap(minijax.vmap(lambda *args: case.run(*args), in_axes=-1, out_axes=-1))
+        found = twice(*[stack([x, x], 0) for x in rows])
+        once = minijax.vmap(lambda *args: case.run(*args), in_axes=-1, out_axes=-1)(*rows)
+        same(found, [stack([y, y], 0) for y in once], case)
+
+
+def smooth(cases):
+    """Where derivatives are tested: at float64 examples, or, where there are none, at float32."""
+    chosen = [c for c in cases if c.has_floats(np.float64, np.complex128)]
+    return chosen or [c for c in cases if c.has_floats(np.float32, np.float32) and c.is_finite]
+
+
+def jvp_does_not_change_the_primal(p, cases):
+    if not callable(p.jvp):
+        return
+    for case in cases:
+        if not case.varying:
+            continue
+        with case.mode():
+            point = case.point()
+            outs, _ = minijax.jvp(case.of_varying, point, [direction(x) for x in point])
+            same(outs, case.of_varying(*point), case)
+
+
+def jvp_is_the_slope(p, cases):
+    if not callable(p.jvp):
+        return
+    for case in smooth(cases):
+        step, tolerance = (1e-6, 2e-6) if case.x64 else (1e-2, 2e-2)
+        with case.mode():
+            point = case.point()
+            along = [direction(x) for x in point]
+            _, slopes = minijax.jvp(case.of_varying, point, along)
+            ahead, behind = (case.of_varying(*[
+                as_array(numbers(x) + sign * step * numbers(t)) for x, t in zip(
+                    point, along, strict=True)]) for sign in (1, -1))
+            for slope, a, b in zip(slopes, ahead, behind, strict=True):
+                assert slope.dtype == a.dtype, case
+                wanted = (numbers(a) - numbers(b)) / (2 * step)
+                wanted = np.where(np.isnan(wanted), 0, wanted)  # filled in for what is missing
+                np.testing.assert_allclose(numbers(slope), wanted, rtol=tolerance,
+                                           atol=tolerance / 20, err_msg=str(case))
+
+
+def slope_of_slope_is_symmetric(p, cases):
+    """The second derivative exists and does not depend on the order of its directions."""
+    if not callable(p.jvp):
+        return
+    for case in smooth(cases)[:3]:
+        with case.mode():
+            point = case.point()
+            one, two = ([direction(x, turn) for x in point] for turn in (1, 2))
+
+            def along(t, u, case=case, point=point):
+                first = lambda *xs: minijax.jvp(case.of_varying, xs, t)[1]
+                return minijax.jvp(first, point, u)[1]
+            same(along(one, two), along(two, one), case, 1e-8 if case.x64 else 1e-4)
+
+
+def linearize_is_jvp(p, cases):
+    if not callable(p.jvp):
+        return
+    for case in smooth(cases):
+        with case.mode():
+            point = case.point()
+            along = [direction(x) for x in point]
+            outs, slopes = minijax.jvp(case.of_varying, point, along)
+            linear_outs, linear = minijax.linearize(case.of_varying, *point)
+            same(linear_outs, outs, case)
+            same(linear(*along), slopes, case)
+
+
+def pairing(xs, ys):
+    return sum(np.real(np.sum(numbers(x) * numbers(y))) for x, y in zip(xs, ys, strict=True))
+
+
+def vjp_agrees_with_jvp(p, cases):
+    if not callable(p.jvp):
+        return
+    for case in smooth(cases):
+        with case.mode():
+            point = case.point()
+            along = [direction(x) for x in point]
+            _, slopes = minijax.jvp(case.of_varying, point, along)
+            outs, back = minijax.vjp(case.of_varying, *point)
+            weights = [direction(y, 2) for y in outs]
+            cotangents = back(weights)
+            for ct, x in zip(cotangents, point, strict=True):
+                assert ct.aval.str_short() == x.aval.str_short(), case
+            np.testing.assert_allclose(pairing(cotangents, along), pairing(weights, slopes),
+                                       rtol=1e-9 if case.x64 else 1e-4, atol=1e-6,
+                                       err_msg=str(case))
+
+
+def transpose_of_transpose_is_the_operation(p, cases):
+    if not callable(p.transpose):
+        return
+    for case in smooth(cases):
+        with case.mode():
+            for i in case.varying:
+                def alone(x, i=i, case=case):
+                    return [y for y in case.run(*case.args[:i], x, *case.args[i + 1:])
+                            if dtypes.issubdtype(y.dtype, np.inexact)]
+                x = case.args[i]
+                try:
+                    turned = minijax.linear_transpose(alone, x)
+                    there = lambda ct, turned=turned: turned(ct)[0]
+                    outs = [direction(y) for y in alone(x)]
+                    turned(outs)
+                except NotImplementedError:
+                    continue  # not linear in this argument
+                except TypeError as error:
+                    if "absent value" in str(error):
+                        continue  # a program that is not
+                    raise
+                zero = alone(as_array(np.zeros_like(numbers(x))))
+                if any(np.any(numbers(y)) for y in zero):
+                    continue  # linear in it only together with the others
+                again = minijax.linear_transpose(there, outs)
+                same(again(x)[0], alone(x), case)
+
+
+LAWS = [
+    every_slot_is_filled, the_meaning_has_the_type_that_was_promised, evaluation_is_the_meaning,
+    vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, jvp_does_not_change_the_primal,
+    jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
+    transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
+    the_text_as_python_is_the_meaning]
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("name", PRIMITIVES)
+def test_law(name, law):
+    p = PRIMITIVES[name]
+    if (name, law.__name__) not in EXEMPT and (
+            name not in WITHOUT_EXAMPLES or law is every_slot_is_filled):
+        law(p, cases(p))
+
+
+# ── The laws tested: a wrong rule in any slot makes some law fail ────────────────────────────
+
+def spoiled(x):
+    """Other values of the same type."""
+    x = np.asarray(x)
+    if x.dtype == bool:
+        return ~x
+    return x + x + x.dtype.type(1) if x.dtype.kind != "V" else x
+
+
+def wrong_impl(p, rule):
+    return lambda *args, **params: [spoiled(x) for x in rule(*args, **params)]
+
+
+def wrong_abstract_eval(p, rule):
+    def other(aval):
+        return aval.update(dtype=np.dtype("int8" if aval.dtype != np.int8 else "int16"))
+    return lambda *avals, **params: [other(aval) for aval in rule(*avals, **params)]
+
+
+def wrong_jvp(p, rule):
+    def twice(primals, tangents, **params):
+        outs, slopes = rule(primals, tangents, **params)
+        return outs, [_doubled(t) for t in slopes]
+    return twice
+
+
+def _doubled(t):
+    if not isinstance(t, core.Zero):
+        return minijax.lax.add(t, t)
+    if t.aval.dtype == dtypes.float0:
+        return t
+    return minijax.lax.full(t.aval.shape, 1, t.aval.dtype)
+
+
+def wrong_transpose(p, rule):
+    def twice(cotangents, *args, **params):
+        return [ct if ct is None else _doubled(ct) for ct in rule(cotangents, *args, **params)]
+    return twice
+
+
+def wrong_batch(p, rule):
+    def backwards(axis, args, dims, **params):
+        outs, out_dims = rule(axis, args, dims, **params)
+        return [x if d is None else minijax.lax.rev(x, (d,))
+                for x, d in zip(outs, out_dims, strict=True)], out_dims
+    return backwards
+
+
+def spoiled_scalar(s, x):
+    if x.dtype == bool:
+        return s.not_(x)
+    return s.add(x, 1) if x.dtype.kind in "iu" else s.add(s.add(x, x), 1)
+
+
+def wrong_element(p, rule):
+    def other(s, *args, **params):
+        found = rule(s, *args, **params)
+        if isinstance(found, list | tuple):
+            return [spoiled_scalar(s, x) for x in found]
+        return spoiled_scalar(s, found)
+    return other
+
+
+def wrong_loop(p, rule):
+    def other(b, outputs, operands, **params):
+        rule(b, outputs, operands, **params)
+        for out in outputs:
+            if 0 not in out.shape:
+                first = (0,) * len(out.shape)
+                b.store(out, first, spoiled_scalar(b, b.load(out, first)))
+    return other
+
+
+# Where nothing can notice, and why.
+UNSEEN = {
+    "impl": {"real", "imag", "complex", "conj"},  # no second way to compute complex numbers
+    "loop": {"jit", "custom_jvp_call", "custom_vjp_call"},  # inlined before loops are made
+    "transpose": {"fma"},  # its derivative is made of products and sums
+}
+WRONG = {"impl": wrong_impl, "abstract_eval": wrong_abstract_eval, "jvp": wrong_jvp,
+         "transpose": wrong_transpose, "batch": wrong_batch, "element": wrong_element,
+         "loop": wrong_loop, "library": wrong_loop}
+WATCHING = {
+    "impl": [evaluation_is_the_meaning, compiled_is_the_meaning],
+    "abstract_eval": [the_meaning_has_the_type_that_was_promised, compiled_is_the_meaning],
+    "jvp": [jvp_is_the_slope], "transpose": [vjp_agrees_with_jvp],
+    "batch": [vmap_is_a_python_loop], "element": [compiled_is_the_meaning],
+    "loop": [compiled_is_the_meaning, evaluation_is_the_meaning],
+    "library": [compiled_is_the_meaning]}
+
+
+def can_be_wrong(p, slot, cases):
+    """Whether the slot has a rule, and the primitive a way to show what the rule does."""
+    if not callable(getattr(p, slot)):
+        return False
+    if slot in ("jvp", "transpose"):
+        with contextlib.suppress(NotImplementedError, TypeError):
+            for case in smooth(cases):
+                with case.mode():
+                    if any(y.size for y in case.of_varying(*case.point())):
+                        return True
+        return False
+    if slot == "batch":
+        return any(case.args for case in cases)
+    if slot in ("element", "loop", "library"):
+        return not all(map(has_complex, cases))
+    return True
+
+
+def broken(law, p, cases):
+    try:
+        law(p, cases())
+    except Exception:
+        return True
+    return False
+
+
+@pytest.mark.parametrize("slot", WRONG)
+def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
+    unnoticed = []
+    for name, p in PRIMITIVES.items():
+        if name in WITHOUT_EXAMPLES or not can_be_wrong(p, slot, cases(p)):
+            continue
+        with monkeypatch.context() as patch:
+            patch.setattr(p, slot, WRONG[slot](p, getattr(p, slot)))
+            count = 4 if slot in core.LOWERINGS else None  # compiling takes its time
+            if not any(broken(law, p, lambda p=p, n=count: cases(p)[:n])
+                       for law in WATCHING[slot]):
+                unnoticed.append(name)
+    assert not set(unnoticed) - UNSEEN.get(slot, set())

@@ -1,0 +1,370 @@
+"""Pytrees against JAX's: structures, paths, registration, and the words of every mismatch."""
+
+import collections
+import copy
+import dataclasses
+import functools
+import itertools
+import operator
+import pickle
+
+import hypothesis.strategies as some
+import jax.tree_util as theirs
+import pytest
+from hypothesis import given, settings
+
+from minijax import tree
+from minijax import tree_util as ours
+
+Point = collections.namedtuple("Point", "x y")
+OtherPoint = collections.namedtuple("Point", "x y")
+
+
+class SubPoint(Point):
+    pass
+
+
+class Pair:
+    def __init__(self, *parts):
+        self.parts = parts
+
+    def __eq__(self, other):
+        return isinstance(other, Pair) and self.parts == other.parts
+
+    def __repr__(self):
+        return f"Pair{self.parts}"
+
+
+class Named:
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __repr__(self):
+        return f"Named({self.a}, {self.b})"
+
+    def tree_flatten(self):
+        return (self.a, self.b), None
+
+    @classmethod
+    def tree_unflatten(cls, data, children):
+        return cls(*children)
+
+
+@dataclasses.dataclass
+class Layer:
+    w: object
+    b: object
+    name: str = dataclasses.field(default="first", metadata={"static": True})
+
+
+class Mode(str):
+    pass
+
+
+for library in (ours, theirs):
+    library.register_pytree_node(Pair, lambda p: (p.parts, len(p.parts)), lambda _, c: Pair(*c))
+    library.register_pytree_with_keys(
+        Named, lambda n: ([(library.GetAttrKey("a"), n.a), ("key of b", n.b)], None),  # noqa: B023
+        lambda _, c: Named(*c))
+    library.register_dataclass(Layer)
+    library.register_static(Mode)
+
+ORDERED = collections.OrderedDict([("b", 1), ("a", 2)])
+DEFAULT = collections.defaultdict(list, {"b": 1, "a": [2]})
+TREES = [
+    1, None, (), (1,), (1, 2), [], [1], {}, {"b": 1, "a": [1, 2]}, {2: 1, 1: 2}, {(1, 2): 0},
+    ORDERED, DEFAULT, collections.deque([1, 2]), Point(1, (2, 3)), SubPoint(1, 2), Pair(1, 2),
+    Named(1, 2), Layer(1, 2), Layer(1, (2,), "second"), Mode("fast"),
+    ((1, 2), [None, {"a": Pair(1)}]), type("SubDict", (dict,), {})(a=1),
+    type("SubTuple", (tuple,), {})((1, 2)), functools.partial(max, 1)]
+EACH_TREE = pytest.mark.parametrize("x", TREES, ids=repr)
+
+
+def outcome(f):
+    try:
+        return repr(f())
+    except (ValueError, TypeError) as problem:
+        return type(problem).__name__, in_order(str(problem).replace("minijax", "jax"))
+
+
+def in_order(message):
+    """JAX prints the keys that only one tree has in the order of a set: sort them."""
+    head, found, keys = message.partition("so the symmetric difference on key sets is\n    ")
+    return head + found + " ".join(sorted(keys.split(" ")))
+
+
+# -- structures ----------------------------------------------------------------------------------
+
+
+@EACH_TREE
+def test_structure_and_leaves_agree_with_jax(x):
+    leaves, treedef = ours.tree_flatten(x)
+    their_leaves, their_treedef = theirs.tree_flatten(x)
+    assert repr(treedef) == str(treedef) == repr(their_treedef)
+    assert leaves == their_leaves
+    assert treedef.num_leaves == their_treedef.num_leaves
+    assert treedef.num_nodes == their_treedef.num_nodes
+    assert treedef.node_data() == their_treedef.node_data()
+    assert repr(treedef.children()) == repr(their_treedef.children())
+
+
+@EACH_TREE
+def test_paths_agree_with_jax(x):
+    pairs, treedef = ours.tree_flatten_with_path(x)
+    assert repr(pairs) == repr(theirs.tree_flatten_with_path(x)[0])
+    assert [ours.keystr(path) for path, _ in pairs] == [
+        theirs.keystr(path) for path, _ in theirs.tree_leaves_with_path(x)]
+    assert treedef == ours.tree_structure(x)
+
+
+@EACH_TREE
+def test_unflatten_is_the_inverse_of_flatten(x):
+    leaves, treedef = ours.tree_flatten(x)
+    again = treedef.unflatten(iter(leaves))
+    assert type(again) is type(x) and repr(again) == repr(ours.tree_map(lambda leaf: leaf, x))
+    assert ours.tree_structure(again) == treedef
+
+
+@EACH_TREE
+def test_treedefs_survive_copying_and_pickling(x):
+    treedef = ours.tree_structure((x, [x]))
+    assert copy.deepcopy(treedef) == treedef
+    if type(x) in (int, dict, list, tuple, Point, Pair, collections.OrderedDict):
+        again = pickle.loads(pickle.dumps(treedef))
+        assert again == treedef and hash(again) == hash(treedef)
+
+
+def test_equal_structures_are_equal_and_no_others():
+    for one, two in itertools.product(TREES, repeat=2):
+        same = ours.tree_structure(one) == ours.tree_structure(two)
+        assert same == (theirs.tree_structure(one) == theirs.tree_structure(two)), (one, two)
+        if same:
+            assert hash(ours.tree_structure(one)) == hash(ours.tree_structure(two))
+    assert ours.tree_structure(1) != 1
+
+
+trees = some.recursive(
+    some.integers() | some.none() | some.text(max_size=2),
+    lambda x: (some.lists(x, max_size=3) | some.lists(x, max_size=3).map(tuple)
+               | some.dictionaries(some.text(max_size=2), x, max_size=3)
+               | some.tuples(x, x).map(lambda xy: Point(*xy))
+               | some.tuples(x, x).map(lambda xy: Pair(*xy))), max_leaves=12)
+
+
+@given(trees)
+@settings(max_examples=200, deadline=None)
+def test_generated_trees_agree_with_jax(x):
+    leaves, treedef = ours.tree_flatten(x)
+    assert leaves == theirs.tree_leaves(x)
+    assert repr(treedef) == repr(theirs.tree_structure(x))
+    assert treedef.unflatten(leaves) == x
+    assert [p for p, _ in ours.tree_leaves_with_path(x)] == [
+        tuple(getattr(ours, type(k).__name__)(*vars_of(k)) for k in p)
+        for p, _ in theirs.tree_leaves_with_path(x)]
+
+
+def vars_of(key):
+    for attribute in ("idx", "key", "name"):
+        if hasattr(key, attribute):
+            return (getattr(key, attribute),)
+    raise AssertionError(key)
+
+
+@given(trees, trees)
+@settings(max_examples=200, deadline=None)
+def test_mismatches_of_generated_trees_agree_with_jax(one, two):
+    def pairs(library):
+        got = outcome(lambda: library.tree_map(lambda a, b: (a, b), one, two))
+        # the first line says what is wrong; JAX's second may name the wrong field of a namedtuple
+        return got if isinstance(got, str) else (got[0], got[1].split("\n")[0])
+    assert pairs(ours) == pairs(theirs)
+
+
+def test_keys_that_are_equal_but_not_the_same_come_back_as_they_went_in():
+    for key in (1, True, 1.0, "a", Mode("a")):
+        leaves, treedef = ours.tree_flatten({key: 0})
+        assert type(next(iter(treedef.unflatten(leaves)))) is type(key)
+
+
+def test_shared_treedefs_are_forgotten_when_they_grow_many(monkeypatch):
+    monkeypatch.setattr(ours, "_MOST_SHARED", 3)
+    before = [ours.tree_structure({f"key {n}": (0,)}) for n in range(10)]
+    assert len(ours._shared_treedefs) <= 3
+    assert before == [ours.tree_structure({f"key {n}": (0,)}) for n in range(10)]
+
+
+def test_dicts_whose_keys_cannot_be_sorted_are_refused():
+    with pytest.raises(ValueError, match="Comparator raised exception while sorting pytree"):
+        ours.tree_leaves({1: 0, "a": 0})
+
+
+@pytest.mark.parametrize("leaves", [[1, 2], [1, 2, 3, 4], []])
+def test_a_wrong_number_of_leaves_is_refused_in_jaxs_words(leaves):
+    structure = {"a": 1, "b": (2, 3)}
+    assert outcome(lambda: ours.tree_structure(structure).unflatten(leaves)) == outcome(
+        lambda: theirs.tree_structure(structure).unflatten(leaves))
+
+
+# -- functions of trees --------------------------------------------------------------------------
+
+
+def both(f):
+    """Return what `f` gives or raises, with minijax's functions and with JAX's."""
+    return outcome(lambda: f(ours)), outcome(lambda: f(theirs))
+
+
+@pytest.mark.parametrize("f", [
+    lambda t: t.tree_map(lambda a, b: (a, b), {"a": 1, "b": (2, 3)}, {"b": [4, 5], "a": 6}),
+    lambda t: t.tree_map(lambda *a: a, {"a": 1, "b": 2}, {"b": 3, "a": 4}),
+    lambda t: t.tree_map(lambda a: a, None),
+    lambda t: t.tree_map(lambda a, b: (a, b), 1, (1, 2)),
+    lambda t: t.tree_map(str, [1, None], is_leaf=lambda x: x is None),
+    lambda t: t.tree_leaves([1, None, (2,)], is_leaf=lambda x: isinstance(x, tuple)),
+    lambda t: t.tree_map_with_path(lambda p, *x: (t.keystr(p), *x), {"a": [1, 2]}, {"a": [3, 4]}),
+    lambda t: t.tree_flatten_with_path([1, (2,)], lambda p, x: len(p) == 1, True),
+    lambda t: t.tree_reduce(operator.add, [1, (2, [3])]),
+    lambda t: t.tree_reduce(operator.add, [], 5),
+    lambda t: t.tree_reduce(operator.add, []),
+    lambda t: t.tree_reduce_associative(operator.add, ["a", "b", ("c", "d"), "e"]),
+    lambda t: t.tree_reduce_associative(operator.add, [], identity=7),
+    lambda t: t.tree_all({"a": True, "b": []}),
+    lambda t: t.tree_all([1, 0]),
+    lambda t: t.tree_broadcast((1, 2), ([1, 2], 3)),
+    lambda t: t.tree_broadcast((1, 2), [1, 2]),
+    lambda t: t.tree_transpose(t.tree_structure([0, 0]), t.tree_structure({"a": 0, "b": 0}),
+                               [{"a": 1, "b": 2}, {"a": 3, "b": 4}]),
+    lambda t: t.tree_transpose(t.tree_structure([0, 0]), None, [{"a": 1}, {"a": 2}]),
+    lambda t: t.tree_transpose(t.tree_structure([0, 0]), t.tree_structure((0, 0)), [1, 2]),
+    lambda t: t.treedef_tuple([t.tree_structure(1), t.tree_structure((1, 2))]),
+    lambda t: t.treedef_children(t.tree_structure({"a": 1})),
+    lambda t: [t.treedef_is_leaf(t.tree_structure(x)) for x in (1, None, (), (1,))],
+    lambda t: [t.all_leaves(x) for x in ([1, 2], [1, (2,)], [None], [])],
+    lambda t: [t.is_tree_node(x) for x in (list, int, Point, Pair, [1], 1)],
+    lambda t: t.flatten_one_level({"b": 1, "a": [2]}),
+    lambda t: t.flatten_one_level(1),
+    lambda t: t.flatten_one_level_with_keys(Named(1, 2)),
+    lambda t: t.tree_structure((1, [2])).compose(t.tree_structure({"a": 1})),
+    lambda t: t.tree_structure({"a": 1, "b": (2, 3)}).flatten_up_to({"a": [1], "b": (2, {})}),
+    lambda t: t.keystr((t.DictKey("a"), t.SequenceKey(1), t.GetAttrKey("q")), simple=True,
+                       separator="/")])
+def test_functions_agree_with_jax(f):
+    mine, jaxs = both(f)
+    assert mine == jaxs
+
+
+def test_a_function_that_is_none_is_refused():
+    with pytest.raises(TypeError, match="is_leaf must be a function"):
+        ours.tree_leaves([1], is_leaf=3)
+
+
+MISMATCHES = [
+    ((0,), (1, 2)), ((0, (1,)), (1, 2)), ({"a": 0}, {"b": 1}), ([0, 0], (1, 2)),
+    ((0, None), (1, 2)), ({"a": {"b": 0}}, {"a": 1}), (Layer(0, 0), Layer(1, 2, "other")),
+    (Pair(0, 0), Pair(1)), (ORDERED, collections.OrderedDict(a=1)), (Pair(0, 0), 5),
+    (ORDERED, collections.OrderedDict(a=1, b=2)), ({"a": 0, "b": 1, "c": 2}, {"a": 1}),
+    ((0, 0), Point(1, 2)), (Point(1, 2), (1, 2)), (Point(1, 2), OtherPoint(1, 2)), (None, 1),
+    ({"a": 0}, {"a": 1, "b": 2}), (Named(0, (0,)), Named(1, (2, 3))), (DEFAULT, {"a": 1}),
+    ({"a": 1, "b": (2, 3)}, {"a": 1, "b": 3}), ((), 1), ([(0,), (0,)], [(1, 2), 3])]
+
+
+@pytest.mark.parametrize("prefix, full", MISMATCHES, ids=repr)
+def test_mismatches_are_told_in_jaxs_words(prefix, full):
+    from jax._src import tree_util as internal
+    assert outcome(lambda: ours.tree_map(lambda a, b: 0, prefix, full)) == outcome(
+        lambda: theirs.tree_map(lambda a, b: 0, prefix, full))
+    assert outcome(lambda: ours.broadcast_prefix(prefix, full)) == outcome(
+        lambda: internal.broadcast_prefix(prefix, full))
+    told = [[in_order(str(explain("vmap in_axes")))
+             for explain in library.prefix_errors(prefix, full)] for library in (ours, internal)]
+    assert told[0] == told[1] and told[0]
+
+
+@pytest.mark.parametrize("one, two", [
+    ((1, 2), (1, [2])), ((1, (2,)), (1, [2], {})), ({"a": 1}, {"b": (1,)}),
+    ([1, None, Pair(1)], [1, 2, Pair((1,))]), ((1, 2), (3, 4)), (Layer(1, 2), Layer(1, 2, "x"))])
+def test_differences_of_structure_are_told_in_jaxs_words(one, two):
+    from jax._src import tree_util as internal
+    assert repr(list(ours.equality_errors(one, two))) == repr(
+        list(internal.equality_errors(one, two)))
+
+
+def test_axes_are_spread_over_the_leaves_and_none_is_an_axis():
+    structure = ours.tree_structure((1, [2, 3]))
+    assert ours.flatten_axes("in_axes", structure, (0, None)) == [0, None, None]
+    assert ours.flatten_axes("in_axes", structure, (0, [None, 1])) == [0, None, 1]
+    with pytest.raises(ValueError, match=r"(?s)vmap in_axes specification must be a tree prefix"
+                                         r".*1 found.*vmap in_axes\[1\]"):
+        ours.flatten_axes("vmap in_axes", structure, (0, (1, 2)))
+
+
+# -- registering ---------------------------------------------------------------------------------
+
+
+def test_a_type_is_registered_once():
+    for taken in (list, Pair):
+        with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for"):
+            ours.register_pytree_node(taken, lambda x: ((), None), lambda d, c: None)
+    with pytest.raises(TypeError, match="must be a class, not 3"):
+        ours.register_pytree_node(3, lambda x: ((), None), lambda d, c: None)
+
+
+@pytest.mark.parametrize("returned", [3, ([1], 2, 3), (1, 2)])
+def test_a_flatten_function_that_returns_nonsense_is_named(returned):
+    class Odd:
+        pass
+    for library in (ours, theirs):
+        library.register_pytree_node(Odd, lambda x: returned, lambda d, c: None)
+    assert outcome(lambda: ours.tree_leaves(Odd())) == outcome(lambda: theirs.tree_leaves(Odd()))
+
+
+def test_dataclass_fields_are_checked_in_jaxs_words():
+    for fields in ((["a"], []), (["a"], ["b", "c"]), (["a"], None)):
+        told = [outcome(lambda: library.register_dataclass(  # noqa: B023
+            dataclasses.make_dataclass("Q", ["a", "b"]), *fields)) for library in (ours, theirs)]  # noqa: B023
+        assert told[0] == told[1]
+    with pytest.raises(TypeError, match="required when nodetype is not a dataclass"):
+        ours.register_dataclass(type("Plain", (), {}))
+
+
+def test_dropped_fields_of_a_dataclass_get_their_default():
+    @functools.partial(ours.register_dataclass, data_fields=["a"], meta_fields=[],
+                       drop_fields=["b"])
+    @dataclasses.dataclass
+    class Cached:
+        a: int
+        b: int = 0
+    assert ours.tree_map(lambda x: x + 1, Cached(1, 5)) == Cached(2, 0)
+
+
+def test_the_short_names_are_those_of_jax_and_static_marks_a_field():
+    import jax
+    assert set(tree.__all__) == {n for n in vars(jax.tree) if not n.startswith("_")}
+    assert tree.map is ours.tree_map and tree.leaves is ours.tree_leaves
+
+    @ours.register_dataclass
+    @dataclasses.dataclass
+    class Op:
+        x: int
+        op: str = tree.static(default="add")
+    assert repr(tree.structure(Op(1))) == "PyTreeDef(CustomNode(Op[('add',)], [*]))"
+
+
+# -- Partial -------------------------------------------------------------------------------------
+
+
+def test_partial_is_a_tree_of_its_arguments():
+    add = ours.Partial(operator.add, 1)
+    assert ours.tree_leaves(add) == [1] and add(2) == 3
+    assert ours.tree_map(lambda x: x * 10, add)(2) == 12
+    assert isinstance(ours.tree_map(lambda x: x, add), ours.Partial)
+    for make in (lambda t: t.tree_structure(t.Partial(max, 1, key=2)),
+                 lambda t: t.Partial(t.Partial(operator.add, 1), 2),
+                 lambda t: t.tree_structure(t.Partial(functools.partial(operator.add), 1))):
+        assert outcome(lambda: make(ours)) == outcome(lambda: make(theirs))  # noqa: B023
+
+
+def test_partial_keeps_the_function_it_was_given():
+    inner = ours.Partial(operator.add, 1)
+    outer = ours.Partial(inner, 2)
+    assert outer() == 3 and ours.tree_leaves(outer) == [2]
+    assert ours.tree_structure(outer) == ours.tree_structure(ours.Partial(inner, 5))
