@@ -14,11 +14,12 @@ import numpy as np
 
 from minijax import core, dtypes, source_info, tree_util
 from minijax.core import Array, ShapedArray
-from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable, jvp,
-                                 partial_by_argnums, vjp)
+from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable, check_input,
+                                 jvp, partial_by_argnums, vjp)
 from minijax.higher_order.jit import ShapeDtypeStruct, as_tuple, jit
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr
+from minijax.primitives.emitted import zeros
 from minijax.stage import FlatFunction
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
@@ -158,8 +159,9 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
         _check_real(chosen, "jacfwd", "inputs", "jax.jvp", holomorphic)
 
         def push(direction: Any) -> Any:
-            out = jvp(partial, chosen, direction, has_aux=has_aux)
-            return out[1] if not has_aux else (out[1], out[2])
+            out, tangent, *aux = jvp(partial, chosen, direction, has_aux=has_aux)
+            tangent = tree_util.tree_map(_zeros_of_integers, tangent, out)
+            return (tangent, *aux) if has_aux else tangent
         out_axes = -1 if not has_aux else (-1, None)
         columns = vmap(push, out_axes=out_axes)(_basis(chosen))
         aux = None
@@ -188,8 +190,8 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_by_argnums(fun, places, args, kwargs)
-        if not allow_int:
-            _check_real(chosen, "jacrev", "inputs", "jax.vjp", holomorphic)
+        for x in tree_util.tree_leaves(chosen):
+            check_input(x, "jacrev", holomorphic, allow_int)
         out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
         _check_real(out, "jacrev", "outputs", "jax.vjp", holomorphic)
         rows = vmap(pull)(_basis(out))
@@ -218,6 +220,11 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
+def _zeros_of_integers(tangent: Any, out: Any) -> Any:
+    """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
+    return zeros(out.aval) if tangent.dtype == dtypes.float0 else tangent
+
+
 def _check_real(tree: Any, name: str, what: str, instead: str, holomorphic: bool) -> None:
     for x in tree_util.tree_leaves(tree):
         dtype = check_arg(x).dtype
@@ -238,7 +245,8 @@ def _basis(tree: Any) -> Any:
     """The unit vectors of a tree of arrays, stacked along a new leading axis of every leaf."""
     leaves, treedef = tree_util.tree_flatten(tree)
     avals = [check_arg(x).aval.to_tangent_aval() for x in leaves]
-    total, start, parts = sum(a.size for a in avals), 0, []
+    total, start = sum(a.size for a in avals), 0
+    parts: list[Any] = []
     for aval in avals:
         if aval.dtype == dtypes.float0:
             parts.append(np.zeros((total, *aval.shape), dtypes.float0))
@@ -256,18 +264,16 @@ def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
     from minijax import lax
     leaves, treedef = tree_util.tree_flatten(tree)
     axis = axis % x.ndim
-    parts, start = [], 0
-    for leaf in leaves:
-        shape = np.shape(leaf)
-        size = int(np.prod(shape, dtype=int))
-        part = x if isinstance(x, np.ndarray) else lax.slice_in_dim(x, start, start + size,
-                                                                    axis=axis)
-        if isinstance(x, np.ndarray):
-            part = np.take(x, range(start, start + size), axis)
-        wanted = (*part.shape[:axis], *shape, *part.shape[axis + 1:])
-        parts.append(part.reshape(wanted) if isinstance(x, np.ndarray)
-                     else lax.reshape(part, wanted))
-        start += size
+    start = 0
+    parts: list[Any] = []
+    for shape in map(np.shape, leaves):
+        stop = start + int(np.prod(shape, dtype=int))
+        wanted = (*x.shape[:axis], *shape, *x.shape[axis + 1:])
+        if isinstance(x, np.ndarray):  # float0, which only NumPy holds
+            parts.append(np.zeros(wanted, x.dtype))
+        else:
+            parts.append(lax.reshape(lax.slice_in_dim(x, start, stop, axis=axis), wanted))
+        start = stop
     return tree_util.tree_unflatten(treedef, parts)
 
 

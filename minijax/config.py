@@ -222,6 +222,21 @@ def trace_key() -> tuple[Any, ...]:
     return _key_of({**_shared.values, **overrides})
 
 
+def stamp() -> object:
+    """Return what stays the same object as long as no flag changes: the fast half of a key.
+
+    Inside a ``with`` that sets a flag it is a new one at every call.
+
+    >>> before = stamp()
+    >>> before is stamp()
+    True
+    >>> with enable_x64(True):
+    ...     stamp() is before
+    False
+    """
+    return object() if _thread.overrides else _shared.stamp
+
+
 # -- declaring -----------------------------------------------------------------------------------
 
 

@@ -180,7 +180,7 @@ def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
 
 # A scalar in a program is turned into an array so often that small ones are kept.
 @functools.lru_cache(maxsize=4096)
-def _scalar_array(value: Any, kind: type, sign: float, x64: bool) -> ArrayImpl:
+def _scalar_array(value: Any, kind: str, sign: float, x64: bool) -> ArrayImpl:
     dtype = dtypes.dtype(value)
     aval = ShapedArray((), dtype, dtypes.is_weakly_typed(value))
     return ArrayImpl(np.asarray(value, dtype), aval, is_literal=True)
@@ -198,7 +198,7 @@ def as_value(x: Any) -> Array:
     if kind in (bool, int, float):
         try:
             sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
-            return _scalar_array(x, kind, sign, config.enable_x64.value)
+            return _scalar_array(x, kind.__name__, sign, config.enable_x64.value)
         except OverflowError:
             raise OverflowError(f"Python int {x} too large to convert to int32") from None
     return _as_value_slow(x)
@@ -310,6 +310,7 @@ class Level:
     """
 
     __slots__ = ("debug_info", "depth")
+    depth: int
 
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         self.depth = parent.level.depth + 1 if parent.level else 1

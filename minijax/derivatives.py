@@ -100,7 +100,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
                         f"have tree structure {dot_tree}.")
     points = [check_arg(x) for x in leaves]
     directions = [_check_direction(x, check_arg(t)) for x, t in zip(points, dots, strict=True)]
-    aux_fun = AuxFunction(fun) if has_aux else fun
+    aux_fun: Any = AuxFunction(fun) if has_aux else fun
     info = source_info.describe(fun, tuple(primals), {}, "jvp")
     flat = FlatFunction(aux_fun, _with_no_keywords(in_tree), info)
     outs, out_dots = jvp_flat(flat, points, directions, info)
@@ -348,7 +348,7 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_by_argnums(fun, places, args, kwargs)
         for x in tree_util.tree_leaves(chosen):
-            _check_input(x, _name, holomorphic, allow_int)
+            check_input(x, _name, holomorphic, allow_int)
         at = Linearized(partial, chosen, {}, _name, has_aux)
         value = at.result
         _check_scalar(value)
@@ -395,7 +395,7 @@ def partial_by_argnums(fun: Callable, argnums: Sequence[int], args: tuple, kwarg
     return PartialByArgnums(fun, places, args, kwargs), tuple(args[i] for i in places)
 
 
-def _check_input(x: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
+def check_input(x: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
     try:
         dtype = core.get_aval(x).dtype
     except TypeError:
@@ -404,13 +404,7 @@ def _check_input(x: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
         if not dtypes.issubdtype(dtype, np.complexfloating):
             raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, "
                             f"but got {core.dtype_name(dtype)}.")
-    elif dtypes.issubdtype(dtype, np.complexfloating):
-        raise TypeError(f"{name} requires real-valued inputs (input dtype that is a sub-dtype of "
-                        f"np.floating), but got {core.dtype_name(dtype)}. For holomorphic "
-                        "differentiation, pass holomorphic=True. For differentiation of "
-                        "non-holomorphic functions involving complex inputs, use jax.vjp "
-                        "directly.")
-    elif not dtypes.issubdtype(dtype, np.floating) and not allow_int:
+    elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
         raise TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
                         f"sub-dtype of np.inexact), but got {core.dtype_name(dtype)}. If you "
                         "want to use Boolean- or integer-valued inputs, use vjp or set "
@@ -431,6 +425,12 @@ def _check_output(dtype: Any, name: str, holomorphic: bool) -> None:
         if not dtypes.issubdtype(dtype, np.complexfloating):
             raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, "
                             f"but got {core.dtype_name(dtype)}.")
+    elif dtypes.issubdtype(dtype, np.complexfloating):
+        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype "
+                        f"of np.floating), but got {core.dtype_name(dtype)}. For holomorphic "
+                        "differentiation, pass holomorphic=True. For differentiation of "
+                        "non-holomorphic functions involving complex outputs, use jax.vjp "
+                        "directly.")
     elif not dtypes.issubdtype(dtype, np.floating):
         kind = "integer" if dtypes.issubdtype(dtype, np.integer) else core.dtype_name(dtype)
         raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype "

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from minijax import config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
@@ -129,8 +127,8 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
       The program; its constants are what `fun` closed over, tracers of enclosing
       transformations included.
 
-    >>> from minijax import lax
-    >>> stage(lambda x: [lax.sin(x)], [ShapedArray((), np.float32)])
+    >>> from minijax import core, lax
+    >>> stage(lambda x: [lax.sin(x)], [core.typeof(1.0)])
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
     trace = DynamicJaxprTrace(core.current_trace.get(), debug_info)

@@ -70,7 +70,8 @@ def test_a_tracer_says_what_it_stands_for():
         seen.append(repr(x))
         return x
     minijax.jit(f)(2)
-    assert seen == ["Traced<ShapedArray(int32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>"]
+    assert seen == [
+        "Traced<ShapedArray(int32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>"]
     minijax.vmap(f)(np.ones((3, 2), np.float32))
     assert "ShapedArray(float32[2])" in seen[1] and "BatchTrace(level=1/0)" in seen[1]
 

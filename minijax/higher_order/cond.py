@@ -230,7 +230,8 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
     pred = _scalar_predicate(pred)
     if config.disable_jit.value and core.is_concrete(pred):
         return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
-    return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands, ("false_fun", "true_fun"))
+    return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands,
+                          ("false_fun", "true_fun"))
 
 
 def _branch_index(pred: Any) -> Any:
@@ -329,9 +330,9 @@ def _check_branches(bodies: Sequence[Body], names: Sequence[str]) -> None:
                 f"{second} so that they have the same pytree structure.")
         if wrong := list(_differences(one, two, first, second)):
             raise TypeError(
-                f"{kind} branches must have equal output types but they differ.\n\n{places}\n\n"
-                + "\n\n".join(wrong) + f"\n\nRevise {first} and/or {second} so that all output "
-                "types match.")
+                f"{kind} branches must have equal output types but they differ."
+                f"\n\n{places}\n\n" + "\n\n".join(wrong)
+                + f"\n\nRevise {first} and/or {second} so that all output types match.")
 
 
 def _differences(one: Body, two: Body, first: str, second: str) -> Iterator[str]:

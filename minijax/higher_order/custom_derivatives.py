@@ -47,7 +47,7 @@ class FlatCallable:
 
 
 def _function(call_jaxpr: ClosedJaxpr | None, fun: Callable | None) -> Callable:
-    return jaxpr_as_fun(call_jaxpr) if call_jaxpr is not None else fun  # type: ignore
+    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
 
 
 class CustomPrimitive(Primitive):

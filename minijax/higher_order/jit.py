@@ -17,6 +17,7 @@ import numpy as np
 
 from minijax import config, core, errors, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.higher_order.dispatch import Dispatcher, Miss
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
@@ -178,8 +179,13 @@ def _by_identity(obj: Any) -> Hashable:
         return ("id", id(obj))
 
 
+# Dispatchers of another generation are stale; replaced as a whole, so there is nothing to lock.
+_generation: list[object] = [object()]
+
+
 def clear_caches() -> None:
     """Forget everything that was traced and compiled in this process."""
+    _generation[0] = object()
     _traces.clear()
     core._cached_types.cache_clear()
 
@@ -209,6 +215,19 @@ class StaticValue:
 
 # ── The function users hold ──────────────────────────────────────────────────────────────────
 
+def _miss(args: tuple, kwargs: dict) -> Any:
+    raise Miss
+
+
+class Dispatchers:
+    """A function's dispatchers by the tree of arguments, for one setting of the flags."""
+
+    def __init__(self, stamp: object = None, generation: object = None):
+        self.stamp, self.generation = stamp, generation
+        self.by_tree: dict[Any, Dispatcher] = {}
+        self.last: Callable = _miss
+
+
 class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
@@ -220,19 +239,47 @@ class JitFunction:
         self._has_static = bool(static_argnums or static_argnames)
         self._params = {"name": source_info.function_name(fun)}
         self._inline = inline
+        self._dispatchers = Dispatchers()
         self.__wrapped__ = fun
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if core.current_trace.get() is core.base_trace:
+            known = self._dispatchers
+            if known.stamp is config.stamp() and known.generation is _generation[0]:
+                try:
+                    return known.last(args, kwargs)
+                except (Miss, KeyError):
+                    pass
+        return self._call_anew(args, kwargs)
+
+    def _call_anew(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         traced, leaves = self._traced(args, kwargs)
         if core.current_trace.get() is core.base_trace:
             outs: Sequence[Any] = _run_on_arrays(traced, leaves)
+            self._remember(args, kwargs, traced, leaves)
         elif self._inline:
             outs = eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *traced.captured, *leaves)
         else:
             outs = jit_p.bind(*traced.captured, *leaves, jaxpr=traced.jaxpr, **traced.params)
         return tree_util.tree_unflatten(traced.out_tree, outs)
+
+    def _remember(self, args: tuple, kwargs: dict, traced: Traced, leaves: Sequence[Array]
+                  ) -> None:
+        """Write a dispatcher for arguments like these, unless there is one already."""
+        in_tree = tree_util.tree_structure((args, kwargs))
+        if self._has_static or traced.captured or not Dispatcher.can_take(in_tree):
+            return
+        known, stamp = self._dispatchers, config.stamp()
+        if known.stamp is not stamp or known.generation is not _generation[0]:
+            known = Dispatchers(stamp, _generation[0])
+        dispatcher = known.by_tree.get(in_tree) or Dispatcher(in_tree)
+        dispatcher.add(tuple(x.aval for x in leaves), traced.run, traced.out_tree,
+                       traced.jaxpr.out_avals)
+        known.by_tree[in_tree] = dispatcher
+        known.last = dispatcher.call
+        self._dispatchers = known
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)

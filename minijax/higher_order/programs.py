@@ -38,6 +38,12 @@ class Body:
         self.out_tree = flat.out_tree
 
     @property
+    def argument_name(self) -> str:
+        """What the function calls its first argument."""
+        names = self.info.arg_names
+        return names[0].split("[")[0] if names and names[0] else "carry"
+
+    @property
     def out_avals(self) -> list[ShapedArray]:
         return self.closed.out_avals
 

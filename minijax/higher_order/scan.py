@@ -292,7 +292,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     body = Body(f, (carry.types, row_types), "scan")
     if carry.adapted(_carry_types(body)):
         body = Body(f, (carry.types, row_types), "scan")
-    carry.check(_carry_types(body), (body.info.arg_names or ("carry",))[0].split("[")[0])
+    carry.check(_carry_types(body), body.argument_name)
     outs = scan_p.bind(*body.consts, *carry.values, *rows, jaxpr=body.closed, length=steps,
                        reverse=bool(reverse), num_consts=len(body.consts),
                        num_carry=len(carry.values), unroll=int(unroll))

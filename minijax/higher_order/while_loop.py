@@ -216,7 +216,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         body = Body(body_fun, (carry.types,), "while_loop")
     condition = Body(cond_fun, (carry.types,), "while_cond")
     _check_condition(condition)
-    name = (body.info.arg_names or ("val",))[0].split("[")[0]
+    name = body.argument_name
     carry.check(tree_util.tree_unflatten(body.out_tree, body.out_avals), name)
     outs = while_p.bind(*condition.consts, *body.consts, *carry.values,
                         cond_jaxpr=condition.closed, cond_nconsts=len(condition.consts),

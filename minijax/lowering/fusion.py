@@ -166,7 +166,7 @@ def _visit_opaque(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> T
 def _worth_storing(node: Node, asked: Uses, leaf_of: Callable[[Node], Hashable]) -> bool:
     """Whether computing it each time costs more than a store and the loads."""
     assert node.probe is not None
-    if len(asked) > _MANY:
+    if len(asked) > _MANY or node.probe.reduces_columns:
         return True
     seen = set()
     evaluations = 0.0

@@ -78,7 +78,8 @@ def _find_place(task: Task, nests: list[Nest], place: dict[Task, int],
 
 
 def _joins(task: Task, nest: Nest, depth: int) -> bool:
-    return not (task.opaque or nest.opaque) and nest.size == _size(task, depth)
+    alone = any(_reduces_columns(t, depth) for t in (task, nest.tasks[0]))
+    return not (task.opaque or nest.opaque or alone) and nest.size == _size(task, depth)
 
 
 def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:
@@ -150,12 +151,9 @@ def _transposes(task: Task, depth: int) -> bool:
 
 
 def _reduces_columns(task: Task, axis: int) -> bool:
-    """Whether it is one reduction whose operands lie contiguous along this last axis."""
+    """Whether it is one reduction, and what is behind its operands lies along this last axis."""
     probe = task.node.probe if task.node is not None else None
-    if probe is None or len(probe.accumulations) != 1 or axis != len(task.shape) - 1:
-        return False
-    _, init, extents, _ = probe.accumulations[0]
-    if math.prod(extents) < 4 or hasattr(init, "name"):
+    if probe is None or not probe.reduces_columns or axis != len(task.shape) - 1:
         return False
     last = [p[-1] for v, patterns in task.reads.items() for p in patterns if v.aval.ndim > 1]
     return bool(last) and all(term == ("axis", axis) for term in last)

@@ -16,7 +16,7 @@ import numpy as np
 
 from .arithmetic import Part
 from .program import ProgramBuilder
-from .loops import Constant, For, If, Let, Load, Operand, Statement, While
+from .loops import Constant, For, If, Let, Load, Operand, Scalar, Statement, While
 from .operands import Value
 
 # One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
@@ -38,6 +38,7 @@ class Probe:
     accesses: list[tuple[int, Pattern, int]] = field(default_factory=list)
     accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
+    reduces_columns: bool = False  # is one reduction, contiguous along the last axis of the result
 
 
 def identity(rank: int) -> Pattern:
@@ -142,7 +143,17 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
     statements = recorder.scopes[-1].statements
     probe.cost = _cost(statements)
     probe.heavy = any(isinstance(s, For | While) for s in statements)
+    probe.reduces_columns = _reduces_columns(probe, in_types, len(out_shape) - 1)
     return probe
+
+
+def _reduces_columns(probe: Probe, in_types: Sequence[Any], last: int) -> bool:
+    if len(probe.accumulations) != 1 or last < 0:
+        return False
+    _, init, extents, _ = probe.accumulations[0]
+    inner = [p[-1] for k, p, _ in probe.accesses if p and len(in_types[k].shape) > 1]
+    return (math.prod(extents) >= 4 and not isinstance(init, Scalar) and bool(inner)
+            and all(term == ("axis", last) for term in inner))
 
 
 def _cost(body: Sequence[Statement]) -> float:

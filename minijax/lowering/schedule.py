@@ -109,6 +109,12 @@ class _TaskValue(Value):
         return self.computed(at) if self.place is None else self.place(at[self.skip:])
 
 
+def _in_memory(x: Value) -> Value:
+    """A value that has been stored whole, as the buffer it is in."""
+    whole = isinstance(x, _TaskValue) and x.place is not None and x.skip == 0 and x.shape
+    return x.place if whole else x  # type: ignore[attr-defined]
+
+
 class Run:
     """One program being emitted."""
 
@@ -146,7 +152,7 @@ class Run:
         self._define_values()
         for nest in self.nests:
             self.emit(nest, ())
-        results = [self.read(out) for out in outs]
+        results = [_in_memory(self.read(out)) for out in outs]
         self._write_cells(results)
         return results
 
@@ -357,7 +363,7 @@ class Run:
     def _emit_opaque(self, task: Task) -> None:
         assert task.node is not None
         eqn, b = task.node.eqn, self.b
-        values = [self.read(atom) for atom in eqn.invars]
+        values = [_in_memory(self.read(atom)) for atom in eqn.invars]
         if task.node.kind == "library":
             buffers = [b.materialize(x) for x in values]
         outputs = []

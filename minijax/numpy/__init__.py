@@ -30,7 +30,7 @@ from minijax.numpy.einsum import einsum
 from minijax.numpy.elementwise import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
                                        arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh,
                                        cbrt, ceil, conj, conjugate, cos, cosh, deg2rad, degrees,
-                                       exp, exp2, expm1, fabs, fix, floor, imag, isfinite, isinf,
+                                       exp, exp2, expm1, fabs, floor, imag, isfinite, isinf,
                                        isnan, isneginf, isposinf, log, log1p, log2, log10,
                                        nan_to_num, negative, positive, rad2deg, radians, real,
                                        reciprocal, rint, round, sign, signbit, sin, sinh, sqrt,

@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
+from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.elementwise import documented, isinf, isnan, signbit
 from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert, like,
                                      promote_args, promote_args_inexact, promote_args_numeric,
@@ -50,10 +52,10 @@ maximum = binary("maximum", lax.max, "The larger of two; nan where either is.",
                   "int(maximum(2, 3)) -> 3")
 minimum = binary("minimum", lax.min, "The smaller of two; nan where either is.",
                   "int(minimum(2, 3)) -> 2")
-fmax = binary("fmax", lambda x, y: choose(_greater_or_nan(x, y), x, y),
+fmax = binary("fmax", lambda x, y: choose(lax.bitwise_or(lax.gt(x, y), isnan(y)), x, y),
                "The larger of two, and what is there where the other is nan.",
                "float(fmax(np.nan, 3.)) -> 3.0")
-fmin = binary("fmin", lambda x, y: choose(_greater_or_nan(y, x), x, y),
+fmin = binary("fmin", lambda x, y: choose(lax.bitwise_or(lax.lt(x, y), isnan(y)), x, y),
                "The smaller of two, and what is there where the other is nan.",
                "float(fmin(np.nan, 3.)) -> 3.0")
 arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y / x) in the "
@@ -64,10 +66,6 @@ nextafter = binary("nextafter", lax.nextafter, "The next float after x towards y
                     "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact)
 fmod = binary("fmod", lambda x, y: _fmod(x, y), "What is left of x / y, with the sign of x.",
                "float(fmod(-5., 3.)) -> -2.0")
-
-
-def _greater_or_nan(x: Any, y: Any) -> Any:
-    return lax.bitwise_or(lax.gt(x, y), isnan(y))
 
 
 def _fmod(x: Any, y: Any) -> Any:
@@ -212,14 +210,43 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> round(float(logaddexp(1000., 1000.)), 3)
     1000.693
     """
-    # JAX: a custom_jvp; here the derivative of the formula is the same.
-    x, y = promote_args_inexact("logaddexp", x1, x2)
+    return _logaddexp(*promote_args_inexact("logaddexp", x1, x2))
+
+
+@custom_jvp
+def _logaddexp(x: Any, y: Any) -> Any:
     difference = lax.sub(x, y)
-    larger = lax.max(x, y)
-    same_infinity = lax.ne(difference, difference)
-    safe = choose(same_infinity, like(0, x), difference)
-    finite = lax.add(larger, lax.log1p(lax.exp(lax.neg(lax.abs(safe)))))
-    return choose(same_infinity, lax.add(x, y), finite)
+    far = lax.ne(difference, difference)  # of two infinities, or nan
+    size = _size(difference)
+    near = lax.add(_larger(x, y), lax.log1p(lax.exp(lax.neg(size))))
+    return choose(far, lax.add(x, y), near)
+
+
+def _larger(x: Any, y: Any) -> Any:
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        return choose(lax.ge(lax.real(x), lax.real(y)), x, y)
+    return lax.max(x, y)
+
+
+def _size(difference: Any) -> Any:
+    """The difference, its real part made positive."""
+    if dtypes.issubdtype(difference.dtype, np.complexfloating):
+        negative = lax.lt(lax.real(difference), like(0, lax.real(difference)))
+        return choose(negative, lax.neg(difference), difference)
+    return lax.abs(difference)
+
+
+@_logaddexp.defjvp
+def _logaddexp_jvp(primals: tuple, tangents: tuple) -> tuple:
+    out = _logaddexp(*primals)
+    finite = _without_infinity(out)
+    terms = [lax.mul(t, lax.exp(lax.sub(_without_infinity(x), finite)))
+             for x, t in zip(primals, tangents, strict=True)]
+    return out, lax.add(*terms)
+
+
+def _without_infinity(x: Any) -> Any:
+    return choose(lax.eq(x, like(np.inf, x)), like(0, x), x)
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -229,8 +256,13 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     4.0
     """
     x, y = promote_args_inexact("logaddexp2", x1, x2)
-    log_of_2 = like(float(np.log(2)), x)
+    log_of_2 = _filled(float(np.log(2)), x)
     return lax.div(logaddexp(lax.mul(x, log_of_2), lax.mul(y, log_of_2)), log_of_2)
+
+
+def _filled(value: Any, x: Any) -> Any:
+    """As `full_like` gives it: weak only beside a scalar."""
+    return convert(value, x.dtype, x.weak_type and x.ndim == 0)
 
 
 def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -244,11 +276,11 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         raise ValueError("jnp.hypot does not support complex input")
     x, y = lax.abs(x), lax.abs(y)
     longer, shorter = lax.max(x, y), lax.min(x, y)
-    zero, one = like(0, x), like(1, x)
+    zero, one = _filled(0, longer), _filled(1, longer)
     ratio = lax.div(shorter, choose(lax.eq(longer, zero), one, longer))
     length = lax.mul(longer, lax.sqrt(lax.add(one, lax.square(ratio))))
     length = choose(lax.eq(longer, zero), longer, length)
-    return choose(lax.bitwise_or(isinf(x), isinf(y)), like(np.inf, x), length)
+    return choose(lax.bitwise_or(isinf(x), isinf(y)), _filled(np.inf, longer), length)
 
 
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -270,7 +302,7 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     [0.0, 0.5, 1.0]
     """
     x, y = promote_args_inexact("heaviside", x1, x2)
-    zero, one = like(0, x), like(1, x)
+    zero, one = _filled(0, x), _filled(1, x)
     at_zero = choose(isnan(x), x, y)
     return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, at_zero))
 
@@ -295,11 +327,12 @@ def sinc(x: ArrayLike, /) -> Array:
     """
     [x] = promote_args_inexact("sinc", x)
     angle = lax.mul(like(float(np.pi), x), x)
-    near_zero = lax.lt(lax.abs(angle), convert(1e-3, angle.dtype))
-    one, safe = like(1, angle), choose(near_zero, like(1, angle), angle)
-    # near zero the series, so that derivatives hold there as well
-    squared = lax.square(angle)
-    series: Any = convert(1 / 120, angle.dtype)
-    series = lax.add(convert(-1 / 6, angle.dtype), lax.mul(squared, series))
-    series = lax.add(one, lax.mul(squared, series))
+    size = lax.abs(angle)
+    near_zero = lax.lt(size, like(0.1, size))
+    safe = choose(near_zero, like(1, angle), angle)
+    # near zero the series, so that all derivatives hold there as well
+    series: Any = like(0, angle)
+    for n in (11, 9, 7, 5, 3, 1):
+        term = like((-1) ** (n // 2) / math.factorial(n), angle)
+        series = lax.add(term, lax.mul(lax.square(angle), series))
     return choose(near_zero, series, lax.div(lax.sin(safe), safe))

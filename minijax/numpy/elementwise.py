@@ -81,9 +81,17 @@ def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
     return by(x, like(factor, x))
 
 
-log2 = _inexact("log2", lambda x: _scaled(lax.log(x), float(np.log(2)), lax.div),
+def _log_to_base(x: Any, base: int) -> Any:
+    log, scale = lax.log(x), float(np.log(base))
+    if dtypes.issubdtype(log.dtype, np.complexfloating):
+        parts = lax.real(log), lax.imag(log)
+        return lax.complex(*(lax.div(part, convert(scale, part.dtype)) for part in parts))
+    return lax.div(log, convert(scale, log.dtype))
+
+
+log2 = _inexact("log2", lambda x: _log_to_base(x, 2),
                 "The logarithm to the base 2.", "float(log2(8)) -> 3.0")
-log10 = _inexact("log10", lambda x: _scaled(lax.log(x), float(np.log(10)), lax.div),
+log10 = _inexact("log10", lambda x: _log_to_base(x, 10),
                  "The logarithm to the base 10.", "round(float(log10(1000)), 4) -> 3.0")
 deg2rad = _inexact("deg2rad", lambda x: _scaled(x, float(np.pi / 180), lax.mul),
                    "Radians from degrees.", "round(float(deg2rad(180)), 4) -> 3.1416")
@@ -145,7 +153,9 @@ def signbit(x: ArrayLike, /) -> Array:
     if x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger):
         return lax.full_like(x, False, dtype=np.dtype(bool))
     if dtypes.issubdtype(x.dtype, np.integer):
-        return lax.lt(x, like(0, x))
+        return lax.lt(x, convert(0, x.dtype))
+    if _is_complex(x):
+        raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
     word = np.dtype(f"int{8 * x.dtype.itemsize}")
     return lax.lt(lax.bitcast_convert_type(x, word), convert(0, word))
 
@@ -177,7 +187,6 @@ ceil = _rounding("ceil", lax.ceil, "The smallest integer that is not below x.",
                  "float(ceil(1.2)) -> 2.0")
 trunc = _rounding("trunc", lambda x: lax.select(lax.lt(x, _zero(x)), lax.ceil(x), lax.floor(x)),
                   "The integer part: rounded towards zero.", "float(trunc(-1.5)) -> -1.0")
-fix = trunc
 
 
 def _zero(x: Any) -> Any:
@@ -249,7 +258,7 @@ def isinf(x: ArrayLike, /) -> Array:
     """
     x = as_array("isinf", x)
     if _is_float(x):
-        return lax.eq(lax.abs(x), like(np.inf, x))
+        return lax.eq(lax.abs(x), convert(np.inf, x.dtype))
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     return lax.full_like(x, False, dtype=np.dtype(bool))
@@ -286,7 +295,9 @@ def isneginf(x: ArrayLike, /) -> Array:
 def _is_infinity(name: str, x: ArrayLike, infinity: float) -> Array:
     x = as_array(name, x)
     if _is_float(x):
-        return lax.eq(x, like(infinity, x))
+        return lax.eq(x, convert(infinity, x.dtype))
+    if _is_complex(x):
+        raise ValueError("isposinf/isneginf are not well defined for complex types")
     return lax.full_like(x, False, dtype=np.dtype(bool))
 
 

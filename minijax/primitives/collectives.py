@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import (Array, Axis, Example, NamedAxisEffect, Primitive, ShapedArray, Undefined,
+from minijax.core import (Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined,
                           Zero, cannot)
 from minijax.primitives.elementwise import div_p, mul_p
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p, reduce_sum_p

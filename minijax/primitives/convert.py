@@ -34,7 +34,7 @@ def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.nda
     if new_dtype == dtypes.float0:
         return [np.zeros(x.shape, bool)]
     if x.dtype.kind == "c" or new_dtype.kind == "c":
-        return [(x.real if new_dtype.kind not in "cb" else x).astype(new_dtype)]
+        return [(x if new_dtype.kind == "c" else x.real).astype(new_dtype)]
     return [numpy_scalars().convert(x, new_dtype)]
 
 
@@ -173,14 +173,13 @@ def _bitcast_type(x: ShapedArray, *, new_dtype: Any) -> list[ShapedArray]:
                         f"dtype={dtype_name(x.dtype)}, new_dtype={new_dtype!r}. Consider using "
                         "the arr.view() method instead.")
     if old >= new:
-        return [ShapedArray(x.shape + (() if old == new else (old // new,)), new_dtype,
-                            x.weak_type)]
+        return [ShapedArray(x.shape + (() if old == new else (old // new,)), new_dtype)]
     last = x.shape[-1] if x.shape else 1
     if last * old != new:
         raise ValueError(f"Attempting to convert array of shape {x.shape} from "
                          f"{dtype_name(x.dtype)} of size {old} bits to {dtype_name(new_dtype)} of "
                          f"size {new}, bits but {last} * {old} != {new}")
-    return [ShapedArray(x.shape[:-1], new_dtype, x.weak_type)]
+    return [ShapedArray(x.shape[:-1], new_dtype)]
 
 
 def _bitcast_impl(x: np.ndarray, new_dtype: Any) -> list[np.ndarray]:
@@ -260,7 +259,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
       TypeError, ValueError: where the bits do not fit.
 
     >>> bitcast_convert_type(1., "int32")
-    Array(1065353216, dtype=int32, weak_type=True)
+    Array(1065353216, dtype=int32)
     """
     dtype = dtypes.check_user_dtype_supported(new_dtype, "bitcast_convert_type")
     return bitcast_convert_type_p.bind(operand, new_dtype=dtype)

@@ -349,7 +349,7 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
     check_dtypes("integer_pow", [x], [NUMBER])
     if y < 0 and dtypes.issubdtype(x.dtype, np.integer):
         raise TypeError("Integers cannot be raised to negative powers, got "
-                        f"integer_pow({x}, {y})")
+                        f"integer_pow({'~' * x.weak_type}{x.str_long()}, {y})")
     return [x]
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero
 from minijax.primitives.emitted import zeros
-from minijax.primitives.shape import Index, Shape, canonical_shape, grid, to_front
+from minijax.primitives.rearranging import Index, Shape, canonical_shape, grid
+from minijax.primitives.shape import to_front
 
 LARGEST = np.iinfo(np.int64).max
 

@@ -18,26 +18,11 @@ from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.elementwise import add_p
 from minijax.primitives.emitted import instantiate, zeros
-from minijax.primitives.gather import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    as_int64,
-    emit_int64,
-    gather_p,
-)
+from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, as_int64,
+                                       emit_int64, gather_p)
 from minijax.primitives.scatter import ScatterDimensionNumbers, scatter_p
-from minijax.primitives.shape import (
-    Dim,
-    Index,
-    Shape,
-    batched_in_front,
-    broadcast_in_dim,
-    canonical_shape,
-    expand_dims,
-    grid,
-    squeeze,
-    with_item,
-)
+from minijax.primitives.rearranging import Dim, Index, Shape, canonical_shape, grid, with_item
+from minijax.primitives.shape import batched_in_front, broadcast_in_dim, expand_dims, squeeze
 from minijax.primitives.slicing import check_same_dtypes, concatenate
 
 

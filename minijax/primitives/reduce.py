@@ -73,8 +73,8 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
       impl: a NumPy function of an array and axes.
     """
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
-        check_axes(x, axes)
         _check_reducible(name, x, accepts)
+        check_axes(x, axes)
         return [x.update(shape=without(x.shape, axes))]
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:

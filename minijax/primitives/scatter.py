@@ -18,27 +18,10 @@ from minijax.primitives.choice import eq_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.elementwise import div_p, mul_p, neg_p
 from minijax.primitives.emitted import add_cotangents, instantiate, zeros
-from minijax.primitives.gather import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    Walk,
-    check_dims,
-    emit_place,
-    gather_p,
-    places_of,
-    refuse,
-    up,
-    walk_of,
-)
-from minijax.primitives.shape import (
-    Shape,
-    batched_in_front,
-    broadcast_in_dim,
-    grid,
-    iota_p,
-    reshape,
-    to_front,
-)
+from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, Walk, check_dims,
+                                       emit_place, gather_p, places_of, refuse, up, walk_of)
+from minijax.primitives.rearranging import Shape, grid
+from minijax.primitives.shape import batched_in_front, broadcast_in_dim, iota_p, reshape, to_front
 from minijax.primitives.slicing import check_same_dtypes
 
 

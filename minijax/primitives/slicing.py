@@ -16,21 +16,10 @@ from minijax import core
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
 from minijax.primitives.choice import select_n_p
 from minijax.primitives.elementwise import sub_p
-from minijax.primitives.shape import (
-    Index,
-    Shape,
-    as_dims,
-    batched_in_front,
-    broadcast_in_dim,
-    canonical_axis,
-    check_sizes,
-    examples_of,
-    grid,
-    linear_tangent,
-    rearrangement,
-    squeeze,
-    with_item,
-)
+from minijax.primitives.rearranging import (Index, Shape, as_dims, canonical_axis, check_sizes,
+                                            examples_of, grid, linear_tangent, rearrangement,
+                                            with_item)
+from minijax.primitives.shape import batched_in_front, broadcast_in_dim, squeeze
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
 Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis

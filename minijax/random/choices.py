@@ -18,8 +18,8 @@ from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.primitives.shape import broadcast_to_rank, canonical_axis, canonical_shape
 from minijax.random.keys import check_key, two_keys
-from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, halves, number,
-                                     random_words, supported)
+from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, gumbel, halves,
+                                     number, random_words, supported)
 
 Shape = tuple[int, ...]
 
@@ -226,7 +226,6 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
 
 def _with_replacement(key: Array, logits: Array, axis: int, shape: Shape, leading: Shape,
                       mode: str | None) -> Array:
-    from minijax.random.samplers import gumbel
     place = len(leading) + axis
     noise = gumbel(key, (*shape[:place], logits.shape[axis], *shape[place:]), logits.dtype, mode)
     total = lax.add(noise, broadcast_to_rank(logits, noise.ndim))
@@ -235,22 +234,14 @@ def _with_replacement(key: Array, logits: Array, axis: int, shape: Shape, leadin
 
 def _without_replacement(key: Array, logits: Array, axis: int, shape: Shape, leading: Shape,
                          mode: str | None) -> Array:
-    from minijax.random.samplers import gumbel
     count = math.prod(leading)
     if count > logits.shape[axis]:
         raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
                          f"of categories ({logits.shape[axis]}).")
     total = lax.add(logits, gumbel(key, logits.shape, logits.dtype, mode))
-    winners = _largest(total, count, axis)
+    _, winners = lax.top_k(total, count, axis=axis)
     others = tuple(d for d in range(logits.ndim) if d != axis)
     return lax.reshape(winners, shape, (axis, *others))
-
-
-def _largest(x: Array, count: int, axis: int) -> Array:
-    """The places of the largest elements along an axis, largest first."""
-    places = lax.broadcasted_iota(np.int32, x.shape, axis)
-    _, order = lax.sort([lax.neg(x), places], dimension=axis, num_keys=1)
-    return lax.slice_in_dim(order, 0, count, axis=axis)
 
 
 def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None,
@@ -318,7 +309,7 @@ def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: s
     p = lax.convert_element_type(p, dtype)
     if not replace:
         noise = _gumbel(key, (count,), dtype, mode or "low")
-        return _largest(lax.add(noise, lax.log(p)), math.prod(shape), 0)
+        return lax.top_k(lax.add(noise, lax.log(p)), math.prod(shape))[1]
     sums = lax.cumsum(p)
     total = lax.squeeze(lax.slice_in_dim(sums, count - 1, count), (0,))
     u = lax.sub(number(1, dtype), _uniform(key, shape, dtype, 0.0, 1.0))

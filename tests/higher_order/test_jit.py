@@ -42,13 +42,15 @@ def test_two_jits_of_one_function_share_their_traces():
 
 
 def test_nothing_keeps_a_function_alive():
+    captured = jnp.ones(3)
+
     def f(x):
         return jnp.sin(x) * captured
-    captured = jnp.ones(3)
     minijax.jit(f)(X)
-    minijax.grad(lambda x: minijax.jit(f)(x).sum())(X)
+    jitted = minijax.jit(f)
+    minijax.grad(lambda x: jitted(x).sum())(X)
     dead = weakref.ref(f)
-    del f
+    f = jitted = None
     gc.collect()
     assert dead() is None
 

@@ -208,6 +208,33 @@ def test_a_carry_that_is_read_elsewhere_is_not_updated_in_place():
     assert any(temp.shape == (8,) for temp in kernel.temps)
 
 
+def test_an_update_of_a_carry_copies_nothing_unless_the_old_value_is_needed(monkeypatch):
+    monkeypatch.setattr(lax.dynamic_update_slice_p, "in_place", 0, raising=False)
+
+    def double_each(x):
+        return [lax.fori_loop(0, 6, lambda i, c: lax.dynamic_update_slice(
+            c, lax.mul(lax.dynamic_slice(c, (i,), (1,)), F32(2)), (i,)), x)]
+
+    def keep_the_old(x):
+        return lax.fori_loop(0, 6, lambda i, c: [lax.dynamic_update_slice(
+            c[0], lax.dynamic_slice(c[1], (i,), (1,)), (i,)), c[0]], [x, lax.neg(x)])
+
+    kernel = check(double_each, numbers(6))
+    assert not any(temp.shape == (6,) for temp in kernel.temps)
+    check(keep_the_old, numbers(6))
+
+
+def test_column_sums_inside_other_work_read_rows_in_order():
+    kernel = check(lambda x, y: [lax.sub(y, lax.reduce_sum_p.bind(x, axes=(0,)))],
+                   numbers(30, 40), numbers(40))
+    assert any(temp.name.startswith("sums") for temp in kernel.temps)
+
+
+def test_a_large_transposition_goes_in_squares():
+    kernel = check(lambda x: [lax.add(lax.transpose(x, (1, 0)), 1.0)], numbers(70, 90))
+    assert count(kernel, For) == 4
+
+
 def test_a_branch_runs_only_when_it_is_taken():
     kernel = check(lambda p, x: lax.cond(lax.gt(p, 0.0), lambda x: [lax.exp(x)],
                                          lambda x: [lax.neg(x)], x), F32(1), numbers(6))

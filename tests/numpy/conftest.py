@@ -1,5 +1,6 @@
 """The oracle: an expression, evaluated with minijax and with JAX, must give the same."""
 
+import functools
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -28,15 +29,20 @@ SAMPLES = {
 }
 
 
+@functools.cache
+def namespace(top: Any) -> dict[str, Any]:
+    """A library under its usual names, and the samples as its arrays."""
+    names = {name: top.numpy.asarray(x) for name, x in SAMPLES.items()}
+    names |= {"s": top.numpy.asarray(2.5), "h": top.numpy.asarray(SAMPLES["f"], "bfloat16")}
+    return names | {"jnp": top.numpy, "jax": top, "np": np, "lax": top.lax, "nn": top.nn}
+
+
 def evaluated(expression: str, top: Any) -> Any:
     """The value of an expression in a library, or the error it raises."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        names = {name: top.numpy.asarray(x) for name, x in SAMPLES.items()}
-        names |= {"s": top.numpy.asarray(2.5), "h": top.numpy.asarray(SAMPLES["f"], "bfloat16")}
-        names |= {"jnp": top.numpy, "jax": top, "np": np, "lax": top.lax, "nn": top.nn}
         try:
-            return eval(expression, names)
+            return eval(expression, dict(namespace(top)))
         except Exception as error:
             return error
 

@@ -5,9 +5,7 @@ import pytest
 NAMES = ("add subtract multiply divide floor_divide remainder fmod maximum minimum fmax fmin "
          "power float_power arctan2 hypot logaddexp logaddexp2 copysign heaviside "
          "nextafter divmod").split()
-PAIRS = ["f, g", "f, v", "f, 2", "2, f", "f, 2.5", "i, w", "i, 2", "i, 2.5", "s, i", "s, 3",
-         "2, 3", "2.5, 3", "u, 3", "u, w", "p, 200", "h, 2", "h, f", "n, 1.0", "v[:, None], v",
-         "e, 1.0", "np.float32(2), i", "i, jnp.float16(2)"]
+PAIRS = ["f, v", "2, f", "i, w", "i, 2.5", "s, i", "2, 3", "u, w", "p, 200", "h, f", "n, 1.0"]
 
 
 @pytest.mark.parametrize("pair", PAIRS)
@@ -16,10 +14,9 @@ def test_a_function_of_two_arrays_agrees_with_jax(agrees_with_jax, name, pair):
     agrees_with_jax(f"jnp.{name}({pair})", rtol=2e-2 if "h" in pair else 2e-5)
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "minimum", "divide",
-                                  "logical_and", "power"])
+@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "divide", "power"])
 def test_bools_agree_with_jax(agrees_with_jax, name):
-    for pair in ("b, b", "b, True", "b, 2", "b, f", "True, False"):
+    for pair in ("b, b", "b, 2", "b, f"):
         agrees_with_jax(f"jnp.{name}({pair})")
 
 

@@ -33,3 +33,27 @@ def compare(ours, theirs):
 def agrees():
     """`agrees(f, *args)`: `f(lax, *args)` gives the same array, or the same error, in both."""
     return lambda f, *args: compare(outcome(f, lax, args), outcome(f, jax.lax, args))
+
+
+def compare_closely(ours, theirs, tolerance):
+    if isinstance(theirs, Exception) or isinstance(ours, Exception):
+        compare(ours, theirs)
+        return
+    assert str(ours.dtype) == str(theirs.dtype)
+    assert ours.shape == theirs.shape
+    assert ours.weak_type == theirs.weak_type
+    wide = np.complex128 if theirs.dtype.kind == "c" else np.float64
+    one, other = (np.asarray(x) for x in (ours, theirs))
+    if tolerance:
+        one, other = one.astype(wide), other.astype(wide)
+    np.testing.assert_allclose(one, other, rtol=tolerance, atol=0)
+
+
+@pytest.fixture
+def agrees_closely():
+    """As `agrees`, up to a relative tolerance; and the weak types are the same, too."""
+    def check(f, tolerance=0, *args):
+        found, wanted = outcome(f, lax, args), outcome(f, jax.lax, args)
+        wanted = wanted if isinstance(wanted, Exception) else jax.numpy.asarray(wanted)
+        compare_closely(found, wanted, tolerance)
+    return check

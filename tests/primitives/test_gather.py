@@ -24,9 +24,9 @@ def gathers(draw):
     """An operand, indices partly outside, dimension numbers and the size of a window."""
     ndim = draw(st.integers(1, 3))
     shape = tuple(draw(st.integers(1, 4)) for _ in range(ndim))
-    batching = tuple(d for d in range(ndim) if draw(st.integers(0, 4)) == 0)
+    batching = tuple(d for d in range(1, ndim) if draw(st.integers(0, 4)) == 0)
     indexed = [d for d in range(ndim) if d not in batching]
-    components = tuple(draw(st.permutations(indexed))[:draw(st.integers(0, len(indexed)))])
+    components = tuple(draw(st.permutations(indexed))[:draw(st.integers(1, max(1, len(indexed))))])
     extra = [draw(st.integers(1, 3)) for _ in range(draw(st.integers(0, 2)))]
     batch = [*(shape[d] for d in batching), *extra]
     collapsed = tuple(d for d in indexed if draw(st.booleans()))
@@ -42,7 +42,7 @@ def gathers(draw):
     return operand, indices, numbers, sizes
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(gathers(), st.sampled_from(MODES))
 def test_gather_reads_what_jax_reads(case, mode):
     operand, indices, numbers, sizes = case
@@ -52,7 +52,7 @@ def test_gather_reads_what_jax_reads(case, mode):
     np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(gathers(), st.sampled_from(["clip", "drop", "promise_in_bounds", None]),
        st.sampled_from(["scatter", "scatter_add", "scatter_mul", "scatter_min", "scatter_max"]))
 def test_scatter_writes_what_jax_writes(case, mode, name):

@@ -1,0 +1,141 @@
+"""The shortest way from a call to compiled code: Python written for one tree of arguments.
+
+Stands on `core`, `tree_util`.  Chapter 26, *Threads, caches and dispatch*.
+In JAX: `jaxlib`'s `pjit.cc`, which does in C++ what is generated here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from minijax import core
+from minijax.core import ArrayImpl, ShapedArray
+from minijax.tree_util import PyTreeDef
+
+Run = Callable[..., list[np.ndarray]]
+
+
+class Miss(Exception):
+    """The arguments are not of the tree a dispatcher was written for."""
+
+
+class Dispatcher:
+    """Calls compiled code for arguments of one tree, by their types.
+
+    ``call(args, kwargs)`` is generated: it takes the tree apart, looks the types up in `programs`,
+    runs what it finds, and builds the result's tree.  It raises `Miss` or `KeyError` for anything
+    it does not know, having done nothing.
+    """
+
+    def __init__(self, in_tree: PyTreeDef):
+        self.programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
+        self.call = _compiled_call(in_tree, self.programs)
+
+    @staticmethod
+    def can_take(in_tree: PyTreeDef) -> bool:
+        return _is_plain(in_tree)
+
+    def add(self, avals: tuple[ShapedArray, ...], run: Run, out_tree: PyTreeDef,
+            out_avals: list[ShapedArray]) -> None:
+        self.programs[avals] = (run, rebuilder(out_tree, tuple(out_avals)))
+
+
+def _is_plain(tree: PyTreeDef) -> bool:
+    """Whether a tree is made of tuples, lists, dicts with written keys, and None."""
+    node = tree.node_data()
+    if node is None:
+        return True
+    kind, data = node
+    if kind is dict:
+        if not all(type(key) in (str, int) for key in data):
+            return False
+    elif kind not in (tuple, list, type(None)) or data is not None:
+        return False
+    return all(map(_is_plain, tree.children()))
+
+
+def _convert(x: Any) -> ArrayImpl:
+    """A leaf that is a number, or a NumPy array, as an array."""
+    if isinstance(x, bool | int | float | np.ndarray | np.generic):
+        try:
+            value = core.as_value(x)
+        except (TypeError, OverflowError):
+            raise Miss from None
+        if type(value) is ArrayImpl:
+            return value
+    raise Miss
+
+
+def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
+    names = itertools.count()
+    leaves: list[str] = []
+    lines: list[str] = []
+    args_tree, kwargs_tree = in_tree.children()
+    lines += _take_apart(args_tree, "args", names, leaves)
+    lines += _take_apart(kwargs_tree, "kwargs", names, leaves)
+    for leaf in leaves:
+        lines.append(f"if type({leaf}) is not ArrayImpl: {leaf} = convert({leaf})")
+    avals = "".join(f"{leaf}.aval, " for leaf in leaves)
+    buffers = ", ".join(f"{leaf}._buffer" for leaf in leaves)
+    lines.append(f"run, rebuild = programs[{avals and f'({avals})' or '()'}]")
+    lines.append(f"return rebuild(run({buffers}))")
+    source = "def call(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines)
+    return _define(source, "call", ArrayImpl=ArrayImpl, convert=_convert, programs=programs,
+                   Miss=Miss)
+
+
+def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[str]
+                ) -> list[str]:
+    """Statements that bind the leaves of `value` to new names, and raise Miss for another tree."""
+    node = tree.node_data()
+    if node is None:
+        leaves.append(value)
+        return []
+    kind, data = node
+    if kind is type(None):
+        return [f"if {value} is not None: raise Miss"]
+    parts = [f"x{next(names)}" for _ in tree.children()]
+    lines = [f"if type({value}) is not {kind.__name__} or len({value}) != {len(parts)}: "
+             "raise Miss"]
+    if kind is dict:
+        lines += [f"{part} = {value}[{key!r}]" for part, key in zip(parts, data, strict=True)]
+    elif parts:
+        lines.append(f"{', '.join(parts)}, = {value}")
+    for part, child in zip(parts, tree.children(), strict=True):
+        lines += _take_apart(child, part, names, leaves)
+    return lines
+
+
+def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
+    """A function from a list of buffers to the result's tree of arrays."""
+    if not _is_plain(out_tree):
+        return lambda buffers: out_tree.unflatten(list(map(ArrayImpl, buffers, avals)))
+    places = itertools.count()
+    expression = _put_together(out_tree, places)
+    types = {f"a{i}": aval for i, aval in enumerate(avals)}
+    return _define(f"def rebuild(o):\n    return {expression}\n", "rebuild",
+                   ArrayImpl=ArrayImpl, **types)
+
+
+def _put_together(tree: PyTreeDef, places: Iterator[int]) -> str:
+    node = tree.node_data()
+    if node is None:
+        i = next(places)
+        return f"ArrayImpl(o[{i}], a{i})"
+    kind, data = node
+    parts = [_put_together(child, places) for child in tree.children()]
+    if kind is dict:
+        pairs = (f"{key!r}: {part}" for key, part in zip(data, parts, strict=True))
+        return f"{{{', '.join(pairs)}}}"
+    if kind is list:
+        return f"[{', '.join(parts)}]"
+    return f"({''.join(f'{part}, ' for part in parts)})" if kind is tuple else "None"
+
+
+def _define(source: str, name: str, **names: Any) -> Callable:
+    exec(compile(source, f"<minijax {name}>", "exec"), names)
+    return names[name]

@@ -1,0 +1,95 @@
+"""Products: every placement of axes, every dtype, eager, compiled, batched and differentiated."""
+
+import itertools
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minijax
+from minijax import lax
+
+RNG = np.random.default_rng(2)
+PLACEMENTS = [
+    ((2, 3), (3, 4), (((1,), (0,)), ((), ()))), ((3, 2), (4, 3), (((0,), (1,)), ((), ()))),
+    ((3,), (3,), (((0,), (0,)), ((), ()))), ((2,), (3,), (((), ()), ((), ()))),
+    ((5, 2, 3), (5, 3, 4), (((2,), (1,)), ((0,), (0,)))),
+    ((2, 5, 3), (3, 4, 5), (((2,), (0,)), ((1,), (2,)))),
+    ((2, 3, 4), (4, 3), (((1, 2), (1, 0)), ((), ()))), ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
+    ((20, 30), (30, 40), (((1,), (0,)), ((), ()))), ((30, 20), (40, 30), (((0,), (1,)), ((), ()))),
+    ((20, 30), (40, 30), (((1,), (1,)), ((), ()))), ((20, 30), (30,), (((1,), (0,)), ((), ()))),
+    ((4, 20, 30), (30, 4, 10), (((2,), (0,)), ((0,), (1,)))),
+    ((2, 3, 20, 10), (2, 3, 10, 20), (((3,), (2,)), ((0, 1), (0, 1))))]
+
+
+def of_shape(shape):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(("left", "right", "numbers"), PLACEMENTS, ids=str)
+def test_products_are_those_of_jax(left, right, numbers):
+    x, y = of_shape(left), of_shape(right)
+    wanted = np.asarray(jax.lax.dot_general(x, y, numbers))
+    np.testing.assert_allclose(lax.dot_general(x, y, numbers), wanted, rtol=1e-4, atol=1e-5)
+    compiled = minijax.jit(lambda x, y: lax.dot_general(x, y, numbers))(x, y)
+    np.testing.assert_allclose(compiled, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("left", "right", "numbers"), PLACEMENTS[:8], ids=str)
+def test_gradients_of_products_are_the_programs_and_numbers_of_jax(left, right, numbers):
+    x, y = of_shape(left), of_shape(right)
+    weights = np.cos(np.asarray(jax.lax.dot_general(x, y, numbers)))
+
+    def loss(m, x, y):
+        product = m.lax.mul(m.lax.dot_general(x, y, numbers), weights)
+        return m.lax.reduce_sum(product, tuple(range(product.ndim)))
+    ours, theirs = (m.grad(lambda x, y, m=m: loss(m, x, y), (0, 1))(x, y) for m in (minijax, jax))
+    for one, other in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("left", "right", "numbers"), PLACEMENTS[:7], ids=str)
+def test_every_batch_axis_of_either_side_is_right(left, right, numbers):
+    dims = itertools.product([None, *range(len(left) + 1)], [None, *range(len(right) + 1)])
+    for in_axes in dims:
+        if in_axes == (None, None):
+            continue
+        x, y = (of_shape(s if d is None else (*s[:d], 6, *s[d:]))
+                for s, d in zip((left, right), in_axes, strict=True))
+        ours, theirs = (m.vmap(lambda x, y, m=m: m.lax.dot_general(x, y, numbers), in_axes)(x, y)
+                        for m in (minijax, jax))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+X = of_shape((3, 4))
+INTS = (X * 50).astype(np.int8)
+
+
+@pytest.mark.parametrize("call", [
+    lambda lax: lax.dot(X[0], X[:, 0]), lambda lax: lax.dot(1., 2.),
+    lambda lax: lax.dot(INTS[0], X[0]), lambda lax: lax.dot(INTS[0], INTS[1]),
+    lambda lax: lax.dot(INTS[0], INTS[1], preferred_element_type=np.int32),
+    lambda lax: lax.dot(INTS[0].astype(np.int32), INTS[1], preferred_element_type=np.int8),
+    lambda lax: lax.dot(X[0] > 0, X[1] > 0), lambda lax: lax.dot(X[0], X[0], precision="foo"),
+    lambda lax: lax.dot(X[0], X[0], precision="highest"),
+    lambda lax: lax.dot(INTS[0], INTS[1].astype(np.uint8)),
+    lambda lax: lax.dot(X[0].astype(ml_dtypes.bfloat16), X[0]),
+    lambda lax: lax.dot_general(X, X, (((1,), (0,)), ((), ()))),
+    lambda lax: lax.dot_general(X, X, (((2,), (0,)), ((), ()))),
+    lambda lax: lax.dot_general(X, X, (((1,), (3,)), ((), ()))),
+    lambda lax: lax.dot_general(X, X, (((1,), (1,)), ((0,), ()))),
+    lambda lax: lax.dot_general(X, X, (((1, 1), (1, 1)), ((), ()))),
+    lambda lax: lax.dot_general(X, X, (((1,), (1,)), ((1,), (1,)))),
+    lambda lax: lax.dot_general(X, X[:2], (((1,), (1,)), ((0,), (0,)))),
+    lambda lax: lax.dot_general(2., 3., (((), ()), ((), ()))),
+    lambda lax: lax.batch_matmul(X, X), lambda lax: lax.batch_matmul(X[0], X[0]),
+    lambda lax: lax.batch_matmul(X[None], X)])
+def test_types_and_refusals_are_those_of_jax(call, agrees_closely):
+    agrees_closely(call, 1e-4)
+
+
+def test_bfloat16_products_are_summed_in_float32():
+    x = np.full(1000, 1, ml_dtypes.bfloat16)
+    assert lax.dot(x, x) == 1000
+    assert minijax.jit(lax.dot)(x, x) == 1000

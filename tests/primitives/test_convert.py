@@ -1,0 +1,92 @@
+"""Conversions, bit casts, complex parts, constants, and `stop_gradient`, as JAX has them."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax import lax
+
+FLOATS = np.float32([0., -0., 1.7, -1.7, 255.9, 300., -129., 3e9, -3e9, 1e30, np.inf, -np.inf,
+                     np.nan])
+INTS = np.int32([0, 1, -1, 300, 2**31 - 1, -2**31])
+Z = np.complex64([1 + 2j, -.5j, 3])
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("target", ["bool", "int8", "uint8", "int32", "uint32", "float16",
+                                    "bfloat16", "float32", "complex64"])
+@pytest.mark.parametrize("x", [FLOATS, INTS, np.array([True, False]), Z], ids=lambda x: x.dtype)
+def test_conversions_are_those_of_jax(x, target, agrees_closely):
+    agrees_closely(lambda lax: lax.convert_element_type(x, jax.numpy.dtype(target)))
+
+
+@pytest.mark.parametrize("call", [
+    lambda lax: lax.convert_element_type(3, "float32"),
+    lambda lax: lax.convert_element_type(3, int),
+    lambda lax: lax.convert_element_type(2**40, "float32"),
+    lambda lax: lax.convert_element_type(300, "int8"),
+    lambda lax: lax.convert_element_type(3.5, "int8"),
+    lambda lax: lax.convert_element_type(np.nan, "int8"),
+    lambda lax: lax.convert_element_type(1., float), lambda lax: lax.convert_element_type(1, bool),
+    lambda lax: lax.bitcast_convert_type(True, "int8"),
+    lambda lax: lax.bitcast_convert_type(True, bool),
+    lambda lax: lax.bitcast_convert_type(FLOATS, "int32"),
+    lambda lax: lax.bitcast_convert_type(FLOATS, "uint16"),
+    lambda lax: lax.bitcast_convert_type(np.uint8([[1, 2, 3, 4]]), "int32"),
+    lambda lax: lax.bitcast_convert_type(np.int8([1, 2, 3]), "float32"),
+    lambda lax: lax.bitcast_convert_type(np.int8(1), "int32"),
+    lambda lax: lax.bitcast_convert_type(1., "int32"),
+    lambda lax: lax.full((2,), 1), lambda lax: lax.full((2,), 1, float),
+    lambda lax: lax.full((), 2),
+    lambda lax: lax.full((3.,), 1), lambda lax: lax.full((2,), np.ones(2)),
+    lambda lax: lax.full((-1,), 1), lambda lax: lax.full((2,), 2.7, "int32"),
+    lambda lax: lax.full_like(np.ones(2), 7), lambda lax: lax.full_like(1., 7),
+    lambda lax: lax.full_like(np.ones(2), 7, "int8"), lambda lax: lax.full_like(1., 2, shape=(2,)),
+    lambda lax: lax.real(Z), lambda lax: lax.imag(Z), lambda lax: lax.real(1.),
+    lambda lax: lax.conj(Z), lambda lax: lax.conj(1.),
+    lambda lax: lax.complex(1., 2.), lambda lax: lax.complex(1, 2), lambda lax: lax.abs(Z),
+    lambda lax: lax.complex(np.ones(2, np.float32), np.ones(3, np.float32)),
+    lambda lax: lax.stop_gradient(np.ones(2))])
+def test_types_values_and_refusals_are_those_of_jax(call, agrees_closely):
+    agrees_closely(call, 1e-7)
+
+
+def test_a_conversion_to_64_bits_warns_and_gives_32(recwarn):
+    assert lax.convert_element_type(np.int32(1), "int64").dtype == np.int32
+    assert "truncated to dtype int32" in str(recwarn[0].message)
+
+
+def test_dropping_the_imaginary_part_warns():
+    with pytest.warns(np.exceptions.ComplexWarning, match="discards the imaginary part"):
+        lax.convert_element_type(Z, "float32")
+
+
+def test_a_conversion_that_changes_nothing_is_no_equation():
+    assert not minijax.make_jaxpr(lambda x: lax.convert_element_type(x, "float32"))(
+        np.float32(1)).eqns
+
+
+def test_a_key_is_not_converted():
+    key = minijax.random.key(0)
+    with pytest.raises(ValueError, match="Cannot convert_element_type from key<fry> to float32"):
+        lax.convert_element_type(key, "float32")
+
+
+def test_stop_gradient_stops_the_gradient_of_every_leaf():
+    f = lambda x: lax.mul(lax.stop_gradient({"a": x})["a"], x)
+    assert minijax.grad(f)(3.) == 3.
+
+
+@pytest.mark.parametrize("f", [lambda lax, z: lax.real(lax.mul(z, z)), lambda lax, z: lax.abs(z),
+                               lambda lax, z: lax.imag(lax.conj(z)),
+                               lambda lax, z: lax.real(lax.exp(lax.div(z, 2 + 1j)))])
+def test_gradients_in_complex_numbers_are_those_of_jax(f):
+    ours = minijax.grad(lambda z: f(lax, z))(3 + 4j)
+    theirs = jax.grad(lambda z: f(jax.lax, z))(3 + 4j)
+    np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
+
+
+def test_compiling_complex_numbers_is_refused():
+    with pytest.raises(NotImplementedError, match="complex"):
+        minijax.jit(lambda z: lax.add(z, z))(1 + 2j)

@@ -1,0 +1,131 @@
+"""Arithmetic: types, values at the corners, and refusals, as JAX has them."""
+
+import jax
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minijax
+from minijax import lax
+
+FLOATS = np.float32([0., -0., 1., -1.5, 2.5, -2.5, .5, 1e-3, 2e34, np.inf, -np.inf, np.nan])
+INTS = np.int32([0, 1, -1, 7, -7, 2**31 - 1, -2**31])
+BYTES = np.uint8([0, 1, 2, 127, 255])
+HALVES = np.array([0, 1, -1.5, 2.5, 300, -.001], ml_dtypes.bfloat16)
+
+
+def pairs(x):
+    one, two = np.meshgrid(x, x)
+    return np.ascontiguousarray(one).ravel(), np.ascontiguousarray(two).ravel()
+
+
+@pytest.mark.parametrize("x", [FLOATS, INTS, BYTES, HALVES], ids=lambda x: str(x.dtype))
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "rem", "max", "min"])
+def test_arithmetic_of_two_arrays_is_as_in_jax(name, x, agrees_closely):
+    agrees_closely(lambda lax: getattr(lax, name)(*pairs(x)), 1e-2 if x is HALVES else 0)
+
+
+@pytest.mark.parametrize("name", ["max", "min", "div", "rem"])
+def test_signs_of_zero_are_as_in_jax(name):
+    one, two = pairs(np.float32([0., -0., 1., -1.]))
+    ours, theirs = (np.asarray(getattr(m, name)(one, two)) for m in (lax, jax.lax))
+    np.testing.assert_array_equal(np.signbit(ours)[~np.isnan(ours)],
+                                  np.signbit(theirs)[~np.isnan(theirs)])
+
+
+@pytest.mark.parametrize("x", [FLOATS, INTS, BYTES, HALVES], ids=lambda x: str(x.dtype))
+@pytest.mark.parametrize("name", ["neg", "sign", "abs", "square", "sqrt", "rsqrt", "cbrt", "floor",
+                                  "ceil", "round", "is_finite", "reciprocal"])
+def test_arithmetic_of_one_array_is_as_in_jax(name, x, agrees_closely):
+    if (name, x.dtype) == ("abs", np.uint8):
+        pytest.skip("JAX lists the dtypes it wants in no fixed order")
+    agrees_closely(lambda lax: getattr(lax, name)(x), 1e-2 if x is HALVES else 3e-7)
+
+
+@pytest.mark.parametrize("y", [-3, -1, 0, 1, 2, 3, 6, 7])
+def test_integer_powers_multiply_in_the_order_of_jax(y, agrees_closely):
+    agrees_closely(lambda lax: lax.integer_pow(FLOATS, y), 2e-7)
+    agrees_closely(lambda lax: lax.integer_pow(INTS, y))
+
+
+def test_powers_have_the_special_cases_of_jax(agrees_closely):
+    agrees_closely(lambda lax: lax.pow(*pairs(FLOATS)), 1e-6)
+    agrees_closely(lambda lax: lax.pow(FLOATS, np.int32(3)), 1e-6)
+    agrees_closely(lambda lax: lax.pow(FLOATS[:7], INTS), 1e-6)
+
+
+def test_rounding_takes_halves_away_from_zero_or_to_even(agrees_closely):
+    x = np.float32([.5, 1.5, 2.5, -.5, -2.5, .49999997, 8388609., -.2])
+    agrees_closely(lambda lax: lax.round(x))
+    agrees_closely(lambda lax: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN))
+
+
+def test_the_next_float_is_as_in_jax(agrees_closely):
+    agrees_closely(lambda lax: lax.nextafter(*pairs(FLOATS)))
+    one, two = pairs(FLOATS)
+    np.testing.assert_array_equal(np.asarray(minijax.jit(lax.nextafter)(one, two)),
+                                  np.asarray(jax.lax.nextafter(one, two)))
+
+
+@pytest.mark.parametrize("call", [
+    lambda lax: lax.add(FLOATS, 1), lambda lax: lax.add(1, 2.), lambda lax: lax.add(1., 2.),
+    lambda lax: lax.add(1, np.int32(2)), lambda lax: lax.add(True, False),
+    lambda lax: lax.add(np.ones(3), np.ones(4)), lambda lax: lax.add(np.ones(3), np.ones((3, 3))),
+    lambda lax: lax.add(np.ones((3, 1)), np.ones((1, 4))), lambda lax: lax.mul(np.ones(3), 2.),
+    lambda lax: lax.sub(np.ones(3), np.float64(2)), lambda lax: lax.sqrt(2), lambda lax: lax.neg(2),
+    lambda lax: lax.neg(True), lambda lax: lax.rem(1j, 1j), lambda lax: lax.max(True, False),
+    lambda lax: lax.floor(1), lambda lax: lax.pow(2, 3), lambda lax: lax.pow(2., 3),
+    lambda lax: lax.pow(np.ones(2), np.ones(2, np.float16)), lambda lax: lax.integer_pow(2, -1),
+    lambda lax: lax.abs(3 + 4j), lambda lax: lax.is_finite(1.),
+    lambda lax: lax.neg(np.zeros(3, jax.dtypes.float0)),
+    lambda lax: lax.add(np.zeros(3, jax.dtypes.float0), 1.), lambda lax: lax.sign(-2.),
+    lambda lax: lax.div(1 + 2j, 3 - 1j), lambda lax: lax.nextafter(1, 2)])
+def test_types_and_refusals_are_those_of_jax(call, agrees_closely):
+    agrees_closely(call, 2e-7)
+
+
+def slope_text(module, lax, f, *args):
+    text = str(module.make_jaxpr(lambda *xs: module.jvp(f(lax), xs, xs)[1])(*args))
+    text = text.replace(" shape=(3,)", "").replace("[broadcast_dimensions=()]", "")
+    return text.replace(";", " ").split()
+
+
+ONE_ARGUMENT = ["neg", "abs", "exp", "exp2", "log", "log1p", "expm1", "tanh", "logistic", "sin",
+                "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh", "atanh",
+                "sqrt", "rsqrt", "cbrt", "square", "erf", "erfc", "erf_inv"]
+
+
+@pytest.mark.parametrize("name", ONE_ARGUMENT)
+def test_a_derivative_is_the_program_that_jax_writes(name):
+    x = np.float32([.25, .5, .75])
+    assert (slope_text(minijax, lax, lambda lax: getattr(lax, name), x)
+            == slope_text(jax, jax.lax, lambda lax: getattr(lax, name), x))
+
+
+@pytest.mark.parametrize("name", ["add", "sub", "mul", "div", "rem", "max", "min", "pow", "atan2"])
+def test_a_derivative_in_two_arguments_is_the_program_that_jax_writes(name):
+    x = np.float32([.25, .5, .75])
+    assert (slope_text(minijax, lax, lambda lax: getattr(lax, name), x, x)
+            == slope_text(jax, jax.lax, lambda lax: getattr(lax, name), x, x))
+
+
+def test_equal_arguments_of_a_maximum_share_the_tangent():
+    assert minijax.grad(lambda x: lax.max(x, 2.))(2.) == .5
+
+
+def test_a_power_does_not_vary_with_its_exponent_at_zero():
+    assert minijax.grad(lambda y: lax.pow(0., y))(2.) == 0.
+    assert minijax.grad(lambda x: lax.pow(x, 0))(0.) == 0.
+
+
+def test_a_scalar_operand_takes_the_sum_of_the_cotangents():
+    x = np.float32([1., 2., 3.])
+    total = lambda s: lax.reduce_sum(lax.mul(s, x), (0,))
+    assert minijax.grad(total)(2.) == 6.
+
+
+def test_the_second_derivative_of_a_stretched_product_is_right():
+    x, y = np.ones((2, 1), np.float32), np.arange(3, dtype=np.float32)[None]
+    f = lambda x: lax.reduce_sum(lax.mul(lax.mul(x, x), y), (0, 1))
+    assert np.asarray(minijax.hessian(f)(x)).diagonal().shape
+    np.testing.assert_allclose(np.asarray(minijax.grad(f)(x)), [[6.], [6.]])

@@ -1,0 +1,121 @@
+"""Derivatives as users call them: values, trees and refusals are JAX's."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.array([0.5, -0.3, 1.2], np.float32)
+
+
+def leaves(tree):
+    return [np.asarray(x) for x in jax.tree.leaves(minijax.tree.leaves(tree))]
+
+
+def same(f, rtol=1e-5):
+    ours, theirs = f(minijax), f(jax)
+    for a, b in zip(leaves(ours), leaves(theirs), strict=True):
+        assert a.dtype == b.dtype and a.shape == b.shape
+        if a.dtype != jax.dtypes.float0:
+            np.testing.assert_allclose(a, b, rtol=rtol, atol=1e-6)
+
+
+def loss(lib):
+    def f(params, x, scale=1.0):
+        y = lib.numpy.tanh(params["w"] @ x + params["b"])
+        return scale * (y * y).sum()
+    return f
+
+
+PARAMS = {"w": np.arange(9, dtype=np.float32).reshape(3, 3) / 9, "b": X}
+
+CALLS = {
+    "grad of a tree": lambda lib: lib.grad(loss(lib))(PARAMS, X),
+    "grad by two arguments": lambda lib: lib.grad(loss(lib), (0, 1))(PARAMS, X),
+    "grad by the last argument": lambda lib: lib.grad(loss(lib), -1)(PARAMS, X),
+    "grad with a keyword": lambda lib: lib.grad(loss(lib))(PARAMS, X, scale=3.0),
+    "value and grad": lambda lib: lib.value_and_grad(loss(lib))(PARAMS, X),
+    "aux": lambda lib: lib.value_and_grad(
+        lambda x: ((x * x).sum(), {"double": x * 2, "n": 3}), has_aux=True)(X),
+    "grad aux": lambda lib: lib.grad(lambda x: (x[0] ** 2, x), has_aux=True)(X),
+    "jvp": lambda lib: lib.jvp(loss(lib), (PARAMS, X), (PARAMS, X)),
+    "jvp aux": lambda lib: lib.jvp(lambda x: (x * 2, x), (X,), (X,), has_aux=True),
+    "vjp": lambda lib: lib.vjp(lambda p: p["w"] @ p["b"], PARAMS)[1](X),
+    "vjp of integers": lambda lib: lib.vjp(lambda x, n: x * n, 2.0, 3)[1](1.0),
+    "vjp aux": lambda lib: lib.vjp(lambda x: (x * 2, x), X, has_aux=True)[2],
+    "linearize": lambda lib: lib.linearize(loss(lib), PARAMS, X)[1](PARAMS, X),
+    "linear_transpose": lambda lib: lib.linear_transpose(lambda x: 2 * x, 1.0)(3.0),
+    "float0": lambda lib: lib.grad(lambda x, n: x * n, (0, 1), allow_int=True)(2.0, 3),
+    "holomorphic": lambda lib: lib.grad(lambda z: z * z, holomorphic=True)(1 + 2j),
+    "unused argument": lambda lib: lib.grad(lambda x, y: x * 2, (0, 1))(1.0, 2.0),
+    "constant result": lambda lib: lib.grad(lambda x: 3.0)(1.0),
+    "jacfwd": lambda lib: lib.jacfwd(lambda p: p["w"] @ p["b"])(PARAMS),
+    "jacrev": lambda lib: lib.jacrev(lambda p: {"y": p["w"] @ p["b"], "z": p["b"]})(PARAMS),
+    "jacfwd by two": lambda lib: lib.jacfwd(lambda x, y: x * y, (0, 1))(X, X),
+    "jacrev by two": lambda lib: lib.jacrev(lambda x, y: x * y, (0, 1))(X, X),
+    "jacfwd aux": lambda lib: lib.jacfwd(lambda x: (x * 2, x[0]), has_aux=True)(X),
+    "jacrev aux": lambda lib: lib.jacrev(lambda x: (x * 2, x[0]), has_aux=True)(X),
+    "hessian": lambda lib: lib.hessian(lambda x: (x ** 3).sum() * x[0])(X),
+    "hessian of a tree": lambda lib: lib.hessian(loss(lib))(PARAMS, X),
+    "jacobian of integers out": lambda lib: lib.jacfwd(lambda x: x.astype(int))(X),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_and_trees(name):
+    same(CALLS[name], rtol=1e-4)
+
+
+def test_the_tree_of_a_gradient_is_the_arguments():
+    g = minijax.grad(loss(minijax))(PARAMS, X)
+    assert set(g) == {"w", "b"} and g["w"].shape == (3, 3)
+
+
+def test_gradients_agree_with_finite_differences():
+    with minijax.enable_x64(True):
+        f = lambda x: minijax.numpy.sin(x @ x) * minijax.numpy.exp(x[0])  # noqa: E731
+        x = X.astype(np.float64)
+        slope = minijax.grad(f)(x)
+        eps = 1e-6
+        for i in range(3):
+            d = np.eye(3)[i] * eps
+            want = (f(x + d) - f(x - d)) / (2 * eps)
+            np.testing.assert_allclose(slope[i], want, rtol=1e-6)
+
+
+BAD = {
+    "no callable": lambda lib: lib.grad(3),
+    "no scalar": lambda lib: lib.grad(lambda x: x)(np.ones(3, np.float32)),
+    "a tuple": lambda lib: lib.grad(lambda x: None)(1.0),
+    "integer input": lambda lib: lib.grad(lambda x: x)(1),
+    "complex input": lambda lib: lib.grad(lambda x: x)(1j),
+    "integer output": lambda lib: lib.grad(lambda x: 3)(1.0),
+    "input that is no array": lambda lib: lib.grad(lambda x: x)("a"),
+    "too few arguments": lambda lib: lib.grad(lambda x: x, argnums=3)(1.0),
+    "jvp of numbers": lambda lib: lib.jvp(lambda x: x, 1.0, 1.0),
+    "jvp trees": lambda lib: lib.jvp(lambda x: x, ({"a": 1.0},), ([1.0],)),
+    "jvp shapes": lambda lib: lib.jvp(lambda x: x, (X,), (X[:2],)),
+    "jvp dtypes": lambda lib: lib.jvp(lambda x: x, (1.0,), (1,)),
+    "vjp shape": lambda lib: lib.vjp(lambda x: x, 1.0)[1](X),
+    "jacfwd of integers": lambda lib: lib.jacfwd(lambda x: x)(1),
+    "jacrev of integers": lambda lib: lib.jacrev(lambda x: x)(1),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_in_jaxs_words(name):
+    with pytest.raises(Exception) as theirs:
+        BAD[name](jax)
+    with pytest.raises(type(theirs.value)) as ours:
+        BAD[name](minijax)
+    assert str(ours.value) == str(theirs.value)
+
+
+def test_a_refusal_shows_the_users_line():
+    def user(x):
+        return minijax.numpy.ones(3) + minijax.numpy.ones(4)
+    with pytest.raises(TypeError, match="incompatible shapes") as caught:
+        minijax.grad(user)(1.0)
+    notes = " ".join(caught.value.__notes__)
+    assert "`user`" in notes and f"test_derivatives.py:{user.__code__.co_firstlineno + 1}" in notes
