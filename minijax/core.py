@@ -509,6 +509,9 @@ class Primitive:
       effects: what it does besides; by default what the programs inside it do.
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
+      program: for an operation on keys: the ordinary operations on their words it stands for.
+      in_place: the argument whose buffer the first output may take over inside a loop.
+      printed: ``(**params) -> params``: which of them a printed program shows.
     """
 
     def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
@@ -516,7 +519,9 @@ class Primitive:
                  element: Any = None, loop: Any = None, library: Any = None,
                  split: Any = None, effects: Callable[..., Effects] = joined_effects,
                  examples: Callable[[], list[Example]] | None = None,
-                 multiple_results: bool = False, handles_keys: bool = False):
+                 multiple_results: bool = False, handles_keys: bool = False,
+                 program: Callable | None = None, in_place: int | None = None,
+                 printed: Callable[..., Params] | None = None):
         self.name = name
         self.impl, self.abstract_eval = impl, abstract_eval
         self.jvp, self.transpose, self.batch = jvp, transpose, batch
@@ -524,6 +529,7 @@ class Primitive:
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results
         self.handles_keys = handles_keys
+        self.program, self.in_place, self.printed = program, in_place, printed
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive under the current trace."""

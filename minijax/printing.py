@@ -327,7 +327,7 @@ def printed_params(eqn: JaxprEqn) -> dict[str, Any]:
     A primitive with parameters that say nothing to a reader has `printed`, a function from the
     parameters to those worth a place.
     """
-    printed = getattr(eqn.primitive, "printed", None)
+    printed = eqn.primitive.printed
     params = printed(**eqn.params) if printed else eqn.params
     return {name: params[name] for name in sorted(params, key=lambda name: (name != "name", name))}
 

@@ -1,391 +1,32 @@
 """Pytrees: nested containers taken apart into leaves and a treedef, and put together again.
 
-Stands on the standard library alone.  Its chapter is "Trees".
-In JAX: ``jax/_src/tree_util.py``, over a registry and treedefs written in C++.
+Stands on `treedefs` and `tree_errors`.  Its chapter is "Trees".
+In JAX: ``jax/_src/tree_util.py``.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import functools
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from minijax.tree_errors import equality_errors as equality_errors
+from minijax.tree_errors import prefix_errors as prefix_errors
+from minijax.treedefs import (
+    LEAF, TUPLE, FlattenWithKeys, IsLeaf, Kind, by_flat_index, children_with_keys, flatten_into,
+    kind_of, kinds, make_treedef, show_custom,
+)
+from minijax.treedefs import DictKey as DictKey
+from minijax.treedefs import FlattenedIndexKey as FlattenedIndexKey
+from minijax.treedefs import GetAttrKey as GetAttrKey
+from minijax.treedefs import KeyEntry as KeyEntry
+from minijax.treedefs import KeyPath as KeyPath
+from minijax.treedefs import PyTreeDef as PyTreeDef
+from minijax.treedefs import SequenceKey as SequenceKey
+from minijax.treedefs import keystr as keystr
+
 T = TypeVar("T")
-IsLeaf = Callable[[Any], bool]
-KeyEntry = Any
-KeyPath = tuple[KeyEntry, ...]
-FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
-
-
-# -- keys: one step from a node to a child -------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class SequenceKey:
-    """The step to item `idx` of a tuple or list.
-
-    >>> str(SequenceKey(1))
-    '[1]'
-    """
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class DictKey:
-    """The step to the entry `key` of a dict.
-
-    >>> str(DictKey("a"))
-    "['a']"
-    """
-
-    key: Hashable
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class GetAttrKey:
-    """The step to the attribute `name`.
-
-    >>> str(GetAttrKey("weight"))
-    '.weight'
-    """
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-
-@dataclasses.dataclass(frozen=True)
-class FlattenedIndexKey:
-    """The step to child number `key` of a node whose type names no keys.
-
-    >>> str(FlattenedIndexKey(0))
-    '[<flat index 0>]'
-    """
-
-    key: int
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key!r}>]"
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Return a path as Python would write it, or with bare names and a separator.
-
-    >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("w"))
-    >>> keystr(path)
-    "['layers'][0].w"
-    >>> keystr(path, simple=True, separator="/")
-    'layers/0/w'
-    """
-    return separator.join(map(_bare_key if simple else str, keys))
-
-
-def _bare_key(key: KeyEntry) -> str:
-    for attribute in ("idx", "key", "name"):
-        if hasattr(key, attribute):
-            return str(getattr(key, attribute))
-    return str(key)
-
-
-# -- kinds of node: one per container type -------------------------------------------------------
-
-
-class _Kind:
-    """How one container type is taken apart, named and put together.
-
-    ``flatten(tree)`` gives (children, data), ``unflatten(data, children)`` a tree, ``keys(tree,
-    data, count)`` one key per child, ``show(data, children)`` what a treedef prints; ``plain``
-    says that equal data (and types) are interchangeable, so that treedefs may be shared.
-    """
-
-    __slots__ = ("type", "flatten", "unflatten", "keys", "show", "plain")
-
-    def __init__(self, type: Any, flatten: Callable[..., tuple[Iterable[Any], Any]],
-                 unflatten: Callable[..., Any], keys: Callable[..., Iterable[KeyEntry]],
-                 show: Callable[[Any, list[str]], str], plain: bool = False) -> None:
-        self.type, self.flatten, self.unflatten = type, flatten, unflatten
-        self.keys, self.show, self.plain = keys, show, plain
-
-
-def _by_position(tree: Any, data: Any, count: int) -> list[KeyEntry]:
-    return [SequenceKey(place) for place in range(count)]
-
-
-def _by_flat_index(tree: Any, data: Any, count: int) -> list[KeyEntry]:
-    return [FlattenedIndexKey(place) for place in range(count)]
-
-
-def _show_tuple(data: Any, children: list[str]) -> str:
-    return f"({children[0]},)" if len(children) == 1 else f"({', '.join(children)})"
-
-
-def _sorted_keys(tree: dict[Any, Any]) -> tuple[Any, ...]:
-    try:
-        return tuple(sorted(tree))
-    except TypeError as problem:
-        raise ValueError("Comparator raised exception while sorting pytree dictionary keys. "
-                         f"The keys of a dict must be comparable ({problem}); an OrderedDict "
-                         "keeps its own order.") from None
-
-
-def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    keys = _sorted_keys(tree)
-    return [tree[key] for key in keys], keys
-
-
-def _show_dict(keys: Sequence[Any], children: list[str]) -> str:
-    entries = [f"{key!r}: {child}" for key, child in zip(keys, children, strict=True)]
-    return "{" + ", ".join(entries) + "}"
-
-
-def _show_namedtuple(cls: type, children: list[str]) -> str:
-    return f"CustomNode(namedtuple[{cls.__name__}], [{', '.join(children)}])"
-
-
-def _show_custom(name: str) -> Callable[[Any, list[str]], str]:
-    return lambda data, children: f"CustomNode({name}[{data}], [{', '.join(children)}])"
-
-
-_NONE = _Kind(type(None), lambda tree: ((), None), lambda data, children: None, _by_position,
-              lambda data, children: "None", plain=True)
-_TUPLE = _Kind(tuple, lambda tree: (tree, None), lambda data, children: tuple(children),
-               _by_position, _show_tuple, plain=True)
-_LIST = _Kind(list, lambda tree: (tree, None), lambda data, children: list(children),
-              _by_position, lambda data, children: f"[{', '.join(children)}]", plain=True)
-_DICT = _Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)),
-              lambda tree, keys, count: map(DictKey, keys), _show_dict, plain=True)
-# one kind for all of them: the class itself is the node's data
-_NAMEDTUPLE = _Kind(tuple, lambda tree: (tree, type(tree)), lambda cls, children: cls(*children),
-                    lambda tree, cls, count: map(GetAttrKey, cls._fields), _show_namedtuple,
-                    plain=True)
-
-_kinds: dict[Any, _Kind] = {type(None): _NONE, tuple: _TUPLE, list: _LIST, dict: _DICT}
-
-
-def _kind_of(tree: Any) -> _Kind | None:
-    """Return the kind of the node `tree`, or None for a leaf."""
-    kind = _kinds.get(type(tree))
-    if kind is None and isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return _NAMEDTUPLE
-    return kind
-
-
-# -- treedefs ------------------------------------------------------------------------------------
-
-
-class PyTreeDef:
-    """The structure of a tree: what is left when the leaves are taken out.
-
-    Treedefs compare by structure and are hashable (where the static data in them is).
-
-    >>> tree_structure({"a": 1, "b": [2, 3]})
-    PyTreeDef({'a': *, 'b': [*, *]})
-    """
-
-    __slots__ = ("_kind", "_data", "_children", "num_leaves", "num_nodes", "_shared", "_hash",
-                 "__weakref__")
-
-    num_leaves: int
-    num_nodes: int
-
-    def __init__(self, kind: _Kind | None, data: Any, children: tuple[PyTreeDef, ...],
-                 shared: bool) -> None:
-        self._kind, self._data, self._children, self._shared = kind, data, children, shared
-        self.num_leaves = sum(c.num_leaves for c in children) if kind is not None else 1
-        self.num_nodes = 1 + sum(c.num_nodes for c in children)
-        self._hash: int | None = None
-
-    def unflatten(self, leaves: Iterable[Any]) -> Any:
-        """Return the tree of this structure with these leaves; ValueError if they do not fit.
-
-        >>> tree_structure((1, [2])).unflatten("ab")
-        ('a', ['b'])
-        """
-        leaves = leaves if type(leaves) in (list, tuple) else list(leaves)
-        given = len(leaves)  # type: ignore[arg-type]
-        if given != self.num_leaves:
-            _refuse_count(self.num_leaves, given)
-        return _build(self, iter(leaves))
-
-    def children(self) -> list[PyTreeDef]:
-        """Return the treedefs of the children.
-
-        >>> tree_structure((1, [2])).children()
-        [PyTreeDef(*), PyTreeDef([*])]
-        """
-        return list(self._children)
-
-    def node_data(self) -> tuple[type, Any] | None:
-        """Return (type, static data) of the outermost node, or None for a leaf.
-
-        >>> tree_structure({"a": 1}).node_data()
-        (<class 'dict'>, ['a'])
-        """
-        if self._kind is None:
-            return None
-        if self._kind is _NAMEDTUPLE:
-            return self._data, None
-        return self._kind.type, list(self._data) if self._kind is _DICT else self._data
-
-    def compose(self, inner: PyTreeDef) -> PyTreeDef:
-        """Return this structure with `inner` in the place of every leaf.
-
-        >>> tree_structure((1, 2)).compose(tree_structure([3]))
-        PyTreeDef(([*], [*]))
-        """
-        if self._kind is None:
-            return inner
-        return _node(self._kind, self._data, [c.compose(inner) for c in self._children])
-
-    def flatten_up_to(self, tree: Any) -> list[Any]:
-        """Return the parts of `tree` that stand where this structure has its leaves.
-
-        >>> tree_structure((1, 2)).flatten_up_to(([3, 4], {"a": 5}))
-        [[3, 4], {'a': 5}]
-        """
-        parts: list[Any] = []
-        _flatten_up_to(self, tree, parts)
-        return parts
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        if not isinstance(other, PyTreeDef):
-            return NotImplemented
-        return (self._kind is other._kind and self.num_nodes == other.num_nodes
-                and self.num_leaves == other.num_leaves
-                and bool(self._data == other._data) and self._children == other._children)
-
-    def __hash__(self) -> int:
-        if self._hash is None:
-            self._hash = hash((id(self._kind), self._data, self._children))
-        return self._hash
-
-    def __repr__(self) -> str:
-        return f"PyTreeDef({self._show()})"
-
-    def _show(self) -> str:
-        if self._kind is None:
-            return "*"
-        return self._kind.show(self._data, [c._show() for c in self._children])
-
-    def __reduce__(self) -> tuple[Callable[..., PyTreeDef], tuple[Any, ...]]:
-        if self._kind is None:
-            return _leaf_treedef, ()
-        is_namedtuple = self._kind is _NAMEDTUPLE
-        return _restore, (self._kind.type, is_namedtuple, self._data, self._children)
-
-
-_LEAF = PyTreeDef(None, None, (), shared=True)
-
-
-def _leaf_treedef() -> PyTreeDef:
-    return _LEAF
-
-
-def _restore(cls: type, is_namedtuple: bool, data: Any, children: Sequence[PyTreeDef]
-             ) -> PyTreeDef:
-    return _node(_NAMEDTUPLE if is_namedtuple else _kinds[cls], data, list(children))
-
-
-# Equal structures are mostly one object, which makes comparing and hashing them cheap.  That is
-# an advantage and no promise: the table is emptied when it has grown large.
-_shared_treedefs: dict[Any, PyTreeDef] = {}
-_MOST_SHARED = 10_000
-_STRINGS = frozenset([str])
-
-
-def _node(kind: _Kind, data: Any, children: list[PyTreeDef]) -> PyTreeDef:
-    """Return the treedef of a node, shared where that cannot be seen."""
-    # {1: x} and {True: x} have equal treedefs, and must not come back as each other
-    if not kind.plain or kind is _DICT and not _STRINGS.issuperset(map(type, data)):
-        return PyTreeDef(kind, data, tuple(children), shared=False)
-    # the ids are those of objects that the table's entry keeps alive
-    key = (kind, data, *map(id, children))
-    return _shared_treedefs.get(key) or _new_node(key, kind, data, children)
-
-
-def _new_node(key: Any, kind: _Kind, data: Any, children: list[PyTreeDef]) -> PyTreeDef:
-    shared = all(child._shared for child in children)
-    made = PyTreeDef(kind, data, tuple(children), shared)
-    if not shared:
-        return made
-    if len(_shared_treedefs) >= _MOST_SHARED:
-        _shared_treedefs.clear()
-    return _shared_treedefs.setdefault(key, made)
-
-
-def _refuse_count(expected: int, given: int) -> None:
-    if given < expected:
-        raise ValueError(f"Too few leaves for PyTreeDef; expected {expected}, got {given}")
-    raise ValueError(f"Too many leaves for PyTreeDef; expected {expected}.")
-
-
-def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
-    kind = treedef._kind
-    if kind is None:
-        return next(leaves)
-    return kind.unflatten(treedef._data, [
-        next(leaves) if child is _LEAF else _build(child, leaves)
-        for child in treedef._children])
-
-
-def _flatten(tree: Any, leaves: list[Any], is_leaf: IsLeaf | None) -> PyTreeDef:
-    """Append the leaves of `tree` to `leaves` and return its structure."""
-    kind = None if is_leaf is not None and is_leaf(tree) else _kind_of(tree)
-    if kind is None:
-        leaves.append(tree)
-        return _LEAF
-    children, data = kind.flatten(tree)
-    structures = []
-    for child in children:
-        # the first two tests of `_kind_of`, here to spare most leaves a call
-        if is_leaf is None and type(child) not in _kinds and not isinstance(child, tuple):
-            leaves.append(child)
-            structures.append(_LEAF)
-        else:
-            structures.append(_flatten(child, leaves, is_leaf))
-    return _node(kind, data, structures)
-
-
-def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
-    kind = treedef._kind
-    if kind is None:
-        parts.append(tree)
-        return
-    wanted = treedef._data if kind is _NAMEDTUPLE else kind.type
-    if _kind_of(tree) is not kind or type(tree) is not wanted:
-        raise ValueError(f"Expected {wanted.__name__}, got {tree!r}.")
-    children, data = kind.flatten(tree)
-    children = list(children)
-    if data != treedef._data:
-        _refuse_data(kind, treedef._data, data)
-    if len(children) != len(treedef._children):
-        name = kind.type.__name__
-        raise ValueError(f"{name.capitalize()} arity mismatch: {len(children)} != "
-                         f"{len(treedef._children)}; {name}: {tree!r}.")
-    for child_def, child in zip(treedef._children, children, strict=True):
-        _flatten_up_to(child_def, child, parts)
-
-
-def _refuse_data(kind: _Kind, expected: Any, present: Any) -> None:
-    if kind is _DICT:
-        raise ValueError(f"Dict key mismatch; expected keys: {list(expected)}; "
-                         f"present keys: {list(present)}.")
-    raise ValueError(f"Mismatch custom node data: {expected} != {present}; "
-                     f"type: {kind.type.__name__}.")
-
 
 # -- taking apart and putting together -----------------------------------------------------------
 
@@ -406,7 +47,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     """
     _wants_callable(is_leaf)
     leaves: list[Any] = []
-    treedef = _flatten(tree, leaves, is_leaf)
+    treedef = flatten_into(tree, leaves, is_leaf)
     return leaves, treedef
 
 
@@ -581,7 +222,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> treedef_tuple([tree_structure(0), tree_structure([0])])
     PyTreeDef((*, [*]))
     """
-    return _node(_TUPLE, None, list(treedefs))
+    return make_treedef(TUPLE, None, list(treedefs))
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -617,7 +258,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     >>> all_leaves([1, 2]), all_leaves([1, (2,)])
     (True, False)
     """
-    return all(is_leaf is not None and is_leaf(x) or _kind_of(x) is None for x in iterable)
+    return all(is_leaf is not None and is_leaf(x) or kind_of(x) is None for x in iterable)
 
 
 def is_tree_node(typ: type) -> bool:
@@ -627,7 +268,7 @@ def is_tree_node(typ: type) -> bool:
     (True, False)
     """
     return isinstance(typ, type) and (
-        typ in _kinds or issubclass(typ, tuple) and hasattr(typ, "_fields"))
+        typ in kinds or issubclass(typ, tuple) and hasattr(typ, "_fields"))
 
 
 def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
@@ -646,20 +287,15 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], 
     >>> flatten_one_level_with_keys([5, 6])
     ([(SequenceKey(idx=0), 5), (SequenceKey(idx=1), 6)], None)
     """
-    return _children_with_keys(_node_kind(tree), tree)
+    return children_with_keys(_node_kind(tree), tree)
 
 
-def _node_kind(tree: Any) -> _Kind:
-    kind = _kind_of(tree)
+def _node_kind(tree: Any) -> Kind:
+    kind = kind_of(tree)
     if kind is None:
         raise ValueError(f"can't tree-flatten type: {type(tree)}")
     return kind
 
-
-def _children_with_keys(kind: _Kind, tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
-    children, data = kind.flatten(tree)
-    children = tuple(children)
-    return list(zip(kind.keys(tree, data, len(children)), children, strict=True)), data
 
 
 # -- with paths ----------------------------------------------------------------------------------
@@ -679,12 +315,12 @@ def tree_flatten_with_path(
     found: list[tuple[KeyPath, Any]] = []
 
     def visit(path: KeyPath, x: Any) -> PyTreeDef:
-        kind = None if stops(path, x) else _kind_of(x)
+        kind = None if stops(path, x) else kind_of(x)
         if kind is None:
             found.append((path, x))
-            return _LEAF
-        pairs, data = _children_with_keys(kind, x)
-        return _node(kind, data, [visit((*path, key), child) for key, child in pairs])
+            return LEAF
+        pairs, data = children_with_keys(kind, x)
+        return make_treedef(kind, data, [visit((*path, key), child) for key, child in pairs])
 
     treedef = visit((), tree)
     return found, treedef
@@ -727,12 +363,12 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
 # -- registering types ---------------------------------------------------------------------------
 
 
-def _register(kind: _Kind) -> None:
+def _register(kind: Kind) -> None:
     if not isinstance(kind.type, type):
         raise TypeError(f"A pytree node type must be a class, not {kind.type!r}.")
-    if kind.type in _kinds:
+    if kind.type in kinds:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {kind.type}.")
-    _kinds[kind.type] = kind
+    kinds[kind.type] = kind
 
 
 def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
@@ -766,13 +402,13 @@ def register_pytree_node(
     >>> tree_leaves([Pair(1, 2), 3])
     [1, 2, 3]
     """
-    keys: Callable[..., Iterable[KeyEntry]] = _by_flat_index
+    keys: Callable[..., Iterable[KeyEntry]] = by_flat_index
     if flatten_with_keys_func is not None:
         def keys(tree: Any, data: Any, count: int) -> Iterable[KeyEntry]:
             return [key for key, _ in flatten_with_keys_func(tree)[0]]
-    _register(_Kind(nodetype, _checked(flatten_func),
+    _register(Kind(nodetype, _checked(flatten_func),
                     lambda data, children: unflatten_func(data, tuple(children)), keys,
-                    _show_custom(getattr(nodetype, "__name__", ""))))
+                    show_custom(getattr(nodetype, "__name__", ""))))
 
 
 def register_pytree_node_class(cls: type[T]) -> type[T]:
@@ -908,21 +544,6 @@ def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None
         raise ValueError(f"{wanted}Unexpected fields: {unexpected}.")
 
 
-def _flatten_ordered_dict(tree: OrderedDict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    return list(tree.values()), tuple(tree)
-
-
-def _flatten_defaultdict(tree: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, Any]]:
-    children, keys = _flatten_dict(tree)
-    return children, (tree.default_factory, keys)
-
-
-_register(_Kind(OrderedDict, _flatten_ordered_dict,
-                lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
-                lambda tree, keys, count: map(DictKey, keys), _show_custom("OrderedDict")))
-_register(_Kind(defaultdict, _flatten_defaultdict,
-                lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
-                lambda tree, data, count: map(DictKey, data[1]), _show_custom("defaultdict")))
 
 
 class _HashableCallableShim:
@@ -961,138 +582,3 @@ class Partial(functools.partial):
 register_pytree_node(
     Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
     lambda func, children: Partial(func, *children[0], **children[1]))
-
-
-# -- where two trees differ ----------------------------------------------------------------------
-
-
-def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None
-                  ) -> list[Callable[[str], ValueError]]:
-    """Return the reasons why `prefix_tree` is no prefix of `full_tree`.
-
-    Each is a function from what the message calls the prefix to the error.
-
-    >>> for explain in prefix_errors(((0, 1),), ([2, 3],)):
-    ...     print(explain("in_axes"))
-    pytree structure error: different types at key path
-        in_axes[0]
-    At that key path, the prefix pytree in_axes has a subtree of type
-        <class 'tuple'>
-    but at the same key path the full pytree has a subtree of different type
-        <class 'list'>.
-    """
-    return list(_prefix_errors((), prefix_tree, full_tree, is_leaf))
-
-
-def _prefix_errors(path: KeyPath, prefix: Any, full: Any, is_leaf: IsLeaf | None
-                   ) -> Iterator[Callable[[str], ValueError]]:
-    kind = None if is_leaf is not None and is_leaf(prefix) else _kind_of(prefix)
-    if kind is None:
-        return
-    if type(prefix) is not type(full):
-        yield functools.partial(_different_types, path, prefix, full)
-        return
-    pairs, data = _children_with_keys(kind, prefix)
-    full_pairs, full_data = _children_with_keys(kind, full)
-    if len(pairs) != len(full_pairs):
-        differ = _different_lengths if kind in (_TUPLE, _LIST) else _different_keys
-        yield functools.partial(differ, path, prefix, pairs, full_pairs)
-    elif data != full_data:
-        yield functools.partial(_different_metadata, path, prefix, data, full_data)
-    else:
-        for (key, child), (_, full_child) in zip(pairs, full_pairs, strict=True):
-            yield from _prefix_errors((*path, key), child, full_child, is_leaf)
-
-
-def _structure_error(what: str, path: KeyPath, name: str, rest: str) -> ValueError:
-    return ValueError(
-        f"pytree structure error: different {what} at key path\n    {name}{keystr(path)}\n"
-        f"At that key path, the prefix pytree {name} has a subtree of type{rest}")
-
-
-def _different_types(path: KeyPath, prefix: Any, full: Any, name: str) -> ValueError:
-    return _structure_error(
-        "types", path, name,
-        f"\n    {type(prefix)}\nbut at the same key path the full pytree has a subtree of "
-        f"different type\n    {type(full)}.")
-
-
-def _different_lengths(path: KeyPath, prefix: Any, pairs: list[Any], full_pairs: list[Any],
-                       name: str) -> ValueError:
-    word = type(prefix).__name__
-    return _structure_error(
-        f"lengths of {word}", path, name,
-        f" {word} of length {len(pairs)}, but the full pytree has a subtree of the same type but "
-        f"of length {len(full_pairs)}.")
-
-
-def _different_keys(path: KeyPath, prefix: Any, pairs: list[Any], full_pairs: list[Any],
-                    name: str) -> ValueError:
-    ours = [_bare_key(key) for key, _ in pairs]
-    theirs = [_bare_key(key) for key, _ in full_pairs]
-    only_one_has = [k for k in dict.fromkeys(ours + theirs) if (k in ours) != (k in theirs)]
-    return _structure_error(
-        "numbers of pytree children", path, name,
-        f"\n    {type(prefix)}\nwith {len(ours)} child keys\n    {' '.join(ours)}\n"
-        "but at the same key path the full pytree has a subtree of the same type but with "
-        f"{len(theirs)} child keys\n    {' '.join(theirs)}\n"
-        f"so the symmetric difference on key sets is\n    {' '.join(only_one_has)}")
-
-
-def _different_metadata(path: KeyPath, prefix: Any, data: Any, full_data: Any, name: str
-                        ) -> ValueError:
-    lines = difflib.ndiff(str(data).splitlines(), str(full_data).splitlines())
-    diff = "\n".join(line and f"    {line}" for line in "\n".join(lines).split("\n"))
-    return _structure_error(
-        "pytree metadata", path, name,
-        f"\n    {type(prefix)}\nwith metadata\n    {data}\n"
-        "but at the same key path the full pytree has a subtree of the same type but with "
-        f"metadata\n    {full_data}\nso the diff in the metadata at these pytree nodes is\n{diff}")
-
-
-def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
-                    ) -> Iterator[tuple[KeyPath, str, str, str]]:
-    """Give (path, one thing, the other, explanation) wherever two trees differ in structure.
-
-    >>> list(equality_errors((1, [2]), (1, [2, 3])))
-    [((SequenceKey(idx=1),), 'list of length 1', 'list of length 2', 'the lengths do not match')]
-    """
-    yield from _equality_errors((), tree1, tree2, is_leaf)
-
-
-def _equality_errors(path: KeyPath, one: Any, two: Any, is_leaf: IsLeaf | None
-                     ) -> Iterator[tuple[KeyPath, str, str, str]]:
-    stop = is_leaf or (lambda _: False)
-    kinds = [None if stop(x) else _kind_of(x) for x in (one, two)]
-    if kinds == [None, None]:
-        return
-    if type(one) is not type(two) or kinds[0] is None or kinds[1] is None:
-        yield path, str(type(one)), str(type(two)), "their Python types differ"
-        return
-    pairs, data = _children_with_keys(kinds[0], one)
-    other_pairs, other_data = _children_with_keys(kinds[0], two)
-    difference = _difference_of_nodes(kinds[0], one, (len(pairs), data),
-                                      (len(other_pairs), other_data))
-    if difference is not None:
-        yield (path, *difference)
-        return
-    for (key, child), (_, other) in zip(pairs, other_pairs, strict=True):
-        yield from _equality_errors((*path, key), child, other, is_leaf)
-
-
-def _difference_of_nodes(kind: _Kind, node: Any, one: tuple[int, Any], two: tuple[int, Any]
-                         ) -> tuple[str, str, str] | None:
-    """Return how two nodes of one type differ: in their number of children, in static data."""
-    (count, data), (other_count, other_data) = one, two
-    name = type(node).__name__ if kind in (_TUPLE, _LIST) else str(type(node))
-    if count != other_count and kind in (_TUPLE, _LIST):
-        return (f"{name} of length {count}", f"{name} of length {other_count}",
-                "the lengths do not match")
-    if count != other_count:
-        return (f"{name} with {count} children", f"{name} with {other_count} children",
-                "the numbers of children do not match")
-    if data != other_data:
-        return (f"{name} with pytree metadata {data}",
-                f"{name} with pytree metadata {other_data}",
-                "the pytree node metadata does not match")
-    return None

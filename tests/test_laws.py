@@ -514,6 +514,8 @@ def can_be_wrong(p, slot, cases):
                     if any(y.size for y in case.of_varying(*case.point())):
                         return True
         return False
+    if slot == "loop" and p.program is not None:
+        return False  # a program in its place is inlined before loops are made
     if slot == "batch":
         return any(case.args for case in cases)
     if slot in ("element", "loop", "library"):

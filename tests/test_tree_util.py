@@ -84,13 +84,7 @@ def outcome(f):
     try:
         return repr(f())
     except (ValueError, TypeError) as problem:
-        return type(problem).__name__, in_order(str(problem).replace("minijax", "jax"))
-
-
-def in_order(message):
-    """JAX prints the keys that only one tree has in the order of a set: sort them."""
-    head, found, keys = message.partition("so the symmetric difference on key sets is\n    ")
-    return head + found + " ".join(sorted(keys.split(" ")))
+        return type(problem).__name__, str(problem).replace("minijax", "jax")
 
 
 # -- structures ----------------------------------------------------------------------------------
@@ -170,41 +164,6 @@ def vars_of(key):
     raise AssertionError(key)
 
 
-@given(trees, trees)
-@settings(max_examples=200, deadline=None)
-def test_mismatches_of_generated_trees_agree_with_jax(one, two):
-    def pairs(library):
-        got = outcome(lambda: library.tree_map(lambda a, b: (a, b), one, two))
-        # the first line says what is wrong; JAX's second may name the wrong field of a namedtuple
-        return got if isinstance(got, str) else (got[0], got[1].split("\n")[0])
-    assert pairs(ours) == pairs(theirs)
-
-
-def test_keys_that_are_equal_but_not_the_same_come_back_as_they_went_in():
-    for key in (1, True, 1.0, "a", Mode("a")):
-        leaves, treedef = ours.tree_flatten({key: 0})
-        assert type(next(iter(treedef.unflatten(leaves)))) is type(key)
-
-
-def test_shared_treedefs_are_forgotten_when_they_grow_many(monkeypatch):
-    monkeypatch.setattr(ours, "_MOST_SHARED", 3)
-    before = [ours.tree_structure({f"key {n}": (0,)}) for n in range(10)]
-    assert len(ours._shared_treedefs) <= 3
-    assert before == [ours.tree_structure({f"key {n}": (0,)}) for n in range(10)]
-
-
-def test_dicts_whose_keys_cannot_be_sorted_are_refused():
-    with pytest.raises(ValueError, match="Comparator raised exception while sorting pytree"):
-        ours.tree_leaves({1: 0, "a": 0})
-
-
-@pytest.mark.parametrize("leaves", [[1, 2], [1, 2, 3, 4], []])
-def test_a_wrong_number_of_leaves_is_refused_in_jaxs_words(leaves):
-    structure = {"a": 1, "b": (2, 3)}
-    assert outcome(lambda: ours.tree_structure(structure).unflatten(leaves)) == outcome(
-        lambda: theirs.tree_structure(structure).unflatten(leaves))
-
-
 # -- functions of trees --------------------------------------------------------------------------
 
 
@@ -255,37 +214,6 @@ def test_functions_agree_with_jax(f):
 def test_a_function_that_is_none_is_refused():
     with pytest.raises(TypeError, match="is_leaf must be a function"):
         ours.tree_leaves([1], is_leaf=3)
-
-
-MISMATCHES = [
-    ((0,), (1, 2)), ((0, (1,)), (1, 2)), ({"a": 0}, {"b": 1}), ([0, 0], (1, 2)),
-    ((0, None), (1, 2)), ({"a": {"b": 0}}, {"a": 1}), (Layer(0, 0), Layer(1, 2, "other")),
-    (Pair(0, 0), Pair(1)), (ORDERED, collections.OrderedDict(a=1)), (Pair(0, 0), 5),
-    (ORDERED, collections.OrderedDict(a=1, b=2)), ({"a": 0, "b": 1, "c": 2}, {"a": 1}),
-    ((0, 0), Point(1, 2)), (Point(1, 2), (1, 2)), (Point(1, 2), OtherPoint(1, 2)), (None, 1),
-    ({"a": 0}, {"a": 1, "b": 2}), (Named(0, (0,)), Named(1, (2, 3))), (DEFAULT, {"a": 1}),
-    ({"a": 1, "b": (2, 3)}, {"a": 1, "b": 3}), ((), 1), ([(0,), (0,)], [(1, 2), 3])]
-
-
-@pytest.mark.parametrize("prefix, full", MISMATCHES, ids=repr)
-def test_mismatches_are_told_in_jaxs_words(prefix, full):
-    from jax._src import tree_util as internal
-    assert outcome(lambda: ours.tree_map(lambda a, b: 0, prefix, full)) == outcome(
-        lambda: theirs.tree_map(lambda a, b: 0, prefix, full))
-    assert outcome(lambda: ours.broadcast_prefix(prefix, full)) == outcome(
-        lambda: internal.broadcast_prefix(prefix, full))
-    told = [[in_order(str(explain("vmap in_axes")))
-             for explain in library.prefix_errors(prefix, full)] for library in (ours, internal)]
-    assert told[0] == told[1] and told[0]
-
-
-@pytest.mark.parametrize("one, two", [
-    ((1, 2), (1, [2])), ((1, (2,)), (1, [2], {})), ({"a": 1}, {"b": (1,)}),
-    ([1, None, Pair(1)], [1, 2, Pair((1,))]), ((1, 2), (3, 4)), (Layer(1, 2), Layer(1, 2, "x"))])
-def test_differences_of_structure_are_told_in_jaxs_words(one, two):
-    from jax._src import tree_util as internal
-    assert repr(list(ours.equality_errors(one, two))) == repr(
-        list(internal.equality_errors(one, two)))
 
 
 def test_axes_are_spread_over_the_leaves_and_none_is_an_axis():

@@ -284,7 +284,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
         raise TypeError("lax.scan: f argument should be a callable.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)
     rows = [core.as_value(x) for x in x_leaves]
-    steps = _length(rows, length)
+    steps = loop_length(rows, length)
     if config.disable_jit.value:
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
     row_types = tree_util.tree_unflatten(x_tree, [without_axis(x.aval, 0) for x in rows])
@@ -299,7 +299,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     return tree_util.tree_unflatten(body.out_tree, outs)
 
 
-def _length(rows: Sequence[Any], length: int | None) -> int:
+def loop_length(rows: Sequence[Any], length: int | None) -> int:
     for x in rows:
         if x.ndim == 0:
             raise ValueError(f"scan got value with no leading axis to scan over: {x}.")

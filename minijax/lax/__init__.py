@@ -4,10 +4,12 @@ Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 """
 
 from minijax.higher_order.cond import cond as cond, cond_p as cond_p, switch as switch
+from minijax.higher_order.row_map import map as map
 from minijax.higher_order.scan import scan as scan, scan_p as scan_p
 from minijax.higher_order.while_loop import (
     fori_loop as fori_loop, while_loop as while_loop, while_p as while_p,
 )
+from minijax.primitives import check_package
 from minijax.primitives.analytic import (
     acos as acos, acos_p as acos_p, acosh as acosh, acosh_p as acosh_p, asin as asin,
     asin_p as asin_p, asinh as asinh, asinh_p as asinh_p, atan as atan, atan2 as atan2,
@@ -18,6 +20,10 @@ from minijax.primitives.analytic import (
     log as log, log1p as log1p, log1p_p as log1p_p, log_p as log_p, logistic as logistic,
     logistic_p as logistic_p, sin as sin, sin_p as sin_p, sinh as sinh, sinh_p as sinh_p,
     tan as tan, tan_p as tan_p, tanh as tanh, tanh_p as tanh_p,
+)
+from minijax.primitives.bits import (
+    clz as clz, clz_p as clz_p, population_count as population_count,
+    population_count_p as population_count_p,
 )
 from minijax.primitives.choice import (
     and_p as and_p, bitwise_and as bitwise_and, bitwise_not as bitwise_not,
@@ -35,22 +41,17 @@ from minijax.primitives.collectives import (
     psum as psum, psum_p as psum_p,
 )
 from minijax.primitives.convert import (
-    bitcast_convert_type as bitcast_convert_type,
-    bitcast_convert_type_p as bitcast_convert_type_p, complex as complex, complex_p as complex_p,
-    conj as conj, conj_p as conj_p, convert_element_type as convert_element_type,
-    convert_element_type_p as convert_element_type_p, copy_p as copy_p, full as full,
-    full_like as full_like, imag as imag, imag_p as imag_p, real as real, real_p as real_p,
-    stop_gradient as stop_gradient,
+    bitcast_convert_type as bitcast_convert_type, bitcast_convert_type_p as bitcast_convert_type_p,
+    convert_element_type as convert_element_type, convert_element_type_p as convert_element_type_p,
+    copy_p as copy_p, full as full, full_like as full_like, stop_gradient as stop_gradient,
+    stop_gradient_p as stop_gradient_p,
 )
 from minijax.primitives.elementwise import (
-    RoundingMethod as RoundingMethod, abs as abs, abs_p as abs_p, add as add, add_p as add_p,
-    cbrt as cbrt, cbrt_p as cbrt_p, ceil as ceil, ceil_p as ceil_p, div as div, div_p as div_p,
-    floor as floor, floor_p as floor_p, integer_pow as integer_pow,
-    integer_pow_p as integer_pow_p, is_finite as is_finite, is_finite_p as is_finite_p,
-    max as max, max_p as max_p, min as min, min_p as min_p, mul as mul, mul_p as mul_p,
-    neg as neg, neg_p as neg_p, nextafter as nextafter, nextafter_p as nextafter_p, pow as pow,
-    pow_p as pow_p, reciprocal as reciprocal, rem as rem, rem_p as rem_p, round as round,
-    round_p as round_p, rsqrt as rsqrt, rsqrt_p as rsqrt_p, sign as sign, sign_p as sign_p,
+    abs as abs, abs_p as abs_p, add as add, add_p as add_p, cbrt as cbrt, cbrt_p as cbrt_p,
+    div as div, div_p as div_p, integer_pow as integer_pow, integer_pow_p as integer_pow_p,
+    max as max, max_p as max_p, min as min, min_p as min_p, mul as mul, mul_p as mul_p, neg as neg,
+    neg_p as neg_p, pow as pow, pow_p as pow_p, reciprocal as reciprocal, rem as rem,
+    rem_p as rem_p, rsqrt as rsqrt, rsqrt_p as rsqrt_p, sign as sign, sign_p as sign_p,
     sqrt as sqrt, sqrt_p as sqrt_p, square as square, square_p as square_p, sub as sub,
     sub_p as sub_p,
 )
@@ -99,10 +100,23 @@ from minijax.primitives.cumulative import (
     cumsum_p as cumsum_p,
 )
 from minijax.primitives.reduce import (
-    argmax as argmax, argmax_p as argmax_p, argmin as argmin, argmin_p as argmin_p,
     reduce_and as reduce_and, reduce_and_p as reduce_and_p, reduce_max as reduce_max,
     reduce_max_p as reduce_max_p, reduce_min as reduce_min, reduce_min_p as reduce_min_p,
     reduce_or as reduce_or, reduce_or_p as reduce_or_p, reduce_prod as reduce_prod,
     reduce_prod_p as reduce_prod_p, reduce_sum as reduce_sum, reduce_sum_p as reduce_sum_p,
     reduce_xor as reduce_xor, reduce_xor_p as reduce_xor_p,
 )
+from minijax.primitives.complex_numbers import (
+    complex as complex, complex_p as complex_p, conj as conj, conj_p as conj_p, imag as imag,
+    imag_p as imag_p, real as real, real_p as real_p,
+)
+from minijax.primitives.locate import (
+    argmax as argmax, argmax_p as argmax_p, argmin as argmin, argmin_p as argmin_p,
+)
+from minijax.primitives.rounding import (
+    RoundingMethod as RoundingMethod, ceil as ceil, ceil_p as ceil_p, floor as floor,
+    floor_p as floor_p, is_finite as is_finite, is_finite_p as is_finite_p, nextafter as nextafter,
+    nextafter_p as nextafter_p, round as round, round_p as round_p,
+)
+
+check_package()

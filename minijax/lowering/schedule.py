@@ -215,7 +215,7 @@ class Run:
         """Whether the writer's rule changes this very operand in place, and reads no other."""
         if writer.node is None:
             return False
-        changed = getattr(writer.node.eqn.primitive, "in_place", None)
+        changed = writer.node.eqn.primitive.in_place
         return changed is not None and all((x in held) == (k == changed)
                                            for k, x in enumerate(writer.node.eqn.invars))
 
@@ -329,7 +329,7 @@ class Run:
 
     def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> list[Operand]:
         """One element of each output of an equation; once for each index in a scope."""
-        key = ("equation", eqn, index)
+        key = ("equation", self, eqn, index)
         found = self.b.find(key)
         if found is not None:
             return found

@@ -229,7 +229,7 @@ def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
 
         return core.bind_physically(eqn.primitive, [x.aval for x in eqn.invars], args,
                                     eqn.params, move_axis)
-    program = getattr(eqn.primitive, "program", None)
+    program = eqn.primitive.program
     if program is not None:  # an operation on keys is a program on their words
         return [program(*args, **eqn.params)]
     params = {name: _physical_param(value) for name, value in eqn.params.items()}

@@ -256,7 +256,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     4.0
     """
     x, y = promote_args_inexact("logaddexp2", x1, x2)
-    log_of_2 = _filled(float(np.log(2)), x)
+    log_of_2 = _filled(float(np.log(2)), x if x.ndim else y)
     return lax.div(logaddexp(lax.mul(x, log_of_2), lax.mul(y, log_of_2)), log_of_2)
 
 

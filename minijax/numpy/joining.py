@@ -154,16 +154,17 @@ def _cut(name: str, ary: ArrayLike, indices_or_sections: Any, axis: int) -> list
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):
-        inner = [int(static_value(i, context)) for i in indices_or_sections]
-        ends = [max(0, min(size, i if i >= 0 else i + size)) for i in inner]
-        cuts = [0, *ends, size]
+        cuts = [0, *(int(static_value(i, context)) for i in indices_or_sections), size]
+        sizes = np.diff(cuts).tolist()
+        if min(sizes) < 0:
+            raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
     else:
         parts = operator.index(static_value(indices_or_sections, context)[()])
         each, left = divmod(size, parts)
         if left and name == "split":
             raise ValueError(f"array split does not result in an equal division: rest is {left}")
         cuts = [0, *np.cumsum([each + (i < left) for i in range(parts)]).tolist()]
-    return [lax.slice_in_dim(a, start, max(start, stop), axis=axis)
+    return [lax.slice_in_dim(a, start, stop, axis=axis)
             for start, stop in zip(cuts, cuts[1:], strict=False)]
 
 
@@ -304,10 +305,6 @@ def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any)
 
 
 def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    if isinstance(pad_width, dict):
-        named = {canonical_axis(axis, ndim): width for axis, width in pad_width.items()}
-        pad_width = [named.get(axis, 0) for axis in range(ndim)]
-        pad_width = [(w, w) if np.ndim(w) == 0 else w for w in pad_width]
     given = static_value(pad_width, "`pad_width` argument of jnp.pad")
     widths = np.broadcast_to(given, (ndim, 2))
     return [(operator.index(before), operator.index(after)) for before, after in widths]

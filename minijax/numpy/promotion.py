@@ -149,14 +149,14 @@ def promote_shapes(name: str, *args: Array) -> list[Any]:
     """The arguments with axes of one in front; scalars, and what fits already, as they are.
 
     Raises:
-      TypeError: where the shapes do not broadcast.
+      ValueError: where the shapes do not broadcast.
     """
     shapes = [x.shape for x in args]
     ranks = {len(shape) for shape in shapes if shape}
     if len(ranks) < 2:  # elementwise primitives take scalars beside arrays
         return list(args)
     _check_rank_promotion(name, shapes)
-    rank = max(ranks)
+    rank = len(lax.broadcast_shapes(*shapes))
     return [lax.broadcast_to_rank(x, rank) if x.ndim else x for x in args]
 
 
@@ -239,7 +239,7 @@ def static_axes(name: str, axis: Any) -> Any:
     if isinstance(axis, Tracer):
         return int(static_value(axis, f"axis argument to jnp.{name}()."))
     if isinstance(axis, (tuple, list)):
-        return tuple(static_axes(name, each) for each in axis)
+        return tuple(operator.index(each) for each in axis)
     return operator.index(axis)
 
 

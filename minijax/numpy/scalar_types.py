@@ -48,7 +48,7 @@ def _scalar_type(scalar: type, name: str = "") -> ScalarType:
                                                "__module__": __name__})
 
 
-bool_ = _scalar_type(np.bool_, "bool_")
+bool_ = _scalar_type(np.bool_)
 int8, int16, int32, int64 = map(_scalar_type, (np.int8, np.int16, np.int32, np.int64))
 uint8, uint16, uint32, uint64 = map(_scalar_type, (np.uint8, np.uint16, np.uint32, np.uint64))
 float16, float32, float64 = map(_scalar_type, (np.float16, np.float32, np.float64))
@@ -58,7 +58,7 @@ complex64, complex128 = map(_scalar_type, (np.complex64, np.complex128))
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
-copyreg.pickle(ScalarType, lambda cls: cls.__name__)
+copyreg.pickle(ScalarType, lambda cls: "bool_" if cls is bool_ else cls.__name__)
 
 # The kinds of dtypes, for `issubdtype`.
 generic, number, integer = np.generic, np.number, np.integer

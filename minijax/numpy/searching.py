@@ -125,10 +125,10 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
       length: the size of the result; needed where `x` is traced. Larger numbers are dropped.
     """
     x = as_array("bincount", x)
-    if x.ndim != 1:
-        raise ValueError("only 1-dimensional input supported.")
     if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != bool:
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
+    if x.ndim != 1:
+        raise ValueError("only 1-dimensional input supported.")
     if length is None:
         known = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
                              "To avoid this error, pass a static `length` argument.")
@@ -155,7 +155,7 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
         return lax.full_like(as_array("digitize", x), 0, dtype=_INT)
     rising = searchsorted(bins, x, side="left" if right else "right")
     falling = lax.sub(convert(bins.size, rising.dtype), searchsorted(
-        lax.rev(bins, (0,)), x, side="right" if right else "left"))
+        lax.rev(bins, (0,)), x, side="left" if right else "right"))
     first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
     return choose(logic.greater_equal(last, first), rising, falling)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import dtypes, lax
 from minijax.core import Array, as_value
 from minijax.numpy.promotion import (ArrayLike, as_arrays, broadcast_arrays_to_one_shape,
                                      broadcast_to_shape, check_arraylike, convert,
@@ -92,6 +92,11 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     """
     check_arraylike("clip", arr, *(x for x in (min, max) if x is not None))
     result = as_value(arr)
+    if any(dtypes.dtype(x).kind == "c" for x in (result, min, max) if x is not None):
+        raise ValueError("Clip received a complex value either through the input or the min/max "
+                         "keywords. Complex values have no ordering and cannot be clipped. "
+                         "Please convert to a real value or array by taking the real or "
+                         "imaginary components via jax.numpy.real/imag respectively.")
     if min is not None:
         result = lax.max(*promote_args("clip", min, result))
     if max is not None:

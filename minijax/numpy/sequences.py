@@ -148,13 +148,13 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     """The sums of products of one row of numbers with another, reversed and moved along it.
 
     >>> convolve(np.array([1, 2, 3]), np.array([1, 1]))
-    Array([1, 3, 5, 3], dtype=int32)
+    Array([1., 3., 5., 3.], dtype=float32)
 
     Args:
       mode: "full", "same" or "valid": all places, as many as in `a`, or where both overlap.
     """
     # JAX: a convolution primitive; here a matrix of shifted rows.
-    x, y = promote_dtypes(*as_arrays("convolve", a, v))
+    x, y = promote_dtypes_inexact(*as_arrays("convolve", a, v))
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError("convolve() only support 1-dimensional inputs.")
     if not x.size or not y.size:

@@ -64,7 +64,9 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     rows, axis = _rows(x, axis)
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
-    starts = nonzero(first, size=size, fill_value=rows.shape[0])[0]
+    # one more than asked for, where the last one ends
+    bounds = nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
+    starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
     filled = lax.ge(starts, convert(rows.shape[0], starts.dtype))
     places = order.at[choose(filled, convert(0, starts.dtype), starts)].get(mode="clip")
     values = rows.at[places].get(mode="clip") if rows.shape[0] else rows
@@ -79,8 +81,6 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         inverse = lax.full_like(group, 0).at[order].set(group)
         outs.append(lax.reshape(inverse, x.shape) if axis is None else inverse)
     if return_counts:
-        ends = lax.concatenate([lax.slice_in_dim(starts, 1, None),
-                                lax.full((min(size, 1),), rows.shape[0], starts.dtype)], 0)
         outs.append(choose(filled, convert(0, starts.dtype), lax.sub(ends, starts)))
     return outs[0] if len(outs) == 1 else tuple(outs)
 
@@ -109,13 +109,14 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
         lax.index_in_dim(rows, i, 1, keepdims=False) for i in range(rows.shape[1])]
     *ordered, order = lax.sort((*keys, lax.iota(dtypes.default_int_dtype(), count)), 0,
                                num_keys=len(keys))
-    new: Any = lax.full((max(count - 1, 0),), False, np.dtype(bool))
+    if count == 0:
+        return order, lax.full((0,), False, np.dtype(bool))
+    new: Any = lax.full((count - 1,), False, np.dtype(bool))
     for key in ordered:
-        later, earlier = lax.slice_in_dim(key, 1, None), lax.slice_in_dim(key, 0, max(count - 1,
-                                                                                      0))
+        later, earlier = lax.slice_in_dim(key, 1, None), lax.slice_in_dim(key, 0, count - 1)
         differs = lax.ne(later, earlier)
         if equal_nan and dtypes.issubdtype(key.dtype, np.inexact):
             both_nan = lax.bitwise_and(isnan(later), isnan(earlier))
             differs = lax.bitwise_and(differs, lax.bitwise_not(both_nan))
         new = lax.bitwise_or(new, differs)
-    return order, lax.concatenate([lax.full((min(count, 1),), True, new.dtype), new], 0)
+    return order, lax.concatenate([lax.full((1,), True, new.dtype), new], 0)

@@ -32,7 +32,7 @@ def _sort_argument(name: str, a: ArrayLike, axis: int | None, order: Any,
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported.")
     x = as_array(name, a)
-    if axis is None or x.ndim == 0:
+    if axis is None:
         return ravel(x), 0
     return x, canonical_axis(static_axes(name, axis), x.ndim)
 

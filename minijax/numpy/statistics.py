@@ -238,7 +238,8 @@ def _interpolate(rows: Any, q: Any, method: str) -> Any:
     place = lax.mul(q, convert(float(count - 1), q.dtype))
     low, high = lax.floor(place), lax.ceil(place)
     if method == "nearest":
-        low = high = lax.round(place, lax.RoundingMethod.TO_NEAREST_EVEN)
+        nearer_low = lax.le(lax.sub(place, low), convert(0.5, place.dtype))
+        low = high = choose(nearer_low, low, high)
     below, above = (_element(rows, each, count) for each in (low, high))
     if method in ("lower", "nearest"):
         return below

@@ -9,7 +9,6 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,12 @@ import numpy as np
 from minijax import config, dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
                           dtype_name)
-from minijax.primitives.convert import _convert
-from minijax.primitives.cumulative import nest
+from minijax.primitives import products
+from minijax.primitives.convert import converted
 from minijax.primitives.elementwise import add_any_p
-from minijax.primitives.families import SHORT_FLOATS, all_weak
+from minijax.primitives.families import all_weak
+from minijax.primitives.products import Axes, Dimensions, computed_in, free_axes
 from minijax.primitives.shape import above, transpose_p, without
-
-Axes = tuple[int, ...]
-Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
-
 
 class Precision(enum.Enum):
     """How exactly products are computed; float32 is always exact to float32 here."""
@@ -149,15 +145,6 @@ def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensio
 
 # ── The meaning ──────────────────────────────────────────────────────────────────────────────
 
-def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
-    return without(range(rank), contract + batch)
-
-
-def computed_in(dtype: Any) -> np.dtype:
-    """The dtype in which products are summed."""
-    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
-
-
 def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, precision: Any,
               preferred_element_type: Any) -> list[np.ndarray]:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -218,7 +205,7 @@ def _cotangent(ct: Any, x: Undefined, y: Array, dimension_numbers: Dimensions, x
     order = tuple(sorted(range(len(places)), key=places.__getitem__))
     if order != tuple(range(len(order))):
         product = transpose_p.bind(product, permutation=order)
-    return _convert(product, x.aval.dtype, product.weak_type)
+    return converted(product, x.aval.dtype, product.weak_type)
 
 
 # ── Batching ─────────────────────────────────────────────────────────────────────────────────
@@ -241,98 +228,6 @@ def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensi
                    + sum(d < y_dim for d in free_axes(y.ndim, y_contract, y_batch)))
     numbers = ((x_contract, y_contract), (x_batch, y_batch))
     return [dot_general_p.bind(x, y, dimension_numbers=numbers, **params)], [out_dim]
-
-
-# ── Lowering ─────────────────────────────────────────────────────────────────────────────────
-
-INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
-_GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
-
-
-def _dot_library(b: Any, outputs: Sequence, operands: Sequence, *,
-                 dimension_numbers: Dimensions, precision: Any, preferred_element_type: Any
-                 ) -> None:
-    [out], (lhs, rhs) = outputs, operands
-    (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
-    terms = out.size * math.prod(lhs.shape[d] for d in lhs_contract)
-    batches = math.prod(lhs.shape[d] for d in lhs_batch)
-    wide = computed_in(out.dtype)
-    if wide not in _GEMM or terms <= INLINE * max(batches, 1):
-        _dot_inline(b, out, lhs, rhs, dimension_numbers, wide)
-    else:
-        _dot_by_gemm(b, out, lhs, rhs, dimension_numbers, wide)
-
-
-def _dot_inline(b: Any, out: Any, lhs: Any, rhs: Any, dimension_numbers: Dimensions,
-                wide: np.dtype) -> None:
-    """Every element of the result as a sum of its own."""
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_free = free_axes(len(lhs.shape), lhs_contract, lhs_batch)
-    rhs_free = free_axes(len(rhs.shape), rhs_contract, rhs_batch)
-    extents = tuple(lhs.shape[d] for d in lhs_contract)
-    add, mul = ("or", b.and_) if wide.kind == "b" else ("add", b.mul)
-    with nest(b, out.shape) as index:
-        def term(*k: Any) -> Any:
-            batch, rest = index[:len(lhs_batch)], index[len(lhs_batch):]
-            x = _at(b, lhs, (*lhs_batch, *lhs_free, *lhs_contract),
-                    (*batch, *rest[:len(lhs_free)], *k))
-            y = _at(b, rhs, (*rhs_batch, *rhs_free, *rhs_contract),
-                    (*batch, *rest[len(lhs_free):], *k))
-            return mul(b.convert(x, wide), b.convert(y, wide))
-        b.store(out, index, b.convert(b.accumulate(add, None, extents, term), out.dtype))
-
-
-def _at(b: Any, x: Any, axes: tuple, index: tuple) -> Any:
-    """The element at an index whose parts belong to these axes."""
-    at = dict(zip(axes, index, strict=True))
-    return b.load(x, tuple(at[d] for d in range(len(x.shape))))
-
-
-def _dot_by_gemm(b: Any, out: Any, lhs: Any, rhs: Any, dimension_numbers: Dimensions,
-                 wide: np.dtype) -> None:
-    """One call of BLAS for each place of the batch axes."""
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_free = free_axes(len(lhs.shape), lhs_contract, lhs_batch)
-    rhs_free = free_axes(len(rhs.shape), rhs_contract, rhs_batch)
-    m, k, n = (math.prod(x.shape[d] for d in axes) for x, axes in (
-        (lhs, lhs_free), (lhs, lhs_contract), (rhs, rhs_free)))
-    left, left_turned = _as_matrices(b, lhs, wide, lhs_batch, lhs_free, lhs_contract)
-    right, right_turned = _as_matrices(b, rhs, wide, rhs_batch, rhs_contract, rhs_free)
-    product = out if out.dtype == wide else b.temp(out.shape, wide)
-    with nest(b, out.shape[:len(lhs_batch)]) as place:
-        matrices = [_matrix_at(b, x, place) for x in (left, right, product)]
-        b.call(_GEMM[wide], int(left_turned), int(right_turned), m, n, k,
-               matrices[0], m if left_turned else k, matrices[1], k if right_turned else n,
-               matrices[2], n)
-    if product is not out:
-        _rearranged(b, product, out, range(len(out.shape)))
-
-
-def _matrix_at(b: Any, x: Any, place: tuple) -> Any:
-    view = b.stored(x)
-    for i in place:
-        view = b.view(view, i)
-    return b.address(view)
-
-
-def _as_matrices(b: Any, x: Any, wide: np.dtype, batch: Axes, rows: Axes, columns: Axes
-                 ) -> tuple[Any, bool]:
-    """A buffer with a matrix for each place of the batch axes, and whether it is turned."""
-    order = tuple(range(len(x.shape)))
-    if x.dtype == wide and batch + rows + columns == order:
-        return x, False
-    if x.dtype == wide and batch + columns + rows == order:
-        return x, True
-    axes = batch + rows + columns
-    matrices = b.temp(tuple(x.shape[d] for d in axes), wide)
-    _rearranged(b, x, matrices, axes)
-    return matrices, False
-
-
-def _rearranged(b: Any, x: Any, out: Any, axes: Sequence[int]) -> None:
-    """Copy x to a buffer whose axes are these of x."""
-    with nest(b, out.shape) as index:
-        b.store(out, index, b.convert(_at(b, x, tuple(axes), index), out.dtype))
 
 
 # ── The primitive and its functions ──────────────────────────────────────────────────────────
@@ -362,7 +257,10 @@ def _dot_examples() -> list[Example]:
               for d in (np.float16, dtypes.bfloat16, np.int32)]
     found += [case((100 * x).astype(np.int8), (100 * y).astype(np.int8), ((1,), (0,)),
                    preferred=np.dtype(p)) for p in (np.int8, np.int32)]
-    return [*found, case(x > 0, y > 0, ((1,), (0,))),
+    whole = (100 * large).astype(np.int32)
+    return [*found, case(x > 0, y > 0, ((1,), (0,))), case(whole, whole, ((1,), (0,))),
+            case(large[0].repeat(20), large[:, :4].repeat(20, 0), ((0,), (0,))),
+            case(large.repeat(5, 1), large[0], ((0,), (0,))),
             case(large.astype(dtypes.bfloat16), large, ((1,), (0,))),
             case(large.astype(dtypes.bfloat16), large.astype(dtypes.bfloat16), ((1,), (0,)))]
 
@@ -374,7 +272,7 @@ dot_general_p = Primitive(
     jvp=_dot_jvp,
     transpose=_dot_transpose,
     batch=_dot_batch,
-    library=_dot_library,
+    library=products.lower,
     examples=_dot_examples)
 
 

@@ -16,8 +16,8 @@ from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives.elementwise import max_p, min_p, mul_p
 from minijax.primitives.families import (NOT_LINEAR, NUMBER, in_numpy, linearly,
                                          transposed)
-from minijax.primitives.reduce import (Dual, _check_reducible, _examples, _slice, combined,
-                                       joined, widened)
+from minijax.primitives.reduce import (Dual, check_reducible, combined,
+                                       joined, part, reducible_examples, widened)
 
 Combine = Callable[[Any, Any], Any]
 
@@ -41,7 +41,7 @@ def cumulative(name: str, op: str, ufunc: np.ufunc, *, jvp_of: Primitive | None 
             raise ValueError("XLA operations do not allow negative axes")
         if axis >= x.ndim:
             raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
-        _check_reducible(name, x, NUMBER)
+        check_reducible(name, x, NUMBER)
         return [x]
 
     def batch(axis_: Axis, args: list, dims: list, axis: int, reverse: bool
@@ -51,7 +51,7 @@ def cumulative(name: str, op: str, ufunc: np.ufunc, *, jvp_of: Primitive | None 
 
     p = Primitive(name, impl=in_numpy(impl), abstract_eval=abstract_eval, transpose=transpose,
                   batch=batch, loop=_running_loop(op),
-                  examples=_examples(NUMBER, lambda rank: [
+                  examples=reducible_examples(NUMBER, lambda rank: [
                       {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
     p.jvp = linearly(p) if jvp_of is None else _jvp_by_prefixes(p, jvp_of)
     return p
@@ -78,11 +78,11 @@ def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dua
     # JAX: does it with half of the work on the even places.
     n, reach = x[0].shape[axis], 1
     while reach < n:
-        early = tuple(_slice(a, 0, n - reach, axis) for a in x)
-        late = tuple(_slice(a, reach, n, axis) for a in x)
+        early = tuple(part(a, 0, n - reach, axis) for a in x)
+        late = tuple(part(a, reach, n, axis) for a in x)
         both = combine(late, early) if reverse else combine(early, late)
-        rest = (tuple(_slice(a, n - reach, n, axis) for a in x) if reverse
-                else tuple(_slice(a, 0, reach, axis) for a in x))
+        rest = (tuple(part(a, n - reach, n, axis) for a in x) if reverse
+                else tuple(part(a, 0, reach, axis) for a in x))
         pairs = zip(both, rest, strict=True) if reverse else zip(rest, both, strict=True)
         x = tuple(joined(a, b, axis) for a, b in pairs)  # type: ignore[assignment]
         reach *= 2
@@ -92,10 +92,10 @@ def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dua
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
 
 @contextlib.contextmanager
-def nest(b: Any, extents: Sequence[int]) -> Iterator[tuple]:
+def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]:
     """Loops within loops, one an extent; gives their indices."""
     with contextlib.ExitStack() as stack:
-        yield tuple(stack.enter_context(b.loop(n)) for n in extents)
+        yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
 
 
 def _running_loop(op: str) -> Callable[..., None]:

@@ -317,6 +317,7 @@ dynamic_update_slice_p = Primitive(
     transpose=_transpose_update,
     batch=_batch_update,
     loop=_update_loop,
+    in_place=0,
     examples=lambda: [Example((x, update, *starts)) for x, update, starts in [
         (grid(5), grid(2) + 20, (np.int32(1),)), (grid(5), grid(2) + 20, (np.int32(9),)),
         (grid(4, 3), grid(2, 2) + 20, (np.int32(-7), np.int32(1))), (grid(), grid() + 9, ()),

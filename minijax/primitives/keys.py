@@ -93,7 +93,8 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Call
         batch=batch,
         loop=lower,
         examples=examples,
-        handles_keys=True)
+        handles_keys=True,
+        program=program)
     return primitive
 
 

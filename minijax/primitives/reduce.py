@@ -14,10 +14,10 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, dtype_name)
 from minijax.primitives.choice import eq
-from minijax.primitives.convert import _convert
+from minijax.primitives.convert import converted
 from minijax.primitives.elementwise import div, mul, mul_p
-from minijax.primitives.families import (ANYTHING, BITS, NOT_DIFFERENTIABLE, NOT_LINEAR, NUMBER,
-                                         ORDERED, SHORT_FLOATS, check_dtypes, in_numpy, linearly,
+from minijax.primitives.families import (ANYTHING, BITS, NOT_LINEAR, NUMBER,
+                                         SHORT_FLOATS, check_dtypes, in_numpy, linearly,
                                          per_argument, reshaped, spread, transposed)
 from minijax.primitives.shape import above, without
 from minijax.primitives.slicing import concatenate_p, slice_p
@@ -41,7 +41,7 @@ def check_axes(x: ShapedArray, axes: Axes) -> None:
                          f"{x.str_long()}.")
 
 
-def _check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
+def check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
     if accepts == BITS and not any(dtypes.issubdtype(x.dtype, kind) for kind in BITS):
         raise TypeError("logical reduction requires operand dtype bool or int, got "
                         f"{dtype_name(x.dtype)}.")
@@ -73,7 +73,7 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
       impl: a NumPy function of an array and axes.
     """
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
-        _check_reducible(name, x, accepts)
+        check_reducible(name, x, accepts)
         check_axes(x, axes)
         return [x.update(shape=without(x.shape, axes))]
 
@@ -97,7 +97,7 @@ def batch_reduction(p: Primitive) -> Callable[..., tuple[list, list]]:
     return batch
 
 
-def _examples(accepts: tuple, params: Callable[[int], list[dict]],
+def reducible_examples(accepts: tuple, params: Callable[[int], list[dict]],
               smooth: bool = True) -> Callable[[], list[Example]]:
     """Arrays of rank up to three; `params` lists the parameters that a rank allows."""
     def examples() -> list[Example]:
@@ -117,7 +117,7 @@ def _examples(accepts: tuple, params: Callable[[int], list[dict]],
     return examples
 
 
-def _axes_of(rank: int) -> list[dict]:
+def axes_of(rank: int) -> list[dict]:
     return [{"axes": axes} for axes in
             {(0,), (rank - 1,), tuple(range(rank)), (), tuple(range(0, rank, 2))}]
 
@@ -132,7 +132,7 @@ reduce_sum_p = reduction(
     "reduce_sum", "add",
     impl=lambda x, axes: np.sum(x, axes, dtype=x.dtype),
     transpose=transposed(_sum_transpose),
-    examples=_examples(NUMBER, _axes_of))
+    examples=reducible_examples(NUMBER, axes_of))
 reduce_sum_p.jvp = linearly(reduce_sum_p)
 
 
@@ -153,7 +153,7 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 reduce_prod_p = reduction(
     "reduce_prod", "mul",
     impl=lambda x, axes: np.prod(x, axes, dtype=x.dtype),
-    examples=_examples(NUMBER, _axes_of))
+    examples=reducible_examples(NUMBER, axes_of))
 
 
 Dual = tuple[Array, Array]  # a value and its tangent
@@ -165,7 +165,7 @@ def combined(p: Primitive, x: Dual, y: Dual) -> Dual:
     return out, tangent
 
 
-def _slice(x: Array, start: int, stop: int, axis: int = 0) -> Array:
+def part(x: Array, start: int, stop: int, axis: int = 0) -> Array:
     starts, stops = [0] * x.ndim, list(x.shape)
     starts[axis], stops[axis] = start, stop
     return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)
@@ -184,8 +184,8 @@ def _prod_jvp(primals: list, tangents: list, axes: Axes) -> tuple[list, list]:
 def _folded(x: Dual, axis: int) -> Dual:
     """The product along an axis with its tangent: one half by the other, until one is left."""
     while (n := x[0].shape[axis]) > 1:
-        low, high, rest = ((_slice(x[0], *part, axis), _slice(x[1], *part, axis))
-                           for part in ((0, n // 2), (n // 2, n - n % 2), (n - n % 2, n)))
+        low, high, rest = ((part(x[0], *ends, axis), part(x[1], *ends, axis))
+                           for ends in ((0, n // 2), (n // 2, n - n % 2), (n - n % 2, n)))
         low = combined(mul_p, low, high)
         x = low if n % 2 == 0 else (joined(low[0], rest[0], axis), joined(low[1], rest[1], axis))
     shape = without(x[0].shape, (axis,))
@@ -233,7 +233,7 @@ def _extremum_jvp(p: Primitive) -> Callable[..., tuple[list, list]]:
     """The mean of the tangents at the places where the extremum is."""
     def tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
         kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-        places = _convert(eq(x, reshaped(out, kept)), t.dtype, False)
+        places = converted(eq(x, reshaped(out, kept)), t.dtype, False)
         count = reduce_sum_p.bind(places, axes=axes)
         return div(reduce_sum_p.bind(mul(t, places), axes=axes), count)
     return per_argument(p, tangent)
@@ -242,7 +242,7 @@ def _extremum_jvp(p: Primitive) -> Callable[..., tuple[list, list]]:
 reduce_max_p = reduction(
     "reduce_max", "max", accepts=ANYTHING,
     impl=lambda x, axes: np.max(x, axes, initial=least_value(x.dtype)),
-    examples=_examples(ANYTHING, _axes_of))
+    examples=reducible_examples(ANYTHING, axes_of))
 reduce_max_p.jvp = _extremum_jvp(reduce_max_p)
 
 
@@ -259,7 +259,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
 reduce_min_p = reduction(
     "reduce_min", "min", accepts=ANYTHING,
     impl=lambda x, axes: np.min(x, axes, initial=greatest_value(x.dtype)),
-    examples=_examples(ANYTHING, _axes_of))
+    examples=reducible_examples(ANYTHING, axes_of))
 reduce_min_p.jvp = _extremum_jvp(reduce_min_p)
 
 
@@ -278,7 +278,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
 reduce_and_p = reduction(
     "reduce_and", "and", accepts=BITS,
     impl=lambda x, axes: np.bitwise_and.reduce(x, axes),
-    examples=_examples(BITS, _axes_of))
+    examples=reducible_examples(BITS, axes_of))
 reduce_and_p.jvp = per_argument(reduce_and_p, None)
 
 
@@ -295,7 +295,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
 reduce_or_p = reduction(
     "reduce_or", "or", accepts=BITS,
     impl=lambda x, axes: np.bitwise_or.reduce(x, axes),
-    examples=_examples(BITS, _axes_of))
+    examples=reducible_examples(BITS, axes_of))
 reduce_or_p.jvp = per_argument(reduce_or_p, None)
 
 
@@ -312,7 +312,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
 reduce_xor_p = reduction(
     "reduce_xor", "xor", accepts=BITS,
     impl=lambda x, axes: np.bitwise_xor.reduce(x, axes),
-    examples=_examples(BITS, _axes_of))
+    examples=reducible_examples(BITS, axes_of))
 reduce_xor_p.jvp = per_argument(reduce_xor_p, None)
 
 
@@ -324,73 +324,3 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     Array(False, dtype=bool)
     """
     return reduce_xor_p.bind(operand, axes=tuple(axes))
-
-
-# ── Where the extremum is ────────────────────────────────────────────────────────────────────
-
-def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> Primitive:
-    """A primitive that gives the first place of the extremum, or of the first nan."""
-    def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
-        [axis] = axes
-        if not 0 <= axis < x.ndim:
-            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
-        if x.shape[axis] < 1:
-            raise ValueError("argmin and argmax require non-empty reduced dimension. "
-                             f"operand.shape={x.shape} axis={axis}")
-        if not dtypes.issubdtype(index_dtype, np.integer):
-            raise TypeError("index_dtype must be an integer type, but got "
-                            f"{dtype_name(index_dtype)}")
-        check_dtypes(comparison, [x, x], [ORDERED, ORDERED])
-        return [ShapedArray(without(x.shape, axes), index_dtype)]
-
-    def element(s: Any, index: tuple, x: Any, axes: Axes, index_dtype: Any) -> Any:
-        n = x.shape[axes[0]]
-
-        def at(k: Any) -> Any:
-            return widened(s, x(keeping(index, axes, [k])))
-
-        best = s.accumulate(op, None, (n,), at)
-
-        def place(k: Any) -> Any:
-            y = at(k)
-            found = s.eq(y, best) if y.dtype.kind != "f" else s.or_(s.eq(y, best), s.ne(y, y))
-            return s.select(found, s.convert(k, np.int32), s.const(n - 1, np.int32))
-        # JAX: counts in 64 bits where an axis needs them.
-        return s.convert(s.accumulate("min", None, (n,), place), index_dtype)
-
-    p = Primitive(name,
-                  impl=lambda x, axes, index_dtype: [impl(
-                      x.astype(np.float32) if x.dtype in SHORT_FLOATS else x,
-                      axes[0]).astype(index_dtype)],
-                  abstract_eval=abstract_eval, transpose=NOT_DIFFERENTIABLE, element=element,
-                  examples=_examples(ORDERED, lambda rank: [
-                      {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
-    p.jvp = per_argument(p, None)
-    p.batch = batch_reduction(p)
-    return p
-
-
-argmax_p = _locator("argmax", "max", "gt", np.argmax)
-argmin_p = _locator("argmin", "min", "lt", np.argmin)
-
-
-def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the maximum is along an axis: the first place, and that of nan if there is one.
-
-    >>> import numpy as np
-    >>> argmax(np.array([1., 3., 3.]), 0, "int32")
-    Array(1, dtype=int32)
-    """
-    dtype = dtypes.check_user_dtype_supported(index_dtype, "argmax")
-    return argmax_p.bind(operand, axes=(axis,), index_dtype=dtype)
-
-
-def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
-    """Where the minimum is along an axis: the first place, and that of nan if there is one.
-
-    >>> import numpy as np
-    >>> argmin(np.array([3., 1., 1.]), 0, "int32")
-    Array(1, dtype=int32)
-    """
-    dtype = dtypes.check_user_dtype_supported(index_dtype, "argmin")
-    return argmin_p.bind(operand, axes=(axis,), index_dtype=dtype)

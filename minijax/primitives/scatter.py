@@ -217,6 +217,7 @@ def scatter_family(name: str, *, write: Callable[[np.ndarray, np.ndarray, np.nda
         transpose=transpose,
         batch=_batch(lambda: primitive),
         loop=_loop(combine),
+        in_place=0,
         examples=examples)
     return primitive
 

@@ -251,6 +251,12 @@ def test_the_largest_and_smallest_places_are_moved_to_the_ends(dtype):
     assert np.asarray(minijax.jit(rewriting_take)(x, places)).tolist() == [low, high]
 
 
+def test_the_derivative_of_a_read_outside_is_an_update_outside_and_so_dropped():
+    at = lambda i: np.asarray(minijax.grad(lambda v: rewriting_take(v, i))(V)).tolist()
+    assert at(9) == at(-9) == [0, 0, 0, 0]
+    assert at(3) == at(-1) == [0, 0, 0, 1]
+
+
 def test_a_scalar_mask_beside_new_axes_means_what_it_means_in_numpy():
     index = (np.array([True]), None, True, slice(None))
     x = X[:1]

@@ -19,6 +19,8 @@ PLACEMENTS = [
     ((2, 3, 4), (4, 3), (((1, 2), (1, 0)), ((), ()))), ((2, 0), (0, 3), (((1,), (0,)), ((), ()))),
     ((20, 30), (30, 40), (((1,), (0,)), ((), ()))), ((30, 20), (40, 30), (((0,), (1,)), ((), ()))),
     ((20, 30), (40, 30), (((1,), (1,)), ((), ()))), ((20, 30), (30,), (((1,), (0,)), ((), ()))),
+    ((30,), (30, 40), (((0,), (0,)), ((), ()))), ((30, 41), (30,), (((0,), (0,)), ((), ()))),
+    ((4, 30), (30, 4, 10), (((1,), (0,)), ((0,), (1,)))),
     ((4, 20, 30), (30, 4, 10), (((2,), (0,)), ((0,), (1,)))),
     ((2, 3, 20, 10), (2, 3, 10, 20), (((3,), (2,)), ((0, 1), (0, 1))))]
 
@@ -87,6 +89,16 @@ INTS = (X * 50).astype(np.int8)
     lambda lax: lax.batch_matmul(X[None], X)])
 def test_types_and_refusals_are_those_of_jax(call, agrees_closely):
     agrees_closely(call, 1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int8, bool])
+def test_large_products_of_integers_wrap_around_compiled(dtype):
+    x, y = (of_shape(s).astype(dtype) * 99 for s in ((20, 30), (30, 40)))
+    x, y = x.astype(dtype), y.astype(dtype)
+    for f in (lax.dot, lambda x, y: lax.dot_general(x, y.T, (((1,), (1,)), ((), ())))):
+        wanted = np.asarray(f(x, y))
+        np.testing.assert_array_equal(wanted, x @ y)
+        np.testing.assert_array_equal(minijax.jit(lax.dot)(x, y), wanted)
 
 
 def test_bfloat16_products_are_summed_in_float32():

@@ -1,0 +1,184 @@
+"""How a product of arrays is computed: small ones in place, the others by BLAS or row by row.
+
+Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
+In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.primitives.cumulative import nest
+from minijax.primitives.families import SHORT_FLOATS
+from minijax.primitives.shape import without
+
+Axes = tuple[int, ...]
+Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
+
+INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
+UNROLLED = 8  # rows added in one pass over the result
+GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
+
+
+def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
+    return without(range(rank), contract + batch)
+
+
+def computed_in(dtype: Any) -> np.dtype:
+    """The dtype in which products are summed."""
+    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
+
+
+class Side(NamedTuple):
+    """One operand, and what its axes are for."""
+
+    buffer: Any
+    batch: Axes
+    free: Axes
+    contract: Axes
+
+    def sizes(self, axes: Axes) -> tuple[int, ...]:
+        return tuple(self.buffer.shape[d] for d in axes)
+
+    def size(self, axes: Axes) -> int:
+        return math.prod(self.sizes(axes))
+
+    def at(self, b: Any, wide: np.dtype, batch: tuple, free: tuple, contract: tuple) -> Any:
+        """One element, as a number of the dtype that is summed in."""
+        axes = (*self.batch, *self.free, *self.contract)
+        index = dict(zip(axes, (*batch, *free, *contract), strict=True))
+        return b.convert(b.load(self.buffer, tuple(index[d] for d in sorted(axes))), wide)
+
+    @property
+    def runs_along_free(self) -> bool:
+        """Whether neighbours in memory belong to neighbours in the result."""
+        return self.size(self.free) > 1 and self.buffer.shape and (
+            len(self.buffer.shape) - 1 in self.free)
+
+
+def lower(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: Dimensions,
+          precision: Any, preferred_element_type: Any) -> None:
+    """The `library` rule of `dot_general`."""
+    contract, batch = dimension_numbers
+    sides = [Side(x, batch[i], free_axes(len(x.shape), contract[i], batch[i]), contract[i])
+             for i, x in enumerate(operands)]
+    left, right = sides
+    wide = computed_in(outputs[0].dtype)
+    terms = left.size(left.free) * right.size(right.free) * left.size(left.contract)
+    is_vector = 1 in (left.size(left.free), right.size(right.free))
+    if terms > INLINE and wide in GEMM and not is_vector:
+        by_library(b, outputs[0], left, right, wide)
+    elif terms > INLINE and (right.runs_along_free or left.runs_along_free):
+        by_rows(b, outputs[0], left, right, wide)
+    else:
+        one_by_one(b, outputs[0], left, right, wide)
+
+
+def _operations(b: Any, wide: np.dtype) -> tuple[str, Any]:
+    return ("or", b.and_) if wide.kind == "b" else ("add", b.mul)
+
+
+def one_by_one(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+    """Every element of the result as a sum of its own."""
+    add, mul = _operations(b, wide)
+    start, middle = len(left.batch), len(left.batch) + len(left.free)
+    with nest(b, out.shape) as index:
+        batch, i, j = index[:start], index[start:middle], index[middle:]
+        total = b.accumulate(add, None, left.sizes(left.contract), lambda *k: mul(
+            left.at(b, wide, batch, i, k), right.at(b, wide, batch, j, k)))
+        b.store(out, index, b.convert(total, out.dtype))
+
+
+def by_rows(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+    """Rows of one side, times a number each, added up in the result."""
+    sums = out if out.dtype == wide else b.temp(out.shape, wide)
+    swapped = not right.runs_along_free
+    fixed, moving = (right, left) if swapped else (left, right)
+
+    def place(batch: tuple, i: tuple, j: tuple) -> tuple:
+        return (*batch, *j, *i) if swapped else (*batch, *i, *j)
+
+    with nest(b, left.sizes(left.batch)) as batch, nest(b, fixed.sizes(fixed.free)) as i:
+        with rows(b, moving.sizes(moving.free)) as j:
+            b.store(sums, place(batch, i, j), 0)
+
+        def add_rows(*ks: tuple) -> None:
+            with rows(b, moving.sizes(moving.free)) as j:
+                total = b.load(sums, place(batch, i, j))
+                for k in ks:
+                    total = _plus_product(b, wide, fixed.at(b, wide, batch, i, k),
+                                          moving.at(b, wide, batch, j, k), total)
+                b.store(sums, place(batch, i, j), total)
+        _in_groups(b, fixed.sizes(fixed.contract), add_rows)
+    if sums is not out:
+        rearranged(b, sums, out, range(len(out.shape)))
+
+
+def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
+    if wide.kind == "f":
+        return b.fma(x, y, total)
+    return b.or_(total, b.and_(x, y)) if wide.kind == "b" else b.add(total, b.mul(x, y))
+
+
+def _in_groups(b: Any, extents: tuple[int, ...], add_rows: Any) -> None:
+    """Call `add_rows` for all indices below the extents, several at a time along the last."""
+    *outer, n = extents or (1,)
+    with nest(b, outer) as k:
+        with b.loop(n // UNROLLED) as group:
+            start = b.mul(b.index(group), UNROLLED)
+            add_rows(*((*k, b.add(start, t)) for t in range(UNROLLED)))
+        with b.loop(n, n - n % UNROLLED) as last:
+            add_rows((*k, last) if extents else ())
+
+
+def rows(b: Any, extents: tuple[int, ...]) -> Any:
+    return nest(b, extents, "parallel")
+
+
+# ── BLAS ─────────────────────────────────────────────────────────────────────────────────────
+
+def by_library(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+    """One call of BLAS for each place of the batch axes."""
+    m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
+    x, x_turned = _as_matrices(b, left.buffer, wide, left.batch, left.free, left.contract)
+    y, y_turned = _as_matrices(b, right.buffer, wide, right.batch, right.contract, right.free)
+    product = out if out.dtype == wide else b.temp(out.shape, wide)
+    with nest(b, left.sizes(left.batch)) as place:
+        matrices = [_matrix_at(b, buffer, place) for buffer in (x, y, product)]
+        b.call(GEMM[wide], int(x_turned), int(y_turned), m, n, k,
+               matrices[0], m if x_turned else k, matrices[1], k if y_turned else n,
+               matrices[2], n)
+    if product is not out:
+        rearranged(b, product, out, range(len(out.shape)))
+
+
+def _matrix_at(b: Any, buffer: Any, place: tuple) -> Any:
+    view = b.stored(buffer)
+    for i in place:
+        view = b.view(view, i)
+    return b.address(view)
+
+
+def _as_matrices(b: Any, x: Any, wide: np.dtype, batch: Axes, rows: Axes, columns: Axes
+                 ) -> tuple[Any, bool]:
+    """A buffer with a matrix for each place of the batch axes, and whether it is turned."""
+    order = tuple(range(len(x.shape)))
+    if x.dtype == wide and batch + rows + columns == order:
+        return x, False
+    if x.dtype == wide and batch + columns + rows == order:
+        return x, True
+    axes = batch + rows + columns
+    matrices = b.temp(tuple(x.shape[d] for d in axes), wide)
+    rearranged(b, x, matrices, axes)
+    return matrices, False
+
+
+def rearranged(b: Any, x: Any, out: Any, axes: Sequence[int]) -> None:
+    """Copy x to a buffer whose axes are these of x."""
+    with nest(b, out.shape) as index:
+        at = dict(zip(axes, index, strict=True))
+        b.store(out, index, b.convert(b.load(x, tuple(at[d] for d in sorted(axes))), out.dtype))

@@ -1,0 +1,126 @@
+"""Arrays made from values, shapes and ranges agree with JAX."""
+
+import pytest
+
+@pytest.mark.parametrize("expression", [
+    "jnp.array(1)", "jnp.array(1.5)", "jnp.array(True)", "jnp.array(1j)", "jnp.array([1, 2])",
+    "jnp.array([1, 2.5])", "jnp.array([True, 2])", "jnp.array([])", "jnp.array([[]])",
+    "jnp.array([[1, 2], [3, 4]], dtype='int8')", "jnp.array((1, [2][0]))", "jnp.array([v, v])",
+    "jnp.array([[v, v], [v, v]])", "jnp.array([s, 1, 2])", "jnp.array([jnp.int8(1), 2])",
+    "jnp.array(np.arange(3))", "jnp.array(np.arange(3.0), dtype=int)",
+    "jnp.array(np.float16(2))", "jnp.array(range(3))", "jnp.array(v)",
+    "jnp.array(v, dtype='bfloat16')", "jnp.array(s)", "jnp.array(1, dtype=float)",
+    "jnp.array(2.7, dtype=int)", "jnp.array(1, ndmin=3)", "jnp.array(v, ndmin=2)",
+    "jnp.array([np.float32(1), np.float32(2)])", "jnp.array(1e300)",
+    "jnp.array([1, 2], dtype=bool)", "jnp.array(2**31 - 1)", "jnp.asarray(3)",
+    "jnp.asarray([1.5])", "jnp.asarray(v, dtype=int)", "jnp.asarray(np.zeros((2, 0)))",
+    "jnp.float32(1)", "jnp.int8([1, 2])", "jnp.bool_(2)", "jnp.bfloat16(1.7)",
+    "jnp.complex64(1)", "jnp.uint8(3)", "jnp.array(-1).astype('uint8')",
+])
+def test_arrays_from_values(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.array('a')", "jnp.array(['a'])", "jnp.array(None)", "jnp.array([1, None])",
+    "jnp.array([1, [2, 3]])", "jnp.array(object())", "jnp.array(2**40)", "jnp.array([2**40])",
+    "jnp.array(300, dtype='int8')", "jnp.array([300], dtype='int8')", "jnp.array({})",
+    "jnp.array(lambda: 1)",
+])
+def test_what_is_no_array(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.zeros(3)", "jnp.zeros((2, 3), dtype=int)", "jnp.zeros(())", "jnp.zeros([2, 1])",
+    "jnp.zeros(np.array([2, 2]))", "jnp.zeros(jnp.array(3))", "jnp.ones((2,), 'bfloat16')",
+    "jnp.ones(2, dtype=bool)", "jnp.empty((2, 0))", "jnp.full((2,), 3)",
+    "jnp.full((2,), 3.5, dtype=int)", "jnp.full((2, 3), v)", "jnp.full((), True)",
+    "jnp.full((2,), s)", "jnp.zeros_like(i)", "jnp.zeros_like(2.5)", "jnp.ones_like(b)",
+    "jnp.ones_like(f, dtype=int)", "jnp.ones_like(f, shape=(2,))", "jnp.full_like(i, 2.5)",
+    "jnp.full_like(f, 7)", "jnp.empty_like(c)", "jnp.zeros('a')", "jnp.zeros((2.5,))",
+    "jnp.zeros((-1,))", "jnp.zeros(3, dtype='U3')", "jnp.zeros_like([1])",
+    "jax.jit(jnp.zeros)(3)", "jax.jit(lambda n: jnp.ones((2, n)))(3)",
+])
+def test_arrays_from_shapes(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.arange(5)", "jnp.arange(5.0)", "jnp.arange(2, 7)", "jnp.arange(2, 7, 2)",
+    "jnp.arange(0, 1, 0.25)", "jnp.arange(5, 2)", "jnp.arange(5, 0, -2)", "jnp.arange(1, 5.5)",
+    "jnp.arange(3, dtype='int8')", "jnp.arange(3, dtype=float)", "jnp.arange(jnp.array(4))",
+    "jnp.arange(-2.5, 2.5)", "jnp.arange(1.5)", "jnp.arange(True)", "jnp.linspace(0, 1, 5)",
+    "jnp.linspace(0, 1, 5, endpoint=False)", "jnp.linspace(0, 10, 4, dtype=int)",
+    "jnp.linspace(v, 2, 3)", "jnp.linspace(v, 2, 3, axis=1)",
+    "jnp.linspace(0, 1, 3, retstep=True)", "jnp.linspace(2, 3, 1)", "jnp.linspace(2, 3, 0)",
+    "jnp.linspace(0, 1)", "jnp.linspace(0, jnp.float16(1), 3)", "jnp.logspace(0, 2, 3)",
+    "jnp.logspace(0, 3, 4, base=2)", "jnp.geomspace(1, 1000, 4)", "jnp.arange(1, 5, 0)",
+    "jnp.arange()", "jnp.arange(None)", "jnp.linspace(0, 1, -1)", "jax.jit(jnp.arange)(3)",
+    "jax.jit(lambda n: jnp.linspace(0, 1, n))(3)",
+    "jax.jit(lambda x: jnp.linspace(0, x, 3))(2.0)",
+    "jax.grad(lambda x: jnp.linspace(0, x, 3).sum())(2.0)",
+])
+def test_ranges(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=1e-05)
+
+
+def test_an_array_of_traced_numbers_prints_as_the_page_of_sharp_bits_shows():
+    import minijax
+    jnp = minijax.numpy
+
+    text = str(minijax.make_jaxpr(lambda x: jnp.sum(jnp.array(x)))([1, 2]))
+    assert text.split("let")[1].split() == """
+        c:i32[] = convert_element_type[new_dtype=int32 weak_type=False] a
+        d:i32[] = convert_element_type[new_dtype=int32 weak_type=False] b
+        e:i32[1] = broadcast_in_dim[broadcast_dimensions=() shape=(1,)] c
+        f:i32[1] = broadcast_in_dim[broadcast_dimensions=() shape=(1,)] d
+        g:i32[2] = concatenate[dimension=0] e f
+        h:i32[] = reduce_sum[axes=(0,)] g
+      in (h,) }""".split()
+
+
+def test_what_is_an_array_already_is_not_copied():
+    import minijax.numpy as jnp
+
+    x = jnp.arange(3)
+    assert jnp.asarray(x) is x
+
+
+def test_an_array_made_from_numpy_shares_nothing_with_it():
+    import numpy as np
+
+    import minijax.numpy as jnp
+
+    source = np.arange(3.0, dtype=np.float32)
+    for made in (jnp.array(source), jnp.asarray(source), jnp.asarray(source[::2])):
+        source[:] = 7
+        assert 7 not in made.tolist()
+        source[:] = np.arange(3.0)
+
+
+def test_asking_for_64_bits_warns_at_the_line_of_the_user():
+    import minijax.numpy as jnp
+
+    with pytest.warns(UserWarning, match="Explicitly requested dtype <class 'jax.numpy.float64'> "
+                      "requested in zeros is not available") as given:
+        jnp.zeros(3, dtype=jnp.float64)
+    assert given[0].filename == __file__
+
+
+def test_a_traced_size_names_the_argument_it_depends_on():
+    import minijax
+    import minijax.numpy as jnp
+
+    def example_fun(length, val):
+        return jnp.ones((length,)) * val
+
+    with pytest.raises(TypeError) as caught:
+        minijax.jit(example_fun)(10, 4)
+    text = str(caught.value)
+    assert text.startswith(
+        "Shapes must be 1D sequences of concrete values of integer type, got (Traced<ShapedArray("
+        "int32[], weak_type=True)>with<DynamicJaxprTrace(level=1/0)>,).\nIf using `jit`, try "
+        "using `static_argnums` or applying `jit` to smaller subfunctions.\n"
+        "The error occurred while tracing the function example_fun at ")
+    assert text.endswith("it depends on the value of the argument length.")

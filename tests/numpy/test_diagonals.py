@@ -1,0 +1,28 @@
+"""Matrices made by their places agree with JAX."""
+
+import pytest
+
+@pytest.mark.parametrize("expression", [
+    "jnp.eye(3)", "jnp.eye(2, 3)", "jnp.eye(3, k=1, dtype=int)", "jnp.eye(3, k=-1)",
+    "jnp.eye(0)", "jnp.identity(2)", "jnp.tri(3)", "jnp.tri(2, 4, 1)", "jnp.tril(f)",
+    "jnp.tril(t, -1)", "jnp.triu(f, 1)", "jnp.triu(i)", "jnp.tril_indices(3)",
+    "jnp.triu_indices(3, 1)", "jnp.diag_indices(2)", "jnp.diagonal(f)",
+    "jnp.diagonal(t, 1, 0, 2)", "jnp.diagonal(f, -1)", "jnp.diag(v)", "jnp.diag(v, 1)",
+    "jnp.diag(v, -2)", "jnp.diag(f)", "jnp.diagflat(f)",
+    "jnp.fill_diagonal(m, 7, inplace=False)", "jnp.fill_diagonal(m, v[:2], inplace=False)",
+    "jnp.meshgrid(v, w)", "jnp.meshgrid(v, w, indexing='ij')", "jnp.meshgrid(v, w, sparse=True)",
+    "jnp.meshgrid(v, w, jnp.arange(2))", "jnp.indices((2, 3))",
+    "jnp.indices((2, 3), sparse=True)", "jnp.vander(v)", "jnp.vander(w, 2, increasing=True)",
+    "jax.grad(lambda x: (jnp.diag(x) * jnp.ones((3, 3))).sum())(v)",
+    "jax.grad(lambda x: jnp.tril(x).sum())(f)", "jax.vmap(jnp.diag)(f)", "jax.jit(jnp.tril)(f)",
+])
+def test_matrices(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.eye(-1)", "jnp.tril(v)", "jnp.diagonal(v)", "jnp.diag(t)", "jnp.meshgrid(f)",
+    "jnp.meshgrid(v, w, indexing='ab')", "jnp.fill_diagonal(m, 1)", "jax.jit(jnp.eye)(3)",
+])
+def test_refusals(agrees_with_jax, expression):
+    agrees_with_jax(expression)

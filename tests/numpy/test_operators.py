@@ -1,0 +1,109 @@
+"""Python's syntax on arrays and tracers agrees with JAX."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+
+SIGNS = ["+", "-", "*", "/", "//", "%", "**", "@", "==", "!=", "<", "<=", ">", ">="]
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_an_operator_agrees_with_jax(agrees_with_jax, sign):
+    for pair in ("v{}v", "v{}w", "v{}2", "2{}v", "np.float32([1, 2, 3]){}v", "2.5{}w",
+                 "np.float64(2){}w"):
+        if sign != "@" or "2{}" not in pair and "(2){}" not in pair and "{}2" not in pair \
+                and ".5{}" not in pair:
+            agrees_with_jax(pair.format(sign), rtol=1e-5)
+
+
+@pytest.mark.parametrize("expression", [
+    "i & 6", "i | 6", "i ^ 6", "i << 1", "i >> 1", "6 & i", "b & True", "1 << k", "~i", "~b",
+    "-f", "+f", "abs(f)", "divmod(i, 3)", "divmod(7, jnp.array([2, 3]))", "round(f)",
+    "round(f, 1)", "round(s)", "f.T @ f", "f @ [1, 2]", "f + [1, 2]", "f + (1,)", "f + 'a'",
+    "f + None", "f == None", "f != 'a'", "f < None", "f == [1]", "-b", "~f", "b - b", "pow(v, 2)",
+    "f < 1j", "c < c", "c == c",
+])
+def test_the_other_operators(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "bool(s)", "bool(f)", "bool(e)", "bool(jnp.array([1]))", "int(s)", "int(v)", "float(s)",
+    "float(jnp.array([1.0]))", "complex(s)", "complex(v)", "int(jnp.array(7))", "[5, 6][k[2]]",
+    "[5, 6][s]", "[5, 6][k]", "list(v)", "list(f)", "list(s)", "len(f)", "len(s)", "2 in w",
+    "9 in w", "hash(f) and 1", "range(jnp.array(3))", "list(reversed(v))", "format(s, '.2f')",
+    "f'{v}'", "format(v, '.2f')", "str(f)", "repr(f)", "tuple(k)", "max(v)", "sum(v)", "min(w)",
+    "np.asarray(f)", "np.asarray(f, dtype=int)", "np.array(i)", "np.sin(v) * 0 == 0",
+    "np.asarray(h)", "v[0].item()", "isinstance(v, jnp.ndarray)", "isinstance(v, jax.Array)",
+])
+def test_arrays_as_python_and_numpy_take_them(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jax.grad(lambda x: x * 2 if x > 1 else x)(3.0)", "jax.grad(lambda x: x * int(x))(3.0)",
+    "jax.grad(lambda x: x * x.item())(3.0)",
+    "jax.jit(lambda x: sum(x))(v)", "jax.jit(lambda x: [y for y in x][1])(f)",
+    "jax.jit(lambda x: -x + 1 - x * 2 / 3 ** x)(v)", "jax.vmap(lambda x: x @ x)(f)",
+    "jax.jit(lambda x: 2 - x)(v)", "jax.jit(lambda x: x if x > 1 else -x)(1.0)",
+    "jax.jit(lambda x: int(x))(1.0)", "jax.jit(lambda x: float(x))(1.0)",
+    "jax.jit(lambda x: complex(x))(1.0)", "jax.jit(lambda i: [1, 2][i])(1)",
+    "jax.jit(lambda x: np.sin(x))(v)", "jax.jit(lambda x: x.item())(1.0)",
+    "jax.jit(lambda x: x.tolist())(v)", "jax.jit(lambda x: x.devices())(v)",
+    "jax.jit(lambda x: hash(x))(v)", "jax.jit(lambda x: bool(x))(v)",
+    "jax.vmap(lambda x: bool(x > 1))(v)", "jax.jit(lambda x: list(x))(1.0)",
+    "jax.jit(lambda x: len(x))(f)", "jax.jit(lambda x: round(x))(2.6)",
+])
+def test_tracers_as_python_takes_them(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=1e-5)
+
+
+def test_assignment_is_refused_with_the_sentence_of_the_page():
+    x = jnp.zeros((3, 3))
+    with pytest.raises(TypeError) as caught:
+        x[1, :] = 1.0
+    assert str(caught.value) == (
+        "'<class 'jaxlib.xla_extension.ArrayImpl'>' object does not support item assignment. JAX "
+        "arrays are immutable. Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another "
+        ".at[] method: https://jax.readthedocs.io/en/latest/_autosummary/jax.numpy.ndarray.at."
+        "html")
+
+
+def test_a_view_for_numpy_cannot_be_written_to():
+    x = jnp.arange(3.0)
+    view = np.asarray(x)
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 7
+
+
+def test_arrays_copy_and_pickle_with_their_type():
+    for x in (jnp.arange(3), jnp.asarray(2.5), jnp.ones(2, "bfloat16"), minijax.random.key(1)):
+        for y in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+            assert y.aval is x.aval
+            assert repr(y) == repr(x)
+
+
+def test_scalar_types_pickle():
+    assert pickle.loads(pickle.dumps(jnp.float32)) is jnp.float32
+
+
+def test_a_tracer_does_not_pickle():
+    with pytest.raises(TypeError, match="tracer"):
+        minijax.jit(pickle.dumps)(1.0)
+
+
+def test_dlpack_gives_a_copy_that_is_free_to_change():
+    x = jnp.arange(3)
+    taken = np.from_dlpack(x)
+    np.testing.assert_array_equal(taken, [0, 1, 2])
+    assert jnp.from_dlpack(np.arange(3, dtype="int32")).tolist() == [0, 1, 2]
+    assert x.__dlpack_device__() == (1, 0)
+
+
+def test_the_namespace_of_an_array_is_this_module():
+    assert jnp.arange(3).__array_namespace__() is jnp

@@ -1,0 +1,75 @@
+"""Reductions agree with JAX: dtypes, axes, `where`, `initial`, empty arrays, errors."""
+
+import pytest
+
+NAMES = "sum prod mean var std max min argmax argmin any all ptp count_nonzero"
+
+
+@pytest.mark.parametrize("arguments", ["f", "n, 0", "i, -1", "u", "b, 0", "h, 1", "s", "3"])
+@pytest.mark.parametrize("name", NAMES.split())
+def test_a_reduction_agrees_with_jax(agrees_with_jax, name, arguments):
+    if (name, arguments[0]) != ("ptp", "b"):  # bools have no difference
+        agrees_with_jax(f"jnp.{name}({arguments})", rtol=2e-2 if arguments[0] == "h" else 1e-5)
+
+
+@pytest.mark.parametrize("name", "sum mean max any std".split())
+def test_axes_and_keepdims(agrees_with_jax, name):
+    for axis in ("(0, 2)", "1", "-1", "None", "()"):
+        agrees_with_jax(f"jnp.{name}(t, axis={axis}, keepdims=True)", rtol=1e-5)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.sum(f, dtype=int)", "jnp.sum(p, promote_integers=False)", "jnp.sum(i, initial=5)",
+    "jnp.sum(f, where=b)", "jnp.prod(f, where=b, initial=2.0)",
+    "jnp.max(i, where=b, initial=-3)", "jnp.min(f, where=b, initial=9.0)",
+    "jnp.mean(f, where=b)", "jnp.mean(f, axis=0, where=b)", "jnp.var(f, where=b)",
+    "jnp.std(f, axis=1, ddof=1)", "jnp.var(f, ddof=3, axis=1)", "jnp.var(c)",
+    "jnp.var(f, correction=1)", 'jnp.mean(i, dtype="float16")', "jnp.mean(c, 0)", "jnp.sum(c)",
+    "jnp.any(f, where=b)", "jnp.all(f, where=b, axis=0)", "jnp.argmax(f, keepdims=True)",
+    "jnp.argmax(f, axis=0, keepdims=True)", "jnp.argmin(b, 1)", "jnp.average(f, weights=g)",
+    "jnp.average(f, axis=1, weights=v)", "jnp.average(f, axis=0, returned=True)",
+    "jnp.average(i)", "jnp.sum(e)", "jnp.prod(e, axis=0)", "jnp.mean(e)", "jnp.sum(e, 0)",
+    "jnp.max(e, axis=1)", "jnp.max(e, initial=1.0)", "jnp.amax(f)", "jnp.amin(f)", "jnp.max(b)",
+    "jnp.min(b, 0)", "jnp.sum(jnp.ones(5, 'float16'))", "jnp.sum(True)",
+])
+def test_arguments(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.sum([1, 2])", "jnp.mean((1, 2))", "jnp.max(e)", "jnp.min(e, axis=0)", "jnp.argmax(e)",
+    "jnp.sum(f, axis=2)", "jnp.sum(f, axis=(0, 0))", "jnp.sum(f, axis=1.5)",
+    "jnp.max(f, where=b)", "jnp.sum(f, out=f)", "jnp.average(f, weights=jnp.ones(5), axis=0)",
+    "jax.jit(lambda x, axis: x.min(axis))(w, 0)",
+    "jax.jit(lambda x, axis: jnp.sum(x, axis=(0, axis)))(f, 1)",
+])
+def test_refusals(agrees_with_jax, expression):
+    agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("expression", [
+    "jax.grad(lambda x: jnp.sum(x ** 2))(f)", "jax.grad(lambda x: jnp.mean(x, 0).sum())(f)",
+    "jax.grad(lambda x: jnp.prod(x))(f)", "jax.grad(lambda x: jnp.max(x))(f)",
+    "jax.grad(lambda x: jnp.max(x))(jnp.ones(3))", "jax.grad(lambda x: jnp.var(x))(f)",
+    "jax.grad(lambda x: jnp.std(x))(f)", "jax.vmap(jnp.mean)(f)", "jax.vmap(jnp.argmax)(f)",
+    "jax.jit(jnp.var)(f)", "jax.jit(lambda x: jnp.max(x, 1))(f)",
+    "jax.grad(lambda x: jnp.sum(x, where=b))(f)", "jax.vmap(lambda x: jnp.std(x, 0))(t)",
+    "jax.jit(lambda x: jnp.argmin(x, 0))(f)",
+])
+def test_transformed_reductions(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=1e-05)
+
+
+def test_a_traced_axis_is_refused_as_the_page_of_errors_says():
+    import minijax
+
+    with pytest.raises(minijax.errors.ConcretizationTypeError,
+                       match=r"axis argument to jnp\.min\(\)\."):
+        minijax.jit(lambda x, axis: x.min(axis))(minijax.numpy.arange(4), 0)
+
+
+def test_a_sum_prints_as_one_equation():
+    import minijax
+
+    jaxpr = minijax.make_jaxpr(minijax.numpy.sum)(minijax.numpy.ones((2, 3)))
+    assert str(jaxpr) == "{ lambda ; a:f32[2,3]. let b:f32[] = reduce_sum[axes=(0, 1)] a in (b,) }"

@@ -1,0 +1,21 @@
+"""Differences, slopes, interpolation, convolution and polynomials agree with JAX."""
+
+import pytest
+
+@pytest.mark.parametrize("expression", [
+    "jnp.diff(v)", "jnp.diff(f, axis=0)", "jnp.diff(f, 2)", "jnp.diff(i, prepend=0)",
+    "jnp.diff(b)", "jnp.diff(v, append=v)", "jnp.ediff1d(f)",
+    "jnp.ediff1d(v, to_end=1.0, to_begin=w)", "jnp.gradient(v)", "jnp.gradient(t, axis=1)",
+    "jnp.gradient(v, 2.0)", "jnp.interp(0.5, jnp.arange(3.0), v)",
+    "jnp.interp(f, jnp.arange(3.0), v)", "jnp.interp(f, jnp.arange(3.0), v, left=-7, right=9)",
+    "jnp.trapezoid(f)", "jnp.trapezoid(v, jnp.array([0.0, 1.0, 3.0]))",
+    "jnp.trapezoid(f, dx=0.5, axis=0)", "jnp.convolve(v, w)",
+    "jnp.convolve(v, jnp.ones(2), mode='same')", "jnp.convolve(v, jnp.ones(2), mode='valid')",
+    "jnp.convolve(jnp.arange(7), jnp.array([1, 2, 3]), mode='same')", "jnp.polyval(v, 2)",
+    "jnp.polyval(w, f)", "jax.jit(jnp.diff)(v)",
+    "jax.grad(lambda x: jnp.interp(x, jnp.arange(3.0), v))(0.5)",
+    "jax.grad(lambda x: jnp.trapezoid(x))(v)", "jnp.diff(v, -1)", "jnp.diff(3)",
+    "jnp.convolve(f, v)",
+])
+def test_sequences(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=1e-05)

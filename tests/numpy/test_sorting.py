@@ -1,0 +1,26 @@
+"""Sorting and searching agree with JAX, nan and equal elements included."""
+
+import pytest
+
+@pytest.mark.parametrize("expression", [
+    "jnp.sort(f)", "jnp.sort(f, axis=0)", "jnp.sort(f, axis=None)", "jnp.sort(n)",
+    "jnp.sort(i, descending=True)", "jnp.sort(b)", "jnp.sort(u)", "jnp.sort(h)", "jnp.sort(2)",
+    "jnp.argsort(f)", "jnp.argsort(n, axis=0)", "jnp.argsort(jnp.array([1, 0, 1, 0]))",
+    "jnp.argsort(jnp.array([1, 0, 1, 0]), descending=True)", "jnp.argsort(f, axis=None)",
+    "jnp.lexsort((w, v))", "jnp.lexsort((jnp.array([1, 1, 0]), jnp.array([2, 2, 2])))",
+    "jnp.searchsorted(jnp.arange(5), 2)", "jnp.searchsorted(jnp.arange(5.0), f)",
+    "jnp.searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 0, 9]), side='right')",
+    "jnp.searchsorted(jnp.array([1, 2, 2, 3]), jnp.array([2, 0, 9]), side='left')",
+    "jnp.searchsorted(jnp.array([1.0, 2.0, jnp.nan]), jnp.array([jnp.nan, 1.5, jnp.inf]))",
+    "jnp.searchsorted(jnp.array([1.0, jnp.nan]), jnp.array([jnp.nan, 1.5]), side='right')",
+    "jnp.searchsorted(jnp.array([]), 1.0)",
+    "jnp.searchsorted(jnp.array([3, 1, 2]), 2, sorter=jnp.array([1, 2, 0]))",
+    "jnp.searchsorted(jnp.array([-0.0, 0.0]), 0.0)",
+    "jnp.searchsorted(jnp.array([1]), jnp.array([0, 1, 2]))", "jax.jit(jnp.sort)(f)",
+    "jax.vmap(jnp.argsort)(f)", "jax.grad(lambda x: (jnp.sort(x) * jnp.arange(3)).sum())(v)",
+    "jax.jit(jnp.searchsorted)(jnp.arange(5.0), f)",
+    "jax.vmap(jnp.searchsorted, (None, 0))(jnp.arange(5.0), f)", "jnp.sort([1])",
+    "jnp.sort(f, axis=2)", "jnp.searchsorted(f, 1)", "jnp.searchsorted(v, 1, side='up')",
+])
+def test_sorting(agrees_with_jax, expression):
+    agrees_with_jax(expression)

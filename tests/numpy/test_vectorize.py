@@ -1,0 +1,23 @@
+"""Functions mapped over arrays agree with JAX."""
+
+import pytest
+
+@pytest.mark.parametrize("expression", [
+    "jnp.vectorize(lambda x: x + 1)(f)", "jnp.vectorize(lambda x, y: x * y)(f, v)",
+    "jnp.vectorize(lambda x, y: x * y)(f[:, :1], v)",
+    "jnp.vectorize(jnp.dot, signature='(n),(n)->()')(t, jnp.ones(4))",
+    "jnp.vectorize(jnp.dot, signature='(n),(n)->()')(t[:, :1], jnp.ones((3, 4)))",
+    "jnp.vectorize(jnp.dot, signature='(n,m),(m)->(n)')(t, jnp.ones(4))",
+    "jnp.vectorize(lambda x: (x, x), signature='()->(),()')(v)",
+    "jnp.vectorize(lambda x, n: x * n, excluded={1})(v, 3)",
+    "jnp.vectorize(lambda x: jnp.where(x > 0, x, 0))(f)", "jnp.apply_along_axis(jnp.sum, 0, f)",
+    "jnp.apply_along_axis(jnp.sort, 1, f)",
+    "jnp.apply_along_axis(lambda x: jnp.outer(x, x), 1, f)",
+    "jax.jit(jnp.vectorize(lambda x, y: x * y))(f, v)",
+    "jax.grad(lambda x: jnp.vectorize(jnp.sin)(x).sum())(f)",
+    "jnp.vectorize(jnp.dot, signature='(n),(n)->')(v, v)",
+    "jnp.vectorize(jnp.dot, signature='(n),(n)->()')(v, f.T)",
+    "jnp.vectorize(jnp.dot, signature='(n),(n)->()')(v)",
+])
+def test_vectorize(agrees_with_jax, expression):
+    agrees_with_jax(expression)
