@@ -10,6 +10,7 @@ from minijax import extend as extend
 from minijax import lax as lax
 from minijax import nn as nn
 from minijax import numpy as numpy
+from minijax import ops as ops
 from minijax import random as random
 from minijax import tree as tree
 from minijax import tree_util as tree_util

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 
 from minijax import core, tree_util
 from minijax.higher_order.scan import loop_length, scan
@@ -32,6 +31,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     Raises:
       ValueError: when the leading axes differ or there is none.
 
+    >>> import numpy as np
     >>> map(lambda x: x * x, np.arange(4))
     Array([0, 1, 4, 9], dtype=int32)
     """

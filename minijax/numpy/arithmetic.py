@@ -41,31 +41,31 @@ def _on_bools(plain: Callable, on_bools: Callable) -> Callable[[Any, Any], Any]:
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
 
 add = binary("add", _on_bools(lax.add, lax.bitwise_or), "``x + y``; of bools, ``x or y``.",
-              "int(add(2, 3)) -> 5")
+             "int(add(2, 3)) -> 5")
 subtract = binary("subtract", lax.sub, "``x - y``.", "int(subtract(2, 3)) -> -1")
 multiply = binary("multiply", _on_bools(lax.mul, lax.bitwise_and),
-                   "``x * y``; of bools, ``x and y``.", "int(multiply(2, 3)) -> 6")
+                  "``x * y``; of bools, ``x and y``.", "int(multiply(2, 3)) -> 6")
 divide = binary("divide", lax.div, "``x / y``, as floats.", "float(divide(3, 2)) -> 1.5",
-                 promote_args_inexact)
+                promote_args_inexact)
 true_divide = divide
 maximum = binary("maximum", lax.max, "The larger of two; nan where either is.",
-                  "int(maximum(2, 3)) -> 3")
+                 "int(maximum(2, 3)) -> 3")
 minimum = binary("minimum", lax.min, "The smaller of two; nan where either is.",
-                  "int(minimum(2, 3)) -> 2")
+                 "int(minimum(2, 3)) -> 2")
 fmax = binary("fmax", lambda x, y: choose(lax.bitwise_or(lax.gt(x, y), isnan(y)), x, y),
-               "The larger of two, and what is there where the other is nan.",
-               "float(fmax(np.nan, 3.)) -> 3.0")
+              "The larger of two, and what is there where the other is nan.",
+              "float(fmax(np.nan, 3.)) -> 3.0")
 fmin = binary("fmin", lambda x, y: choose(lax.bitwise_or(lax.lt(x, y), isnan(y)), x, y),
-               "The smaller of two, and what is there where the other is nan.",
-               "float(fmin(np.nan, 3.)) -> 3.0")
+              "The smaller of two, and what is there where the other is nan.",
+              "float(fmin(np.nan, 3.)) -> 3.0")
 arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y / x) in the "
-                  "right quadrant.", "round(float(arctan2(1., -1.)), 4) -> 2.3562",
-                  promote_args_inexact)
+                 "right quadrant.", "round(float(arctan2(1., -1.)), 4) -> 2.3562",
+                 promote_args_inexact)
 atan2 = arctan2
 nextafter = binary("nextafter", lax.nextafter, "The next float after x towards y.",
-                    "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact)
+                   "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact)
 fmod = binary("fmod", lambda x, y: _fmod(x, y), "What is left of x / y, with the sign of x.",
-               "float(fmod(-5., 3.)) -> -2.0")
+              "float(fmod(-5., 3.)) -> -2.0")
 
 
 def _fmod(x: Any, y: Any) -> Any:

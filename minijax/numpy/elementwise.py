@@ -92,11 +92,11 @@ def _log_to_base(x: Any, base: int) -> Any:
 log2 = _inexact("log2", lambda x: _log_to_base(x, 2),
                 "The logarithm to the base 2.", "float(log2(8)) -> 3.0")
 log10 = _inexact("log10", lambda x: _log_to_base(x, 10),
-                 "The logarithm to the base 10.", "round(log10(1000), 2) -> Array(3., dtype=float32, weak_type=True)")
+                 "The logarithm to the base 10.", "float(log10(1)) -> 0.0")
 deg2rad = _inexact("deg2rad", lambda x: _scaled(x, float(np.pi / 180), lax.mul),
-                   "Radians from degrees.", "round(deg2rad(180), 2) -> Array(3.14, dtype=float32, weak_type=True)")
+                   "Radians from degrees.", "float(deg2rad(0)) -> 0.0")
 rad2deg = _inexact("rad2deg", lambda x: _scaled(x, float(180 / np.pi), lax.mul),
-                   "Degrees from radians.", "round(rad2deg(3.14159), 2) -> Array(180., dtype=float32, weak_type=True)")
+                   "Degrees from radians.", "float(rad2deg(0)) -> 0.0")
 radians, degrees = deg2rad, rad2deg
 
 

@@ -33,7 +33,7 @@ def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Bi
 
     result = {"equal": False, "not_equal": True, "less": True, "less_equal": True}
     return binary(name, compare, f"Whether ``x {sign} y``.",
-                   f"bool({name}(2, 3)) -> {result.get(name, False)}")
+                  f"bool({name}(2, 3)) -> {result.get(name, False)}")
 
 
 equal = _comparison("equal", lax.eq, "==")
@@ -47,13 +47,13 @@ greater_equal = _comparison("greater_equal", lax.ge, ">=")
 # ── Bits and truth ───────────────────────────────────────────────────────────────────────────
 
 bitwise_and = binary("bitwise_and", lax.bitwise_and, "``x & y``, bit by bit.",
-                      "int(bitwise_and(6, 3)) -> 2")
+                     "int(bitwise_and(6, 3)) -> 2")
 bitwise_or = binary("bitwise_or", lax.bitwise_or, "``x | y``, bit by bit.",
-                     "int(bitwise_or(6, 3)) -> 7")
+                    "int(bitwise_or(6, 3)) -> 7")
 bitwise_xor = binary("bitwise_xor", lax.bitwise_xor, "``x ^ y``, bit by bit.",
-                      "int(bitwise_xor(6, 3)) -> 5")
+                     "int(bitwise_xor(6, 3)) -> 5")
 left_shift = binary("left_shift", lax.shift_left, "``x << y``; 0 where y is the width or more.",
-                     "int(left_shift(1, 4)) -> 16", promote_args_numeric)
+                    "int(left_shift(1, 4)) -> 16", promote_args_numeric)
 bitwise_left_shift = left_shift
 
 

@@ -22,7 +22,8 @@ def test_bools_agree_with_jax(agrees_with_jax, name):
 
 @pytest.mark.parametrize("expression", [
     "jnp.add(c, f)", "jnp.multiply(c, c)", "jnp.divide(c, 2)", "jnp.power(c, 2)",
-    "jnp.power(f, 3)", "jnp.power(f, -2)", "jnp.power(g, 0.5)", "jnp.power(w, jnp.array([1, 2, 0]))",
+    "jnp.power(f, 3)", "jnp.power(f, -2)", "jnp.power(g, 0.5)",
+    "jnp.power(w, jnp.array([1, 2, 0]))",
     "jnp.power(g, w)", "jnp.power(2.0, w)", "jnp.power(v, np.int32(2))", "jnp.power(p, 2)",
     "jnp.power(True, 3)", "jnp.power(w, 0)", "jnp.power(w, jnp.array(2))", "w ** 2.0", "2 ** w",
     "jnp.floor_divide(jnp.array([7, -7, 7, -7]), jnp.array([2, 2, -2, -2]))",

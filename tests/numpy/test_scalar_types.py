@@ -22,7 +22,8 @@ def test_a_scalar_type_agrees_with_jax(agrees_with_jax, name):
 @pytest.mark.parametrize("expression", [
     "jnp.result_type(1, 2.0)", "jnp.promote_types('int8', 'uint8')", "jnp.finfo(jnp.bfloat16).eps",
     "jnp.iinfo(jnp.int8).max", "jnp.pi", "jnp.e", "jnp.inf", "jnp.nan", "jnp.newaxis",
-    "jnp.dtype('int8')", "jnp.issubdtype(jnp.int8, jnp.signedinteger)", "jnp.can_cast('int8', 'int16')",
+    "jnp.dtype('int8')", "jnp.issubdtype(jnp.int8, jnp.signedinteger)",
+    "jnp.can_cast('int8', 'int16')",
     "jnp.isdtype(jnp.float32, 'real floating')", "jnp.result_type(v, 1j)", "jnp.result_type(h, w)",
     "jnp.result_type()", "jnp.shape(f)", "jnp.ndim(f)", "jnp.size(f)", "jnp.size(f, 1)",
     "jnp.isscalar(2)", "jnp.isscalar(s)", "jnp.isscalar(v)", "jnp.iscomplexobj(c)",

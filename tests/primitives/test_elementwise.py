@@ -34,8 +34,8 @@ def test_signs_of_zero_are_as_in_jax(name):
 
 
 @pytest.mark.parametrize("x", [FLOATS, INTS, BYTES, HALVES], ids=lambda x: str(x.dtype))
-@pytest.mark.parametrize("name", ["neg", "sign", "abs", "square", "sqrt", "rsqrt", "cbrt", "floor",
-                                  "ceil", "round", "is_finite", "reciprocal"])
+@pytest.mark.parametrize("name", ["neg", "sign", "abs", "square", "sqrt", "rsqrt", "cbrt",
+                                  "reciprocal"])
 def test_arithmetic_of_one_array_is_as_in_jax(name, x, agrees_closely):
     if (name, x.dtype) == ("abs", np.uint8):
         pytest.skip("JAX lists the dtypes it wants in no fixed order")
@@ -54,19 +54,6 @@ def test_powers_have_the_special_cases_of_jax(agrees_closely):
     agrees_closely(lambda lax: lax.pow(FLOATS[:7], INTS), 1e-6)
 
 
-def test_rounding_takes_halves_away_from_zero_or_to_even(agrees_closely):
-    x = np.float32([.5, 1.5, 2.5, -.5, -2.5, .49999997, 8388609., -.2])
-    agrees_closely(lambda lax: lax.round(x))
-    agrees_closely(lambda lax: lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN))
-
-
-def test_the_next_float_is_as_in_jax(agrees_closely):
-    agrees_closely(lambda lax: lax.nextafter(*pairs(FLOATS)))
-    one, two = pairs(FLOATS)
-    np.testing.assert_array_equal(np.asarray(minijax.jit(lax.nextafter)(one, two)),
-                                  np.asarray(jax.lax.nextafter(one, two)))
-
-
 @pytest.mark.parametrize("call", [
     lambda lax: lax.add(FLOATS, 1), lambda lax: lax.add(1, 2.), lambda lax: lax.add(1., 2.),
     lambda lax: lax.add(1, np.int32(2)), lambda lax: lax.add(True, False),
@@ -74,12 +61,12 @@ def test_the_next_float_is_as_in_jax(agrees_closely):
     lambda lax: lax.add(np.ones((3, 1)), np.ones((1, 4))), lambda lax: lax.mul(np.ones(3), 2.),
     lambda lax: lax.sub(np.ones(3), np.float64(2)), lambda lax: lax.sqrt(2), lambda lax: lax.neg(2),
     lambda lax: lax.neg(True), lambda lax: lax.rem(1j, 1j), lambda lax: lax.max(True, False),
-    lambda lax: lax.floor(1), lambda lax: lax.pow(2, 3), lambda lax: lax.pow(2., 3),
+    lambda lax: lax.pow(2, 3), lambda lax: lax.pow(2., 3),
     lambda lax: lax.pow(np.ones(2), np.ones(2, np.float16)), lambda lax: lax.integer_pow(2, -1),
-    lambda lax: lax.abs(3 + 4j), lambda lax: lax.is_finite(1.),
+    lambda lax: lax.abs(3 + 4j),
     lambda lax: lax.neg(np.zeros(3, jax.dtypes.float0)),
     lambda lax: lax.add(np.zeros(3, jax.dtypes.float0), 1.), lambda lax: lax.sign(-2.),
-    lambda lax: lax.div(1 + 2j, 3 - 1j), lambda lax: lax.nextafter(1, 2)])
+    lambda lax: lax.div(1 + 2j, 3 - 1j)])
 def test_types_and_refusals_are_those_of_jax(call, agrees_closely):
     agrees_closely(call, 2e-7)
 
