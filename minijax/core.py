@@ -33,7 +33,7 @@ class ShapedArray:
     True
     """
 
-    __slots__ = ("__weakref__", "_canonical", "dtype", "shape", "weak_type")
+    __slots__ = ("__weakref__", "dtype", "shape", "weak_type")
     _interned: dict[tuple, ShapedArray] = {}
 
     shape: tuple[int, ...]
@@ -537,7 +537,7 @@ class Primitive:
             values = [x if isinstance(x, Array) else as_value(x) for x in args]
             outs = current_trace.get().process_primitive(self, values, params)
         except Exception as error:
-            source_info.add_user_note(error)
+            source_info.add_user_note(error, current_source.get())
             raise
         return outs if self.multiple_results else outs[0]
 

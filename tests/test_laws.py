@@ -544,3 +544,42 @@ def test_a_wrong_rule_breaks_a_law(slot, monkeypatch):
                        for law in WATCHING[slot]):
                 unnoticed.append(name)
     assert not set(unnoticed) - UNSEEN.get(slot, set())
+
+
+def with_rule(name, slot, rule):
+    return pytest.param(name, slot, rule, id=f"{name}-{slot}")
+
+
+def dropping_a_term(p, primals, tangents, **params):
+    out = p.bind(*primals, **params)
+    return [out], [p.bind(tangents[0], primals[1], **params)]
+
+
+def forgetting_the_sign(p, cotangents, x, y):
+    [ct] = cotangents
+    return [ct if isinstance(v, core.Undefined) and v.aval.shape == ct.shape else None
+            for v in (x, y)]
+
+
+@pytest.mark.parametrize(("name", "slot", "rule"), [
+    with_rule("transpose", "transpose", lambda p, cts, x, permutation: [
+        p.bind(cts[0], permutation=permutation)]),  # not the inverse
+    with_rule("transpose", "batch", lambda p, axis, args, dims, permutation: (
+        [p.bind(minijax.numpy.moveaxis(args[0], dims[0], 0),
+                permutation=(0, *(d + 1 for d in permutation[::-1])))], [0])),
+    with_rule("cumsum", "transpose", lambda p, cts, x, axis, reverse: [
+        p.bind(cts[0], axis=axis, reverse=reverse)]),  # not from the other end
+    with_rule("dot_general", "jvp", dropping_a_term),
+    with_rule("sub", "transpose", forgetting_the_sign),
+    with_rule("mul", "jvp", dropping_a_term),
+    with_rule("reduce_sum", "batch", lambda p, axis, args, dims, axes: (
+        [p.bind(args[0], axes=axes)], [0])),  # axes of one example taken for those of the batch
+    with_rule("select_n", "element", lambda p, s, index, which, *cases: cases[0](index)),
+    with_rule("rev", "element", lambda p, s, index, x, dimensions: x(index)),
+    with_rule("max", "jvp", lambda p, primals, tangents: ([p.bind(*primals)], [tangents[0]])),
+])
+def test_a_plausible_mistake_breaks_a_law(name, slot, rule, monkeypatch):
+    p = PRIMITIVES[name]
+    monkeypatch.setattr(p, slot, lambda *args, **params: rule(p, *args, **params))
+    watching = [*WATCHING[slot], transpose_of_transpose_is_the_operation]
+    assert any(broken(law, p, lambda: cases(p)) for law in watching)

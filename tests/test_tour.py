@@ -90,6 +90,17 @@ def test_a_wrong_answer_does_not_pass(exercise: str, tour: dict[str, Any]) -> No
         exec(code_of(exercise, "check"), names)
 
 
+def test_the_files_that_the_chapter_names_exist() -> None:
+    table = next(s for s in ("".join(cell["source"]) for cell in CELLS) if "| in JAX |" in s)
+    theirs = re.findall(r"`jax/([\w/.]+)`", table)
+    ours = [path for path in re.findall(r"`([\w/]+(?:\.py|/))`", table)
+            if not path.startswith("jax/")]
+    assert len(ours) >= 9 and len(theirs) >= 7
+    home = Path(pytest.importorskip("jax").__file__).parent
+    assert not [path for path in ours if not (ROOT / "minijax" / path).exists()]
+    assert not [path for path in theirs if not (home / path).exists()]
+
+
 def test_both_halves_of_the_chapter_say_the_same() -> None:
     jupytext = pytest.importorskip("jupytext")
     written = jupytext.read(CHAPTER.with_suffix(".md")).cells

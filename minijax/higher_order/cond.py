@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
-from minijax.higher_order.jit import interpret
+from minijax.higher_order.compiled import interpret
 from minijax.higher_order.programs import (Body, CompiledPrimitive, chosen, has_tangent,
                                            how_types_differ, share_consts, types_of,
                                            with_output_types)

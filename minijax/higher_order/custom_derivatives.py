@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core, dtypes, source_info, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
-from minijax.higher_order.jit import interpret
+from minijax.higher_order.compiled import interpret
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives.emitted import instantiate

@@ -27,8 +27,8 @@ class Dispatcher:
     """Calls compiled code for arguments of one tree, by their types.
 
     ``call(args, kwargs)`` is generated: it takes the tree apart, looks the types up in `programs`,
-    runs what it finds, and builds the result's tree.  It raises `Miss` or `KeyError` for anything
-    it does not know, having done nothing.
+    runs what it finds, and builds the result's tree.  It raises `Miss` for anything it does not
+    know, having done nothing.
     """
 
     def __init__(self, in_tree: PyTreeDef):
@@ -81,9 +81,11 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
         lines.append(f"if type({leaf}) is not ArrayImpl: {leaf} = convert({leaf})")
     avals = "".join(f"{leaf}.aval, " for leaf in leaves)
     buffers = ", ".join(f"{leaf}._buffer" for leaf in leaves)
-    lines.append(f"run, rebuild = programs[{avals and f'({avals})' or '()'}]")
-    lines.append(f"return rebuild(run({buffers}))")
-    source = "def call(args, kwargs):\n" + "".join(f"    {line}\n" for line in lines)
+    lines.append(f"run, rebuild = programs[{f'({avals})' if avals else '()'}]")
+    source = ("def call(args, kwargs):\n    try:\n"
+              + "".join(f"        {line}\n" for line in lines)
+              + "    except KeyError:\n        raise Miss from None\n"
+              f"    return rebuild(run({buffers}))\n")
     return _define(source, "call", ArrayImpl=ArrayImpl, convert=_convert, programs=programs,
                    Miss=Miss)
 

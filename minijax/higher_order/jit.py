@@ -1,7 +1,7 @@
 """`jit`: trace once per type of arguments, compile, and call the compiled code ever after.
 
-Stands on `stage`, the interpreters, `lowering`.  Chapter 08, *jit*.
-In JAX: `jax/_src/pjit.py`, `jax/_src/interpreters/pxla.py`.
+Stands on `compiled`, `dispatch`, `stage`.  Chapter 08, *jit*.
+In JAX: `jax/_src/pjit.py`, `jax/_src/api.py`.
 """
 
 from __future__ import annotations
@@ -9,136 +9,19 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minijax import config, core, errors, source_info, tree_util
-from minijax.core import Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.core import Array, ArrayImpl, Params, ShapedArray
+from minijax.higher_order.compiled import backend, executable, jit_p
 from minijax.higher_order.dispatch import Dispatcher, Miss
-from minijax.interpreters.jvp import jvp_jaxpr
-from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.interpreters.transpose import transpose_jaxpr
-from minijax.interpreters.vmap import Dim, batch_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.primitives.emitted import move_axis
 from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, abstractify, hoist_tracers, stage
-
-
-# ── Running a program ────────────────────────────────────────────────────────────────────────
-
-def backend() -> str:
-    """The backend that runs compiled programs: ``cpu``, or ``numpy``, which interprets them."""
-    wanted = config.platforms.value or config.platform_name.value or "cpu"
-    name = wanted.split(",")[0]
-    if name not in ("cpu", "numpy"):
-        raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
-                           "instances of it are present. Platforms present are: cpu, numpy")
-    return name
-
-
-def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
-    """Run a program by the NumPy meaning of its primitives."""
-    args = [ArrayImpl(b, aval) for b, aval in zip(buffers, closed.in_avals, strict=True)]
-    outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
-    return [x._buffer for x in outs]
-
-
-def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.ndarray]]:
-    """What runs a program on buffers; compiled once, and kept as long as the program."""
-    where = backend()
-    return closed.derived(("executable", where), lambda: _make_executable(closed, name, where))
-
-
-def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
-    if where == "numpy":
-        return functools.partial(interpret, closed)
-    from minijax.lowering import lower
-    return lower(closed, name).compile()
-
-
-# ── The primitive ────────────────────────────────────────────────────────────────────────────
-
-def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-             **params: Any) -> tuple[list, list]:
-    has = [not isinstance(t, Zero) for t in tangents]
-    program, out_has = jvp_jaxpr(jaxpr, has)
-    given = [t for t, h in zip(tangents, has, strict=True) if h]
-    outs = jit_p.bind(*primals, *given, jaxpr=program, **params)
-    primals_out, rest = outs[:len(out_has)], iter(outs[len(out_has):])
-    return primals_out, [next(rest) if h else Zero(aval.to_tangent_aval())
-                         for h, aval in zip(out_has, jaxpr.out_avals, strict=True)]
-
-
-def _jit_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
-               **params: Any) -> tuple[list, list]:
-    program, out_batched = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
-    args = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    outs = jit_p.bind(*args, jaxpr=program, **params)
-    return outs, [0 if b else None for b in out_batched]
-
-
-def _jit_split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               **params: Any) -> Halves:
-    halves = split_jaxpr(jaxpr, unknown)
-    known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
-    unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
-    return Halves(known_args, {"jaxpr": halves.known, **params},
-                  lambda residuals: [*halves.needed(args, residuals), *unknown_args],
-                  {"jaxpr": halves.unknown, **params}, halves.unknown_out)
-
-
-def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr,
-                   **params: Any) -> list:
-    linear = [isinstance(x, Undefined) for x in args]
-    has = [not isinstance(ct, Zero) for ct in cotangents]
-    program, out_has = transpose_jaxpr(jaxpr, linear, has)
-    given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
-    outs = iter(jit_p.bind(*[x for x in args if not isinstance(x, Undefined)], *given,
-                           jaxpr=program, **params))
-    found = iter(out_has)
-    return [None if not lin else next(outs) if next(found) else Zero(x.aval)
-            for x, lin in zip(args, linear, strict=True)]
-
-
-def _jit_lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               **_: Any) -> None:
-    b.jaxpr(jaxpr, operands, into=outputs)
-
-
-class JitPrimitive(Primitive):
-    """Evaluated, it is compiled."""
-
-    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        closed = params["jaxpr"]
-        outs = executable(closed, params["name"])(*[x._buffer for x in args])
-        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
-
-
-jit_p = JitPrimitive(
-    "jit",
-    impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
-    abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
-    jvp=_jit_jvp,
-    transpose=_jit_transpose,
-    batch=_jit_batch,
-    loop=_jit_lower,
-    split=_jit_split,
-    multiple_results=True,
-    handles_keys=True,
-    examples=lambda: _jit_examples())
-
-
-def _jit_examples() -> list[core.Example]:
-    from minijax.primitives.analytic import sin_p
-    from minijax.primitives.elementwise import mul_p
-    aval = ShapedArray((3,), np.float32)
-    closed = stage(lambda x, y: [mul_p.bind(sin_p.bind(x), y), x], [aval, aval])
-    x = np.array([0.5, -1.0, 2.0], np.float32)
-    return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
 
 
 # ── Tracing and its cache ────────────────────────────────────────────────────────────────────
@@ -163,20 +46,24 @@ class Traced:
 _traces: weakref.WeakKeyDictionary[Any, dict[tuple, Traced]] = weakref.WeakKeyDictionary()
 
 
-def _traces_of(fun: Callable) -> dict[tuple, Traced]:
-    """The traces of a function; bound methods, made anew at each access, count by their parts."""
-    if inspect.ismethod(fun):
-        owner, part = fun.__func__, _by_identity(fun.__self__)
-        table = _traces.setdefault(owner, {})
-        return table.setdefault(("method", part), {})  # type: ignore[arg-type,return-value]
-    return _traces.setdefault(fun, {})
+class SameObject:
+    """Part of a key: this very object, whatever it says of equality; not kept alive."""
 
+    __slots__ = ("digest", "ref")
 
-def _by_identity(obj: Any) -> Hashable:
-    try:
-        return weakref.ref(obj)
-    except TypeError:
-        return ("id", id(obj))
+    def __init__(self, obj: Any):
+        self.digest = id(obj)
+        try:
+            self.ref: Callable[[], Any] = weakref.ref(obj)
+        except TypeError:
+            self.ref = lambda: obj  # it cannot be referred to weakly
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.ref()
+        return isinstance(other, SameObject) and mine is not None and mine is other.ref()
 
 
 # Dispatchers of another generation are stale; replaced as a whole, so there is nothing to lock.
@@ -239,6 +126,10 @@ class JitFunction:
         self._has_static = bool(static_argnums or static_argnames)
         self._params = {"name": source_info.function_name(fun)}
         self._inline = inline
+        # a bound method is made anew at each access: it counts by its function and its object
+        is_method = inspect.ismethod(fun)
+        self._owner = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
+        self._part = (SameObject(fun.__self__),) if is_method else ()  # type: ignore[attr-defined]
         self._dispatchers = Dispatchers()
         self.__wrapped__ = fun
 
@@ -248,7 +139,7 @@ class JitFunction:
             if known.stamp is config.stamp() and known.generation is _generation[0]:
                 try:
                     return known.last(args, kwargs)
-                except (Miss, KeyError):
+                except Miss:
                     pass
         return self._call_anew(args, kwargs)
 
@@ -298,10 +189,18 @@ class JitFunction:
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
-        _traces.pop(self._fun, None)
+        self._table().clear()
+        self._dispatchers = Dispatchers()
 
     def _cache_size(self) -> int:
-        return len(_traces_of(self._fun))
+        return len(self._table())
+
+    def _table(self) -> dict[tuple, Traced]:
+        """The traces of the function; its own where the function cannot be a weak key."""
+        try:
+            return _traces.setdefault(self._owner, {})
+        except TypeError:
+            return self.__dict__.setdefault("_own_traces", {})
 
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"
@@ -316,9 +215,9 @@ class JitFunction:
         values = [x if isinstance(x, Array) else self._as_value(x, i, args, kwargs)
                   for i, x in enumerate(leaves)]
         axes = core.current_trace.get().axes
-        key = (in_tree, *[x.aval for x in values], static, config.trace_key(),
+        key = (*self._part, in_tree, *[x.aval for x in values], static, config.trace_key(),
                tuple((a.size, a.name) for a in axes), backend())
-        table = _traces_of(self._fun)
+        table = self._table()
         found = table.get(key)
         if found is None:
             found = self._trace(fun, args, kwargs, in_tree, [x.aval for x in values])

@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import core, dtypes, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray, Zero
-from minijax.higher_order import jit
+from minijax.higher_order import compiled
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, make_eqn, subjaxprs
 from minijax.primitives.convert import convert_element_type_p
 from minijax.stage import FlatFunction, hoist_consts, stage
@@ -219,10 +219,10 @@ class CompiledPrimitive(Primitive):
     """
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        if jit.backend() == "numpy":
+        if compiled.backend() == "numpy":
             return super().evaluate(args, params)
         closed = self.as_program(tuple(x.aval for x in args), params)
-        outs = jit.executable(closed, self.name)(*[x._buffer for x in args])
+        outs = compiled.executable(closed, self.name)(*[x._buffer for x in args])
         return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
 
     def as_program(self, avals: tuple[ShapedArray, ...], params: Params) -> ClosedJaxpr:

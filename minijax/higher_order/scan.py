@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import config, core, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
-from minijax.higher_order.jit import interpret
+from minijax.higher_order.compiled import interpret
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
                                            has_tangent, rearranged)
 from minijax.interpreters.jvp import jvp_jaxpr

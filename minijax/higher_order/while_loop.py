@@ -14,7 +14,7 @@ import numpy as np
 from minijax import config, core, dtypes, tree_util
 from minijax.core import Axis, Example, ShapedArray, Zero
 from minijax.higher_order.cond import select_along_batch
-from minijax.higher_order.jit import interpret
+from minijax.higher_order.compiled import interpret
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
                                            has_tangent, rearranged)
 from minijax.higher_order.scan import _tangents_behind, scan

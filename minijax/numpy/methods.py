@@ -6,7 +6,6 @@ Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/numpy/array_methods.py`
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -41,10 +40,7 @@ def _method(function: Callable) -> Callable:
     method.__name__ = method.__qualname__ = function.__name__
     summary = (function.__doc__ or "").splitlines()[0]
     method.__doc__ = f"{summary}  See `numpy.{function.__name__}`."
-    signature = inspect.signature(function)
-    first, *others = signature.parameters.values()
-    method.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=[first.replace(name="self", kind=first.POSITIONAL_ONLY), *others])
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # has the signature
     return method
 
 

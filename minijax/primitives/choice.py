@@ -6,12 +6,15 @@ In JAX: `jax/_src/lax/lax.py`.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero)
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
+                          has_key_dtype)
 from minijax.primitives.families import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
                                          anything, binary, bits, by_formula, check_dtypes,
                                          check_same_dtypes, constant, filled, in_numpy, integers,
@@ -40,6 +43,22 @@ ne_p, ne = binary(
     element=lambda s, x, y: s.ne(x, y),
     examples=anything(2),
     shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
+
+
+def _also_of_keys(compare: Callable[[Any, Any], Any], join: str) -> Callable[[Any, Any], Any]:
+    """The comparison extended to keys, which are equal when all of their words are."""
+    # JAX: the primitive takes keys; here a comparison of keys is one of their words.
+    @functools.wraps(compare)
+    def function(x: Any, y: Any) -> Any:
+        if not all(isinstance(k, Array) and has_key_dtype(k.aval) for k in (x, y)):
+            return compare(x, y)
+        from minijax.primitives import keys, reduce  # they stand on this module
+        words = compare(*(keys.random_unwrap_p.bind(k) for k in (x, y)))
+        return getattr(reduce, join)(words, (words.ndim - 1,))
+    return function
+
+
+eq, ne = _also_of_keys(eq, "reduce_and"), _also_of_keys(ne, "reduce_or")
 
 lt_p, lt = binary(
     "lt", "Whether ``x < y``.", accepts=ORDERED, result=_bool,

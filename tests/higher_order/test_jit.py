@@ -182,3 +182,28 @@ def test_types_are_enough_to_lower():
 def test_an_inlined_function_leaves_no_equation():
     f = minijax.jit(lambda x: lax.sin(x), inline=True)
     assert "jit" not in str(minijax.make_jaxpr(lambda x: f(x))(1.0))
+
+
+def test_a_callable_that_is_not_hashable_can_be_jitted():
+    class Affine:
+        __hash__ = None
+
+        def __init__(self, by):
+            self.by = by
+
+        def __call__(self, x):
+            return x * self.by
+    f, g = minijax.jit(Affine(2.0)), minijax.jit(Affine(3.0))
+    assert f(1.0) == f(1.0) == 2.0 and g(1.0) == 3.0
+
+
+def test_clearing_the_caches_traces_again():
+    f = Counted(lambda x: x + 1)
+    g = minijax.jit(f)
+    g(X), g(X)
+    minijax.clear_caches()
+    g(X)
+    assert f.runs == 2
+    g.clear_cache()
+    g(X)
+    assert f.runs == 3

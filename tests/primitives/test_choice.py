@@ -50,6 +50,14 @@ def test_a_number_out_of_range_selects_the_last_case_also_in_reverse_mode():
     np.testing.assert_array_equal(other, [0, 1])
 
 
+def test_keys_are_equal_when_all_their_words_are():
+    one, two = minijax.random.split(minijax.random.key(0))
+    assert lax.eq(one, one) and lax.ne(one, two) and not lax.eq(one, two)
+    both = minijax.random.split(minijax.random.key(0))
+    np.testing.assert_array_equal(minijax.jit(lax.eq)(both, both), [True, True])
+    np.testing.assert_array_equal(minijax.vmap(lax.eq, (0, None))(both, one), [True, False])
+
+
 def test_a_batch_of_predicates_selects_for_each_example():
     which, x = np.array([True, False]), np.float32([[1, 2], [3, 4]])
     found = minijax.vmap(lambda p, x: lax.select(p, x, lax.neg(x)))(which, x)

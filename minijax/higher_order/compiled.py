@@ -1,0 +1,136 @@
+"""Running a program: compiled or interpreted; and `jit_p`, the primitive that stands for it.
+
+Stands on `stage`, the interpreters, `lowering`.  Chapter 08, *jit*.
+In JAX: `jax/_src/pjit.py`, `jax/_src/interpreters/pxla.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core
+from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
+from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.interpreters.transpose import transpose_jaxpr
+from minijax.interpreters.vmap import Dim, batch_jaxpr
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.analytic import sin_p
+from minijax.primitives.elementwise import mul_p
+from minijax.primitives.emitted import move_axis
+from minijax.stage import stage
+
+
+# ── Running a program ────────────────────────────────────────────────────────────────────────
+
+def backend() -> str:
+    """The backend that runs compiled programs: ``cpu``, or ``numpy``, which interprets them."""
+    wanted = config.platforms.value or config.platform_name.value or "cpu"
+    name = wanted.split(",")[0]
+    if name not in ("cpu", "numpy"):
+        raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
+                           "instances of it are present. Platforms present are: cpu, numpy")
+    return name
+
+
+def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
+    """Run a program by the NumPy meaning of its primitives."""
+    args = [ArrayImpl(b, aval) for b, aval in zip(buffers, closed.in_avals, strict=True)]
+    outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
+    return [x._buffer for x in outs]
+
+
+def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.ndarray]]:
+    """What runs a program on buffers; compiled once, and kept as long as the program."""
+    where = backend()
+    return closed.derived(("executable", where), lambda: _make_executable(closed, name, where))
+
+
+def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
+    if where == "numpy":
+        return functools.partial(interpret, closed)
+    from minijax.lowering import lower
+    return lower(closed, name).compile()
+
+
+# ── The primitive ────────────────────────────────────────────────────────────────────────────
+
+def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+             **params: Any) -> tuple[list, list]:
+    has = [not isinstance(t, Zero) for t in tangents]
+    program, out_has = jvp_jaxpr(jaxpr, has)
+    given = [t for t, h in zip(tangents, has, strict=True) if h]
+    outs = jit_p.bind(*primals, *given, jaxpr=program, **params)
+    primals_out, rest = outs[:len(out_has)], iter(outs[len(out_has):])
+    return primals_out, [next(rest) if h else Zero(aval.to_tangent_aval())
+                         for h, aval in zip(out_has, jaxpr.out_avals, strict=True)]
+
+
+def _jit_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
+               **params: Any) -> tuple[list, list]:
+    program, out_batched = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
+    args = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    outs = jit_p.bind(*args, jaxpr=program, **params)
+    return outs, [0 if b else None for b in out_batched]
+
+
+def _jit_split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
+               **params: Any) -> Halves:
+    halves = split_jaxpr(jaxpr, unknown)
+    known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
+    unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
+    return Halves(known_args, {"jaxpr": halves.known, **params},
+                  lambda residuals: [*halves.needed(args, residuals), *unknown_args],
+                  {"jaxpr": halves.unknown, **params}, halves.unknown_out)
+
+
+def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr,
+                   **params: Any) -> list:
+    linear = [isinstance(x, Undefined) for x in args]
+    has = [not isinstance(ct, Zero) for ct in cotangents]
+    program, out_has = transpose_jaxpr(jaxpr, linear, has)
+    given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
+    outs = iter(jit_p.bind(*[x for x in args if not isinstance(x, Undefined)], *given,
+                           jaxpr=program, **params))
+    found = iter(out_has)
+    return [None if not lin else next(outs) if next(found) else Zero(x.aval)
+            for x, lin in zip(args, linear, strict=True)]
+
+
+def _jit_lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
+               **_: Any) -> None:
+    b.jaxpr(jaxpr, operands, into=outputs)
+
+
+class JitPrimitive(Primitive):
+    """Evaluated, it is compiled."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        closed = params["jaxpr"]
+        outs = executable(closed, params["name"])(*[x._buffer for x in args])
+        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+
+def _jit_examples() -> list[core.Example]:
+    aval = ShapedArray((3,), np.float32)
+    closed = stage(lambda x, y: [mul_p.bind(sin_p.bind(x), y), x], [aval, aval])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
+
+
+jit_p = JitPrimitive(
+    "jit",
+    impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
+    abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
+    jvp=_jit_jvp,
+    transpose=_jit_transpose,
+    batch=_jit_batch,
+    loop=_jit_lower,
+    split=_jit_split,
+    multiple_results=True,
+    handles_keys=True,
+    examples=_jit_examples)

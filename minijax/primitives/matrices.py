@@ -1,0 +1,188 @@
+"""What factorisations share: checks, products, transposes and triangles of stacks of matrices.
+
+Stands on `contract`, `choice`, `shape`.  Chapter 24, *Loops and Numba*.
+In JAX: helpers of `jax/_src/lax/linalg.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, dtype_name
+from minijax.primitives.choice import ge, select
+from minijax.primitives.complex_numbers import conj
+from minijax.primitives.contract import dot_general
+from minijax.primitives.families import filled, spread
+from minijax.primitives.shape import batched_in_front, broadcasted_iota, transpose
+
+LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+# ── Types ────────────────────────────────────────────────────────────────────────────────────
+
+def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
+    """Refuse what is no stack of matrices of a dtype that LAPACK knows.
+
+    Raises:
+      TypeError: for other dtypes and ranks below two.
+      NotImplementedError: for 16-bit floats.
+      ValueError: for matrices that have to be square and are not.
+    """
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        raise TypeError(f"{name} does not accept dtype {dtype_name(x.dtype)} at position 0. "
+                        "Accepted dtypes at position 0 are subtypes of floating, "
+                        "complexfloating.")
+    if dtype_name(x.dtype) not in LAPACK_DTYPES:
+        raise NotImplementedError(f"Unsupported dtype {dtype_name(x.dtype)}.")
+    if x.ndim < 2:
+        raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {x.shape}")
+
+
+def real_dtype(dtype: Any) -> np.dtype:
+    """The dtype of the parts of complex numbers; a real dtype itself."""
+    return np.zeros((), dtype).real.dtype
+
+
+# ── Algebra ──────────────────────────────────────────────────────────────────────────────────
+
+def flipped(x: Array) -> Array:
+    """Every matrix transposed."""
+    return transpose(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def adjoint(x: Array) -> Array:
+    """Every matrix transposed, and conjugated where it is complex."""
+    turned = flipped(x)
+    return conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
+
+
+def product(x: Array, y: Array) -> Array:
+    """The products of two stacks of matrices."""
+    batch = tuple(range(x.ndim - 2))
+    return dot_general(x, y, (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)))
+
+
+def lower_part(x: Array, offset: int = 0) -> Array:
+    """Every matrix with zeros above the diagonal that lies `offset` to the right."""
+    return _masked(x, lambda row, column: ge(row + offset, column))
+
+
+def upper_part(x: Array, offset: int = 0) -> Array:
+    """Every matrix with zeros below the diagonal that lies `offset` to the right."""
+    return _masked(x, lambda row, column: ge(column, row + offset))
+
+
+def _masked(x: Array, kept: Callable[[Array, Array], Array]) -> Array:
+    rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
+    mask = spread(kept(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
+    return select(mask, x, filled(0, x))
+
+
+def identity_like(x: Array) -> Array:
+    """For each matrix the identity of its dtype and shape."""
+    return spread(_constant(np.eye(*x.shape[-2:], dtype=x.dtype)), (x.ndim - 2, x.ndim - 1),
+                  x.shape)
+
+
+def _constant(value: np.ndarray) -> Array:
+    from minijax.core import as_value
+    return as_value(value)
+
+
+# ── Rules that all share ─────────────────────────────────────────────────────────────────────
+
+def batch_leading(p: Primitive) -> Callable[..., tuple[list, list]]:
+    """Batches a primitive that takes stacks: one more axis in front of each argument."""
+    def batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
+        args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        outs = p.bind_list(*args, **params)
+        return outs, [0] * len(outs)
+    return batch
+
+
+def factored(p: Primitive, slopes: Callable[..., Sequence[Array | Zero]]) -> Callable[..., tuple]:
+    """The derivative of a factorisation: ``slopes(tangent, outs, **params)`` where there is one."""
+    def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        outs = p.bind_list(*primals, **params)
+        [t] = tangents
+        if isinstance(t, Zero):
+            return outs, [Zero(out.aval.to_tangent_aval()) for out in outs]
+        return outs, list(slopes(t, outs, **params))
+    return jvp
+
+
+def each_matrix(f: Callable[..., Sequence[np.ndarray]], x: np.ndarray,
+                shapes: Sequence[tuple[int, ...]], kinds: Sequence[np.dtype]
+                ) -> list[np.ndarray]:
+    """A NumPy factorisation of one matrix, run over a stack; nan where it finds none."""
+    try:
+        return [np.asarray(out, kind) for out, kind in zip(f(x), kinds, strict=True)]
+    except np.linalg.LinAlgError:
+        pass
+    outs = [np.full((*x.shape[:-2], *shape), np.nan, kind)
+            for shape, kind in zip(shapes, kinds, strict=True)]
+    for place in np.ndindex(*x.shape[:-2]):
+        try:
+            for out, found in zip(outs, f(x[place]), strict=True):
+                out[place] = found
+        except np.linalg.LinAlgError:
+            continue
+    return outs
+
+
+# ── Loops ────────────────────────────────────────────────────────────────────────────────────
+
+def dot(b: Any, dtype: Any, start: Any, stop: Any, term: Callable[[Any], Any]) -> Any:
+    """The sum of terms over a range whose limits the kernel computes."""
+    total = b.variable(0, dtype)
+    with b.loop(stop, start=start, vectorize="reduce") as k:
+        b.assign(total, b.add(b.read(total), term(k)))
+    return b.read(total)
+
+
+def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
+    """Where an external finds the element of a buffer at the leading indices."""
+    view = b.stored(buffer)
+    for i in index:
+        view = b.view(view, i)
+    return b.address(view)
+
+
+def fill_with_nan(b: Any, buffer: Any, place: tuple) -> None:
+    """Say that the matrix or vector at a place of a stack does not exist."""
+    def descend(index: tuple) -> None:
+        if len(index) == len(buffer.shape):
+            b.store(buffer, index, np.nan)
+            return
+        with b.loop(buffer.shape[len(index)]) as i:
+            descend((*index, i))
+    descend(place)
+
+
+# ── Examples ─────────────────────────────────────────────────────────────────────────────────
+
+def spread_out(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """Matrices without symmetries whose diagonals keep them far from singular."""
+    x = np.cos(1.3 * np.arange(np.prod(shape, dtype=int)) ** 1.1).reshape(shape)
+    return (x + 3 * np.eye(*shape[-2:]) * (1 + np.arange(shape[-1]) / 4)).astype(dtype)
+
+
+def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
+    """Symmetric positive definite matrices whose eigenvalues lie apart."""
+    x = spread_out(*shape)
+    return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
+
+
+def as_index(n: Any) -> int:
+    return operator.index(n)
+
+
+def places(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    return iter(np.ndindex(*shape))
