@@ -4,6 +4,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
 from minijax import config as config
+from minijax import debug as debug
 from minijax import dtypes as dtypes
 from minijax import errors as errors
 from minijax import extend as extend

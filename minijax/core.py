@@ -148,7 +148,7 @@ class Array:
 
     def __hash__(self) -> int:
         kind = type(self)
-        raise TypeError(f"unhashable type: {str(kind)!r}")
+        raise TypeError(f"unhashable type: '{kind.__module__}.{kind.__qualname__}'")
 
 
 class ArrayImpl(Array):
@@ -218,9 +218,6 @@ def _as_value_slow(x: Any) -> Array:
             return array_from_buffer(x, ShapedArray(x.shape, dtype))
     elif hasattr(x, "__jax_array__"):
         return as_value(x.__jax_array__())
-    elif isinstance(x, Undefined | Zero):
-        raise TypeError(f"{x} stands for an absent value and cannot be computed with; "
-                        "a differentiation rule has to treat it first.")
     dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
     raise TypeError(f"Value {x!r}{dtype_of} is not a valid JAX array type. "
                     "Only arrays of numeric types are supported by JAX.")
@@ -534,12 +531,25 @@ class Primitive:
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive under the current trace."""
         try:
-            values = [x if isinstance(x, Array) else as_value(x) for x in args]
+            values = [x if isinstance(x, Array) else self._argument(x, i)
+                      for i, x in enumerate(args)]
             outs = current_trace.get().process_primitive(self, values, params)
         except Exception as error:
             source_info.add_user_note(error, current_source.get())
             raise
         return outs if self.multiple_results else outs[0]
+
+    def _argument(self, x: Any, position: int) -> Array:
+        if isinstance(x, Zero | Undefined):
+            raise TypeError(f"{x} stands for an absent value and cannot be computed with; a "
+                            "differentiation rule has to treat it first.")
+        try:
+            return as_value(x)
+        except TypeError:
+            raise TypeError(
+                f"Error interpreting argument to {self.name} as a JAX value. The problematic "
+                f"value is of type {type(x)} and was passed to {self.name} at position "
+                f"{position}.\n") from None
 
     def bind_list(self, *args: Any, **params: Any) -> list:
         outs = self.bind(*args, **params)

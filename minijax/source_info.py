@@ -91,9 +91,16 @@ class SourceInfo:
         return linecache.getline(self.file, self.line).strip()
 
     @property
+    def short_file(self) -> str:
+        """The file's name without its directories; `<cell>` for a cell of a notebook."""
+        folder, name = os.path.split(self.file)
+        # Jupyter's kernel names a cell's file by a hash of its text, in a folder of its own.
+        return "<cell>" if os.path.basename(folder).startswith("ipykernel_") else name
+
+    @property
     def summary(self) -> str:
         """Short form, as in a comment beside an equation: `file.py:12 (f)`."""
-        return f"{os.path.basename(self.file)}:{self.line} ({self.function})"
+        return f"{self.short_file}:{self.line} ({self.function})"
 
     @property
     def place(self) -> str:
@@ -199,7 +206,7 @@ def add_user_note(exc: BaseException, source: SourceInfo | None = None) -> None:
         return
     source = source or user_frame()
     if source is not None:
-        place = f"{_NOTE}{source.function}`, {os.path.basename(source.file)}:{source.line}"
+        place = f"{_NOTE}{source.function}`, {source.short_file}:{source.line}"
         exc.add_note(f"{place}: {source.text}" if source.text else place)
 
 

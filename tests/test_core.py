@@ -46,6 +46,8 @@ def test_scalars_keep_the_sign_of_zero_and_their_kind():
 @pytest.mark.parametrize("value", ["a", None, [1], object(), np.array(["a"])])
 def test_what_is_no_array_is_refused(value):
     with pytest.raises(TypeError, match="not a valid JAX array type"):
+        core.as_value(value)
+    with pytest.raises(TypeError, match="argument to sin as a JAX value.* at position 0"):
         lax.sin_p.bind(value)
 
 

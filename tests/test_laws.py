@@ -31,7 +31,8 @@ PRIMITIVES = every_primitive()
 # Whose laws are tested elsewhere, and why.
 WITHOUT_EXAMPLES = {
     **dict.fromkeys(("axis_index", "psum", "pmax", "pmin"), "they need a named axis"),
-    "custom_lin": "it is only ever transposed"}
+    "custom_lin": "it is only ever transposed",
+    "debug_callback": "it has no result"}
 _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slope_is_symmetric",
             "linearize_is_jvp", "vjp_agrees_with_jvp")
 _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")

@@ -39,7 +39,8 @@ def backend() -> str:
 
 def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Run a program by the NumPy meaning of its primitives."""
-    args = [ArrayImpl(b, aval) for b, aval in zip(buffers, closed.in_avals, strict=True)]
+    args = [ArrayImpl(np.asarray(b), aval)
+            for b, aval in zip(buffers, closed.in_avals, strict=True)]
     outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
     return [x._buffer for x in outs]
 

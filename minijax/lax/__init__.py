@@ -10,6 +10,7 @@ from minijax.higher_order.while_loop import (
     fori_loop as fori_loop, while_loop as while_loop, while_p as while_p,
 )
 from minijax.primitives import check_package
+from minijax.lax import linalg as linalg
 from minijax.primitives.analytic import (
     acos as acos, acos_p as acos_p, acosh as acosh, acosh_p as acosh_p, asin as asin,
     asin_p as asin_p, asinh as asinh, asinh_p as asinh_p, atan as atan, atan2 as atan2,

@@ -14,6 +14,8 @@ import numpy as np
 
 from minijax.jaxpr import ClosedJaxpr
 
+from . import host
+
 if TYPE_CHECKING:
     from .loops import Kernel
 
@@ -65,6 +67,7 @@ class Executable:
         from . import cache
 
         self.kernel = kernel
+        self._calls_host = any(map(host.is_host_call, cache.external_names(kernel.body)))
         self._run = cache.compile_or_load(kernel)
         self._outputs = [(buffer.shape, buffer.dtype) for buffer in kernel.outputs]
         self._constants = [np.asarray(buffer.value) for buffer in kernel.constants]
@@ -81,6 +84,8 @@ class Executable:
             workspace = np.empty(self.kernel.workspace_size, np.uint8)
         status = self._run([*arrays, *outputs, *self._constants, workspace])
         self._workspaces.append(workspace)
+        if self._calls_host:
+            host.reraise()
         if status:
             raise RuntimeError(f"{self.kernel.name}: check {status} failed")
         return outputs

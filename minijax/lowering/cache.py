@@ -39,7 +39,7 @@ def _obtain(key: str, text: str, kernel: Kernel) -> cpu.Loaded:
     """Load the kernel from disk or compile it; runs in one thread at a time."""
     loaded = _loaded.get(key)
     if loaded is None:
-        externals = external_names(kernel.body)
+        externals = external_names(kernel.body) | shared_names(text)
         loaded = _load_from_disk(key, externals) or _compile(key, text, externals)
         _loaded[key] = loaded
     return loaded
@@ -63,6 +63,16 @@ def _compile(key: str, text: str, externals: frozenset[str]) -> cpu.Loaded:
     return loaded
 
 
+def machine_code(text: str) -> bytes:
+    """Return the object code of a text that is no kernel; call it within cpu.undisturbed."""
+    key = cache_key(text)
+    code = read(key)
+    if code is None:
+        code = cpu.compile(text)
+        write(key, code)
+    return code
+
+
 def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
     """Return the names of the library functions that statements call, at any depth."""
     names: set[str] = set()
@@ -77,6 +87,11 @@ def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
             case If():
                 names |= external_names(statement.then + statement.orelse)
     return frozenset(names)
+
+
+def shared_names(text: str) -> frozenset[str]:
+    """Return what a kernel needs whose loops are shared by threads."""
+    return frozenset({"threads"} if "@minijax_share" in text else ())
 
 
 # The key

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import re
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
@@ -136,10 +136,10 @@ class Loaded:
     interpreter is released while it runs, and calls from several threads may overlap.
     """
 
-    def __init__(self, engine: Any, code: Any, symbol: str) -> None:
-        self._engine, self._code = engine, code
+    def __init__(self, linked: Linked, symbol: str) -> None:
+        self._linked = linked
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
-        self._function = prototype(code[symbol])
+        self._function = prototype(linked.address(symbol))
 
     def __call__(self, arrays: Sequence[np.ndarray]) -> int:
         """Run on the arrays' memory: inputs, outputs, constants, workspace, all C-contiguous."""
@@ -160,7 +160,23 @@ def _array_of(size: int) -> type[ctypes.Array[ctypes.c_void_p]]:
 
 
 def load(code: bytes, symbol: str, externals: Iterable[str]) -> Loaded:
-    """Return a callable from object code, whose calls go to library externals of these names.
+    """Return a callable from object code, whose calls go to library externals of these names."""
+    return Loaded(link(code, (symbol,), library.addresses(externals)), symbol)
+
+
+class Linked(NamedTuple):
+    """Machine code in memory, as long as this lives."""
+
+    engine: Any
+    code: Any
+
+    def address(self, symbol: str) -> int:
+        """Where an exported function is."""
+        return self.code[symbol]
+
+
+def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linked:
+    """Put object code into memory: it exports `symbols`, and calls what is at `known` addresses.
 
     ORC's linker refuses code with an unresolved symbol, so nothing half-linked is ever callable.
     """
@@ -168,15 +184,16 @@ def load(code: bytes, symbol: str, externals: Iterable[str]) -> Loaded:
 
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    known = library.addresses(externals)
     engine = binding.create_lljit_compiler(suppress_errors=True)
-    builder = binding.JITLibraryBuilder().add_object_img(code).export_symbol(symbol)
+    builder = binding.JITLibraryBuilder().add_object_img(code)
+    for symbol in symbols:
+        builder.export_symbol(symbol)
     for name, address in known.items():
         builder.import_symbol(name, address)
     try:
-        return Loaded(engine, builder.link(engine, "kernel"), symbol)
+        return Linked(engine, builder.link(engine, "kernel"))
     except RuntimeError as error:
-        raise UnresolvedSymbol(symbol, _undefined(code, {symbol, *known})) from error
+        raise UnresolvedSymbol(symbols[0], _undefined(code, {*symbols, *known})) from error
 
 
 def _undefined(code: bytes, known: set[str]) -> list[str]:

@@ -19,6 +19,7 @@ from .loops import (
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
 )
 from .scalars import BFLOAT16, kind_of
+from .threads import Shared, shared_loops
 
 SYMBOL = "kernel"
 
@@ -77,6 +78,11 @@ def _literal(constant: Constant) -> str:
             return str(int(constant.value))
 
 
+def _slot_type(thing: Scalar | Variable | Buffer) -> str:
+    """The type of what stands for a thing: a scalar is a value, the others are in memory."""
+    return llvm_type(thing.dtype) if isinstance(thing, Scalar) else "ptr"
+
+
 def _name(name: str) -> str:
     """A local name of LLVM; what is not made of letters, digits and dots is quoted."""
     if re.fullmatch(r"[A-Za-z_.][\w.]*", name, re.ASCII):
@@ -92,25 +98,33 @@ class _Printer:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.shared = shared_loops(kernel)
+        self.functions: dict[str, str] = {}
+        self.counts: dict[str, int] = {}
+        self.metadata = _Metadata(kernel)
+        self.reassociated: set[Let] = set()
+        self.begin_function()
+
+    def begin_function(self) -> None:
+        """Start with nothing printed and nothing named."""
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
         self.names: dict[Scalar | Variable | Buffer, str] = {}
-        self.functions: dict[str, str] = {}
-        self.counts: dict[str, int] = {}
-        self.metadata = _Metadata(kernel)
         self.parallel: tuple[str, ...] = ()
-        self.reassociated: set[Let] = set()
 
     def module(self) -> str:
         """The whole text: helpers that were used, the function, its metadata."""
         self.point_at_buffers()
         self.body(self.kernel.body)
         self.emit("ret i32 0")
-        function = [f"define i32 @{SYMBOL}(ptr noundef %kernel.buffers) nounwind {{", "entry:",
-                    *self.entry, "  br label %start", "start:", *self.lines, "}"]
-        parts = [*self.functions.values(), "\n".join(function), *self.metadata.lines]
-        return "\n".join(parts) + "\n"
+        function = self.function(f"i32 @{SYMBOL}(ptr noundef %kernel.buffers)")
+        return "\n".join([*self.functions.values(), function, *self.metadata.lines]) + "\n"
+
+    def function(self, signature: str) -> str:
+        """What has been printed, as a function."""
+        return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
+                          "  br label %start", "start:", *self.lines, "}"])
 
     def emit(self, instruction: str) -> None:
         """Append an instruction to the current block."""
@@ -288,6 +302,13 @@ class _Printer:
     # Control flow
 
     def print_for(self, loop: For) -> None:
+        if loop in self.shared:
+            self.share(loop, self.shared[loop])
+        else:
+            self.loop(loop, self.value(loop.start), self.value(loop.stop))
+
+    def loop(self, loop: For, start: str, stop: str) -> None:
+        """The turns of a loop from start to stop."""
         label = self.fresh("for")
         index = self.names[loop.index] = _name(loop.index.name)
         outside, before = self.block, self.parallel
@@ -297,7 +318,6 @@ class _Printer:
             self.reassociated |= set(_accumulations(loop))
         self.emit(f"br label %{label}")
         self.begin(label)
-        start, stop = self.value(loop.start), self.value(loop.stop)
         # The incoming block of the second value is known only after the body: its line comes last.
         at = len(self.lines)
         self.emit(f"%{label}.more = icmp slt i64 {index}, {stop}")
@@ -310,6 +330,44 @@ class _Printer:
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
         self.parallel = before
+
+    def share(self, loop: For, how: Shared) -> None:
+        """A loop that threads share: what it takes from here goes in a frame, its turns in parts.
+
+        A frame has a slot of eight bytes for each thing: an address, or a scalar.
+        """
+        frame, part = self.fresh("%frame"), self.fresh("@part")
+        self.entry.append(f"  {frame} = alloca [{len(how.captured)} x i64]")
+        for position, thing in enumerate(how.captured):
+            slot = f"{frame}.{position}"
+            self.emit(f"{slot} = getelementptr i64, ptr {frame}, i64 {position}")
+            self.emit(f"store {_slot_type(thing)} {self.names[thing]}, ptr {slot}")
+        self.functions["share"] = "declare i64 @minijax_share(ptr, ptr, i64)"
+        self.emit(f"call i64 @minijax_share(ptr {part}, ptr {frame}, i64 {how.blocks})")
+        here = self.entry, self.lines, self.block, self.names, self.parallel
+        self.begin_function()
+        self.part(loop, how, part)
+        self.entry, self.lines, self.block, self.names, self.parallel = here
+
+    def part(self, loop: For, how: Shared, name: str) -> None:
+        """The function that runs one block of a loop's turns."""
+        for position, thing in enumerate(how.captured):
+            slot, value = f"%slot.{position}", self.fresh("%from.frame")
+            self.entry += [f"  {slot} = getelementptr i64, ptr %frame, i64 {position}",
+                           f"  {value} = load {_slot_type(thing)}, ptr {slot}"]
+            self.names[thing] = value
+        for temp in how.private:
+            self.names[temp] = address = _name(f"{temp.name}.own")
+            size = max(temp.nbytes, 1)
+            self.entry.append(f"  {address} = alloca [{size} x i8], align 64")
+        stop = self.value(loop.stop)
+        self.entry += [f"  %from = mul nuw nsw i64 %block, {how.step}",
+                       f"  %full = add nuw nsw i64 %from, {how.step}",
+                       f"  %to = call i64 @llvm.umin.i64(i64 %full, i64 {stop})"]
+        self.loop(loop, "%from", "%to")
+        self.emit("ret void")
+        signature = f"internal void {name}(ptr noundef %frame, i64 %block)"
+        self.functions[name] = self.function(signature)
 
     def print_while(self, loop: While) -> None:
         label = self.fresh("while")

@@ -143,7 +143,8 @@ class Read:
 class For:
     """for index in range(start, stop): body. 0 <= start; an empty range runs nothing.
 
-    vectorize: "" says nothing; "parallel": iterations are independent of each other; "reduce":
+    vectorize: "" says nothing; "parallel": iterations are independent of each other; "apart": so
+    they are if each has its own copy of the temps that are used in this loop alone; "reduce":
     updates `v = v op x` of variables declared outside may be done in any association.
     """
 
@@ -309,7 +310,8 @@ class _Checker:
     def check_for(self, loop: For) -> None:
         self.use(loop.start, INT64)
         self.use(loop.stop, INT64)
-        self.require(loop.vectorize in ("", "parallel", "reduce"), f"vectorize={loop.vectorize!r}")
+        known = ("", "parallel", "apart", "reduce")
+        self.require(loop.vectorize in known, f"vectorize={loop.vectorize!r}")
         with self.scope():
             self.require(loop.index.dtype == INT64, f"loop index {loop.index.name} is not int64")
             self.define(loop.index)

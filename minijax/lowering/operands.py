@@ -136,5 +136,5 @@ def _copy_nest(b: Builder, x: Value, target: Stored, index: tuple[Operand, ...])
         target.store(index, x(index))
         return
     innermost = axis == len(x.shape) - 1
-    with b.loop(x.shape[axis], vectorize="parallel" if innermost else "") as i:
+    with b.loop(x.shape[axis], vectorize="parallel" if innermost else "apart") as i:
         _copy_nest(b, x, target, (*index, i))

@@ -141,7 +141,7 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
     probe = recorder.probe
     probe.accumulations = recorder.accumulations
     statements = recorder.scopes[-1].statements
-    probe.cost = _cost(statements)
+    probe.cost = cost_of(statements)
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     probe.reduces_columns = _reduces_columns(probe, in_types, len(out_shape) - 1)
     return probe
@@ -156,7 +156,7 @@ def _reduces_columns(probe: Probe, in_types: Sequence[Any], last: int) -> bool:
             and all(term == ("axis", last) for term in inner))
 
 
-def _cost(body: Sequence[Statement]) -> float:
+def cost_of(body: Sequence[Statement]) -> float:
     """About how many simple scalar operations one run of a body takes."""
     total = 0.0
     for statement in body:
@@ -169,9 +169,9 @@ def _cost(body: Sequence[Statement]) -> float:
                 known = isinstance(start, Constant) and isinstance(stop, Constant)
                 trips = (int(stop.value) - int(start.value) if known  # type: ignore[union-attr]
                          else _UNKNOWN_TRIPS)
-                total += trips * (_cost(inner) + 1.0)
+                total += trips * (cost_of(inner) + 1.0)
             case While(condition, _, inner):
-                total += _UNKNOWN_TRIPS * (_cost(condition) + _cost(inner) + 1.0)
+                total += _UNKNOWN_TRIPS * (cost_of(condition) + cost_of(inner) + 1.0)
             case If(_, then, orelse):
-                total += 2.0 + max(_cost(then), _cost(orelse))
+                total += 2.0 + max(cost_of(then), cost_of(orelse))
     return total

@@ -6,7 +6,7 @@ with, control flow above all. Chapter 24. In JAX: `mlir.jaxpr_subcomp` and its c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,14 @@ class ProgramBuilder(Builder):
         if isinstance(x, Stored) and x.prefix:
             return Address(x.buffer, x.flat_index())
         return self.materialize(x)
+
+    def host_call(self, function: Callable[..., None], args: Sequence[Value]) -> None:
+        """Call a Python function with copies of the operands, here and now."""
+        from .host import HostFunction, call_name
+
+        host = HostFunction(function, [(x.shape, x.dtype) for x in args])
+        table = self.materialize(self.constant(host.table))
+        self.call(call_name(len(args)), table, *[self.address(x) for x in args])
 
     def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Any],
               into: Sequence[Destination] | None = None) -> list[Value]:

@@ -58,7 +58,7 @@ def note_of(eqn: JaxprEqn) -> str:
     source = eqn.source_info
     if source is None:
         return ""
-    return f"{source.text}   {source.file.rsplit('/', 1)[-1]}:{source.line}".strip()
+    return f"{source.text}   {source.short_file}:{source.line}".strip()
 
 
 def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
@@ -280,7 +280,7 @@ class Run:
         elif nest.tiled:
             emit_tiles(self, nest, prefix)
         else:
-            with self.b.loop(nest.size, vectorize="parallel" if nest.innermost else "") as i:
+            with self.b.loop(nest.size, vectorize="parallel" if nest.innermost else "apart") as i:
                 for child in nest.children:
                     self.emit(child, (*prefix, self.b.index(i)), not nest.innermost)
         self._freeze(nest)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .program import ProgramBuilder
     from .schedule import Run
 
-WIDTH = 1024  # columns at a time: their partial results stay in the first-level cache
+WIDTH = 256   # columns at a time: their partial results stay in the first-level cache
 ROWS = 8      # rows added before the partial results are touched again
 TILE = 16     # the side of a square: lines of 64 bytes hold 16 numbers of 4
 
@@ -28,7 +28,8 @@ def emit_tiles(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
     """Two loops over the last two axes, one square of indices after the other."""
     b, inner = run.b, nest.children[0]
     assert nest.size is not None and inner.size is not None
-    with (b.loop(-(-nest.size // TILE)) as p, b.loop(-(-inner.size // TILE)) as q,
+    with (b.loop(-(-nest.size // TILE), vectorize="apart") as p,
+          b.loop(-(-inner.size // TILE)) as q,
           _stretch(b, p, nest.size, "") as i, _stretch(b, q, inner.size, "parallel") as j):
         for child in inner.children:
             run.emit(child, (*prefix, i, j), alone=False)
@@ -54,7 +55,7 @@ def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
     dtype = task.node.probe.accumulations[0][-1]
     column = _Column(run, task, prefix, run.b.temp((width,), dtype, run.b.fresh("sums")))
     whole, rest = divmod(task.shape[-1], width)
-    with run.b.loop(whole) as t:
+    with run.b.loop(whole, vectorize="apart") as t:
         column.stretch(run.b.mul(run.b.index(t), width), width)
     if rest:
         column.stretch(run.b.index(whole * width), rest)

@@ -37,8 +37,8 @@ from minijax.numpy.elementwise import (abs, absolute, acos, acosh, angle, arccos
                                        square, tan, tanh, trunc)
 from minijax.numpy.gathering import compress, extract, take, take_along_axis
 from minijax.numpy.joining import (append, array_split, column_stack, concat, concatenate, delete,
-                                   dsplit, dstack, hsplit, hstack, pad, repeat, split, stack,
-                                   tile, vsplit, vstack)
+                                   dsplit, dstack, hsplit, hstack, repeat, split, stack, tile,
+                                   unstack, vsplit, vstack)
 from minijax.numpy.logic import (allclose, array_equal, array_equiv, bitwise_and, bitwise_invert,
                                  bitwise_left_shift, bitwise_not, bitwise_or,
                                  bitwise_right_shift, bitwise_xor, equal, greater, greater_equal,
@@ -67,6 +67,7 @@ from minijax.numpy.sorting import argsort, lexsort, searchsorted, sort
 from minijax.numpy.statistics import (cumprod, cumsum, median, nanargmax, nanargmin, nancumsum,
                                       nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
                                       percentile, quantile)
+from minijax.numpy.padding import pad
 from minijax.numpy.questions import (astype, copy, iscomplex, iscomplexobj, isreal, isrealobj,
                                      isscalar, iterable, ndim, shape, size)
 from minijax.numpy.vectorize import apply_along_axis, vectorize

@@ -16,7 +16,8 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
 from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
-                                     convert, promote_dtypes_inexact, static_value)
+                                     convert, promote_dtypes_inexact, promote_shapes,
+                                     static_value)
 from minijax.primitives.shape import canonical_shape
 
 DTypeLike = Any
@@ -326,9 +327,14 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     if dtype is not None and dtypes.issubdtype(dtype, np.integer):
         out = lax.floor(out)
     out = convert(out, dtype or out.dtype)
-    axis = canonical_axis(axis, out.ndim)
-    out = lax.transpose(out, (*range(1, axis + 1), 0, *range(axis + 1, out.ndim)))
+    out = _moved_to(out, axis)
     return (out, step) if retstep else out
+
+
+def _moved_to(x: Any, axis: int) -> Any:
+    """The first axis at another place."""
+    axis = canonical_axis(axis, x.ndim)
+    return lax.transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -> Any:
@@ -352,9 +358,10 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     Array([  1.,  10., 100.], dtype=float32)
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "logspace")
-    exponents = linspace(start, stop, num, endpoint, axis=axis)
-    powers = lax.pow(convert(as_array("logspace", base), exponents.dtype), exponents)
-    return convert(powers, dtype or powers.dtype)
+    exponents: Any = linspace(start, stop, num, endpoint)
+    bases = convert(as_array("logspace", base), exponents.dtype)
+    powers = lax.pow(*promote_shapes("logspace", bases, exponents))
+    return _moved_to(convert(powers, dtype or powers.dtype), axis)
 
 
 def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
@@ -366,8 +373,8 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool =
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "geomspace")
     first, last = promote_dtypes_inexact(start, stop)
+    first, last = promote_shapes("geomspace", first, last)
     sign = lax.sign(first)
-    logs = linspace(lax.log(lax.mul(sign, first)), lax.log(lax.mul(sign, last)), num, endpoint,
-                    axis=axis)
-    out = lax.mul(lax.exp(logs), sign)
-    return convert(out, dtype or out.dtype)
+    logs = linspace(lax.log(lax.mul(sign, first)), lax.log(lax.mul(sign, last)), num, endpoint)
+    out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
+    return _moved_to(convert(out, dtype or out.dtype), axis)

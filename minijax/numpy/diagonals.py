@@ -64,7 +64,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "tri")
     [rows, columns] = canonical_shape((N, N if M is None else M))
-    return convert(_lower_mask(rows, columns, k), dtype or dtypes.default_float_dtype())
+    return convert(_lower_mask(rows, columns, k), dtype or np.dtype("float32"))
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
@@ -185,7 +185,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *,
     a = _matrix("fill_diagonal", a)
     flat: Any = ravel(val)
     i = np.arange(min(a.shape))
-    return a.at[(i,) * a.ndim].set(val if np.ndim(val) == 0 else flat[:i.size])
+    return a.at[(i,) * a.ndim].set(flat[i % flat.size])
 
 
 def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,

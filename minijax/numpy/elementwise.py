@@ -363,12 +363,11 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     """The angle of a complex number, in radians (or degrees).
 
     >>> round(angle(1j), 2)
-    Array(1.57, dtype=float32)
+    Array(1.57, dtype=float32, weak_type=True)
     """
     [z] = as_arrays("angle", z)
     x, y = real(z), imag(z)
-    if not dtypes.issubdtype(x.dtype, np.inexact):
-        x, y = promote_dtypes_inexact(x, y)
+    if z.dtype.kind in "biu" or z.ndim == 0 and not _is_complex(z):
+        x, y = (convert(part, dtypes.default_float_dtype()) for part in (x, y))
     result = lax.atan2(y, x)
-    result = convert(result, result.dtype)
     return rad2deg(result) if deg else result

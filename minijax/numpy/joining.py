@@ -195,20 +195,53 @@ def dsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
     return split(ary, indices_or_sections, 2)
 
 
-def delete(arr: ArrayLike, obj: Any, axis: int | None = None) -> Array:
+def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The slices along an axis.
+
+    >>> [part.tolist() for part in unstack(np.array([[1, 2], [3, 4]]))]
+    [[1, 2], [3, 4]]
+    """
+    a = as_array("unstack", x)
+    if a.ndim == 0:
+        raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
+                         "passed.")
+    axis = canonical_axis(static_axes("unstack", axis), a.ndim)
+    return tuple(lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis]))
+
+
+def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
+           assume_unique_indices: bool = False) -> Array:
     """The array without the elements at the places named.
 
     >>> delete(np.array([5, 6, 7]), 1)
     Array([5, 7], dtype=int32)
+
+    Args:
+      assume_unique_indices: a promise that the places differ, with which they may be traced.
     """
     a: Any = as_array("delete", arr)
     axis = static_axes("delete", axis)
     if axis is None:
         a, axis = ravel(a), 0
     axis = canonical_axis(axis, a.ndim)
+    size, along = a.shape[axis], (slice(None),) * axis
+    if assume_unique_indices and not isinstance(obj, slice):
+        return a[(*along, _all_but(ravel(as_array("delete", obj)), size))]
     places = obj if isinstance(obj, slice) else static_value(obj, "'obj' argument of jnp.delete")
-    kept = np.delete(np.arange(a.shape[axis]), places)
-    return a[(slice(None),) * axis + (kept,)]
+    return a[(*along, np.delete(np.arange(size), places))]
+
+
+def _all_but(places: Any, size: int) -> Any:
+    """The numbers below `size` that are not among the places, which differ."""
+    number = np.dtype("int32")
+    places = convert(places, number)
+    negative = lax.lt(places, convert(0, number))
+    places = lax.sort(lax.add(places, lax.mul(convert(negative, number), convert(size, number))))
+    # the i-th place leaves i places fewer before it: what comes from there on moves up
+    before = lax.sub(places, lax.iota(number, places.size))
+    kept = lax.iota(number, size - places.size)
+    moved = lax.ge(lax.expand_dims(kept, (1,)), lax.expand_dims(before, (0,)))
+    return lax.add(kept, lax.reduce_sum(convert(moved, number), (1,)))
 
 
 # ── Repeating ────────────────────────────────────────────────────────────────────────────────
@@ -271,52 +304,3 @@ def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
     over = convert(lax.ge(places, ends), np.dtype("int32"))
     source = lax.min(lax.reduce_sum(over, (1,)), convert(x.shape[axis] - 1, over.dtype))
     return x[(slice(None),) * axis + (source,)]
-
-
-# ── Padding ──────────────────────────────────────────────────────────────────────────────────
-
-_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
-
-
-def pad(array: ArrayLike, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Array:
-    """The array with a margin: of a constant, or of its own elements.
-
-    >>> pad(np.array([1, 2]), (1, 2), constant_values=9)
-    Array([9, 1, 2, 9, 9], dtype=int32)
-
-    Args:
-      pad_width: a number, one pair for all axes, or a pair for each.
-      mode: "constant", "edge", "reflect", "symmetric", "wrap", or "empty".
-    """
-    # JAX: also "linear_ramp", "maximum", "mean", "median", "minimum", and functions.
-    a: Any = as_array("pad", array)
-    widths = _pairs(pad_width, a.ndim)
-    if any(n < 0 for pair in widths for n in pair):
-        raise ValueError("index can't contain negative values")
-    if mode in ("constant", "empty"):
-        return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
-    if mode not in _BY_INDEX:
-        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
-    for axis, pair in enumerate(widths):
-        if pair != (0, 0):  # NumPy pads the numbers of the places: these are the elements
-            places = np.pad(np.arange(a.shape[axis]), pair, mode, **kwargs)  # type: ignore[call-overload]
-            a = a[(slice(None),) * axis + (places,)]
-    return a
-
-
-def _pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
-    given = static_value(pad_width, "`pad_width` argument of jnp.pad")
-    widths = np.broadcast_to(given, (ndim, 2))
-    return [(operator.index(before), operator.index(after)) for before, after in widths]
-
-
-def _pad_constant(a: Any, widths: list[tuple[int, int]], values: Any) -> Any:
-    if np.ndim(values) == 0:
-        return lax.pad(a, convert(values, a.dtype), [(n, m, 0) for n, m in widths])
-    for axis, (pair, each) in enumerate(zip(widths, np.broadcast_to(values, (a.ndim, 2)),
-                                            strict=True)):
-        for side, (width, value) in enumerate(zip(pair, each, strict=True)):
-            config = [(0, 0, 0)] * a.ndim
-            config[axis] = (width, 0, 0) if side == 0 else (0, width, 0)
-            a = lax.pad(a, convert(value, a.dtype), config)
-    return a

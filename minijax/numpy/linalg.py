@@ -20,7 +20,6 @@ from minijax.numpy.contractions import multi_dot as multi_dot
 from minijax.numpy.contractions import outer as outer
 from minijax.numpy.contractions import tensordot as tensordot
 from minijax.numpy.contractions import vecdot as vecdot
-from minijax.numpy.diagonals import diagonal as diagonal
 from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axes, convert,
                                      promote_dtypes_inexact)
 from minijax.numpy.shaping import matrix_transpose as matrix_transpose
@@ -70,6 +69,26 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
         raise ValueError(f"Invalid order '{ord}' for vector norm.")
     powers = lax.pow(size, convert(ord, size.dtype))
     return lax.pow(reductions.sum(powers, axes, keepdims=keepdims), convert(1 / ord, size.dtype))
+
+
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """The diagonals of a stack of matrices.
+
+    >>> diagonal(np.ones((4, 2, 2))).shape
+    (4, 2)
+    """
+    return diagonals.diagonal(x, offset, -2, -1)
+
+
+def vector_norm(x: ArrayLike, /, *, axis: Any = None, keepdims: bool = False,
+                ord: Any = 2) -> Array:
+    """The lengths of vectors; over all elements where no axis is given.
+
+    >>> vector_norm(np.array([[3., 4.], [0., 5.]]), axis=1)
+    Array([5., 5.], dtype=float32)
+    """
+    [x] = promote_dtypes_inexact(as_array("vector_norm", x))
+    return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:

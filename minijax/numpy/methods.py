@@ -111,6 +111,12 @@ def view(self: Any, dtype: Any = None) -> Any:
     return lax.bitcast_convert_type(self, wanted)
 
 
+def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
+             fill_value: Any = 0) -> Any:
+    """The slices along an axis whose condition holds."""
+    return gathering.compress(condition, self, axis, size=size, fill_value=fill_value)
+
+
 # ── Numbers for Python ───────────────────────────────────────────────────────────────────────
 
 def _numbers(x: Any, context: str) -> np.ndarray:
@@ -187,8 +193,8 @@ def methods() -> dict[str, Any]:
     """All methods and properties, by name."""
     found: dict[str, Any] = {function.__name__: _method(function) for function in _functions()}
     found["conj"] = _method(elementwise.conj)
-    for function in (astype, reshape, transpose, flatten, copy, view, item, tolist, tobytes,
-                     devices, block_until_ready, is_deleted, to_device):
+    for function in (astype, reshape, transpose, flatten, copy, view, compress, item, tolist,
+                     tobytes, devices, block_until_ready, is_deleted, to_device):
         found[function.__name__] = function
     found |= {"copy_to_host_async": _nothing, "addressable_data": lambda self, index: self}
     return found | {name: property(get) for name, get in _properties().items()}

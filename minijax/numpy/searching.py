@@ -52,21 +52,21 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
 
 
 def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
-    mask = ravel(lax.ne(x, convert(0, x.dtype)) if x.dtype != bool else x)
+    number = dtypes.default_int_dtype()
+    fill_value = 0 if fill_value is None else fill_value
+    fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if x.size == 0 or size == 0:
-        return tuple(lax.full((size,), 0 if fill_value is None else fill_value,
-                              dtypes.default_int_dtype()) for _ in range(x.ndim))
+        return tuple(lax.full((size,), value, number) for value in fill)
+    mask = convert(ravel(lax.ne(x, convert(0, x.dtype)) if x.dtype != bool else x), number)
     # the place of the i-th is the number of places that have seen at most i
-    seen = lax.cumsum(convert(mask, _INT), 0)
-    ended: Any = lax.full((size,), 0, _INT)
+    seen = lax.cumsum(mask, 0)
+    ended: Any = lax.full((size,), 0, number)
     flat = lax.cumsum(ended.at[seen].add(1, mode="drop"), 0)
-    count = reductions.sum(convert(mask, _INT))
-    missing = lax.ge(lax.iota(_INT, size), count)
-    fill = fill_value if isinstance(fill_value, tuple) else (fill_value or 0,) * x.ndim
+    missing = lax.ge(lax.iota(number, size), reductions.sum(mask))
     strides = [math.prod(x.shape[d + 1:]) for d in range(x.ndim)]
-    found = [lax.rem(lax.div(flat, convert(stride, _INT)), convert(n, _INT))
+    found = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
              for stride, n in zip(strides, x.shape, strict=True)]
-    return tuple(choose(missing, convert(as_array("nonzero", value), _INT), places)
+    return tuple(choose(missing, convert(as_array("nonzero", value), number), places)
                  for value, places in zip(fill, found, strict=True))
 
 
@@ -134,7 +134,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
                              "To avoid this error, pass a static `length` argument.")
         length = max(operator.index(minlength), int(known.max(initial=-1)) + 1)
     if weights is None:
-        weights = convert(1, _INT)
+        weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
         raise ValueError("shape of weights must match shape of x.")
     weights = as_array("bincount", weights)
@@ -167,10 +167,10 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     >>> histogram_bin_edges(np.array([0., 4.]), 2)
     Array([0., 2., 4.], dtype=float32)
     """
-    if np.ndim(bins) == 1:
-        return as_array("histogram_bin_edges", bins)
     a = as_array("histogram_bin_edges", a)
     a = convert(a, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype)))
+    if np.ndim(bins) == 1:
+        return convert(as_array("histogram_bin_edges", bins), a.dtype)
     low, high = (reductions.min(a), reductions.max(a)) if range is None else (
         convert(end, a.dtype) for end in range)
     flat = logic.equal(low, high)  # all values equal: one unit around them

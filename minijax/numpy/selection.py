@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, as_value
@@ -35,6 +34,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
            default: ArrayLike = 0) -> Array:
     """From each place, the choice whose condition is the first to hold there.
 
+    >>> import numpy as np
     >>> x = np.arange(4)
     >>> select([x < 1, x > 2], [x - 10, x + 10], default=5)
     Array([-10,   5,   5,  13], dtype=int32)
@@ -58,15 +58,14 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
     Where several conditions hold, the first counts; one function more than conditions is the
     default, which otherwise is zero.  A function may be a number.
 
+    >>> import numpy as np
     >>> x = np.array([-2.0, 3.0])
     >>> piecewise(x, [x < 0, x >= 0], [lambda x: -x, 1])
     Array([2., 1.], dtype=float32)
     """
     # JAX: a switch for each element; here all functions run, and `where` chooses.
     [x] = as_arrays("piecewise", x)
-    if not isinstance(condlist, (list, tuple)):
-        condlist = list(condlist) if np.ndim(condlist) > x.ndim else [condlist]
-    functions = list(funclist)
+    condlist, functions = list(condlist), list(funclist)
     if len(functions) not in (len(condlist), len(condlist) + 1):
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")
@@ -87,6 +86,7 @@ def _piece(function: Callable | Any, x: Any, args: tuple, kwargs: dict) -> Any:
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
     """The numbers, kept within limits; None is no limit.
 
+    >>> import numpy as np
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
     """

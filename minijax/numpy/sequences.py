@@ -16,7 +16,7 @@ from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, logic
 from minijax.numpy.contractions import dot
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
+from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, canonical_axis, convert, like,
                                      promote_dtypes, promote_dtypes_inexact)
 from minijax.numpy.reductions import sum
 from minijax.numpy.selection import choose
@@ -74,43 +74,52 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None) -> Any:
     >>> gradient(np.array([1., 2., 4.]))
     Array([1. , 1.5, 2. ], dtype=float32)
     """
-    # JAX: also spacings that differ from place to place.
     [x] = promote_dtypes_inexact(as_array("gradient", f))
-    axes = range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,)
+    axes = [canonical_axis(d, x.ndim) for d in (
+        range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,))]
     steps = list(varargs) or [1.0]
-    steps = steps * len(list(axes)) if len(steps) == 1 else steps
-    found = [_slope(x, canonical_axis(d, x.ndim), step)
-             for d, step in zip(axes, steps, strict=True)]
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    if len(steps) != len(axes):
+        raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis}")
+    found = [_slope(x, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
     return found[0] if len(found) == 1 else found
 
 
 def _slope(x: Any, axis: int, step: Any) -> Any:
+    """The slope along an axis, from a constant step or from the coordinates of the places."""
     size = x.shape[axis]
     if size < 2:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
                          "2 elements are required.")
+    x = moveaxis(x, axis, -1)
+    width: Any = diff(step) if step.ndim else lax.broadcast(step, (size - 1,))
+    x, width = promote_dtypes_inexact(x, width)
+    slopes: Any = arithmetic.divide(diff(x), width)  # of the pieces between the places
+    left, right = width[:-1], width[1:]
+    # each place takes more of the slope of the shorter piece beside it
+    share = lax.div(right, lax.add(left, right))
+    inner = arithmetic.add(arithmetic.multiply(slopes[..., :-1], share),
+                           arithmetic.multiply(slopes[..., 1:], lax.sub(like(1, share), share)))
+    out = lax.concatenate([slopes[..., :1], inner, slopes[..., -1:]], x.ndim - 1)
+    return moveaxis(out, -1, axis)
 
-    def part(start: int, stop: int) -> Any:
-        return lax.slice_in_dim(x, start, stop, axis=axis)
-    inner = lax.mul(lax.sub(part(2, size), part(0, size - 2)), convert(0.5, x.dtype))
-    ends = lax.sub(part(1, 2), part(0, 1)), lax.sub(part(size - 1, size), part(size - 2, size - 1))
-    slopes = lax.concatenate([ends[0], inner, ends[1]], axis)
-    return lax.div(slopes, convert(as_array("gradient", step), x.dtype))
 
-
-def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = None,
-           right: ArrayLike | None = None, period: None = None) -> Array:
+def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
+           right: ArrayLike | str | None = None, period: ArrayLike | None = None) -> Array:
     """The values of the line through the points (xp, fp), constant beyond its ends.
 
     >>> interp(0.5, np.array([0., 1.]), np.array([10., 20.]))
     Array(15., dtype=float32)
+
+    Args:
+      left, right: the values beyond the ends, or "extrapolate" to go on straight.
+      period: after which the line repeats.
     """
-    # JAX: also periodic lines, and lines that go on beyond their ends.
-    if period is not None:
-        raise NotImplementedError("interp: the 'period' argument is not supported.")
     x, xp, fp = promote_dtypes_inexact(*as_arrays("interp", x, xp, fp))
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
+    if period is not None:
+        x, xp, fp = _one_period(x, xp, fp, period)
     right_of = arithmetic.minimum(arithmetic.maximum(searchsorted(xp, x, side="right"), 1),
                                   xp.size - 1)
     left_of = arithmetic.subtract(right_of, 1)
@@ -119,8 +128,23 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | None = 
     flat = lax.eq(width, convert(0, width.dtype))
     part = lax.div(lax.sub(x, x0), choose(flat, convert(1, width.dtype), width))
     found = choose(flat, y0, lax.add(y0, lax.mul(part, lax.sub(y1, y0))))
-    found = choose(logic.less(x, xp[0]), fp[0] if left is None else left, found)
-    return choose(logic.greater(x, xp[-1]), fp[-1] if right is None else right, found)
+    for end, beyond, given in ((0, logic.less(x, xp[0]), left),
+                               (-1, logic.greater(x, xp[-1]), right)):
+        if isinstance(given, str):
+            if given != "extrapolate":
+                raise ValueError(f"interp: 'extrapolate' is the only word; got {given!r}")
+        elif period is None:
+            found = choose(beyond, fp[end] if given is None else given, found)
+    return found
+
+
+def _one_period(x: Any, xp: Any, fp: Any, period: ArrayLike) -> tuple[Any, Any, Any]:
+    """Points and places in one period, with the neighbours of its ends."""
+    period = convert(as_array("interp", period), x.dtype)
+    x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
+    xp, fp = lax.sort_key_val(xp, fp)
+    xp = lax.concatenate([lax.sub(xp[-1:], period), xp, lax.add(xp[:1], period)], 0)
+    return x, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,

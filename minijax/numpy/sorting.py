@@ -107,7 +107,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         to_the_left = lax.bitwise_or(to_the_left, lax.ge(middle, high))
         low, high = (choose(to_the_left, low, lax.add(middle, convert(1, _INT))),
                      choose(to_the_left, middle, high))
-    return convert(high, dtypes.default_int_dtype())
+    return high
 
 
 def _before(x: Any, y: Any) -> Any:

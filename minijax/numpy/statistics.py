@@ -16,6 +16,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.elementwise import isnan
+from minijax.numpy.logic import logical_and
 from minijax.numpy.promotion import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      convert, promote_dtypes_inexact, refuse_out, static_axes)
 from minijax.numpy.selection import choose
@@ -76,55 +77,69 @@ def _without_nan(name: str, a: ArrayLike, instead: Any) -> Any:
 
 
 def nansum(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
-           keepdims: bool = False) -> Array:
+           keepdims: bool = False, initial: ArrayLike | None = None,
+           where: ArrayLike | None = None) -> Array:
     """The sum of what is not nan.
 
     >>> nansum(np.array([1, np.nan, 3]))
     Array(4., dtype=float32)
     """
-    return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims)
+    return reductions.sum(_without_nan("nansum", a, 0), axis, dtype, out, keepdims, initial,
+                          where)
 
 
 def nanprod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
-            keepdims: bool = False) -> Array:
+            keepdims: bool = False, initial: ArrayLike | None = None,
+            where: ArrayLike | None = None) -> Array:
     """The product of what is not nan.
 
     >>> nanprod(np.array([2, np.nan, 3]))
     Array(6., dtype=float32)
     """
-    return reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims)
+    return reductions.prod(_without_nan("nanprod", a, 1), axis, dtype, out, keepdims, initial,
+                           where)
 
 
-def nanmax(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
+def nanmax(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
+           initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The largest of what is not nan; nan where all are.
 
     >>> nanmax(np.array([1, np.nan, 3]))
     Array(3., dtype=float32)
     """
-    return _nan_extreme("nanmax", reductions.max, -np.inf, a, axis, out, keepdims)
+    return _nan_extreme("nanmax", reductions.max, -np.inf, a, axis, out, keepdims, initial,
+                        where)
 
 
-def nanmin(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
+def nanmin(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
+           initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
     """The smallest of what is not nan; nan where all are.
 
     >>> nanmin(np.array([1, np.nan, 3]))
     Array(1., dtype=float32)
     """
-    return _nan_extreme("nanmin", reductions.min, np.inf, a, axis, out, keepdims)
+    return _nan_extreme("nanmin", reductions.min, np.inf, a, axis, out, keepdims, initial, where)
 
 
 def _nan_extreme(name: str, extreme: Callable[..., Array], instead: float, a: ArrayLike,
-                 axis: Axes, out: None, keepdims: bool) -> Array:
+                 axis: Axes, out: None, keepdims: bool, initial: ArrayLike | None,
+                 where: ArrayLike | None) -> Array:
     a = as_array(name, a)
-    result = extreme(_without_nan(name, a, instead), axis, out, keepdims)
-    if not dtypes.issubdtype(a.dtype, np.inexact):
+    result = extreme(_without_nan(name, a, instead), axis, out, keepdims, initial, where)
+    if not dtypes.issubdtype(a.dtype, np.inexact) or initial is not None:
         return result
     nothing = reductions.all(isnan(a), axis, keepdims=keepdims)
     return choose(nothing, convert(np.nan, result.dtype), result)
 
 
+def _known(a: Any, where: ArrayLike | None) -> Any:
+    """Where an element takes part: it is asked for, and not nan."""
+    known = lax.bitwise_not(isnan(a))
+    return known if where is None else logical_and(known, where)
+
+
 def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
-            keepdims: bool = False) -> Array:
+            keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """The mean of what is not nan.
 
     >>> nanmean(np.array([1, np.nan, 3]))
@@ -132,13 +147,13 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     """
     a = as_array("nanmean", a)
     if not dtypes.issubdtype(a.dtype, np.inexact):
-        return reductions.mean(a, axis, dtype, out, keepdims)
+        return reductions.mean(a, axis, dtype, out, keepdims, where=where)
     return reductions.mean(_without_nan("nanmean", a, 0), axis, dtype, out, keepdims,
-                           where=lax.bitwise_not(isnan(a)))
+                           where=_known(a, where))
 
 
 def nanvar(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
-           keepdims: bool = False) -> Array:
+           keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """The variance of what is not nan.
 
     >>> nanvar(np.array([1, np.nan, 3]))
@@ -146,19 +161,19 @@ def nanvar(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     """
     a = as_array("nanvar", a)
     if not dtypes.issubdtype(a.dtype, np.inexact):
-        return reductions.var(a, axis, dtype, out, ddof, keepdims)
+        return reductions.var(a, axis, dtype, out, ddof, keepdims, where=where)
     return reductions.var(_without_nan("nanvar", a, 0), axis, dtype, out, ddof, keepdims,
-                          where=lax.bitwise_not(isnan(a)))
+                          where=_known(a, where))
 
 
 def nanstd(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
-           keepdims: bool = False) -> Array:
+           keepdims: bool = False, where: ArrayLike | None = None) -> Array:
     """The standard deviation of what is not nan.
 
     >>> nanstd(np.array([1, np.nan, 3]))
     Array(1., dtype=float32)
     """
-    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims))
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where))
 
 
 def nanargmax(a: ArrayLike, axis: int | None = None, out: None = None,
@@ -253,7 +268,7 @@ def _interpolate(rows: Any, q: Any, method: str) -> Any:
 
 def _element(rows: Any, place: Any, count: int) -> Any:
     """The element at `place` of every row; the axes of `place` come first."""
-    index = lax.clamp(0, convert(place, np.dtype("int32")), count - 1)
+    index = lax.clamp(np.int32(0), convert(place, np.dtype("int32")), np.int32(count - 1))
     taken = rows[(..., index)]
     last = range(rows.ndim - 1, taken.ndim)
     return lax.transpose(taken, (*last, *range(rows.ndim - 1)))

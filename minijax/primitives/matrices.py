@@ -6,17 +6,17 @@ In JAX: helpers of `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, dtype_name
+from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value, dtype_name
 from minijax.primitives.choice import ge, select
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.contract import dot_general
+from minijax.primitives.elementwise import add
 from minijax.primitives.families import filled, spread
 from minijax.primitives.shape import batched_in_front, broadcasted_iota, transpose
 
@@ -71,29 +71,30 @@ def product(x: Array, y: Array) -> Array:
 
 def lower_part(x: Array, offset: int = 0) -> Array:
     """Every matrix with zeros above the diagonal that lies `offset` to the right."""
-    return _masked(x, lambda row, column: ge(row + offset, column))
+    rows, columns = _coordinates(x)
+    return masked(x, ge(add(rows, filled(offset, rows)), columns))
 
 
 def upper_part(x: Array, offset: int = 0) -> Array:
     """Every matrix with zeros below the diagonal that lies `offset` to the right."""
-    return _masked(x, lambda row, column: ge(column, row + offset))
+    rows, columns = _coordinates(x)
+    return masked(x, ge(columns, add(rows, filled(offset, rows))))
 
 
-def _masked(x: Array, kept: Callable[[Array, Array], Array]) -> Array:
+def _coordinates(x: Array) -> tuple[Array, Array]:
     rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
-    mask = spread(kept(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
-    return select(mask, x, filled(0, x))
+    return rows, columns
+
+
+def masked(x: Array, mask: Array) -> Array:
+    """Every matrix with zeros where the mask, one matrix, says no."""
+    return select(spread(mask, (x.ndim - 2, x.ndim - 1), x.shape), x, filled(0, x))
 
 
 def identity_like(x: Array) -> Array:
     """For each matrix the identity of its dtype and shape."""
-    return spread(_constant(np.eye(*x.shape[-2:], dtype=x.dtype)), (x.ndim - 2, x.ndim - 1),
-                  x.shape)
-
-
-def _constant(value: np.ndarray) -> Array:
-    from minijax.core import as_value
-    return as_value(value)
+    one = as_value(np.eye(*x.shape[-2:], dtype=x.dtype))
+    return spread(one, (x.ndim - 2, x.ndim - 1), x.shape)
 
 
 # ── Rules that all share ─────────────────────────────────────────────────────────────────────
@@ -178,11 +179,3 @@ def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Symmetric positive definite matrices whose eigenvalues lie apart."""
     x = spread_out(*shape)
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
-
-
-def as_index(n: Any) -> int:
-    return operator.index(n)
-
-
-def places(shape: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    return iter(np.ndindex(*shape))

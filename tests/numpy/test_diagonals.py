@@ -9,6 +9,7 @@ import pytest
     "jnp.triu_indices(3, 1)", "jnp.diag_indices(2)", "jnp.diagonal(f)",
     "jnp.diagonal(t, 1, 0, 2)", "jnp.diagonal(f, -1)", "jnp.diag(v)", "jnp.diag(v, 1)",
     "jnp.diag(v, -2)", "jnp.diag(f)", "jnp.diagflat(f)",
+    "jnp.fill_diagonal(jnp.zeros((4, 4)), v[:2], inplace=False)",
     "jnp.fill_diagonal(m, 7, inplace=False)", "jnp.fill_diagonal(m, v[:2], inplace=False)",
     "jnp.meshgrid(v, w)", "jnp.meshgrid(v, w, indexing='ij')", "jnp.meshgrid(v, w, sparse=True)",
     "jnp.meshgrid(v, w, jnp.arange(2))", "jnp.indices((2, 3))",

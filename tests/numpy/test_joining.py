@@ -1,4 +1,4 @@
-"""Joining, cutting, repeating and padding agree with JAX."""
+"""Joining, cutting and repeating agree with JAX."""
 
 import pytest
 
@@ -12,18 +12,17 @@ import pytest
     "jnp.split(f, 3, axis=1)", "jnp.split(v, [1])", "jnp.split(v, [1, 2])",
     "jnp.split(t, 2, -1)", "jnp.split(v, [-1])", "jnp.split(v, [5])",
     "jnp.array_split(jnp.arange(7), 3)", "jnp.vsplit(f, 2)", "jnp.hsplit(f, 3)",
-    "jnp.dsplit(t, 2)", "jnp.delete(v, 1)", "jnp.delete(f, jnp.array([0, 2]), axis=1)",
-    "jnp.delete(f, slice(0, 1), axis=0)", "jnp.tile(v, 2)", "jnp.tile(f, (2, 1, 2))",
-    "jnp.tile(v, (2, 2))", "jnp.repeat(v, 2)", "jnp.repeat(f, 2, axis=1)",
-    "jnp.repeat(v, jnp.array([1, 0, 2]))", "jnp.repeat(f, np.array([2, 1]), axis=0)",
+    "jnp.dsplit(t, 2)", "jnp.unstack(f)", "jnp.unstack(t, axis=1)", "jnp.unstack(s)",
+    "jnp.delete(f, jnp.array([-1, 0]), axis=1, assume_unique_indices=True)",
+    "jax.jit(lambda i: jnp.delete(v, i, assume_unique_indices=True))(k[:2])", "jnp.delete(v, 1)",
+    "jnp.delete(f, jnp.array([0, 2]), axis=1)", "jnp.delete(f, slice(0, 1), axis=0)",
+    "jnp.tile(v, 2)", "jnp.tile(f, (2, 1, 2))", "jnp.tile(v, (2, 2))", "jnp.repeat(v, 2)",
+    "jnp.repeat(f, 2, axis=1)", "jnp.repeat(v, jnp.array([1, 0, 2]))",
+    "jnp.repeat(f, np.array([2, 1]), axis=0)",
     "jnp.repeat(v, jnp.array([1, 0, 2]), total_repeat_length=5)",
     "jnp.repeat(v, 2, total_repeat_length=4)", "jnp.repeat(5, 3)",
-    "jax.jit(lambda n: jnp.repeat(v, n, total_repeat_length=4))(k)", "jnp.pad(v, 1)",
-    "jnp.pad(f, ((1, 0), (0, 2)))", "jnp.pad(v, (1, 2), constant_values=9)",
-    "jnp.pad(v, (1, 2), constant_values=(8, 9))", "jnp.pad(f, 1, mode='edge')",
-    "jnp.pad(f, 1, mode='reflect')", "jnp.pad(v, 2, mode='symmetric')",
-    "jnp.pad(v, 4, mode='wrap')", "jnp.pad(i, 1, constant_values=2.5)",
-    "jax.jit(lambda x: jnp.pad(x, 1))(f)", "jax.vmap(lambda x: jnp.concatenate([x, x]))(f)",
+    "jax.jit(lambda n: jnp.repeat(v, n, total_repeat_length=4))(k)",
+    "jax.vmap(lambda x: jnp.concatenate([x, x]))(f)",
     "jax.grad(lambda x: (jnp.stack([x, 2 * x]) ** 2).sum())(v)",
     "jax.grad(lambda x: (jnp.pad(x, 1, mode='edge') ** 2).sum())(v)",
     "jax.vmap(lambda x: jnp.split(x, 3))(f)",
@@ -35,8 +34,7 @@ def test_joining_and_cutting(agrees_with_jax, expression):
 @pytest.mark.parametrize("expression", [
     "jnp.concatenate([])", "jnp.concatenate([f, v])", "jnp.concatenate([f, jnp.ones((2, 4))])",
     "jnp.concatenate([1, 2])", "jnp.stack([])", "jnp.stack([v, f])", "jnp.split(v, 2)",
-    "jnp.pad(v, -1)", "jnp.pad(v, 1, mode='magic')", "jax.jit(lambda n: jnp.repeat(v, n))(k)",
-    "jnp.tile([1], 2)", "jnp.concatenate([[1], [2]])",
+    "jax.jit(lambda n: jnp.repeat(v, n))(k)", "jnp.tile([1], 2)", "jnp.concatenate([[1], [2]])",
 ])
 def test_refusals(agrees_with_jax, expression):
     agrees_with_jax(expression)

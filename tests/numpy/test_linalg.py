@@ -9,6 +9,7 @@ import pytest
     "jnp.linalg.norm(v, 0)", "jnp.linalg.norm(m, 'fro')", "jnp.linalg.norm(m, 1)",
     "jnp.linalg.norm(m, jnp.inf)", "jnp.linalg.norm(m, -1)", "jnp.linalg.norm(c)",
     "jnp.linalg.norm(i)", "jnp.linalg.norm(t, axis=(0, 2))", "jnp.linalg.trace(t)",
+    "jnp.linalg.diagonal(t)", "jnp.linalg.vector_norm(t)", "jnp.linalg.vector_norm(t, axis=1)",
     "jnp.linalg.matrix_power(m, 5)", "jnp.linalg.matrix_power(m, 0)", "jnp.linalg.outer(v, w)",
     "jax.grad(jnp.linalg.norm)(f)", "jax.jit(jnp.linalg.norm)(v)", "jnp.linalg.norm([1, 2])",
     "jnp.linalg.norm(v, 'fro')",

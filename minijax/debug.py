@@ -1,0 +1,9 @@
+"""Looking into running programs: `debug.print`, `debug.callback`.
+
+Stands on `higher_order.callbacks`.  Chapter 12.  In JAX: `jax/debug.py`.
+"""
+
+from minijax.higher_order.callbacks import debug_callback as callback
+from minijax.higher_order.callbacks import debug_print as print
+
+__all__ = ["callback", "print"]

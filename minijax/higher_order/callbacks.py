@@ -1,0 +1,178 @@
+"""Calling back into Python from traced and compiled code: `debug.callback`, `debug.print`.
+
+Stands on `core`; compiled code reaches Python through `lowering.host`.  Chapter 12.
+In JAX: `jax/_src/debugging.py`.
+"""
+
+from __future__ import annotations
+
+import string
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, tree_util
+from minijax.core import Axis, Effect, Effects, Primitive, cannot
+from minijax.interpreters.vmap import Dim, batch_to
+from minijax.primitives.emitted import index_leading
+
+
+class DebugEffect(Effect):
+    """Something is shown to the user: the equation stays, in its place."""
+
+    def __repr__(self) -> str:
+        return "Debug"
+
+
+debug_effect = DebugEffect()
+
+
+class HostCallback:
+    """A Python function of flat NumPy arrays, as an equation's parameter."""
+
+    def __init__(self, function: Callable[..., None]):
+        self.function = function
+
+    def __call__(self, *arrays: np.ndarray) -> None:
+        self.function(*arrays)
+
+    def __repr__(self) -> str:
+        return getattr(self.function, "__name__", "callback")
+
+
+def _effects(*, callback: HostCallback, effect: Effect) -> Effects:
+    return frozenset([effect])
+
+
+def _impl(*buffers: np.ndarray, callback: HostCallback, effect: Effect) -> list[np.ndarray]:
+    callback(*buffers)
+    return []
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
+    debug_callback_p.bind(*primals, **params)
+    return [], []
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
+           ) -> tuple[list, list]:
+    rows = [batch_to(x, d, 0, axis.size) if d is not None else x
+            for x, d in zip(args, dims, strict=True)]
+    for i in range(axis.size):
+        example = [x if d is None else index_leading(x, i)
+                   for x, d in zip(rows, dims, strict=True)]
+        debug_callback_p.bind(*example, **params)
+    return [], []
+
+
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, callback: HostCallback,
+           effect: Effect) -> None:
+    b.host_call(callback, operands)
+
+
+debug_callback_p = Primitive(
+    "debug_callback",
+    impl=_impl,
+    abstract_eval=lambda *avals, callback, effect: [],
+    jvp=_jvp,
+    transpose=cannot("it has no result, so nothing flows back through it"),
+    batch=_batch,
+    loop=_lower,
+    effects=_effects,
+    examples=list,  # it has no result to hold a law to; its tests watch what it calls
+    multiple_results=True)
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False,
+                   **kwargs: Any) -> None:
+    """Call a Python function with the values that traced arguments turn out to have.
+
+    It is called each time the compiled code runs, once for each example of a batch, and in each
+    step of a loop, in the order in which the program says so.
+
+    Args:
+      callback: is given arrays in the trees of the arguments; its result is ignored.
+      args, kwargs: trees of arrays.
+      ordered: accepted for JAX's sake; calls are always in order here.
+
+    Raises:
+      TypeError: when `callback` cannot be called.
+
+    >>> import minijax as jax
+    >>> @jax.jit
+    ... def f(x):
+    ...     debug_callback(lambda v: print("saw", v), x)
+    ...     return x * 2
+    >>> f(3.0)
+    saw 3.0
+    Array(6., dtype=float32, weak_type=True)
+    """
+    if not callable(callback):
+        raise TypeError("first argument to jax.debug.callback must be callable, but got an "
+                        f"object of type {type(callback)}")
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    is_array = [core.is_array_like(x) for x in leaves]
+    fixed = [None if a else x for x, a in zip(leaves, is_array, strict=True)]
+    avals = [core.get_aval(x) for x, a in zip(leaves, is_array, strict=True) if a]
+
+    def call(*arrays: np.ndarray) -> None:
+        given = iter([core.array_from_buffer(x, aval)
+                      for x, aval in zip(arrays, avals, strict=True)])
+        values = [next(given) if a else x for a, x in zip(is_array, fixed, strict=True)]
+        inner_args, inner_kwargs = tree_util.tree_unflatten(tree, values)
+        callback(*inner_args, **inner_kwargs)
+    call.__name__ = getattr(callback, "__name__", "callback")
+    debug_callback_p.bind(*[x for x, a in zip(leaves, is_array, strict=True) if a],
+                          callback=HostCallback(call), effect=debug_effect)
+
+
+IS_IT_AN_F_STRING = ('You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and '
+                     'instead should pass in a regular string.')
+
+
+class _CheckingFormatter(string.Formatter):
+    """Refuses arguments that the format does not use."""
+
+    def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
+        unused = [x for i, x in enumerate(args) if i not in used_args]
+        unused_names = [k for k in kwargs if k not in used_args]
+        if unused:
+            raise ValueError(f"Unused positional arguments to `jax.debug.print`: {unused}")
+        if unused_names:
+            raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}. "
+                             + IS_IT_AN_F_STRING)
+
+
+_formatter = _CheckingFormatter()
+
+
+def debug_print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False,
+                skip_format_check: bool = False, **kwargs: Any) -> None:
+    """Print the values that traced arguments turn out to have.
+
+    Args:
+      fmt: a format as `str.format` takes it: ``"x = {x}"``.
+      args, kwargs: what it is filled with: trees of arrays.
+      ordered: accepted for JAX's sake; prints are always in order here.
+      partitioned: accepted for JAX's sake; there is one device.
+      skip_format_check: do not refuse unused arguments.
+
+    Raises:
+      ValueError: when an argument is not used by the format.
+
+    >>> import minijax as jax
+    >>> jax.jit(lambda x: debug_print("x = {x}", x=x))(3.0)
+    x = 3.0
+    """
+    if not isinstance(fmt, str):
+        raise TypeError(f"jax.debug.print takes a format string, got {type(fmt)}")
+    if not skip_format_check:
+        _formatter.vformat(fmt, args, kwargs)  # refuses now, where the user's line is
+
+    def show(*values: Any, **named: Any) -> None:
+        sys.stdout.write(fmt.format(*values, **named) + "\n")
+    debug_callback(show, *args, ordered=ordered, **kwargs)

@@ -1,0 +1,124 @@
+"""Calls from machine code back into Python: one trampoline for every host function.
+
+Stands on library.py. A kernel finds the trampoline's address in a constant buffer, so its code
+does not depend on the process. Chapter 26. In JAX: `xla_python_gpu_callback` and its CPU kin.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from .library import External
+
+_PREFIX = "host_call_"
+
+
+class _Raised(threading.local):
+    """What a host function raised while this thread's kernel ran; raised when it has ended."""
+
+    error: BaseException | None = None
+
+
+_raised = _Raised()
+_functions: weakref.WeakValueDictionary[int, HostFunction] = weakref.WeakValueDictionary()
+
+
+class Table(np.ndarray):
+    """The constant buffer with a host function's address; it keeps the function alive."""
+
+    function: HostFunction
+
+
+class HostFunction:
+    """A Python function of arrays of fixed types that machine code can call.
+
+    Args:
+      function: is given a copy of each array, and returns nothing.
+      types: (shape, dtype) of each array.
+    """
+
+    def __init__(self, function: Callable[..., None],
+                 types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> None:
+        self.function, self.types = function, tuple(types)
+        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+        # A trampoline that held its owner would keep both alive for ever.
+        self._trampoline = prototype(partial(_enter, weakref.ref(self)))
+        address = ctypes.cast(self._trampoline, ctypes.c_void_p).value
+        self.table = Table((1,), np.uint64)  # owns its memory, so that views keep it alive
+        self.table[0], self.table.function = address, self
+        _functions[int(self.table[0])] = self
+
+    def run(self, pointers: int) -> None:
+        """Call the function on the arrays whose addresses stand at `pointers`."""
+        if _raised.error is not None:
+            return  # the kernel cannot stop half-way; what follows an error does nothing
+        try:
+            places = (ctypes.c_void_p * len(self.types)).from_address(pointers)
+            self.function(*[_array_at(place, *kind)
+                            for place, kind in zip(places, self.types, strict=True)])
+        except BaseException as error:  # nothing may unwind through machine code
+            _raised.error = error
+
+
+def _enter(reference: weakref.ref[HostFunction], pointers: int) -> None:
+    function = reference()
+    if function is not None:
+        function.run(pointers)
+
+
+def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """A copy of the array at an address."""
+    out = np.empty(shape, dtype)
+    if out.size:
+        ctypes.memmove(out.ctypes.data, place or 0, out.nbytes)
+    return out
+
+
+def reraise() -> None:
+    """Raise what a host function raised during the kernel that has just ended, if anything."""
+    error, _raised.error = _raised.error, None
+    if error is not None:
+        raise error
+
+
+def call_name(count: int) -> str:
+    """The external that calls a host function with `count` arrays."""
+    return f"{_PREFIX}{count}"
+
+
+def is_host_call(external: str) -> bool:
+    return external.startswith(_PREFIX)
+
+
+@cache
+def host_call(external: str) -> External:
+    """The external of that name: ``(table, *arrays)``."""
+    count = int(external.removeprefix(_PREFIX))
+    return External(external, _meaning, lambda: _definition(external, count), dict)
+
+
+def _meaning(table: np.ndarray, *arrays: np.ndarray) -> None:
+    function = _functions[int(table[0])]
+    function.function(*[x[:int(np.prod(shape, dtype=int))].reshape(shape).copy()
+                        for x, (shape, _) in zip(arrays, function.types, strict=True)])
+
+
+def _definition(name: str, count: int) -> str:
+    """LLVM text: put the addresses in a row, and call what the table points to."""
+    arguments = "".join(f", ptr %a{i}" for i in range(count))
+    stores = "\n".join(
+        f"  %p{i} = getelementptr ptr, ptr %row, i64 {i}\n  store ptr %a{i}, ptr %p{i}"
+        for i in range(count))
+    return f"""define internal void @{name}(ptr %table{arguments}) noinline {{
+  %row = alloca ptr, i64 {max(count, 1)}
+{stores}
+  %function = load ptr, ptr %table
+  call void %function(ptr %row)
+  ret void
+}}"""

@@ -1,0 +1,290 @@
+"""Primitives lu and lu_pivots_to_permutation: elimination with row exchanges.
+
+Stands on `linalg`.  Chapter 24, *Loops and Numba*.
+In JAX: `jax/_src/lax/linalg.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
+                          dtype_name)
+from minijax.primitives.cumulative import nest
+from minijax.primitives.elementwise import add
+from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, gather_p,
+                                       gather_params)
+from minijax.primitives.linalg import triangular_solve
+from minijax.primitives.matrices import (address, batch_leading, check_matrix, factored,
+                                         identity_like, lower_part, product, spread_out,
+                                         upper_part)
+from minijax.primitives.products import GEMM
+from minijax.primitives.shape import expand_dims
+from minijax.primitives.slicing import concatenate, slice_in_dim
+
+INT32 = np.dtype("int32")
+BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
+
+
+# ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
+
+def _lu_type(x: ShapedArray) -> list[ShapedArray]:
+    check_matrix("lu", x)
+    *batch, m, n = x.shape
+    return [x, ShapedArray((*batch, min(m, n)), INT32), ShapedArray((*batch, m), INT32)]
+
+
+def _lu_impl(x: np.ndarray) -> list[np.ndarray]:
+    """Column by column: exchange rows, divide the column, subtract its multiples."""
+    *batch, m, n = x.shape
+    a = x.reshape(math.prod(batch), m, n).copy()
+    pivots = np.zeros((len(a), min(m, n)), np.int32)
+    order = np.tile(np.arange(m, dtype=np.int32), (len(a), 1))
+    each = np.arange(len(a))
+    for k in range(min(m, n)):
+        pivots[:, k] = place = k + np.argmax(np.abs(a[:, k:, k]), axis=1)
+        for rows in (a, order):
+            rows[each, k], rows[each, place] = rows[each, place].copy(), rows[each, k].copy()
+        pivot = np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
+        a[:, k + 1:, k] /= pivot
+        a[:, k + 1:, k + 1:] -= a[:, k + 1:, k, None] * a[:, k, None, k + 1:]
+    return [a.reshape(x.shape), pivots.reshape(*batch, min(m, n)), order.reshape(*batch, m)]
+
+
+# ── lu: the derivative ───────────────────────────────────────────────────────────────────────
+
+def _lu_slopes(t: Array, outs: Sequence[Array]) -> list:
+    """With F = L⁻¹ P dA U⁻¹: dL = L (F below the diagonal), dU = (the rest of F) U."""
+    factors, pivots, permutation = outs
+    lower, upper = _square_factors(factors)
+    rows = rows_at(t, permutation)
+    left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
+    inside = triangular_solve(upper, left)
+    slope = add(product(lower, lower_part(inside, -1)), product(upper_part(inside), upper))
+    return [slope, *(Zero(x.aval.to_tangent_aval()) for x in (pivots, permutation))]
+
+
+def _square_factors(factors: Array) -> tuple[Array, Array]:
+    """L and U, with columns and rows of the identity where a matrix is not square."""
+    *_, m, n = factors.shape
+    size = min(m, n)
+    axis = factors.ndim - 1
+    lower = lower_part(slice_in_dim(factors, 0, size, axis=axis), -1)
+    upper = upper_part(slice_in_dim(factors, 0, size, axis=axis - 1))
+    if m > n:
+        lower = concatenate([lower, _zeros(lower, m - n, axis)], axis)
+    lower = add(lower, identity_like(lower))
+    if n > m:
+        rest = slice_in_dim(identity_like(_zeros(upper, n, axis - 1)), m, n, axis=axis - 1)
+        upper = concatenate([upper, rest], axis - 1)
+    return lower, upper
+
+
+def _zeros(x: Array, size: int, axis: int) -> Array:
+    shape = (*x.shape[:axis], size, *x.shape[axis + 1:])
+    return as_value(np.zeros(shape, x.dtype))
+
+
+def rows_at(x: Array, order: Array) -> Array:
+    """Of each matrix the rows in this order.
+
+    >>> rows_at(as_value(np.eye(2, dtype=np.float32)), as_value(np.array([1, 0])))
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    batch = tuple(range(x.ndim - 2))
+    row = x.ndim - 2
+    dnums = GatherDimensionNumbers((row + 1,), (row,), (row,), batch, batch)
+    sizes = (1,) * (x.ndim - 1) + (x.shape[-1],)
+    return gather_p.bind(x, expand_dims(order, (order.ndim,)), **gather_params(
+        dnums, sizes, GatherScatterMode.PROMISE_IN_BOUNDS))
+
+
+# ── lu: the loops ────────────────────────────────────────────────────────────────────────────
+
+def _lu_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
+    """Blocks of columns: eliminate inside the block, then in all columns right of it by BLAS."""
+    [x], [out, _, permutation] = operands, outputs
+    m, n = out.shape[-2:]
+    size = min(m, n)
+    width = min(BLOCK, n) if n > 2 * BLOCK else n
+    update = b.temp((m, n), out.dtype) if width < n else None
+    b.materialize(x, into=out)
+    with nest(b, out.shape[:-2]) as place:
+        with b.loop(m) as i:
+            b.store(permutation, (*place, i), b.convert(b.index(i), INT32))
+        with b.loop(-(-size // width) if size else 0) as block:
+            start = b.mul(b.index(block), width)
+            stop = b.min(b.add(start, width), size)
+            inner = b.index(n) if update is None else stop
+            with b.loop(stop, start=start) as k:
+                _eliminate(b, outputs, place, k, inner)
+            if update is not None:
+                _eliminate_right(b, out, update, place, start, stop)
+
+
+def _eliminate(b: Any, outputs: Sequence, place: tuple, k: Any, stop: Any) -> None:
+    """Column k, inside the block of columns that ends before `stop`."""
+    out, pivots, permutation = outputs
+    m, n = out.shape[-2:]
+    pivot_row = _largest(b, out, place, k)
+    b.store(pivots, (*place, k), b.convert(pivot_row, INT32))
+    with b.when(b.ne(pivot_row, k)):
+        with b.loop(n, vectorize="parallel") as j:
+            _exchange(b, out, (*place, k, j), (*place, pivot_row, j))
+        _exchange(b, permutation, (*place, k), (*place, pivot_row))
+    pivot = b.load(out, (*place, k, k))
+    divisor = b.select(b.eq(pivot, 0), 1, pivot)  # LAPACK, too, goes on after a zero
+    after = b.add(b.index(k), 1)
+    with b.loop(m, start=after) as i:
+        factor = b.div(b.load(out, (*place, i, k)), divisor)
+        b.store(out, (*place, i, k), factor)
+        with b.loop(stop, start=after, vectorize="parallel") as j:
+            term = b.mul(factor, b.load(out, (*place, k, j)))
+            b.store(out, (*place, i, j), b.sub(b.load(out, (*place, i, j)), term))
+
+
+def _largest(b: Any, out: Any, place: tuple, k: Any) -> Any:
+    """The row, from k on, with the largest number in column k."""
+    size = b.variable(b.abs(b.load(out, (*place, k, k))))
+    row = b.variable(b.index(k))
+    with b.loop(out.shape[-2], start=b.add(b.index(k), 1)) as i:
+        here = b.abs(b.load(out, (*place, i, k)))
+        larger = b.gt(here, b.read(size))
+        b.assign(row, b.select(larger, b.index(i), b.read(row)))
+        b.assign(size, b.select(larger, here, b.read(size)))
+    return b.read(row)
+
+
+def _exchange(b: Any, buffer: Any, one: tuple, other: tuple) -> None:
+    x, y = b.load(buffer, one), b.load(buffer, other)
+    b.store(buffer, one, y)
+    b.store(buffer, other, x)
+
+
+def _eliminate_right(b: Any, out: Any, update: Any, place: tuple, start: Any, stop: Any) -> None:
+    """Apply the columns [start, stop) to all columns right of them."""
+    m, n = out.shape[-2:]
+
+    def subtract(i: Any, j: Any, term: Any) -> None:
+        b.store(out, (*place, i, j), b.sub(b.load(out, (*place, i, j)), term))
+
+    with b.loop(stop, start=start) as i, b.loop(i, start=start) as k:
+        factor = b.load(out, (*place, i, k))
+        with b.loop(n, start=stop, vectorize="parallel") as j:
+            subtract(i, j, b.mul(factor, b.load(out, (*place, k, j))))
+    rows, columns, known = b.sub(m, stop), b.sub(n, stop), b.sub(stop, start)
+    with b.when(b.and_(b.gt(rows, 0), b.gt(columns, 0))):
+        left, right = (address(b, out, (*place, *at)) for at in ((stop, start), (start, stop)))
+        b.call(GEMM[out.dtype], 0, 0, rows, columns, known, left, n, right, n, update, n)
+        with b.loop(m, start=stop) as i, b.loop(n, start=stop, vectorize="parallel") as j:
+            subtract(i, j, b.load(update, (b.sub(i, stop), b.sub(j, stop))))
+
+
+def _lu_examples() -> list[Example]:
+    shapes = [(3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1)]
+    cases = [spread_out(*shape)[..., ::-1, :].copy() for shape in shapes]
+    cases += [x.astype(np.float32) for x in cases]
+    single = [spread_out(80, 80), spread_out(90, 70), spread_out(40, 100), np.zeros((2, 2)),
+              np.zeros((0, 0)), np.zeros((2, 0))]
+    return [Example((x,)) for x in cases + [x.astype(np.float32) for x in single]]
+
+
+lu_p = Primitive(
+    "lu",
+    multiple_results=True,
+    impl=_lu_impl,
+    abstract_eval=_lu_type,
+    transpose=cannot("the factors are not linear in the matrix."),
+    loop=_lu_loop,
+    examples=_lu_examples)
+lu_p.jvp = factored(lu_p, _lu_slopes)
+lu_p.batch = batch_leading(lu_p)
+
+
+def lu(x: Any) -> tuple[Array, Array, Array]:
+    """The factors of matrices with rows exchanged: ``x[permutation] = L U``.
+
+    Returns:
+      L, whose diagonal of ones is left out, and U, in one array; for each column the row it was
+      exchanged with; and the permutation of rows that this amounts to.
+
+    >>> lu(np.array([[1., 2.], [4., 4.]]))
+    (Array([[4.  , 4.  ],
+           [0.25, 1.  ]], dtype=float32), Array([1, 1], dtype=int32), Array([1, 0], dtype=int32))
+
+    Raises:
+      TypeError: for other than matrices.
+    """
+    factors, pivots, permutation = lu_p.bind(x)
+    return factors, pivots, permutation
+
+
+# ── lu_pivots_to_permutation ─────────────────────────────────────────────────────────────────
+
+def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> list[ShapedArray]:
+    if pivots.dtype != INT32:
+        raise TypeError("lu_pivots_to_permutation does not accept dtype "
+                        f"{dtype_name(pivots.dtype)} at position 0. Accepted dtypes at position "
+                        "0 are subtypes of int32.")
+    if pivots.ndim < 1:
+        raise TypeError("Input 0 to lu_pivots_to_permutation must have rank at least 1, but got "
+                        f"shape={pivots.shape}")
+    if permutation_size < pivots.shape[-1]:
+        raise ValueError(f"Output permutation size {permutation_size} has to exceed the trailing "
+                         f"dimension of the pivots. Got pivots size {pivots.shape[-1]}")
+    return [pivots.update(shape=(*pivots.shape[:-1], permutation_size))]
+
+
+def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.ndarray]:
+    flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
+    order = np.tile(np.arange(permutation_size, dtype=INT32), (len(flat), 1))
+    for row, exchanges in zip(order, flat, strict=True):
+        for i, j in enumerate(np.clip(exchanges, 0, permutation_size - 1)):
+            row[i], row[j] = row[j], row[i]
+    return [order.reshape(*pivots.shape[:-1], permutation_size)]
+
+
+def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutation_size: int
+                      ) -> None:
+    [pivots], [out] = operands, outputs
+    with nest(b, pivots.shape[:-1]) as place:
+        with b.loop(permutation_size) as i:
+            b.store(out, (*place, i), b.convert(b.index(i), INT32))
+        with b.loop(pivots.shape[-1]) as i:
+            j = b.convert(b.clamp(pivots((*place, i)), 0, permutation_size - 1), np.int64)
+            _exchange(b, out, (*place, i), (*place, j))
+
+
+def _permutation_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    out = lu_pivots_to_permutation_p.bind(*primals, **params)
+    return [out], [Zero(out.aval.to_tangent_aval())]
+
+
+lu_pivots_to_permutation_p = Primitive(
+    "lu_pivots_to_permutation",
+    impl=_permutation_impl,
+    abstract_eval=_permutation_type,
+    jvp=_permutation_jvp,
+    transpose=cannot("integers have no derivative."),
+    loop=_permutation_loop,
+    examples=lambda: [
+        Example((np.array(pivots, INT32),), {"permutation_size": size})
+        for pivots, size in (([2, 2, 2], 3), ([1, 3], 4), ([[0, 1], [1, 1]], 2), ([], 2))])
+lu_pivots_to_permutation_p.batch = batch_leading(lu_pivots_to_permutation_p)
+
+
+def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
+    """The permutation of rows that a sequence of exchanges amounts to.
+
+    >>> lu_pivots_to_permutation(np.array([2, 2, 2]), 3)
+    Array([2, 0, 1], dtype=int32)
+
+    Raises:
+      ValueError: when there are more exchanges than rows.
+    """
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=int(permutation_size))

@@ -1,0 +1,447 @@
+"""Primitives qr, eigh and svd: reflections in loops of their own, the spectra by LAPACK.
+
+Stands on `linalg`.  Chapter 24, *Loops and Numba*.
+In JAX: `jax/_src/lax/linalg.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
+from minijax.primitives.choice import eq
+from minijax.primitives.complex_numbers import conj, real
+from minijax.primitives.convert import convert_element_type
+from minijax.primitives.cumulative import nest
+from minijax.primitives.elementwise import add, div, mul, sub
+from minijax.primitives.families import filled, spread
+from minijax.primitives.linalg import symmetrized, triangular_solve
+from minijax.primitives.matrices import (address, adjoint, batch_leading, check_matrix, dot,
+                                         each_matrix, factored, fill_with_nan, flipped,
+                                         identity_like, lower_part, masked, product, real_dtype,
+                                         spread_out, symmetric)
+from minijax.primitives.reduce import reduce_sum_p
+from minijax.primitives.shape import broadcasted_iota
+from minijax.primitives.slicing import concatenate, slice_in_dim
+
+LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+
+
+# ── Diagonals ────────────────────────────────────────────────────────────────────────────────
+
+def diagonal_of(x: Array) -> Array:
+    """The diagonals of square matrices."""
+    rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
+    return reduce_sum_p.bind(masked(x, eq(rows, columns)), axes=(x.ndim - 1,))
+
+
+def times_columns(x: Array, scale: Array) -> Array:
+    """Every column times its number."""
+    return mul(x, spread(scale, (*range(x.ndim - 2), x.ndim - 1), x.shape))
+
+
+def times_rows(scale: Array, x: Array) -> Array:
+    return mul(spread(scale, range(x.ndim - 1), x.shape), x)
+
+
+def differences(w: Array) -> Array:
+    """``w[j] - w[i]`` in row i and column j."""
+    shape = (*w.shape, w.shape[-1])
+    rows = spread(w, range(w.ndim), shape)
+    return sub(flipped(rows), rows)
+
+
+def inverse_off_diagonal(gaps: Array) -> Array:
+    """``1 / gaps`` with zeros on the diagonal, where there is no gap."""
+    one = identity_like(gaps)
+    return sub(div(filled(1, gaps), add(gaps, one)), one)
+
+
+# ── qr ───────────────────────────────────────────────────────────────────────────────────────
+
+def _qr_type(x: ShapedArray, *, full_matrices: bool) -> list[ShapedArray]:
+    check_matrix("qr", x)
+    *batch, m, n = x.shape
+    k = m if full_matrices else min(m, n)
+    return [x.update(shape=(*batch, m, k)), x.update(shape=(*batch, k, n))]
+
+
+def _qr_impl(x: np.ndarray, *, full_matrices: bool) -> list[np.ndarray]:
+    return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
+
+
+def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[Array]:
+    """Walter and Lehmann, *Algorithmic differentiation of linear algebra functions* (2010).
+
+    The columns beyond the square part, where there are more columns than rows, follow from it.
+    """
+    q, r = outs
+    m, n, axis = q.shape[-2], r.shape[-1], r.ndim - 1
+    if full_matrices and m > n:
+        raise NotImplementedError("Unimplemented case of QR decomposition derivative")
+    square, slope = (slice_in_dim(x, 0, min(m, n), axis=axis) for x in (r, t))
+    x = triangular_solve(square, slope)
+    inside = product(adjoint(q), x)
+    below = lower_part(inside, -1)
+    turn = sub(below, adjoint(below))  # how Q turns: antisymmetric
+    if dtypes.issubdtype(q.dtype, np.complexfloating):
+        imaginary = div(sub(inside, conj(inside)), filled(2, inside))
+        turn = add(turn, mul(imaginary, identity_like(inside)))
+    q_slope = add(product(q, sub(turn, inside)), x)
+    r_slope = product(sub(inside, turn), square)
+    if n > m:
+        rest, slope = (slice_in_dim(x, m, n, axis=axis) for x in (r, t))
+        r_rest = product(adjoint(q), sub(slope, product(q_slope, rest)))
+        r_slope = concatenate([r_slope, r_rest], axis)
+    return [q_slope, r_slope]
+
+
+def _qr_loop(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool) -> None:
+    """Householder's reflections, with LAPACK's signs: first to R, then back from the identity."""
+    [x], [q, r] = operands, outputs
+    m, n = x.shape[-2:]
+    work, scales = b.temp((m, n), x.dtype), b.temp((min(m, n),), x.dtype)
+    products = b.temp((max(n, q.shape[-1]),), x.dtype)
+    with nest(b, x.shape[:-2]) as place:
+        with b.loop(m) as i, b.loop(n, vectorize="parallel") as j:
+            b.store(work, (i, j), x((*place, i, j)))
+        with b.loop(min(m, n)) as k:
+            _make_reflection(b, work, scales, k)
+            _reflect(b, work, scales, products, k, work, (), b.add(b.index(k), 1))
+        for out, value in ((r, lambda i, j: b.select(
+                b.le(b.index(i), j), b.load(work, (b.min(i, m - 1), j)), 0)), (q, lambda i, j: (
+                    b.select(b.eq(b.index(i), j), b.const(1, x.dtype), 0)))):
+            with b.loop(out.shape[-2]) as i, b.loop(out.shape[-1], vectorize="parallel") as j:
+                b.store(out, (*place, i, j), value(i, j))
+        with b.loop(min(m, n)) as step:
+            k = b.sub(min(m, n) - 1, b.index(step))
+            _reflect(b, work, scales, products, k, q, place, k)
+
+
+def _make_reflection(b: Any, work: Any, scales: Any, k: Any) -> None:
+    """The reflection I - s v vᵀ that clears column k below the diagonal; v takes its place."""
+    after = b.add(b.index(k), 1)
+    head = b.load(work, (k, k))
+    tail = dot(b, work.dtype, after, work.shape[0],
+               lambda i: b.mul(b.load(work, (i, k)), b.load(work, (i, k))))
+    b.store(scales, (k,), 0)
+    with b.when(b.ne(tail, 0)):
+        length = b.sqrt(b.add(b.mul(head, head), tail))
+        image = b.neg(b.copysign(length, head))
+        b.store(scales, (k,), b.div(b.sub(image, head), image))
+        b.store(work, (k, k), image)
+        with b.loop(work.shape[0], start=after) as i:
+            b.store(work, (i, k), b.div(b.load(work, (i, k)), b.sub(head, image)))
+
+
+def _reflect(b: Any, work: Any, scales: Any, products: Any, k: Any, target: Any, place: tuple,
+             start: Any) -> None:
+    """Apply reflection k to the columns of a matrix from `start` on."""
+    columns, after = target.shape[-1], b.add(b.index(k), 1)
+    scale = b.load(scales, (k,))
+
+    def along(row: Any, formula: Any, buffer: Any) -> None:
+        with b.loop(columns, start=start, vectorize="parallel") as j:
+            index = (j,) if buffer is products else (*place, row, j)
+            b.store(buffer, index, formula(j, b.load(target, (*place, row, j))))
+
+    along(k, lambda j, x: b.mul(scale, x), products)
+    with b.loop(work.shape[0], start=after) as i:
+        factor = b.mul(scale, b.load(work, (i, k)))
+        along(i, lambda j, x: b.fma(factor, x, b.load(products, (j,))), products)
+    along(k, lambda j, x: b.sub(x, b.load(products, (j,))), target)
+    with b.loop(work.shape[0], start=after) as i:
+        opposite = b.neg(b.load(work, (i, k)))
+        along(i, lambda j, x: b.fma(opposite, b.load(products, (j,)), x), target)
+
+
+def _qr_examples() -> list[Example]:
+    cases = [(spread_out(3, 3), True), (spread_out(2, 4, 2), False), (spread_out(2, 3), False),
+             (spread_out(2, 3), True), (spread_out(1, 1), False)]
+    singles = [(x.astype(np.float32), full) for x, full in cases]
+    singles += [(spread_out(5, 2, dtype=np.float32), True), (np.zeros((0, 0), np.float32), True),
+                (np.zeros((3, 0), np.float32), True), (np.zeros((0, 2), np.float32), False)]
+    return [Example((x,), {"full_matrices": full}) for x, full in cases + singles]
+
+
+qr_p = Primitive(
+    "qr",
+    multiple_results=True,
+    impl=_qr_impl,
+    abstract_eval=_qr_type,
+    transpose=cannot("the factors are not linear in the matrix."),
+    loop=_qr_loop,
+    examples=_qr_examples)
+qr_p.jvp = factored(qr_p, _qr_slopes)
+qr_p.batch = batch_leading(qr_p)
+
+
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, Array]:
+    """Orthogonal Q and upper triangular R with ``x = Q R``.
+
+    Args:
+      full_matrices: whether Q is square; otherwise it has no more columns than x.
+
+    Raises:
+      NotImplementedError: with `pivoting`.
+      TypeError: for other than matrices.
+
+    >>> q, r = qr(np.array([[3., 1.], [4., 1.]]))
+    >>> np.round(np.asarray(r), 3)
+    array([[-5. , -1.4],
+           [ 0. , -0.2]], dtype=float32)
+    """
+    if pivoting:  # JAX: exchanges columns, too.
+        raise NotImplementedError("qr does not exchange columns: pivoting=True is not implemented")
+    q, r = qr_p.bind(x, full_matrices=full_matrices)
+    return q, r
+
+
+# ── eigh ─────────────────────────────────────────────────────────────────────────────────────
+
+def _eigh_type(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
+    check_matrix("eigh", x, square=True)
+    return [x, ShapedArray(x.shape[:-1], real_dtype(x.dtype))]
+
+
+def _eigh_impl(x: np.ndarray, *, lower: bool) -> list[np.ndarray]:
+    def factor(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
+        return vectors, values
+    return each_matrix(factor, x, [x.shape[-2:], x.shape[-1:]], [x.dtype, real_dtype(x.dtype)])
+
+
+def _eigh_slopes(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
+    """Giles, *Collected matrix derivative results* (2008), section 3.1."""
+    vectors, values = outs
+    inside = product(product(adjoint(vectors), t), vectors)
+    turn = convert_element_type(inverse_off_diagonal(differences(values)), t.dtype)
+    return [product(vectors, mul(turn, inside)), _real_part(diagonal_of(inside))]
+
+
+def _real_part(x: Array) -> Array:
+    return real(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x
+
+
+def _eigh_library(b: Any, outputs: Sequence, operands: Sequence, *, lower: bool) -> None:
+    [x], [vectors, values] = operands, outputs
+    n = x.shape[-1]
+    if not x.shape or 0 in x.shape:
+        return
+    floats, integers = 1 + 6 * n + 2 * n * n, 3 + 5 * n  # what ?syevd asks for
+    matrix, work = b.temp((n, n), x.dtype), b.temp((floats,), x.dtype)
+    iwork, info = b.temp((integers,), np.int64), b.temp((1,), np.int64)
+    with nest(b, x.shape[:-2]) as place:
+        _copy_turned(b, lambda i, j: b.load(x, (*place, i, j)), matrix)
+        b.store(info, (0,), 0)
+        b.call(f"{LAPACK[x.dtype]}syevd", ord("L" if lower else "U"), n, matrix, n,
+               address(b, values, place), work, floats, iwork, integers, info)
+        _copy_back(b, matrix, vectors, place)
+        _nan_on_failure(b, info, outputs, place)
+
+
+def _copy_turned(b: Any, element: Any, matrix: Any) -> None:
+    """Store a matrix column by column."""
+    columns, rows = matrix.shape
+    with b.loop(columns) as j, b.loop(rows) as i:
+        b.store(matrix, (j, i), element(i, j))
+
+
+def _copy_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
+    with b.loop(out.shape[-2]) as i, b.loop(out.shape[-1]) as j:
+        b.store(out, (*place, i, j), b.load(matrix, (j, i)))
+
+
+def _nan_on_failure(b: Any, info: Any, outputs: Sequence, place: tuple) -> None:
+    with b.when(b.ne(b.load(info, (0,)), 0)):
+        for out in outputs:
+            fill_with_nan(b, out, place)
+
+
+def _eigh_examples() -> list[Example]:
+    cases = [(symmetric(3, 3), True), (symmetric(2, 4, 4), False), (symmetric(1, 1), True)]
+    singles = [(x.astype(np.float32), lower) for x, lower in cases]
+    singles += [(symmetric(9, 9, dtype=np.float32), True), (np.zeros((0, 0), np.float32), True),
+                (np.zeros((2, 0, 0), np.float32), True)]
+    return [Example((x,), {"lower": lower}) for x, lower in cases + singles]
+
+
+eigh_p = Primitive(
+    "eigh",
+    multiple_results=True,
+    impl=_eigh_impl,
+    abstract_eval=_eigh_type,
+    transpose=cannot("eigenvalues and eigenvectors are not linear in the matrix."),
+    library=_eigh_library,
+    examples=_eigh_examples)
+eigh_p.jvp = factored(eigh_p, _eigh_slopes)
+eigh_p.batch = batch_leading(eigh_p)
+
+
+def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
+         sort_eigenvalues: bool = True) -> tuple[Array, Array]:
+    """Eigenvectors and eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+
+    Args:
+      lower: which triangle is read, where the input is not symmetrized.
+      symmetrize_input: whether ``(x + xᴴ) / 2`` is taken; otherwise derivatives are those along
+        symmetric changes.
+      sort_eigenvalues: accepted; they always are.
+
+    Returns:
+      The matrix whose columns are the eigenvectors, and the eigenvalues.
+
+    >>> eigh(np.array([[2., 0.], [0., 1.]]))[1]
+    Array([1., 2.], dtype=float32)
+
+    Raises:
+      TypeError: for other than matrices.
+    """
+    x = as_value(x)
+    vectors, values = eigh_p.bind(symmetrized(x) if symmetrize_input else x, lower=lower)
+    return vectors, values
+
+
+# ── svd ──────────────────────────────────────────────────────────────────────────────────────
+
+def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
+    check_matrix("svd", x)
+    *batch, m, n = x.shape
+    size = min(m, n)
+    values = ShapedArray((*batch, size), real_dtype(x.dtype))
+    if not compute_uv:
+        return [values]
+    left, right = ((m, m), (n, n)) if full_matrices else ((m, size), (size, n))
+    return [values, x.update(shape=(*batch, *left)), x.update(shape=(*batch, *right))]
+
+
+def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[np.ndarray]:
+    def factor(matrix: np.ndarray) -> list[np.ndarray]:
+        if not compute_uv:
+            return [np.linalg.svd(matrix, compute_uv=False)]
+        left, values, right = np.linalg.svd(matrix, full_matrices)
+        return [values, left, right]
+    types = _svd_type(ShapedArray(x.shape[-2:], x.dtype), full_matrices=full_matrices,
+                      compute_uv=compute_uv)
+    return each_matrix(factor, x, [t.shape for t in types], [t.dtype for t in types])
+
+
+def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool
+             ) -> tuple[list, list]:
+    """Singular values vary with their vectors; so the derivative computes these in any case."""
+    [x] = primals
+    if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
+        raise NotImplementedError(
+            "Singular value decomposition JVP not implemented for full matrices")
+    outs, slopes = _economic_jvp(primals, tangents)
+    return (outs, slopes) if compute_uv else (outs[:1], slopes[:1])
+
+
+def _svd_slopes(t: Array, outs: Sequence[Array], **params: Any) -> list[Array]:
+    """Giles, *Collected matrix derivative results* (2008), section 3.2."""
+    values, left, right = outs
+    if dtypes.issubdtype(t.dtype, np.complexfloating):  # JAX: has the phases, too.
+        raise NotImplementedError("svd has a derivative for real matrices only")
+    v = adjoint(right)
+    inside = product(product(adjoint(left), t), v)
+    squares = inverse_off_diagonal(differences(mul(values, values)))
+    scaled, turned = times_columns(inside, values), times_rows(values, inside)
+    left_slope = product(left, mul(squares, add(scaled, flipped(scaled))))
+    v_slope = product(v, mul(squares, add(turned, flipped(turned))))
+    zero = convert_element_type(eq(values, filled(0, values)), values.dtype)
+    inverse = sub(div(filled(1, values), add(values, zero)), zero)
+    if left.shape[-2] > left.shape[-1]:
+        left_slope = add(left_slope, times_columns(_outside(left, product(t, v)), inverse))
+    if v.shape[-2] > v.shape[-1]:
+        turned = _outside(v, product(flipped(t), left))
+        v_slope = add(v_slope, times_columns(turned, inverse))
+    return [diagonal_of(inside), left_slope, flipped(v_slope)]
+
+
+def _outside(basis: Array, x: Array) -> Array:
+    """The part of x that is orthogonal to the columns of an orthonormal basis."""
+    return sub(x, product(basis, product(adjoint(basis), x)))
+
+
+def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool,
+                 compute_uv: bool) -> None:
+    [x], values = operands, outputs[0]
+    *batch, m, n = x.shape
+    size, large = sorted((m, n))
+    if 0 in x.shape:
+        return _fill_with_identities(b, outputs[1:])
+    left, right = (outputs[1].shape[-1], outputs[2].shape[-2]) if compute_uv else (1, 1)
+    floats, integers = 4 * size * size + 7 * size + large, 8 * size  # what ?gesdd asks for
+    matrix, u, vt = (b.temp(shape, x.dtype) for shape in ((n, m), (left, m), (n, right)))
+    work, iwork = b.temp((floats,), x.dtype), b.temp((integers,), np.int64)
+    info = b.temp((1,), np.int64)
+    job = ord("N" if not compute_uv else "A" if full_matrices else "S")
+    with nest(b, batch) as place:
+        _copy_turned(b, lambda i, j: b.load(x, (*place, i, j)), matrix)
+        b.store(info, (0,), 0)
+        b.call(f"{LAPACK[x.dtype]}gesdd", job, m, n, matrix, m, address(b, values, place),
+               u, m, vt, right, work, floats, iwork, info)
+        for found, out in zip((u, vt), outputs[1:], strict=False):
+            _copy_back(b, found, out, place)
+        _nan_on_failure(b, info, outputs, place)
+
+
+def _fill_with_identities(b: Any, outputs: Sequence) -> None:
+    for out in outputs:
+        with nest(b, out.shape) as index:
+            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
+
+
+def _svd_examples() -> list[Example]:
+    cases = [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
+             (spread_out(2, 3), False, True), (spread_out(2, 3), False, False)]
+    singles = [(x.astype(np.float32), *flags) for x, *flags in cases]
+    single = spread_out(2, 4, dtype=np.float32)
+    singles += [(single, True, True), (single.T.copy(), True, True),
+                (np.zeros((0, 0), np.float32), True, True),
+                (np.zeros((2, 0), np.float32), True, True),
+                (np.zeros((0, 2), np.float32), False, False)]
+    return [Example((x,), {"full_matrices": full, "compute_uv": vectors})
+            for x, full, vectors in cases + singles]
+
+
+svd_p = Primitive(
+    "svd",
+    multiple_results=True,
+    impl=_svd_impl,
+    abstract_eval=_svd_type,
+    jvp=_svd_jvp,
+    transpose=cannot("singular values and vectors are not linear in the matrix."),
+    library=_svd_library,
+    examples=_svd_examples)
+svd_p.batch = batch_leading(svd_p)
+
+
+def _economic_jvp(primals: list, tangents: list) -> tuple[list, list]:
+    params = {"full_matrices": False, "compute_uv": True}
+    return factored(svd_p, _svd_slopes)(primals, tangents, **params)
+
+
+def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    """Orthogonal U and V and falling singular values s with ``x = U diag(s) Vᴴ``.
+
+    Args:
+      full_matrices: whether U and V are square; otherwise they have as many columns as s has
+        numbers.
+      compute_uv: whether U and V are wanted.
+
+    Returns:
+      U, s and Vᴴ; or s alone.
+
+    >>> svd(np.array([[0., 2.], [1., 0.]]), compute_uv=False)
+    Array([2., 1.], dtype=float32)
+
+    Raises:
+      TypeError: for other than matrices.
+    """
+    outs = svd_p.bind(x, full_matrices=full_matrices, compute_uv=compute_uv)
+    return (outs[1], outs[0], outs[2]) if compute_uv else outs[0]

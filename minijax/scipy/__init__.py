@@ -1,0 +1,6 @@
+"""`minijax.scipy`: the parts of SciPy that JAX has, as composites over `numpy` and `lax`.
+
+Stands on `numpy`.  In JAX: `jax/scipy/__init__.py`.
+"""
+
+from minijax.scipy import linalg as linalg

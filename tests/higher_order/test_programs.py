@@ -1,0 +1,81 @@
+"""What blocks with programs inside share."""
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax import core, lax
+from minijax.higher_order.programs import (Body, Carry, cut, fixpoint, rearranged, share_consts,
+                                           with_output_types)
+from minijax.jaxpr import check_jaxpr, eval_jaxpr
+
+F32 = core.ShapedArray((), np.float32)
+
+
+def test_a_body_takes_what_it_closed_over_first():
+    table = jnp.arange(3.0)
+    body = Body(lambda x: {"out": x * table}, (F32,), "scan")
+    assert body.consts == (table,) and len(body.closed.in_avals) == 2
+    assert body.argument_name == "x" and body.out_avals[0].shape == (3,)
+
+
+def test_bodies_can_share_their_constants():
+    a, b = jnp.arange(3.0), jnp.arange(2.0)
+    bodies = [Body(lambda x: x * a.sum(), (F32,), "cond"),
+              Body(lambda x: x * b.sum() + a.sum(), (F32,), "cond")]
+    programs, consts = share_consts(bodies)
+    assert len(consts) == 2
+    for closed, want in zip(programs, (6.0, 5.0), strict=True):
+        check_jaxpr(closed.jaxpr)
+        assert eval_jaxpr(closed.jaxpr, (), *consts, np.float32(2))[0] == want
+
+
+def test_inputs_and_outputs_can_be_rearranged():
+    closed = minijax.make_jaxpr(lambda x, y: (x - y, x, y))(1.0, 2.0)
+    turned = rearranged(closed, [1, 0], [2, 0])
+    assert eval_jaxpr(turned.jaxpr, (), 5.0, 8.0) == [5.0, 3.0]
+
+
+def test_weak_outputs_are_made_strong():
+    closed = minijax.make_jaxpr(lambda x: x * 2)(1.0)
+    assert with_output_types(closed, [F32]).out_avals == [F32]
+    assert with_output_types(closed, closed.out_avals) is closed
+
+
+def test_a_fixpoint_is_the_least_one():
+    reach = {0: [1], 1: [2], 2: [], 3: [0]}
+    step = lambda flags: [any(flags[j] and i in reach[j] for j in reach)  # noqa: E731
+                          for i in range(4)]
+    assert fixpoint([True, False, False, False], step) == [True, True, True, False]
+
+
+def test_a_list_is_cut_into_pieces():
+    assert cut([1, 2, 3, 4], 1, 2) == [[1], [2, 3], [4]]
+
+
+def test_a_carry_adapts_only_what_is_weak():
+    carry = Carry((0, np.int32(0)), "scan")
+    assert carry.adapted((F32, core.ShapedArray((), np.int32)))
+    assert [x.dtype for x in carry.values] == [np.float32, np.int32]
+    assert not carry.adapted((F32, F32))
+    with pytest.raises(TypeError, match=r"component c\[1\] has type int32\[\]"):
+        carry.check((F32, F32), "c")
+
+
+def test_an_eager_loop_is_compiled_once():
+    def run(x):
+        return lax.fori_loop(0, 3, step, x)
+
+    def step(i, c):
+        return c * 2
+    from minijax.higher_order import compiled
+    calls, real = [], compiled._make_executable
+    compiled._make_executable = lambda *args: calls.append(args) or real(*args)
+    try:
+        closed = minijax.make_jaxpr(run)(1.0)
+        for x in (1.0, 2.0, 3.0):
+            eval_jaxpr(closed.jaxpr, closed.consts, x)
+    finally:
+        compiled._make_executable = real
+    assert len(calls) == 1

@@ -1,0 +1,53 @@
+"""The way from machine code back into Python."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import minijax
+from minijax.lowering import host
+
+
+def test_the_function_lives_as_long_as_its_table():
+    function = host.HostFunction(lambda x: None, [((2,), np.dtype(np.float32))])
+    table, dead = function.table, weakref.ref(function)
+    view = np.asarray(table)
+    del function, table
+    gc.collect()
+    assert dead() is not None
+    del view
+    gc.collect()
+    assert dead() is None
+
+
+def test_arrays_arrive_as_copies_of_the_right_shape():
+    seen = []
+    x = np.arange(6, dtype=np.int16).reshape(2, 3)
+
+    @minijax.jit
+    def f(a, b, c):
+        minijax.debug.callback(lambda *arrays: seen.extend(arrays), a, b, c)
+        return a
+    f(x, np.float32(2.5), np.zeros((0, 4), np.float32))
+    np.testing.assert_array_equal(seen[0], x)
+    assert seen[1].shape == () and seen[1] == 2.5 and seen[2].shape == (0, 4)
+    assert not any(np.shares_memory(a, x) for a in seen)
+
+
+def test_the_text_form_calls_the_function_too():
+    seen = []
+    lowered = minijax.jit(lambda x: (minijax.debug.callback(seen.append, x * 2), x)[1]).lower(1.5)
+    assert "host_call_1" in lowered.as_text("source")
+    from minijax.lowering.text import run_text
+    kernel = lowered._lowered.kernel
+    run_text(kernel, [np.array(1.5, np.float32)])
+    assert [float(v) for v in seen] == [3.0]
+
+
+def test_an_error_is_raised_once():
+    host._raised.error = RuntimeError("late")
+    with pytest.raises(RuntimeError, match="late"):
+        host.reraise()
+    host.reraise()

@@ -1,0 +1,60 @@
+"""Whole programs, each written for JAX, give JAX's results here: only the import lines change.
+
+Numbers agree to 1e-5 of the largest number in their array; whole numbers, truth values, shapes
+and dtypes agree exactly.
+"""
+
+import re
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+PROGRAMS = sorted(path for path in Path(__file__).parent.glob("*.py")
+                  if not path.name.startswith("test_"))
+
+# `import jax`, `import jax.x as y`, `from jax.x import y`; in `import jax` the name stays jax.
+IMPORT = re.compile(r"^(import|from) jax(?=[. \n])(?P<rest>.*)$", re.MULTILINE)
+
+
+def with_minijax(source):
+    """The program with its library replaced in the import lines, and nowhere else."""
+    def replaced(line):
+        renamed = " as jax" if line[0] == "import jax" else ""
+        return f"{line[1]} minijax{line['rest']}{renamed}"
+    return IMPORT.sub(replaced, source)
+
+
+def results_of(path, source):
+    names = {"__name__": path.stem}
+    exec(compile(source, str(path), "exec"), names)
+    return names["main"]()
+
+
+def check_same(path, ours, theirs):
+    where = jax.tree_util.keystr(path)
+    ours, theirs = np.asarray(ours), np.asarray(theirs)
+    assert ours.dtype == theirs.dtype and ours.shape == theirs.shape, where
+    if not np.issubdtype(theirs.dtype, np.inexact):
+        np.testing.assert_array_equal(ours, theirs, err_msg=where)
+        return
+    assert np.isfinite(theirs).all(), f"{where}: the program itself goes astray"
+    tolerance = 1e-5 * np.max(np.abs(theirs), initial=0)
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=tolerance, err_msg=where)
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+def test_only_the_imports_change(path):
+    source = path.read_text()
+    theirs = jax.tree_util.tree_leaves_with_path(results_of(path, source))
+    ours = jax.tree_util.tree_leaves_with_path(results_of(path, with_minijax(source)))
+    assert [where for where, _ in ours] == [where for where, _ in theirs]
+    for (where, our_value), (_, their_value) in zip(ours, theirs, strict=True):
+        check_same(where, our_value, their_value)
+
+
+def test_nothing_but_import_lines_is_rewritten():
+    program = "import jax\nimport jax.numpy as jnp\nfrom jax import lax\nx = 'import jax'\n"
+    assert with_minijax(program) == ("import minijax as jax\nimport minijax.numpy as jnp\n"
+                                     "from minijax import lax\nx = 'import jax'\n")
