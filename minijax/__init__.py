@@ -53,6 +53,8 @@ from minijax.derivatives import linearize as linearize
 from minijax.derivatives import value_and_grad as value_and_grad
 from minijax.derivatives import vjp as vjp
 from minijax.dtypes import float0 as float0
+from minijax.higher_order.checkpoint import checkpoint as checkpoint
+from minijax.higher_order.checkpoint import remat as remat
 from minijax.higher_order.custom_derivatives import custom_jvp as custom_jvp
 from minijax.higher_order.custom_derivatives import custom_vjp as custom_vjp
 from minijax.higher_order.jit import clear_caches as clear_caches

@@ -394,8 +394,9 @@ def _settled(x: Array) -> Array:
 
 
 def device_get(x: Any) -> Any:
-    """A tree of arrays as NumPy arrays."""
-    return tree_util.tree_map(lambda leaf: np.asarray(leaf), x)
+    """A tree of arrays as NumPy arrays; what is no array stays as it is."""
+    return tree_util.tree_map(
+        lambda leaf: np.asarray(leaf) if hasattr(leaf, "__array__") else leaf, x)
 
 
 def block_until_ready(x: Any) -> Any:

@@ -217,7 +217,9 @@ def _as_value_slow(x: Any) -> Array:
         if dtype is not None:
             return array_from_buffer(x, ShapedArray(x.shape, dtype))
     elif hasattr(x, "__jax_array__"):
-        return as_value(x.__jax_array__())
+        raise ValueError("Triggering __jax_array__() during abstractification is no longer "
+                         "supported. To avoid this error, either explicitly convert your object "
+                         "using jax.numpy.array(), or register your object as a pytree.")
     dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
     raise TypeError(f"Value {x!r}{dtype_of} is not a valid JAX array type. "
                     "Only arrays of numeric types are supported by JAX.")
@@ -247,7 +249,7 @@ def is_array_like(x: Any) -> bool:
     """Whether `as_value` would take `x`."""
     try:
         get_aval(x)
-    except (TypeError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         return False
     return True
 

@@ -269,7 +269,7 @@ NUMPY: dict[str, Maker] = {
     "clip": lambda d: call(d.array("ffihun", domain="finite"), *d.choice(
         [(0, 2), (None, 1.5), (-1, None), (np.float32(0), 1)])),
     "piecewise": lambda d: call(x := d.array("fi", (5,), "finite"), [x < 0, x > 1],
-                                [Of(lambda lib: lambda v: -v), 3, Of(lambda lib: lib.numpy.sin)]),
+                                static=([lambda v: -v, 3, lambda v: v * v],)),
     "select": lambda d: call([d.array("b", (2, 3)) for _ in range(2)],
                              [d.array("fi", (2, 3)), d.array("fi", (3,))],
                              d.choice([0, 1.5])),
@@ -528,7 +528,7 @@ LAX: dict[str, Maker] = {
         (d.array("i", (5,), "unit"), d.distinct((5,))), num_keys=d.choice([1, 2]))),
     "sort_key_val": lambda d: call(d.array("fi", (5,), "finite"), d.distinct((5,))),
     "top_k": known("fih", (2, 5), (1,), (3,), (5,), (0,)),
-    "reshape": known("fib", (2, 6), ((3, 4),), ((12,),), ((2, 2, 3),), ((5,),)),
+    "reshape": known("fib", (2, 6), ((3, 4),), ((12,),), ((2, 2, 3),)),
     "transpose": known("fib", (2, 1, 3), ((2, 0, 1),), ((0, 1, 2),), ((0, 1),)),
     "rev": known("fib", (2, 1, 3), ((0,),), ((0, 2),), ((),)),
     "squeeze": known("fi", (2, 1, 1), ((1,),), ((1, 2),), ((-1,),), ((0,),)),
@@ -599,7 +599,6 @@ def scattered(d: Draw) -> Call:
 
 LAX_CONCRETE: dict[str, Maker] = {
     "broadcast_shapes": lambda d: call(first=d.choice([((2, 1), (3,)), ((2,), (3,)), ((), ())])),
-    **named("GatherScatterMode", lambda d: call(first=(d.choice([0, 1, 2]),))),
 }
 
 # ── The table: nn ────────────────────────────────────────────────────────────────────────────
@@ -646,7 +645,8 @@ NOT_HERE = {
         "get_printoptions", "set_printoptions", "printoptions")},
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
-        "GatherDimensionNumbers", "ScatterDimensionNumbers", "Precision", "RoundingMethod")},
+        "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
+        "Precision", "RoundingMethod")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "axis_index", "axis_size", "pmax", "pmean", "pmin", "psum")},
     "lax.check_package": "checks the package itself",
@@ -656,14 +656,14 @@ NOT_HERE = {
 # ── Comparing ────────────────────────────────────────────────────────────────────────────────
 
 class Refused(NamedTuple):
-    """The class of an error."""
+    """The class of an error, and what it also is."""
 
-    kind: str
+    kinds: tuple[str, ...]
     text: str
 
 
 def refusal(error: Exception) -> Refused:
-    return Refused(type(error).__name__, str(error)[:300])
+    return Refused(tuple(kind.__name__ for kind in type(error).__mro__), str(error)[:300])
 
 
 def function_of(lib: Any, module: str, name: str) -> Callable:
@@ -722,7 +722,7 @@ def slopes(lib: Any, f: Callable, case: Call, args: tuple) -> Any:
 def assert_same(ours: Any, theirs: Any, case: Call, rough: float = 1.0) -> None:
     if isinstance(theirs, Refused) or isinstance(ours, Refused):
         assert type(ours) is type(theirs), (case, ours, theirs)
-        assert ours.kind == theirs.kind, (case, ours, theirs)
+        assert theirs.kinds[0] in ours.kinds, (case, ours, theirs)
         return
     assert len(ours) == len(theirs), (case, ours, theirs)
     for x, y in zip(ours, theirs, strict=True):
@@ -730,7 +730,7 @@ def assert_same(ours: Any, theirs: Any, case: Call, rough: float = 1.0) -> None:
 
 
 def assert_same_leaf(x: Any, y: Any, case: Call, rough: float) -> None:
-    if not hasattr(y, "shape"):
+    if not isinstance(y, (jax.Array, np.ndarray)):
         assert x == y, (case, x, y)
         return
     assert str(x.dtype) == str(y.dtype), (case, x, y)

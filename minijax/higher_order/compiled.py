@@ -58,29 +58,77 @@ def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
     return lower(closed, name).compile()
 
 
-# ── The primitive ────────────────────────────────────────────────────────────────────────────
+# ── Calls of programs ────────────────────────────────────────────────────────────────────────
 
-def _jit_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-             **params: Any) -> tuple[list, list]:
-    has = [not isinstance(t, Zero) for t in tangents]
-    program, out_has = jvp_jaxpr(jaxpr, has)
-    given = [t for t, h in zip(tangents, has, strict=True) if h]
-    outs = jit_p.bind(*primals, *given, jaxpr=program, **params)
-    primals_out, rest = outs[:len(out_has)], iter(outs[len(out_has):])
-    return primals_out, [next(rest) if h else Zero(aval.to_tangent_aval())
-                         for h, aval in zip(out_has, jaxpr.out_avals, strict=True)]
+class CallPrimitive(Primitive):
+    """Applies the program in its parameter `jaxpr`; evaluated, it is compiled."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        closed = params["jaxpr"]
+        outs = executable(closed, params["name"])(*[x._buffer for x in args])
+        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
 
 
-def _jit_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
-               **params: Any) -> tuple[list, list]:
-    program, out_batched = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
-    args = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-    outs = jit_p.bind(*args, jaxpr=program, **params)
-    return outs, [0 if b else None for b in out_batched]
+def call_of_program(name: str, split: Callable[..., Halves]) -> CallPrimitive:
+    """A primitive that applies a program; `split` says what its backward pass remembers."""
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
+            **params: Any) -> tuple[list, list]:
+        has = [not isinstance(t, Zero) for t in tangents]
+        program, out_has = jvp_jaxpr(jaxpr, has)
+        given = [t for t, h in zip(tangents, has, strict=True) if h]
+        outs = primitive.bind(*primals, *given, jaxpr=program, **params)
+        primals_out, rest = outs[:len(out_has)], iter(outs[len(out_has):])
+        return primals_out, [next(rest) if h else Zero(aval.to_tangent_aval())
+                             for h, aval in zip(out_has, jaxpr.out_avals, strict=True)]
+
+    def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
+              **params: Any) -> tuple[list, list]:
+        program, out_batched = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
+        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        outs = primitive.bind(*moved, jaxpr=program, **params)
+        return outs, [0 if b else None for b in out_batched]
+
+    def transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
+                  ) -> list:
+        linear = [isinstance(x, Undefined) for x in args]
+        has = [not isinstance(ct, Zero) for ct in cotangents]
+        program, out_has = transpose_jaxpr(jaxpr, linear, has)
+        given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
+        fixed = [x for x in args if not isinstance(x, Undefined)]
+        outs = iter(primitive.bind(*fixed, *given, jaxpr=program, **params))
+        found = iter(out_has)
+        return [None if not lin else next(outs) if next(found) else Zero(x.aval)
+                for x, lin in zip(args, linear, strict=True)]
+
+    def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
+              **_: Any) -> None:
+        b.jaxpr(jaxpr, operands, into=outputs)
+
+    primitive = CallPrimitive(
+        name,
+        impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
+        abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
+        jvp=jvp,
+        transpose=transpose,
+        batch=batch,
+        loop=lower,
+        split=split,
+        multiple_results=True,
+        handles_keys=True,
+        examples=_examples)
+    return primitive
 
 
-def _jit_split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               **params: Any) -> Halves:
+def _examples() -> list[core.Example]:
+    aval = ShapedArray((3,), np.float32)
+    closed = stage(lambda x, y: [mul_p.bind(sin_p.bind(x), y), x], [aval, aval])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
+
+
+def _remembering(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
+                 **params: Any) -> Halves:
+    """The known half hands its residuals to the unknown half."""
     halves = split_jaxpr(jaxpr, unknown)
     known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
     unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
@@ -89,49 +137,4 @@ def _jit_split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJax
                   {"jaxpr": halves.unknown, **params}, halves.unknown_out)
 
 
-def _jit_transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr,
-                   **params: Any) -> list:
-    linear = [isinstance(x, Undefined) for x in args]
-    has = [not isinstance(ct, Zero) for ct in cotangents]
-    program, out_has = transpose_jaxpr(jaxpr, linear, has)
-    given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
-    outs = iter(jit_p.bind(*[x for x in args if not isinstance(x, Undefined)], *given,
-                           jaxpr=program, **params))
-    found = iter(out_has)
-    return [None if not lin else next(outs) if next(found) else Zero(x.aval)
-            for x, lin in zip(args, linear, strict=True)]
-
-
-def _jit_lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
-               **_: Any) -> None:
-    b.jaxpr(jaxpr, operands, into=outputs)
-
-
-class JitPrimitive(Primitive):
-    """Evaluated, it is compiled."""
-
-    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        closed = params["jaxpr"]
-        outs = executable(closed, params["name"])(*[x._buffer for x in args])
-        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
-
-
-def _jit_examples() -> list[core.Example]:
-    aval = ShapedArray((3,), np.float32)
-    closed = stage(lambda x, y: [mul_p.bind(sin_p.bind(x), y), x], [aval, aval])
-    x = np.array([0.5, -1.0, 2.0], np.float32)
-    return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
-
-
-jit_p = JitPrimitive(
-    "jit",
-    impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
-    abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
-    jvp=_jit_jvp,
-    transpose=_jit_transpose,
-    batch=_jit_batch,
-    loop=_jit_lower,
-    split=_jit_split,
-    multiple_results=True,
-    handles_keys=True,
-    examples=_jit_examples)
+jit_p = call_of_program("jit", _remembering)

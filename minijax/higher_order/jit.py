@@ -36,6 +36,11 @@ class Traced:
     out_tree: tree_util.PyTreeDef
     debug_info: DebugInfo
 
+    def is_current(self) -> bool:
+        """Whether what the function closed over is still being traced."""
+        trace = core.current_trace.get()
+        return all(trace.is_open(x.level) for x in self.captured)
+
     @functools.cached_property
     def run(self) -> Callable[..., list[np.ndarray]]:
         return executable(self.jaxpr, self.params["name"])
@@ -219,7 +224,7 @@ class JitFunction:
                tuple((a.size, a.name) for a in axes), backend())
         table = self._table()
         found = table.get(key)
-        if found is None:
+        if found is None or not found.is_current():
             found = self._trace(fun, args, kwargs, in_tree, [x.aval for x in values])
             table[key] = found
         return found, values

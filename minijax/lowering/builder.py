@@ -6,6 +6,7 @@ Chapter 23. In JAX this role is played by MLIR builders and XLA's loop emitters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -303,19 +304,34 @@ class Builder(Arithmetic):
         if not sizes:
             return f() if init is None else self._operation(op, [init, f()])
         n, rest = sizes[0], sizes[1:]
-        if rest:
-            return self._fold(op, init, n, lambda k: self._accumulate(
-                op, None, rest, lambda *ks: f(k, *ks)), "")
-        if n <= BLOCK:
-            return self._fold(op, init, n, f, "reduce")
-        blocks, left = divmod(n, BLOCK)
-        total = self._fold(op, init, blocks, lambda j: self._fold(
-            op, None, BLOCK, lambda k: f(self.add(self.mul(self.index(j), BLOCK), k)),
-            "reduce"), "")
+        turn = math.prod(rest)
+        if n * turn > BLOCK:
+            return self._accumulate_blocks(op, init, sizes, max(BLOCK // turn, 1), f)
+        return self._accumulate_rows(op, init, 0, n, rest, f)
+
+    def _accumulate_rows(self, op: str, init: Any, start: Any, n: int, rest: list[int],
+                         f: Callable[..., Operand]) -> Operand:
+        """One loop over the first axis from `start`, or around the accumulations of the others."""
+        if not rest:
+            return self._fold(op, init, n, lambda k: f(self.add(self.index(k), start)), "reduce")
+        return self._fold(op, init, n, lambda k: self._accumulate(
+            op, None, rest, lambda *ks: f(self.add(self.index(k), start), *ks)), "")
+
+    def _accumulate_blocks(self, op: str, init: Any, sizes: list[int], step: int,
+                           f: Callable[..., Operand]) -> Operand:
+        """Blocks of `step` turns one by one, in any order; then what they gave, in one order."""
+        (n, *rest), partial = sizes, None
+        blocks, left = divmod(n, step)
+        with self.loop(blocks, vectorize="apart") as j:
+            first = self.mul(self.index(j), step)
+            x = self.actual(self._accumulate_rows(op, None, first, step, rest, f))
+            partial = self.temp((blocks,), x.dtype, self.fresh("partial"))
+            self.store(partial, (j,), x)
+        self.freeze(partial)
+        total = self._fold(op, init, blocks, lambda j: self.load(partial, (j,)), "reduce")
         if not left:
             return total
-        return self._fold(op, total, left, lambda k: f(self.add(self.index(k), blocks * BLOCK)),
-                          "reduce")
+        return self._accumulate_rows(op, total, blocks * step, left, rest, f)
 
     def _fold(self, op: str, init: Any, n: int, term: Callable[[Any], Operand],
               vectorize: str) -> Operand:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
+from numpy.linalg import _umath_linalg as gufuncs  # type: ignore[attr-defined]
 
 from .library import External, blas
 
@@ -79,12 +80,11 @@ def _eigh_meaning(uplo: int, n: int, a: np.ndarray, lda: int, w: np.ndarray, wor
                   lwork: int, iwork: np.ndarray, liwork: int, info: np.ndarray) -> None:
     """Replace the matrix by its eigenvectors, one after the other."""
     matrix = a[:n * n].reshape(n, n)
-    try:
-        w[:n], vectors = np.linalg.eigh(matrix.T, "L" if uplo == ord("L") else "U")
-    except np.linalg.LinAlgError:
-        info[0] = 1
-    else:
-        matrix[...] = vectors.T
+    lapack = gufuncs.eigh_lo if uplo == ord("L") else gufuncs.eigh_up
+    with np.errstate(all="ignore"):
+        w[:n], vectors = lapack(matrix.T)
+    matrix[...] = vectors.T
+    info[0] = np.isnan(w[:n]).any()
 
 
 SVD: Arguments = [
@@ -97,19 +97,18 @@ def _svd_meaning(jobz: int, m: int, n: int, a: np.ndarray, lda: int, s: np.ndarr
                  u: np.ndarray, ldu: int, vt: np.ndarray, ldvt: int, work: np.ndarray,
                  lwork: int, iwork: np.ndarray, info: np.ndarray) -> None:
     """The singular values, and the vectors that go with them, one after the other."""
-    matrix, small = a[:m * n].reshape(n, m).T, min(m, n)
-    try:
-        left, s[:small], right = np.linalg.svd(matrix, jobz == ord("A"))
-    except np.linalg.LinAlgError:
-        info[0] = 1
-        return
+    matrix, size = a[:m * n].reshape(n, m).T, min(m, n)
+    lapack = gufuncs.svd_f if jobz == ord("A") else gufuncs.svd_s
+    with np.errstate(all="ignore"):
+        left, s[:size], right = lapack(matrix)
     if jobz != ord("N"):
         u[:left.size] = left.T.ravel()
         vt[:right.size] = right.T.ravel()
+    info[0] = np.isnan(s[:size]).any()
 
 
-FACTORISATIONS = [
-    _routine(real + name, arguments, meaning)
+ROUTINES: dict[str, External] = {
+    real + name: _routine(real + name, arguments, meaning)
     for name, arguments, meaning in (("syevd", EIGH, _eigh_meaning),
                                      ("gesdd", SVD, _svd_meaning))
-    for real in "sd"]
+    for real in "sd"}

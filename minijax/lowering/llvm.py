@@ -25,6 +25,10 @@ SYMBOL = "kernel"
 
 REASSOCIABLE = ("add", "mul")
 
+# What pool.py provides.
+DECLARATIONS = {"minijax_share": "declare i64 @minijax_share(ptr, ptr, i64)\n",
+                "minijax_blas": "declare void @minijax_blas(i64)\n"}
+
 
 def assembly(kernel: Kernel) -> str:
     """Return the kernel as one LLVM module that defines `int32 kernel(void** buffers)`.
@@ -119,7 +123,8 @@ class _Printer:
         self.body(self.kernel.body)
         self.emit("ret i32 0")
         function = self.function(f"i32 @{SYMBOL}(ptr noundef %kernel.buffers)")
-        return "\n".join([*self.functions.values(), function, *self.metadata.lines]) + "\n"
+        text = "\n".join([*self.functions.values(), function, *self.metadata.lines]) + "\n"
+        return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
 
     def function(self, signature: str) -> str:
         """What has been printed, as a function."""
@@ -342,7 +347,6 @@ class _Printer:
             slot = f"{frame}.{position}"
             self.emit(f"{slot} = getelementptr i64, ptr {frame}, i64 {position}")
             self.emit(f"store {_slot_type(thing)} {self.names[thing]}, ptr {slot}")
-        self.functions["share"] = "declare i64 @minijax_share(ptr, ptr, i64)"
         self.emit(f"call i64 @minijax_share(ptr {part}, ptr {frame}, i64 {how.blocks})")
         here = self.entry, self.lines, self.block, self.names, self.parallel
         self.begin_function()

@@ -10,6 +10,7 @@ import ctypes
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -24,8 +25,14 @@ from typing import Any
 # one step, is taking a block. A helper makes itself known in `active` *before* it takes a block,
 # and the caller goes on only when `active` is zero and no block left: then no block is running.
 # A helper that wakes up too late finds nothing left, or helps with the next loop.
+#
+# On a machine with other work to do the system lets helper and caller take turns on one processor,
+# or takes it from a helper in the middle of a block, for milliseconds. Where the caller has lost
+# more than half of the time that it ran itself (`wall` against `own`), the next loops are run
+# alone (`rest` counts them): sharing is worth it only where there is somebody to share with.
 TEXT = """\
-%pool = type { i64, i64, i64, ptr, ptr, i64, ptr, ptr, i64, i64, ptr, ptr, ptr }
+@minijax_pool = external global i8
+%pool = type { i64, i64, i64, ptr, ptr, i64, ptr, ptr, i64, i64, ptr, ptr, ptr, i64 }
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
 declare i32 @minijax_yield()
@@ -40,8 +47,20 @@ try:
   %busy = load ptr, ptr %busy.at
   %got = call i32 @PyThread_acquire_lock(ptr %busy, i32 0)
   %mine = icmp ne i32 %got, 0
-  br i1 %mine, label %publish, label %alone
+  br i1 %mine, label %see, label %alone
+see:
+  %rest.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 13
+  %rest = load i64, ptr %rest.at
+  %tired = icmp sgt i64 %rest, 0
+  br i1 %tired, label %spare, label %publish
+spare:
+  %rest.less = sub i64 %rest, 1
+  store i64 %rest.less, ptr %rest.at
+  call void @PyThread_release_lock(ptr %busy)
+  br label %alone
 publish:
+  %wall.begun = call i64 @now(i32 {wall})
+  %own.begun = call i64 @now(i32 {own})
   %part.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 3
   store ptr %part, ptr %part.at
   %frame.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 4
@@ -73,10 +92,19 @@ yield:
   call i32 @minijax_yield()
   br label %wait
 end:
+  %wall.ended = call i64 @now(i32 {wall})
+  %own.ended = call i64 @now(i32 {own})
+  %wall = sub i64 %wall.ended, %wall.begun
+  %own = sub i64 %own.ended, %own.begun
+  %lost = sub i64 %wall, %own
+  %lost.twice = shl i64 %lost, 1
+  %late = icmp sgt i64 %lost.twice, %own
+  %rest.new = select i1 %late, i64 15, i64 0
+  store i64 %rest.new, ptr %rest.at
   call void @PyThread_release_lock(ptr %busy)
   ret i64 1
 alone:
-  %j = phi i64 [ 0, %0 ], [ 0, %try ], [ %j.next, %run ]
+  %j = phi i64 [ 0, %0 ], [ 0, %try ], [ 0, %spare ], [ %j.next, %run ]
   %any = icmp slt i64 %j, %blocks
   br i1 %any, label %run, label %finished
 run:
@@ -162,6 +190,23 @@ end:
 """
 
 
+# The time in nanoseconds, by the clock on the wall or by that of the calling thread.
+CLOCK = """
+declare i32 @minijax_clock(i32, ptr)
+define internal i64 @now(i32 %clock) nounwind {
+  %time = alloca [2 x i64]
+  call i32 @minijax_clock(i32 %clock, ptr %time)
+  %seconds = load i64, ptr %time
+  %rest.at = getelementptr i64, ptr %time, i64 1
+  %rest = load i64, ptr %rest.at
+  %whole = mul i64 %seconds, 1000000000
+  %now = add i64 %whole, %rest
+  ret i64 %now
+}
+"""
+NO_CLOCK = "define internal i64 @now(i32 %clock) { ret i64 0 }"
+
+
 class State(ctypes.Structure):
     """The memory that the text calls %pool, field by field."""
 
@@ -171,7 +216,7 @@ class State(ctypes.Structure):
         ("busy", ctypes.c_void_p), ("bells", ctypes.c_void_p),
         ("blas_users", ctypes.c_int64), ("blas_saved", ctypes.c_int64),
         ("blas_lock", ctypes.c_void_p), ("blas_get", ctypes.c_void_p),
-        ("blas_set", ctypes.c_void_p),
+        ("blas_set", ctypes.c_void_p), ("rest", ctypes.c_int64),
     ]
 
 
@@ -226,7 +271,12 @@ def _load() -> Any:
     system = ctypes.CDLL("kernel32" if windows else None)
     known["minijax_yield"] = _address(system, "SwitchToThread" if windows else "sched_yield")
     known["minijax_pool"] = ctypes.addressof(_state)
-    text = "@minijax_pool = external global i8\n" + TEXT
+    text = TEXT + (NO_CLOCK if windows else CLOCK)
+    clocks = (0, 0) if windows else (time.CLOCK_MONOTONIC, time.CLOCK_THREAD_CPUTIME_ID)
+    for name, clock in zip(("{wall}", "{own}"), clocks, strict=True):
+        text = text.replace(name, str(clock))
+    if not windows:
+        known["minijax_clock"] = _address(system, "clock_gettime")
     return cpu.link(cache.machine_code(text), NAMES, known)
 
 

@@ -18,8 +18,6 @@ from .library import External, blas, numpys_library, symbol_in
 # the result does not depend on the threads.
 GEMM = """
 declare void @{symbol}(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
-declare i64 @minijax_share(ptr, ptr, i64)
-declare void @minijax_blas(i64)
 %product = type {{ i64, i64, i64, i64, i64, ptr, i64, ptr, i64, ptr, i64, i64, i64 }}
 define internal void @{name}(i64 %transpose_a, i64 %transpose_b, i64 %m, i64 %n, i64 %k,
     ptr %a, i64 %lda, ptr %b, i64 %ldb, ptr %c, i64 %ldc) noinline {{

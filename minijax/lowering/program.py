@@ -6,7 +6,8 @@ with, control flow above all. Chapter 24. In JAX: `mlir.jaxpr_subcomp` and its c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,20 @@ class ProgramBuilder(Builder):
         if buffer is not target.buffer:
             operands.copy(self, x, target)
         return target.buffer
+
+    def changes_in_loop(self, buffer: Buffer) -> bool:
+        """Whether the innermost loop may write to a buffer; outside of loops, always."""
+        return self._buffer_depth(buffer) >= self.scopes[-1].loop_depth
+
+    @contextmanager
+    def before_loops(self, buffer: Buffer) -> Iterator[None]:
+        """Emit outside of all loops around that do not change a buffer."""
+        depth = self._buffer_depth(buffer) + 1
+        inner, self.scopes[depth:] = self.scopes[depth:], []
+        try:
+            yield
+        finally:
+            self.scopes.extend(inner)
 
     def address(self, x: Value) -> Any:
         """What a library call is given for an operand: its buffer, or an address inside one."""

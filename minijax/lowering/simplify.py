@@ -25,10 +25,12 @@ from minijax.jaxpr import (
     subjaxprs,
 )
 
+from .turned import turn_products
+
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
-_CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "checkpoint": "jaxpr",
-          "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+# `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
+_CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -56,9 +58,9 @@ class _Simplifier:
         jaxpr = closed.jaxpr
         self.enter(jaxpr, closed.consts, jaxpr.invars)
         outs = tuple(self.atom(v) for v in jaxpr.outvars)
-        kept = remove_dead_equations(jaxpr.replace(
+        kept = turn_products(remove_dead_equations(jaxpr.replace(
             constvars=tuple(self.consts), outvars=outs, eqns=tuple(self.eqns),
-            effects=effects_of(self.eqns)))
+            effects=effects_of(self.eqns))))
         used = {v for eqn in kept.eqns for v in eqn.invars} | set(kept.outvars)
         consts = {v: value for v, value in self.consts.items() if v in used}
         return ClosedJaxpr(kept.replace(constvars=tuple(consts)), tuple(consts.values()))

@@ -43,6 +43,12 @@ def documented(function: Callable, name: str, text: str, shows: str) -> Callable
     return function
 
 
+def _real_abs(x: Any) -> Any:
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    return lax.abs(x)
+
+
 exp = _inexact("exp", lax.exp, "e to the power of each element.", "float(exp(0.)) -> 1.0")
 exp2 = _inexact("exp2", lax.exp2, "2 to the power of each element.", "float(exp2(3)) -> 8.0")
 expm1 = _inexact("expm1", lax.expm1, "``exp(x) - 1``, exact near zero.",
@@ -71,7 +77,7 @@ arccosh = _inexact("arccosh", lax.acosh, "The number whose hyperbolic cosine is 
                    "float(arccosh(1.)) -> 0.0")
 arctanh = _inexact("arctanh", lax.atanh, "The number whose hyperbolic tangent is x.",
                    "float(arctanh(0.)) -> 0.0")
-fabs = _inexact("fabs", lax.abs, "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
+fabs = _inexact("fabs", _real_abs, "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
 reciprocal = _inexact("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``, as a float.",
                       "float(reciprocal(4)) -> 0.25")
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh

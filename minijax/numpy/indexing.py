@@ -171,7 +171,7 @@ def _as_update(y: Any, dtype: Any) -> Array:
     if (type(y) is int and dtypes.issubdtype(dtype, np.integer)
             and dtypes.iinfo(dtype).min <= y <= dtypes.iinfo(dtype).max):
         return as_value(np.asarray(y, dtype)[()])
-    return asarray(y)
+    return as_value(y) if isinstance(y, (bool, int, float, complex)) else asarray(y)
 
 
 def _warn_if_unsafe(y: Array, x: Array) -> None:

@@ -23,8 +23,9 @@ from minijax.numpy.vectorize import apply_along_axis
 
 Widths = list[tuple[int, int]]
 _BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
-_BY_STATISTIC: dict[str, Callable[..., Array]] = {"maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
-                 "median": statistics.median}
+_BY_STATISTIC: dict[str, Callable[..., Array]] = {
+    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
+    "median": statistics.median}
 
 
 def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",

@@ -14,7 +14,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import methods
 from minijax.numpy.elementwise import imag
-from minijax.numpy.promotion import ArrayLike, as_array, canonical_axes, convert
+from minijax.numpy.promotion import ArrayLike, as_array, canonical_axes, like
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -71,7 +71,9 @@ def iscomplexobj(x: Any) -> bool:
     >>> iscomplexobj(1j), iscomplexobj(1.0)
     (True, False)
     """
-    return x is not None and dtypes.issubdtype(dtypes.dtype(x), np.complexfloating)
+    if isinstance(x, str) or x is None or np.iterable(x) and not hasattr(x, "dtype"):
+        return bool(np.iscomplexobj(x))
+    return dtypes.issubdtype(dtypes.dtype(x), np.complexfloating)
 
 
 def isrealobj(x: Any) -> bool:
@@ -90,7 +92,7 @@ def iscomplex(x: ArrayLike) -> Array:
     Array([ True, False], dtype=bool)
     """
     part = imag(as_array("iscomplex", x))
-    return lax.ne(part, convert(0, part.dtype))
+    return lax.ne(part, like(0, part))
 
 
 def isreal(x: ArrayLike) -> Array:
@@ -100,7 +102,7 @@ def isreal(x: ArrayLike) -> Array:
     Array([False,  True], dtype=bool)
     """
     part = imag(as_array("isreal", x))
-    return lax.eq(part, convert(0, part.dtype))
+    return lax.eq(part, like(0, part))
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:

@@ -55,8 +55,8 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     number = dtypes.default_int_dtype()
     fill_value = 0 if fill_value is None else fill_value
     fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
-    if x.size == 0 or size == 0:
-        return tuple(lax.full((size,), value, number) for value in fill)
+    if x.size == 0 or size == 0:  # as in JAX, nothing is filled in then
+        return tuple(lax.full((size,), 0, number) for _ in fill)
     mask = convert(ravel(lax.ne(x, convert(0, x.dtype)) if x.dtype != bool else x), number)
     # the place of the i-th is the number of places that have seen at most i
     seen = lax.cumsum(mask, 0)

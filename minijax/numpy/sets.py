@@ -20,8 +20,6 @@ from minijax.numpy.searching import nonzero
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import ravel
 
-_INT = np.dtype("int32")
-
 
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
          invert: bool = False) -> Array:
@@ -77,7 +75,8 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if return_index:
         outs.append(places)
     if return_inverse:
-        group = lax.sub(lax.cumsum(convert(first, _INT), 0), convert(1, _INT))
+        number = dtypes.default_int_dtype()
+        group = lax.sub(lax.cumsum(convert(first, number), 0), convert(1, number))
         inverse = lax.full_like(group, 0).at[order].set(group)
         outs.append(lax.reshape(inverse, x.shape) if axis is None else inverse)
     if return_counts:

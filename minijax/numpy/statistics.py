@@ -228,7 +228,8 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
         raise ValueError("jnp.quantile does not support overwrite_input=True")
     if method not in _METHODS:
         raise ValueError(f"method can only be {_METHODS}; got {method!r}")
-    x, q = promote_dtypes_inexact(as_array("quantile", a), as_array("quantile", q))
+    [x] = promote_dtypes_inexact(as_array("quantile", a))
+    x, q = convert(x, x.dtype), convert(as_array("quantile", q), x.dtype)
     axes = canonical_axes(static_axes("quantile", axis), x.ndim)
     rows = _flattened_last(x, axes)
     rows = choose(reductions.any(isnan(rows), -1, keepdims=True),

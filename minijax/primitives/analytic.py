@@ -132,9 +132,16 @@ def _over_square(t: Array, numerator: Array, x: Array, y: Array) -> Array:
     return mul(t, div(numerator, add(square(x), square(y))))
 
 
+def _angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """NumPy's, and for complex numbers the formula that it comes from."""
+    if x.dtype.kind != "c":
+        return np.arctan2(x, y)
+    return -1j * np.log((y + 1j * x) / np.sqrt(x * x + y * y))
+
+
 atan2_p, atan2 = binary(
     "atan2", "The angle of the point (y, x), where x is named first.", accepts=INEXACT,
-    impl=in_numpy(np.arctan2),
+    impl=in_numpy(_angle),
     derivatives=(lambda t, z, x, y: _over_square(t, y, x, y),
                  lambda t, z, x, y: _over_square(t, neg(x), x, y)),
     element=elementary("atan2"),

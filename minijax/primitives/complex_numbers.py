@@ -84,9 +84,16 @@ def _complex_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
                         _complex_dtype(x.dtype), all_weak([x, y]))]
 
 
+def _joined(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Part by part: `x + 1j * y` would make nan of an infinite y."""
+    z = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), _complex_dtype(x.dtype))
+    z.real, z.imag = x, y
+    return z
+
+
 complex_p = elementwise(
     "complex",
-    impl=lambda x, y: [x + 1j * y],
+    impl=lambda x, y: [_joined(x, y)],
     abstract_eval=_complex_type,
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),

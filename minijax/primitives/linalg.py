@@ -20,7 +20,7 @@ from minijax.primitives.cumulative import nest
 from minijax.primitives.elementwise import add, add_any_p, div, neg
 from minijax.primitives.families import SHORT_FLOATS, check_same_dtypes, filled
 from minijax.primitives.matrices import (address, adjoint, batch_leading, check_matrix, dot,
-                                         each_matrix, factored, flipped,
+                                         by_lapack, factored, flipped,
                                          identity_like, lower_part, product, spread_out,
                                          symmetric, upper_part)
 from minijax.primitives.products import GEMM
@@ -37,10 +37,7 @@ def _cholesky_type(x: ShapedArray) -> list[ShapedArray]:
 
 
 def _cholesky_impl(x: np.ndarray) -> list[np.ndarray]:
-    def factor(matrix: np.ndarray) -> list[np.ndarray]:
-        return [np.linalg.cholesky(matrix)]
-    [out] = each_matrix(factor, x, [x.shape[-2:]], [x.dtype])
-    return [np.tril(out)]
+    return [np.tril(by_lapack("cholesky_lo", x))]
 
 
 def _cholesky_slope(t: Array, outs: Sequence[Array]) -> list[Array]:

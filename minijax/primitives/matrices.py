@@ -6,6 +6,7 @@ In JAX: helpers of `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -93,7 +94,7 @@ def masked(x: Array, mask: Array) -> Array:
 
 def identity_like(x: Array) -> Array:
     """For each matrix the identity of its dtype and shape."""
-    one = as_value(np.eye(*x.shape[-2:], dtype=x.dtype))
+    one = as_value(np.eye(x.shape[-2], x.shape[-1], dtype=x.dtype))
     return spread(one, (x.ndim - 2, x.ndim - 1), x.shape)
 
 
@@ -119,23 +120,13 @@ def factored(p: Primitive, slopes: Callable[..., Sequence[Array | Zero]]) -> Cal
     return jvp
 
 
-def each_matrix(f: Callable[..., Sequence[np.ndarray]], x: np.ndarray,
-                shapes: Sequence[tuple[int, ...]], kinds: Sequence[np.dtype]
-                ) -> list[np.ndarray]:
-    """A NumPy factorisation of one matrix, run over a stack; nan where it finds none."""
-    try:
-        return [np.asarray(out, kind) for out, kind in zip(f(x), kinds, strict=True)]
-    except np.linalg.LinAlgError:
-        pass
-    outs = [np.full((*x.shape[:-2], *shape), np.nan, kind)
-            for shape, kind in zip(shapes, kinds, strict=True)]
-    for place in np.ndindex(*x.shape[:-2]):
-        try:
-            for out, found in zip(outs, f(x[place]), strict=True):
-                out[place] = found
-        except np.linalg.LinAlgError:
-            continue
-    return outs
+def by_lapack(name: str, *arrays: np.ndarray) -> Any:
+    """A function behind `numpy.linalg`, for stacks: nan where there is no result.
+
+    The functions in front of them raise, and compute float32 in float64, where LAPACK may choose
+    other signs.
+    """
+    return getattr(importlib.import_module("numpy.linalg._umath_linalg"), name)(*arrays)
 
 
 # ── Loops ────────────────────────────────────────────────────────────────────────────────────
@@ -172,7 +163,7 @@ def fill_with_nan(b: Any, buffer: Any, place: tuple) -> None:
 def spread_out(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Matrices without symmetries whose diagonals keep them far from singular."""
     x = np.cos(1.3 * np.arange(np.prod(shape, dtype=int)) ** 1.1).reshape(shape)
-    return (x + 3 * np.eye(*shape[-2:]) * (1 + np.arange(shape[-1]) / 4)).astype(dtype)
+    return (x + 3 * np.eye(shape[-2], shape[-1]) * (1 + np.arange(shape[-1]) / 4)).astype(dtype)
 
 
 def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:

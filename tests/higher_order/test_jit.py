@@ -207,3 +207,17 @@ def test_clearing_the_caches_traces_again():
     g.clear_cache()
     g(X)
     assert f.runs == 3
+
+
+def test_a_function_that_closed_over_a_tracer_is_traced_anew_in_the_next_transformation():
+    held = {}
+
+    @minijax.jit
+    def inner(y):
+        return held["x"] * y
+
+    def outer(x):
+        held["x"] = x
+        return inner(2.0) * x
+    assert minijax.grad(outer)(3.0) == 12.0
+    assert minijax.grad(outer)(5.0) == 20.0

@@ -1,0 +1,461 @@
+"""First-order optimizers: each is three functions, which begin, improve and give parameters.
+
+Stands on `numpy`, `tree_util`.  Chapter 05, *Trees*, trains with one of them.
+In JAX: `jax/example_libraries/optimizers.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax import numpy as jnp
+from minijax import tree_util
+from minijax.core import Array
+from minijax.numpy.promotion import ArrayLike
+from minijax.tree_util import PyTreeDef
+
+Step = Any  # which round of the training: a number, or an array that holds one
+Params = Any  # a tree of arrays
+State = Any  # what an optimizer remembers of one array
+Schedule = Callable[[Step], Any]
+
+
+class OptimizerState(NamedTuple):
+    """What an optimizer remembers: for every array of the parameters the leaves of its state.
+
+    It is a tree, whose leaves are arrays; the two structures are static.
+    """
+
+    packed_state: Sequence[Sequence[Any]]
+    tree_def: PyTreeDef
+    subtree_defs: Sequence[PyTreeDef]
+
+
+tree_util.register_pytree_node(
+    OptimizerState,
+    lambda state: ((state.packed_state,), (state.tree_def, state.subtree_defs)),
+    lambda data, children: OptimizerState(children[0], *data))
+
+
+class Optimizer(NamedTuple):
+    """``init_fn(params)`` begins, ``update_fn(step, grads, state)`` improves, ``params_fn(state)``
+    gives the parameters.
+
+    >>> init, update, get_params = sgd(0.5)
+    >>> state = update(0, {"w": 2.0}, init({"w": jnp.array([3.0])}))
+    >>> get_params(state)
+    {'w': Array([2.], dtype=float32)}
+    """
+
+    init_fn: Callable[[Params], OptimizerState]
+    update_fn: Callable[[Step, Params, OptimizerState], OptimizerState]
+    params_fn: Callable[[OptimizerState], Params]
+
+
+# What an optimizer is for one array: the same three functions, over a state of its own.
+LeafOptimizer = tuple[Callable[[Any], State], Callable[[Step, Any, State], State],
+                      Callable[[State], Any]]
+
+
+def optimizer(opt_maker: Callable[..., LeafOptimizer]) -> Callable[..., Optimizer]:
+    """Make an optimizer of trees of one that is written for a single array.
+
+    >>> @optimizer
+    ... def sign_descent(step_size):
+    ...     return lambda x: x, lambda i, g, x: x - step_size * jnp.sign(g), lambda x: x
+    >>> init, update, get_params = sign_descent(0.5)
+    >>> get_params(update(0, (7.0, -7.0), init((jnp.ones(1), jnp.ones(1)))))
+    (Array([0.5], dtype=float32), Array([1.5], dtype=float32))
+    """
+    @functools.wraps(opt_maker)
+    def tree_opt_maker(*args: Any, **kwargs: Any) -> Optimizer:
+        return _over_trees(*opt_maker(*args, **kwargs))
+    return tree_opt_maker
+
+
+def _over_trees(init: Callable, update: Callable, get_params: Callable) -> Optimizer:
+    def init_tree(params: Params) -> OptimizerState:
+        leaves, tree = tree_util.tree_flatten(params)
+        return _packed([init(x) for x in leaves], tree)
+
+    def update_tree(i: Step, grads: Params, state: OptimizerState) -> OptimizerState:
+        leaves, tree = tree_util.tree_flatten(grads)
+        if tree != state.tree_def:
+            raise TypeError(
+                "optimizer update function was passed a gradient tree that did not match the "
+                "parameter tree structure with which it was initialized: parameter tree "
+                f"{state.tree_def} and grad tree {tree}.")
+        new = _packed([update(i, g, s) for g, s in zip(leaves, _states(state), strict=True)], tree)
+        for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
+            if before != after:
+                raise TypeError("optimizer update function produced an output structure that did "
+                                f"not match its input structure: input {before} and output "
+                                f"{after}.")
+        return new
+
+    def params_of_tree(state: OptimizerState) -> Params:
+        return state.tree_def.unflatten([get_params(s) for s in _states(state)])
+
+    return Optimizer(init_tree, update_tree, params_of_tree)
+
+
+def _packed(states: Sequence[State], tree: PyTreeDef) -> OptimizerState:
+    pairs = [tree_util.tree_flatten(state) for state in states]
+    return OptimizerState(tuple(tuple(leaves) for leaves, _ in pairs), tree,
+                          tuple(subtree for _, subtree in pairs))
+
+
+def _states(state: OptimizerState) -> list[State]:
+    return [subtree.unflatten(leaves) for subtree, leaves
+            in zip(state.subtree_defs, state.packed_state, strict=True)]
+
+
+# ── Optimizers ───────────────────────────────────────────────────────────────────────────────
+
+@optimizer
+def sgd(step_size: Any) -> LeafOptimizer:
+    """Gradient descent.
+
+    >>> init, update, get_params = sgd(0.1)
+    >>> get_params(update(0, jnp.array([1., 2.]), init(jnp.array([1., 1.]))))
+    Array([0.9, 0.8], dtype=float32)
+
+    Args:
+      step_size: a number, or a function of the step's number (see the schedules below).
+    """
+    size = make_schedule(step_size)
+    return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
+
+
+@optimizer
+def momentum(step_size: Any, mass: float) -> LeafOptimizer:
+    """Descent along a sum of the gradients so far, in which old ones fade.
+
+    >>> init, update, get_params = momentum(0.1, mass=0.5)
+    >>> state = init(jnp.array([1.]))
+    >>> for i in range(2): state = update(i, 1., state)
+    >>> get_params(state)
+    Array([0.75], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - size(i) * velocity, velocity
+
+    return _with_zeros(1), update, _first
+
+
+@optimizer
+def nesterov(step_size: Any, mass: float) -> LeafOptimizer:
+    """`momentum`, with the gradient as if the velocity had been followed first.
+
+    >>> init, update, get_params = nesterov(0.1, mass=0.5)
+    >>> get_params(update(0, 1., init(jnp.array([1.]))))
+    Array([0.85], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, velocity = state
+        velocity = mass * velocity + g
+        return x - size(i) * (mass * velocity + g), velocity
+
+    return _with_zeros(1), update, _first
+
+
+@optimizer
+def adagrad(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
+    """Steps divided by the root of the sum of all squared gradients, with momentum.
+
+    >>> init, update, get_params = adagrad(0.1)
+    >>> get_params(update(0, 5., init(jnp.array([1.]))))
+    Array([0.99], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, squares, velocity = state
+        squares = squares + _square(g)
+        velocity = (1.0 - momentum) * (g * _inverse_root(squares)) + momentum * velocity
+        return x - size(i) * velocity, squares, velocity
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> LeafOptimizer:
+    """Steps divided by the root of a fading mean of squared gradients.
+
+    >>> init, update, get_params = rmsprop(0.1, gamma=0.75)
+    >>> get_params(update(0, 5., init(jnp.array([1.]))))
+    Array([0.8], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, mean_square = state
+        mean_square = mean_square * gamma + _square(g) * (1.0 - gamma)
+        return x - size(i) * g / _root(mean_square + eps), mean_square
+
+    return _with_zeros(1), update, _first
+
+
+@optimizer
+def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
+                     momentum: float = 0.9) -> LeafOptimizer:
+    """`rmsprop`, whose steps add up to a velocity.
+
+    >>> init, update, get_params = rmsprop_momentum(0.1, gamma=0.75)
+    >>> get_params(update(0, 5., init(jnp.array([1.]))))
+    Array([0.8], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, mean_square, velocity = state
+        mean_square = mean_square * gamma + _square(g) * (1.0 - gamma)
+        velocity = momentum * velocity + size(i) * g / _root(mean_square + eps)
+        return x - velocity, mean_square, velocity
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> LeafOptimizer:
+    """A fading mean of gradients over the root of a fading mean of their squares.
+
+    Both means start at zero; dividing by what their weights sum to takes that out again.
+
+    >>> init, update, get_params = adam(0.1)
+    >>> get_params(update(0, 5., init(jnp.array([1.])))).round(4)
+    Array([0.9], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, mean, mean_square = state
+        mean = (1 - b1) * g + b1 * mean
+        mean_square = (1 - b2) * _square(g) + b2 * mean_square
+        unbiased = mean / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
+        unbiased_square = mean_square / (1 - jnp.asarray(b2, mean.dtype) ** (i + 1))
+        return x - size(i) * unbiased / (_root(unbiased_square) + eps), mean, mean_square
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> LeafOptimizer:
+    """`adam`, with the largest of the faded gradients in place of the mean of their squares.
+
+    >>> init, update, get_params = adamax(0.1)
+    >>> get_params(update(0, 5., init(jnp.array([1.])))).round(4)
+    Array([0.9], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, mean, largest = state
+        mean = (1 - b1) * g + b1 * mean
+        largest = _larger(b2 * largest, jnp.abs(g))
+        scale = size(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
+        return x - scale * mean / (largest + eps), mean, largest
+
+    return _with_zeros(2), update, _first
+
+
+@optimizer
+def sm3(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
+    """`adagrad`, which remembers one number for each row and column instead of each element.
+
+    >>> init, update, get_params = sm3(0.1)
+    >>> get_params(update(0, jnp.array([5.]), init(jnp.array([1.]))))
+    Array([0.99], dtype=float32)
+    """
+    size = make_schedule(step_size)
+
+    def init(x: Any) -> State:
+        return x, jnp.zeros_like(x), [jnp.zeros(n, x.dtype) for n in x.shape or (1,)]
+
+    def update(i: Step, g: Any, state: State) -> State:
+        x, velocity, bounds = state
+        others = [[a for a in range(len(bounds)) if a != axis] for axis in range(len(bounds))]
+        spread = [jnp.expand_dims(bound, axes) for bound, axes in zip(bounds, others, strict=True)]
+        squares = functools.reduce(_smaller, spread) + _square(g)
+        step: Any = jnp.reshape(g * _inverse_root(squares), x.shape)  # a scalar is taken as a row
+        velocity = (1.0 - momentum) * step + momentum * velocity
+        bounds = [jnp.max(squares, axis=axes) for axes in others]
+        return x - size(i) * velocity, velocity, bounds
+
+    return init, update, _first
+
+
+def _with_zeros(count: int) -> Callable[[Any], State]:
+    """How a state of `count` arrays besides the parameters begins."""
+    return lambda x: (x, *[jnp.zeros_like(x)] * count)
+
+
+def _first(state: State) -> Any:
+    return state[0]
+
+
+# Operators are installed on arrays when the package loads, so a type checker does not see them.
+def _larger(x: Any, y: Any) -> Any:
+    return jnp.maximum(x, y)
+
+
+def _smaller(x: Any, y: Any) -> Any:
+    return jnp.minimum(x, y)
+
+
+def _root(x: Any) -> Any:
+    return jnp.sqrt(x)
+
+
+def _square(x: Any) -> Any:
+    return jnp.square(x)
+
+
+def _inverse_root(x: Any) -> Any:
+    return jnp.where(x > 0, 1.0 / _root(x), 0.0)
+
+
+# ── Schedules: the size of each step ─────────────────────────────────────────────────────────
+
+def constant(step_size: ArrayLike) -> Schedule:
+    """The same size always.
+
+    >>> constant(0.1)(7)
+    0.1
+    """
+    return lambda i: step_size
+
+
+def exponential_decay(step_size: ArrayLike, decay_steps: ArrayLike,
+                      decay_rate: ArrayLike) -> Schedule:
+    """Multiplied by `decay_rate` every `decay_steps` steps, and smoothly in between.
+
+    >>> exponential_decay(1.0, 10, 0.5)(20)
+    0.25
+    """
+    return lambda i: step_size * decay_rate ** (i / decay_steps)
+
+
+def inverse_time_decay(step_size: ArrayLike, decay_steps: ArrayLike, decay_rate: ArrayLike,
+                       staircase: bool = False) -> Schedule:
+    """One over a line that rises by `decay_rate` every `decay_steps` steps.
+
+    >>> inverse_time_decay(1.0, 10, 0.5)(20)
+    0.5
+
+    Args:
+      staircase: whether it rises all at once at the end of these steps.
+    """
+    if staircase:
+        return lambda i: step_size / (1 + decay_rate * jnp.floor(i / decay_steps))
+    return lambda i: step_size / (1 + decay_rate * i / decay_steps)
+
+
+def polynomial_decay(step_size: ArrayLike, decay_steps: ArrayLike, final_step_size: ArrayLike,
+                     power: float = 1.0) -> Schedule:
+    """From the first size to the final one in so many steps, along a power of what is left.
+
+    >>> polynomial_decay(1.0, 10, 0.0)(5)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    def schedule(step_num: Step) -> Any:
+        left = 1 - jnp.minimum(step_num, decay_steps) / decay_steps
+        return left ** power * (step_size - final_step_size) + final_step_size
+    return schedule
+
+
+def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
+    """One size up to each boundary, and the next one from there.
+
+    >>> piecewise_constant([10, 20], [1.0, 0.5, 0.1])(15)
+    Array(0.5, dtype=float32)
+    """
+    boundaries, values = jnp.array(boundaries), jnp.array(values)
+    if boundaries.ndim != 1 or values.ndim != 1:
+        raise ValueError("boundaries and values must be sequences")
+    if len(boundaries) != len(values) - 1:
+        raise ValueError("boundaries length must be one shorter than values length, but there "
+                         f"are {len(boundaries)} boundaries for {len(values)} values")
+    return lambda i: values[jnp.sum(i > boundaries)]
+
+
+def make_schedule(scalar_or_schedule: Any) -> Schedule:
+    """A schedule as it is; a number as the schedule that always gives it.
+
+    >>> make_schedule(0.1)(7), make_schedule(lambda i: i + 1)(7)
+    (0.1, 8)
+    """
+    if callable(scalar_or_schedule):
+        return scalar_or_schedule
+    if jnp.ndim(scalar_or_schedule) == 0:
+        return constant(scalar_or_schedule)
+    raise TypeError(type(scalar_or_schedule))
+
+
+# ── Gradients as a whole ─────────────────────────────────────────────────────────────────────
+
+def l2_norm(tree: Params) -> Array:
+    """The Euclidean length of all numbers of a tree together.
+
+    >>> l2_norm({"a": jnp.array([3.]), "b": jnp.array(4.)})
+    Array(5., dtype=float32)
+    """
+    leaves = tree_util.tree_leaves(tree)
+    return jnp.sqrt(functools.reduce(operator.add, [jnp.vdot(x, x) for x in leaves], 0))
+
+
+def clip_grads(grad_tree: Params, max_norm: ArrayLike) -> Params:
+    """The gradients, shortened all alike where together they are longer than `max_norm`.
+
+    >>> clip_grads([jnp.array([3.]), jnp.array([4.])], 1.0)
+    [Array([0.6], dtype=float32), Array([0.8], dtype=float32)]
+    """
+    length = l2_norm(grad_tree)
+    return tree_util.tree_map(
+        lambda g: jnp.where(length < max_norm, g, g * (max_norm / length)), grad_tree)
+
+
+# ── States as trees, to be stored ────────────────────────────────────────────────────────────
+
+class JoinPoint:
+    """Marks where the tree of the parameters ends, and the state of one of its arrays begins."""
+
+    def __init__(self, subtree: Any):
+        self.subtree = subtree
+
+    def __iter__(self) -> Any:  # so that a library that stores trees goes on into the state
+        yield self.subtree
+
+
+def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
+    """The tree of the parameters with a `JoinPoint`, which holds a state, for every array.
+
+    >>> init, _, _ = momentum(0.1, 0.9)
+    >>> unpack_optimizer_state(init({"w": jnp.ones(1)}))["w"].subtree
+    (Array([1.], dtype=float32), Array([0.], dtype=float32))
+    """
+    return opt_state.tree_def.unflatten([JoinPoint(s) for s in _states(opt_state)])
+
+
+def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
+    """The state that `unpack_optimizer_state` took apart.
+
+    >>> init, _, get_params = momentum(0.1, 0.9)
+    >>> stored = unpack_optimizer_state(init({"w": jnp.ones(1)}))
+    >>> get_params(pack_optimizer_state(stored))
+    {'w': Array([1.], dtype=float32)}
+    """
+    points, tree = tree_util.tree_flatten(marked_pytree)
+    if not all(isinstance(point, JoinPoint) for point in points):
+        raise TypeError("pack_optimizer_state takes what unpack_optimizer_state gave: a tree whose "
+                        "leaves are JoinPoints.")
+    return _packed([point.subtree for point in points], tree)

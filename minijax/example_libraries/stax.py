@@ -1,0 +1,257 @@
+"""Small neural networks: a layer is a pair of functions, and networks are layers of layers.
+
+Stands on `numpy`, `nn`, `random`.
+In JAX: `jax/example_libraries/stax.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from minijax import nn, random
+from minijax import numpy as jnp
+from minijax.nn.initializers import glorot_normal, normal, ones, zeros
+
+glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
+
+Shape = Any  # a tuple of sizes, or a list of them for a layer of several inputs
+Params = Any
+
+
+class Layer(NamedTuple):
+    """``init(rng, input_shape)`` gives (output shape, parameters); ``apply(params, inputs)``."""
+
+    init: Callable[[Any, Shape], tuple[Shape, Params]]
+    apply: Callable[..., Any]
+
+
+def _split(rng: Any, count: int = 2) -> Any:
+    return random.split(rng, count)
+
+
+# ── Layers with parameters ───────────────────────────────────────────────────────────────────
+
+def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
+    """Every output a weighted sum of all inputs, and a bias.
+
+    >>> init, apply = Dense(3)
+    >>> shape, (w, b) = init(random.key(0), (-1, 2))
+    >>> shape, w.shape, b.shape, apply((w, b), jnp.ones((5, 2))).shape
+    ((-1, 3), (2, 3), (3,), (5, 3))
+    """
+    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+        w_key, b_key = _split(rng)
+        weights = W_init(w_key, (input_shape[-1], out_dim))
+        return (*input_shape[:-1], out_dim), (weights, b_init(b_key, (out_dim,)))
+
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+        weights, bias = params
+        return jnp.dot(inputs, weights) + bias
+
+    return Layer(init, apply)
+
+
+def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, center: bool = True,
+              scale: bool = True, beta_init: Any = zeros, gamma_init: Any = ones) -> Layer:
+    """Inputs shifted and scaled to mean 0 and variance 1 over the batch, then as learned.
+
+    >>> init, apply = BatchNorm(axis=0)
+    >>> _, params = init(random.key(0), (-1, 1))
+    >>> apply(params, jnp.array([[1.], [3.]])).ravel().round(2)
+    Array([-1.,  1.], dtype=float32)
+
+    Args:
+      axis: the axes of the batch, over which mean and variance are taken.
+      center, scale: whether a shift and a scale are learned.
+    """
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+
+    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+        shape = tuple(n for place, n in enumerate(input_shape) if place not in axes)
+        beta_key, gamma_key = _split(rng)
+        return input_shape, (beta_init(beta_key, shape) if center else (),
+                             gamma_init(gamma_key, shape) if scale else ())
+
+    def apply(params: Params, x: Any, **kwargs: Any) -> Any:
+        beta, gamma = params
+        spread = tuple(None if place in axes else slice(None) for place in range(x.ndim))
+        x = nn.standardize(x, axes, epsilon=epsilon)
+        x = gamma[spread] * x if scale else x
+        return x + beta[spread] if center else x
+
+    return Layer(init, apply)
+
+
+# ── Layers without parameters ────────────────────────────────────────────────────────────────
+
+def _fixed(apply: Callable[[Any], Any], shape_of: Callable[[Shape], Shape]) -> Layer:
+    """A layer without parameters: how it changes its inputs, and their shape."""
+    return Layer(lambda rng, input_shape: (shape_of(input_shape), ()),
+                 lambda params, inputs, **kwargs: apply(inputs))
+
+
+def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
+    """A layer that applies one function to every element.
+
+    >>> _, apply = elementwise(jnp.clip, min=0)
+    >>> apply((), jnp.array([-1, 2]))
+    Array([0, 2], dtype=int32)
+    """
+    return _fixed(lambda x: fun(x, **fun_kwargs), lambda shape: shape)
+
+
+Tanh = elementwise(jnp.tanh)
+Relu = elementwise(nn.relu)
+Exp = elementwise(jnp.exp)
+LogSoftmax = elementwise(nn.log_softmax, axis=-1)
+Softmax = elementwise(nn.softmax, axis=-1)
+Softplus = elementwise(nn.softplus)
+Sigmoid = elementwise(nn.sigmoid)
+Elu = elementwise(nn.elu)
+LeakyRelu = elementwise(nn.leaky_relu)
+Selu = elementwise(nn.selu)
+Gelu = elementwise(nn.gelu)
+Identity = _fixed(lambda x: x, lambda shape: shape)
+Flatten = _fixed(lambda x: jnp.reshape(x, (x.shape[0], -1)),
+                 lambda shape: (shape[0], math.prod(shape[1:])))
+
+
+def Dropout(rate: float, mode: str = "train") -> Layer:
+    """Each input kept with probability `rate` while training, and enlarged to make up for it.
+
+    >>> _, apply = Dropout(0.5)
+    >>> apply((), jnp.ones(4), rng=random.key(0)).shape
+    (4,)
+
+    Args:
+      mode: "train"; anything else leaves the inputs as they are.
+    """
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+        rng = kwargs.get("rng")
+        if rng is None:
+            raise ValueError(
+                "Dropout layer requires apply_fun to be called with a PRNG key argument. That is, "
+                "instead of `apply_fun(params, inputs)`, call it like `apply_fun(params, inputs, "
+                "rng)` where `rng` is a PRNG key (e.g. from `jax.random.key`).")
+        if mode != "train":
+            return inputs
+        keep = random.bernoulli(rng, rate, inputs.shape)
+        return jnp.where(keep, inputs / rate, 0)
+
+    return Layer(lambda rng, input_shape: (input_shape, ()), apply)
+
+
+# ── Several inputs, several outputs ──────────────────────────────────────────────────────────
+
+def FanOut(num: int) -> Layer:
+    """The input, so many times.
+
+    >>> FanOut(2).apply((), 7)
+    [7, 7]
+    """
+    return _fixed(lambda x: [x] * num, lambda shape: [shape] * num)
+
+
+FanInSum = _fixed(lambda inputs: functools.reduce(operator.add, inputs), lambda shapes: shapes[0])
+
+
+def FanInConcat(axis: int = -1) -> Layer:
+    """All inputs, one after the other along an axis.
+
+    >>> FanInConcat().init(random.key(0), [(2, 3), (2, 4)])
+    ((2, 7), ())
+    """
+    def joined(shapes: Shape) -> Shape:
+        place = axis % len(shapes[0])
+        total = sum(shape[place] for shape in shapes)
+        return (*shapes[0][:place], total, *shapes[0][place + 1:])
+
+    return _fixed(lambda inputs: jnp.concatenate(inputs, axis), joined)
+
+
+# ── Layers of layers ─────────────────────────────────────────────────────────────────────────
+
+def serial(*layers: Any) -> Layer:
+    """Layers one after the other; the parameters are a list of theirs.
+
+    >>> init, apply = serial(Dense(8), Relu, Dense(1))
+    >>> shape, params = init(random.key(0), (-1, 3))
+    >>> shape, apply(params, jnp.ones((5, 3))).shape
+    ((-1, 1), (5, 1))
+    """
+    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+        params = []
+        for layer_init, _ in layers:
+            rng, layer_rng = _split(rng)
+            input_shape, layer_params = layer_init(layer_rng, input_shape)
+            params.append(layer_params)
+        return input_shape, params
+
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        for (_, layer_apply), layer_params, key in zip(layers, params, keys, strict=True):
+            inputs = layer_apply(layer_params, inputs, rng=key, **kwargs)
+        return inputs
+
+    return Layer(init, apply)
+
+
+def parallel(*layers: Any) -> Layer:
+    """Layers side by side, each with an input of its own: first `FanOut`, last a `FanIn`.
+
+    >>> init, apply = serial(FanOut(2), parallel(Dense(2), Identity), FanInConcat())
+    >>> init(random.key(0), (-1, 3))[0]
+    (-1, 5)
+    """
+    def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+        keys = _split(rng, len(layers))
+        pairs = [layer_init(key, shape) for (layer_init, _), key, shape
+                 in zip(layers, keys, input_shape, strict=True)]
+        return [shape for shape, _ in pairs], tuple(params for _, params in pairs)
+
+    def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+        keys = _keys(kwargs.pop("rng", None), len(layers))
+        return [layer_apply(layer_params, x, rng=key, **kwargs)
+                for (_, layer_apply), layer_params, x, key
+                in zip(layers, params, inputs, keys, strict=True)]
+
+    return Layer(init, apply)
+
+
+def _keys(rng: Any, count: int) -> Any:
+    return [None] * count if rng is None else _split(rng, count)
+
+
+def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
+    """A layer that is made anew for the shape of its inputs.
+
+    >>> halve = shape_dependent(lambda shape: Dense(shape[-1] // 2))
+    >>> halve.init(random.key(0), (-1, 6))[0]
+    (-1, 3)
+    """
+    return Layer(lambda rng, input_shape: make_layer(input_shape)[0](rng, input_shape),
+                 lambda params, inputs, **kwargs: make_layer(inputs.shape)[1](params, inputs,
+                                                                            **kwargs))
+
+
+# ── What needs convolutions ──────────────────────────────────────────────────────────────────
+
+def _absent(name: str) -> Callable[..., Layer]:
+    def refuse(*args: Any, **kwargs: Any) -> Layer:
+        raise NotImplementedError(
+            f"stax.{name} needs convolutions over windows, which minijax does not have yet. Take "
+            "patches of the input by an index array and multiply them with `jnp.einsum`; pool by "
+            "`reshape` and `max`.")
+    refuse.__name__ = refuse.__qualname__ = name
+    refuse.__doc__ = "Refused: needs convolutions over windows."
+    return refuse
+
+
+# JAX: has these layers.
+GeneralConv, Conv, GeneralConvTranspose, Conv1DTranspose, ConvTranspose = map(
+    _absent, ("GeneralConv", "Conv", "GeneralConvTranspose", "Conv1DTranspose", "ConvTranspose"))
+MaxPool, SumPool, AvgPool = map(_absent, ("MaxPool", "SumPool", "AvgPool"))

@@ -1,0 +1,89 @@
+"""`checkpoint`: keep no intermediate values for the backward pass, compute them once more.
+
+Stands on `compiled`.  Chapter 10, *Your own rules and checkpointing*.
+In JAX: `jax/_src/ad_checkpoint.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import core, source_info, tree_util
+from minijax.higher_order.compiled import call_of_program
+from minijax.higher_order.programs import chosen
+from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.jaxpr import ClosedJaxpr
+from minijax.stage import FlatFunction, hoist_tracers, stage
+
+
+def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
+                     **params: Any) -> Halves:
+    """The known outputs now; the unknown ones later, with everything they need, from `args`."""
+    halves = split_jaxpr(jaxpr, unknown)
+    known = len(halves.unknown_out) - sum(halves.unknown_out)
+    outputs = halves.known.derived(("outputs only", known), lambda: ClosedJaxpr(
+        halves.known.jaxpr.replace(outvars=halves.known.jaxpr.outvars[:known]),
+        halves.known.consts))
+    return Halves(chosen(args, [not u for u in unknown]), {"jaxpr": outputs, **params},
+                  lambda residuals: args, {"jaxpr": jaxpr, **params}, halves.unknown_out)
+
+
+checkpoint_p = call_of_program("checkpoint", _computing_again)
+
+
+def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
+               policy: Callable[..., bool] | None = None, static_argnums: Any = (),
+               concrete: bool = False) -> Any:
+    """A function whose backward pass computes its intermediate values again.
+
+    Its derivative needs memory for the arguments only, and the time of a second forward pass.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      prevent_cse: accepted for JAX's sake; the second computation is never merged with the first.
+      policy: None: nothing but the arguments is kept.
+      static_argnums: positions of arguments that are not arrays.
+
+    Returns:
+      A function of the same arguments.
+
+    Raises:
+      NotImplementedError: for a policy; leave it out, or checkpoint smaller functions.
+
+    >>> import minijax as jax
+    >>> f = checkpoint(lambda x: jax.numpy.sin(jax.numpy.sin(x)))
+    >>> jax.grad(f)(0.0)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    if fun is None:
+        return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
+                                 static_argnums=static_argnums, concrete=concrete)
+    if policy is not None:
+        # JAX: a policy says of each equation whether its result may be kept.
+        raise NotImplementedError("checkpoint keeps nothing but the arguments; leave `policy` "
+                                  "out, or apply checkpoint to smaller functions.")
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(fun)
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        places = {i % len(args) for i in static}
+        dynamic = tuple(x for i, x in enumerate(args) if i not in places)
+
+        def filled(*given: Any, **kwargs: Any) -> Any:
+            rest = iter(given)
+            return fun(*[x if i in places else next(rest) for i, x in enumerate(args)], **kwargs)
+        info = source_info.describe(fun, args, kwargs, "checkpoint / remat", static)
+        leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
+        values = [core.as_value(x) for x in leaves]
+        flat = FlatFunction(filled, in_tree, info)
+        closed, captured = hoist_tracers(stage(flat, [x.aval for x in values], info))
+        assert flat.out_tree is not None
+        outs = checkpoint_p.bind(*captured, *values, jaxpr=closed,
+                                 name=source_info.function_name(fun))
+        return tree_util.tree_unflatten(flat.out_tree, outs)
+    return checkpointed
+
+
+remat = checkpoint

@@ -1,0 +1,60 @@
+"""Checkpointing: the same derivatives, with nothing kept but the arguments."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+
+X = np.array([0.5, -0.3, 1.2], np.float32)
+
+
+def chain(lib, wrap):
+    @wrap
+    def block(x):
+        return lib.numpy.sin(lib.numpy.sin(lib.numpy.sin(x))) * x
+    return lambda x: block(block(x)).sum()
+
+
+TRANSFORMED = {
+    "eval": lambda lib, f: f(X),
+    "grad": lambda lib, f: lib.grad(f)(X),
+    "jit grad": lambda lib, f: lib.jit(lib.grad(f))(X),
+    "grad jit": lambda lib, f: lib.grad(lib.jit(f))(X),
+    "hessian": lambda lib, f: lib.hessian(f)(X),
+    "vmap grad": lambda lib, f: lib.vmap(lib.grad(f))(np.stack([X, 2 * X])),
+    "jvp": lambda lib, f: lib.jvp(f, (X,), (X,))[1],
+    "grad scan": lambda lib, f: lib.grad(lambda x: lib.lax.scan(
+        lambda c, y: (lib.checkpoint(lambda c: lib.numpy.sin(c) * y)(c), None),
+        x.sum(), X)[0])(X),
+}
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_derivatives_are_jaxs(name):
+    ours, theirs = (TRANSFORMED[name](lib, chain(lib, lib.checkpoint)) for lib in (minijax, jax))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_the_backward_pass_keeps_the_arguments_only():
+    f = lambda x: jnp.sin(jnp.sin(jnp.sin(x)))  # noqa: E731
+    kept = lambda g: len(minijax.linearize(g, X)[1].__closure__[0].cell_contents  # noqa: E731
+                         .program.closed.consts)
+    assert kept(f) == 3 and kept(minijax.checkpoint(f)) == 1
+
+
+def test_the_second_computation_is_not_merged_with_the_first():
+    f = minijax.checkpoint(lambda x: jnp.sin(jnp.sin(x)).sum())
+    lowered = minijax.jit(minijax.grad(f)).lower(X)
+    assert "checkpoint" in lowered.as_text("simplified")
+
+
+def test_static_arguments_and_keywords_pass_through():
+    f = minijax.checkpoint(lambda x, n, *, k: x ** n * k, static_argnums=(1,))
+    assert minijax.grad(f)(2.0, 3, k=2.0) == 24.0
+
+
+def test_a_policy_is_refused():
+    with pytest.raises(NotImplementedError, match="leave `policy` out"):
+        minijax.checkpoint(lambda x: x, policy=lambda *args, **params: True)
