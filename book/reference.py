@@ -6,6 +6,8 @@ the modules inside.  It stands on the package alone; Sphinx turns the text into 
 
 from __future__ import annotations
 
+import ast
+import functools
 import importlib
 import importlib.util
 import inspect
@@ -63,26 +65,27 @@ def public_names(module: ModuleType) -> list[str]:
 
 def _offers(module: ModuleType, name: str) -> bool:
     value = getattr(module, name)
+    home = str(getattr(value, "__module__", ""))
     if name.startswith("_") or inspect.ismodule(value) or isinstance(value, Primitive):
         return False
     if hasattr(module, "__path__"):  # a façade imports what it gives on, and nothing else
-        return getattr(value, "__module__", "") != "__future__"
-    own = str(getattr(value, "__module__", "")).startswith("minijax")
-    shared = inspect.isfunction(value) or inspect.isclass(value) or callable(value)
-    return own and shared and bool(inspect.getdoc(value)) and _is_given_on(module, value)
+        return home != "__future__"
+    own = home == module.__name__ and callable(value) and bool(inspect.getdoc(value))
+    return own or name in _imported_to_give_on(module)
 
 
-def _is_given_on(module: ModuleType, value: Any) -> bool:
-    """A module that is no façade offers what it defines; `tree_util` also what trees are of."""
-    home = str(getattr(value, "__module__", ""))
-    return home == module.__name__ or (module.__name__, home) in {
-        ("minijax.tree_util", "minijax.treedefs"), ("minijax.config", "minijax.config")}
+@functools.cache
+def _imported_to_give_on(module: ModuleType) -> set[str]:
+    """The names of a module's statements `from a import b as b`."""
+    imports = [node for node in ast.walk(ast.parse(inspect.getsource(module)))
+               if isinstance(node, ast.ImportFrom)]
+    return {alias.name for node in imports for alias in node.names if alias.asname == alias.name}
 
 
 # ── One name ─────────────────────────────────────────────────────────────────────────────────
 
 
-def entry(module: str, name: str, value: Any) -> str:
+def entry(name: str, value: Any) -> str:
     """The reference of one name: its signature and its docstring."""
     if inspect.isclass(value):
         return _class_entry(name, value)
@@ -292,7 +295,7 @@ def entries(module: ModuleType, names: list[str]) -> Iterator[str]:
         value = getattr(module, name)
         known = first.setdefault(id(value), name)
         if known == name or not callable(value):
-            yield entry(module.__name__, name, value)
+            yield entry(name, value)
         else:
             role = "class" if inspect.isclass(value) else "func"
             kind = "class" if inspect.isclass(value) else "function"
@@ -467,7 +470,7 @@ def _inside_page(module: ModuleType) -> str:
     # A name has one place in the index: where users import it from.
     return "\n".join([
         heading(name), opening(module), "", f".. py:currentmodule:: {name}\n",
-        *[_without_index(entry(name, n, getattr(module, n))) for n in own],
+        *[_without_index(entry(n, getattr(module, n))) for n in own],
     ])
 
 

@@ -584,10 +584,12 @@ class Primitive:
         if not self.handles_keys and any(map(has_key_dtype, avals)):
             words = [ArrayImpl(x._buffer, physical_aval(x.aval)) for x in args]
             buffers = bind_physically(self, avals, words, params, _move_axis)
-        else:
-            with np.errstate(all="ignore"):
-                buffers = self.rule("impl")(*[x._buffer for x in args], **params)
-        return [_checked_array(b, aval) for b, aval in zip(buffers, out_avals, strict=True)]
+            return [_checked_array(b, a) for b, a in zip(buffers, out_avals, strict=True)]
+        inputs = [x._buffer for x in args]
+        with np.errstate(all="ignore"):
+            buffers = self.rule("impl")(*inputs, **params)
+        return [_checked_array(b, aval, inputs)
+                for b, aval in zip(buffers, out_avals, strict=True)]
 
     def calls_python(self, params: Params) -> bool:
         """Whether a parameter is a Python function, which may have closed over tracers."""
@@ -602,7 +604,9 @@ class Primitive:
     def def_impl(self, impl: Callable) -> Callable:
         def as_list(*args: Any, **params: Any) -> list:
             outs = impl(*args, **params)
-            return list(outs) if self.multiple_results else [outs]
+            # copies: what the function returns may be its own, to be changed later
+            return [np.array(getattr(out, "_buffer", out))
+                    for out in (outs if self.multiple_results else [outs])]
         self.impl = as_list
         return impl
 
@@ -634,16 +638,17 @@ def _is_hashable(params: Params) -> bool:
     return True
 
 
-def _checked_array(buffer: Any, aval: ShapedArray) -> ArrayImpl:
-    if isinstance(buffer, Array):  # an impl written outside the package may return arrays
-        buffer = buffer._buffer  # type: ignore[attr-defined]
+def _checked_array(buffer: Any, aval: ShapedArray, inputs: Sequence[np.ndarray] = ()
+                   ) -> ArrayImpl:
+    """What an evaluation rule returned, as an array of the type that was promised."""
     wanted = physical_aval(aval)
     dtype = np.dtype(bool) if wanted.dtype == dtypes.float0 else wanted.dtype
     buffer = np.asarray(buffer, dtype, order="C")
     if buffer.shape != wanted.shape:
         raise TypeError(f"an evaluation rule returned shape {buffer.shape}, where its abstract "
                         f"evaluation rule promised {aval.str_long()}")
-    if buffer.base is not None or not buffer.flags.owndata:
+    # A row must not keep the whole table alive.
+    if buffer.base is not None and any(np.may_share_memory(buffer, x) for x in inputs):
         buffer = buffer.copy()
     return ArrayImpl(buffer, aval)
 

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from minijax.jaxpr import ClosedJaxpr
 
-from . import host
-
 if TYPE_CHECKING:
+    from .executable import Executable
     from .loops import Kernel
 
 
@@ -57,45 +54,9 @@ class Lowered:
 
     def compile(self) -> Executable:
         """Machine code, from the cache on disk where it has been compiled before."""
+        from .executable import Executable
+
         return Executable(self.kernel)
-
-
-class Executable:
-    """A compiled kernel: call it with the input buffers, it returns new output buffers."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        from . import cache
-
-        self.kernel = kernel
-        self._calls_host = any(map(host.is_host_call, cache.external_names(kernel.body)))
-        self._run = cache.compile_or_load(kernel)
-        self._outputs = [(buffer.shape, buffer.dtype) for buffer in kernel.outputs]
-        self._constants = [np.asarray(buffer.value) for buffer in kernel.constants]
-        # Workspaces not in use; taking and giving back one element is atomic, so threads share.
-        self._workspaces: list[np.ndarray] = []
-
-    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
-        # Anything but an array has no address to pass on: machine code would read elsewhere.
-        arrays = [x if type(x) is np.ndarray else np.asarray(x) for x in inputs]
-        outputs = [np.empty(shape, dtype) for shape, dtype in self._outputs]
-        try:
-            workspace = self._workspaces.pop()
-        except IndexError:
-            workspace = np.empty(self.kernel.workspace_size, np.uint8)
-        status = self._run([*arrays, *outputs, *self._constants, workspace])
-        self._workspaces.append(workspace)
-        if self._calls_host:
-            host.reraise()
-        if status:
-            raise RuntimeError(f"{self.kernel.name}: check {status} failed")
-        return outputs
-
-    def as_text(self, stage: str = "llvm") -> str:
-        """What the processor runs, as text: "llvm" or "asm"."""
-        from . import cpu, llvm
-
-        text = llvm.assembly(self.kernel)
-        return cpu.undisturbed(lambda: cpu.as_text(text, stage))
 
 
 def lower(closed_jaxpr: ClosedJaxpr, name: str) -> Lowered:

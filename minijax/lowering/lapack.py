@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
-from numpy.linalg import _umath_linalg as gufuncs  # type: ignore[attr-defined]
+from numpy.linalg import _umath_linalg as gufuncs
 
 from .library import External, blas
 

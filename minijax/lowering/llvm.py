@@ -21,7 +21,38 @@ from .loops import (
 from .scalars import BFLOAT16, kind_of
 from .threads import Shared, shared_loops
 
-SYMBOL = "kernel"
+SYMBOL = "enter"
+
+# What Python calls: a list of NumPy arrays comes in, the addresses of their elements go on. Both
+# objects have a header, and then, in C's public layout, a list its length and the address of its
+# items, an array the address of its elements.
+ENTER = f"""
+define i32 @{SYMBOL}(ptr noundef %list) nounwind {{
+entry:
+  %size.at = getelementptr i8, ptr %list, i64 {object.__basicsize__}
+  %size = load i64, ptr %size.at
+  %items.at = getelementptr i8, ptr %list, i64 {object.__basicsize__ + 8}
+  %items = load ptr, ptr %items.at
+  %buffers = alloca ptr, i64 %size
+  br label %next
+next:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %one ]
+  %more = icmp slt i64 %k, %size
+  br i1 %more, label %one, label %run
+one:
+  %item.at = getelementptr ptr, ptr %items, i64 %k
+  %item = load ptr, ptr %item.at
+  %data.at = getelementptr i8, ptr %item, i64 {object.__basicsize__}
+  %data = load ptr, ptr %data.at
+  %buffer.at = getelementptr ptr, ptr %buffers, i64 %k
+  store ptr %data, ptr %buffer.at
+  %k.next = add nuw nsw i64 %k, 1
+  br label %next
+run:
+  %status = call i32 @kernel(ptr %buffers)
+  ret i32 %status
+}}
+"""
 
 REASSOCIABLE = ("add", "mul")
 
@@ -31,7 +62,7 @@ DECLARATIONS = {"minijax_share": "declare i64 @minijax_share(ptr, ptr, i64)\n",
 
 
 def assembly(kernel: Kernel) -> str:
-    """Return the kernel as one LLVM module that defines `int32 kernel(void** buffers)`.
+    """Return the kernel as one LLVM module that defines `int32 kernel(void** buffers)`, and ENTER.
 
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by.
@@ -122,8 +153,9 @@ class _Printer:
         self.point_at_buffers()
         self.body(self.kernel.body)
         self.emit("ret i32 0")
-        function = self.function(f"i32 @{SYMBOL}(ptr noundef %kernel.buffers)")
-        text = "\n".join([*self.functions.values(), function, *self.metadata.lines]) + "\n"
+        function = self.function("internal i32 @kernel(ptr noundef %kernel.buffers)")
+        parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
+        text = "\n".join(parts) + "\n"
         return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
 
     def function(self, signature: str) -> str:

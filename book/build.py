@@ -1,0 +1,100 @@
+"""Lay out the source of the book, and have Sphinx make the site of it.
+
+    python book/build.py            the site, in book/_build/html
+
+The chapters come from their `.ipynb` halves with the outputs stored there: nothing is executed,
+and nothing is fetched.  The reference comes from the docstrings, through `reference.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+import time
+from pathlib import Path
+
+BOOK = Path(__file__).parent
+ROOT = BOOK.parent
+NOTEBOOKS = ROOT / "notebooks"
+SOURCE = BOOK / "_build" / "source"
+SITE = BOOK / "_build" / "html"
+
+Files = dict[str, str | bytes]
+
+
+def chapters() -> list[Path]:
+    """The chapters, in reading order."""
+    return sorted(NOTEBOOKS.glob("[0-9][0-9]_*.ipynb"))
+
+
+def layout() -> Files:
+    """Every file of the book's source, by its place in it."""
+    from reference import pages
+
+    files: Files = {"index.md": (BOOK / "index.md").read_text()}
+    for chapter in chapters():
+        files[f"chapters/{chapter.name}"] = with_links_to_modules(chapter.read_text())
+    course = (NOTEBOOKS / "README.md").read_text()
+    files["chapters/README.md"] = course + _list_of_chapters()
+    files["chapters/data/README.md"] = "---\norphan: true\n---\n" + (
+        NOTEBOOKS / "data" / "README.md").read_text()
+    for picture in sorted((NOTEBOOKS / "pictures").iterdir()):
+        files[f"chapters/pictures/{picture.name}"] = picture.read_bytes()
+    return files | pages()
+
+
+def _list_of_chapters() -> str:
+    """The chapters as Sphinx's list, under the page of the course."""
+    names = "".join(f"{chapter.stem}\n" for chapter in chapters())
+    return f"\n```{{toctree}}\n:hidden:\n\n{names}```\n"
+
+
+def with_links_to_modules(notebook: str) -> str:
+    """A notebook whose links to files of the package lead to their source in the site."""
+    cells = json.loads(notebook)
+    for cell in cells["cells"]:
+        if cell["cell_type"] == "markdown":
+            text = "".join(cell["source"])
+            cell["source"] = re.sub(
+                r"\[([^\]]+)\]\(\.\./(minijax/[\w/]+)\.py\)",
+                r'<a href="../_modules/\2.html"><code>\1</code></a>', text)
+    return json.dumps(cells)
+
+
+def write(files: Files, folder: Path) -> None:
+    """Make a folder hold these files and no others; what is unchanged is left alone."""
+    for old in [path for path in folder.rglob("*") if path.is_file()]:
+        if old.relative_to(folder).as_posix() not in files:
+            old.unlink()
+    for place, content in files.items():
+        path = folder / place
+        data = content.encode() if isinstance(content, str) else content
+        if not path.exists() or path.read_bytes() != data:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+
+
+def main() -> int:
+    """Build; 0 if Sphinx had nothing to warn of."""
+    sys.path[:0] = [str(BOOK), str(ROOT)]
+    try:
+        from sphinx.cmd.build import build_main
+    except ModuleNotFoundError:
+        print("The book needs Sphinx: pip install -e '.[course,book]', or make book")
+        return 2
+    start = time.perf_counter()
+    write(layout(), SOURCE)
+    shutil.rmtree(SITE, ignore_errors=True)
+    failed = build_main(["-b", "html", "-c", str(BOOK), "-d", str(BOOK / "_build" / "doctrees"),
+                         "-q", "--keep-going", "-W", str(SOURCE), str(SITE)])
+    if not failed:
+        count = sum(1 for _ in SITE.rglob("*.html"))
+        print(f"{count} pages in {time.perf_counter() - start:.0f} s: "
+              f"{(SITE / 'index.html').relative_to(ROOT)}")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""What the book adds to Sphinx: live cells without their first line, and formulas as MathML.
+
+Browsers draw MathML by themselves, so the site needs no script for it and works without a network.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+LIVE = re.compile(r"%%live +(\S+)[^\n]*\n+")
+MAGIC = re.compile(r"^\s*(%%?|!)\w", re.MULTILINE)
+
+
+class LiveCells(SphinxTransform):
+    """A cell `%%live minijax.core.bind` is shown as Python, under the name of what it holds."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        """Walk over the code cells of a chapter."""
+        for cell in self.document.findall(_is_source):
+            for block in list(cell.findall(nodes.literal_block)):
+                if live := LIVE.match(block.rawsource or block.astext()):
+                    _show_live(block, live)
+                elif not MAGIC.search(block.astext()):
+                    block["language"] = "python"
+
+
+def _is_source(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.container) and node.get("nb_element") == "cell_code_source"
+
+
+def _show_live(block: nodes.literal_block, live: re.Match[str]) -> None:
+    """Put the name of the definition above its source, in place of the magic line."""
+    source = (block.rawsource or block.astext())[live.end():]
+    shown = nodes.literal_block(source, source, language="python", classes=block["classes"])
+    name = nodes.paragraph("", "", nodes.literal(live[1], live[1]), classes=["live-name"])
+    block.replace_self([name, shown])
+
+
+# ── Formulas ─────────────────────────────────────────────────────────────────────────────────
+
+
+def inline_math(self: Any, node: nodes.math) -> None:
+    """Write a formula inside a sentence."""
+    self.body.append(mathml(node.astext(), block=False))
+    raise nodes.SkipNode
+
+
+def block_math(self: Any, node: nodes.math_block) -> None:
+    """Write a formula on a line of its own."""
+    self.body.append(f'<div class="formula">{mathml(node.astext(), block=True)}</div>\n')
+    raise nodes.SkipNode
+
+
+def mathml(tex: str, block: bool) -> str:
+    """A formula of TeX as MathML.
+
+    Raises:
+      docutils.utils.math.MathError: for a command that is not known.
+    """
+    if block and r"\\" in tex and r"\begin" not in tex:
+        tex = rf"\begin{{aligned}}{tex}\end{{aligned}}"
+    tex = re.sub(r"\\(begin|end)\{(align|equation|gather)\*?\}", r"\\\1{aligned}", tex)
+    return tex2mathml(tex, as_block=block)
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Sphinx's entry."""
+    app.add_transform(LiveCells)
+    app.add_html_math_renderer("mathml", inline_renderers=(inline_math, None),
+                               block_renderers=(block_math, None))
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

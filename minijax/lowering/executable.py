@@ -1,0 +1,85 @@
+"""Compiled kernels as Python calls: buffers in, new buffers out.
+
+Stands on cache.py, and on recycling.py for large results. Chapter 26.
+In JAX: `jaxlib`'s loaded executables (`xla/pjrt`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import cache, host, recycling
+from .loops import Kernel
+
+
+class Executable:
+    """A compiled kernel: call it with the input buffers, it returns new output buffers."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.calls_host = any(map(host.is_host_call, cache.external_names(kernel.body)))
+        self.constants = [np.asarray(buffer.value) for buffer in kernel.constants]
+        # Workspaces not in use; taking and giving back one element is atomic, so threads share.
+        self.workspaces: list[np.ndarray] = []
+        self.code = cache.compile_or_load(kernel)
+        self.call = self._written()
+
+    def __call__(self, *inputs: np.ndarray) -> list[np.ndarray]:
+        return self.call(*inputs)
+
+    def _written(self) -> Callable[..., list[np.ndarray]]:
+        """The call as Python text without a loop: half a microsecond sooner than with one."""
+        kernel = self.kernel
+        inputs = [f"x{k}" for k in range(len(kernel.inputs))]
+        outputs = [f"o{k}" for k in range(len(kernel.outputs))]
+        names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
+                                 "large": recycling.empty, "run": self.code.run, "after": self.after,
+                                 "workspaces": self.workspaces, "workspace": self.workspace}
+        lines = []
+        for x in inputs:
+            # Anything but an array has no address to pass on: machine code would read elsewhere.
+            lines.append(f"if type({x}) is not ndarray: {x} = asarray({x})")
+        for k, buffer in enumerate(kernel.outputs):
+            names[f"shape{k}"], names[f"dtype{k}"] = buffer.shape, buffer.dtype
+            make = "large" if buffer.nbytes >= recycling.LARGE else "empty"
+            lines.append(f"o{k} = {make}(shape{k}, dtype{k})")
+        names |= {f"c{k}": value for k, value in enumerate(self.constants)}
+        passed = [*inputs, *outputs, *(f"c{k}" for k in range(len(self.constants)))]
+        if kernel.temps:
+            lines.append("w = workspace()")
+            passed.append("w")
+        lines.append(f"status = run([{', '.join(passed)}])")
+        if kernel.temps:
+            lines.append("workspaces.append(w)")
+        if self.calls_host:
+            lines.append("after(status)")
+        else:
+            lines.append("if status: after(status)")
+        lines.append(f"return [{', '.join(outputs)}]")
+        source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
+        exec(compile(source, f"<minijax call of {kernel.name}>", "exec"), names)
+        return names["call"]
+
+    def workspace(self) -> np.ndarray:
+        """A workspace that is not in use."""
+        try:
+            return self.workspaces.pop()
+        except IndexError:
+            return np.empty(self.kernel.workspace_size, np.uint8)
+
+    def after(self, status: int) -> None:
+        """Raise what went wrong."""
+        if self.calls_host:
+            host.reraise()
+        if status:
+            raise RuntimeError(f"{self.kernel.name}: check {status} failed")
+
+    def as_text(self, stage: str = "llvm") -> str:
+        """What the processor runs, as text: "llvm" or "asm"."""
+        from . import cpu, llvm
+
+        text = llvm.assembly(self.kernel)
+        return cpu.undisturbed(lambda: cpu.as_text(text, stage))

@@ -1,0 +1,425 @@
+"""Systems of equations and what comes with them: solve, inv, det, slogdet, pinv, lstsq, ….
+
+Stands on `lax.linalg`.  Capstones; chapter 10 for the rules of their derivatives.
+In JAX: `jax/_src/numpy/linalg.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.numpy import arithmetic, contractions, diagonals, reductions
+from minijax.numpy.contractions import matmul
+from minijax.numpy.gathering import take_along_axis
+from minijax.numpy.promotion import (ArrayLike, as_array, convert, promote_dtypes_inexact)
+from minijax.numpy.selection import choose
+from minijax.numpy.shaping import matrix_transpose, moveaxis, reshape
+from minijax.numpy.vectorize import vectorize
+
+
+class SlogdetResult(NamedTuple):
+    sign: Array
+    logabsdet: Array
+
+
+# ── Equations ────────────────────────────────────────────────────────────────────────────────
+
+def solve(a: ArrayLike, b: ArrayLike) -> Array:
+    """The x for which ``a x = b``.
+
+    >>> solve(np.array([[2., 0.], [1., 1.]]), np.array([2., 3.]))
+    Array([1., 2.], dtype=float32)
+
+    Args:
+      a: square matrices, in a stack that broadcasts with that of `b`.
+      b: one vector, or matrices.
+
+    Raises:
+      ValueError: where the shapes do not fit.
+    """
+    a, b = promote_dtypes_inexact(as_array("solve", a), as_array("solve", b))
+    if a.ndim < 2:
+        raise ValueError("left hand array must be at least two dimensional; "
+                         f"got a.shape={a.shape}, b.shape={b.shape}")
+    if a.ndim == b.ndim + 1 and b.ndim > 1:
+        raise ValueError(
+            f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would "
+            "have been treated as a batched 1-dimensional solve. To recover this behavior, use "
+            "solve(a, b[..., None]).squeeze(-1).")
+    signature = "(m,m),(m)->(m)" if b.ndim == 1 else "(m,m),(m,n)->(m,n)"
+    return vectorize(_solve, signature=signature)(a, b)
+
+
+@custom_jvp
+def _solve(a: Any, b: Any) -> Any:
+    factors, _, permutation = lax.linalg.lu(a)
+    return lu_solution(factors, permutation, b)
+
+
+@_solve.defjvp
+def _solve_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """``a dx = db - da x``, with the factors that are there (Giles 2008, section 2.3.1)."""
+    (a, b), (a_dot, b_dot) = primals, tangents
+    factors, _, permutation = lax.linalg.lu(a)
+    x = lu_solution(factors, permutation, b)
+    return x, lu_solution(factors, permutation, lax.sub(b_dot, matmul(a_dot, x)))
+
+
+def lu_solution(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
+    """The solution of one system, from the factors of its matrix.
+
+    Args:
+      trans: 0 for ``a x = b``, 1 for ``aᵀ x = b``, 2 for ``aᴴ x = b``.
+    """
+    x = b if b.ndim > 1 else lax.expand_dims(b, (1,))
+    lower: dict[str, Any] = {"left_side": True, "lower": True, "unit_diagonal": True}
+    upper: dict[str, Any] = {"left_side": True}
+    if trans == 0:
+        x = take_along_axis(x, lax.expand_dims(permutation, (1,)), 0)
+        x = lax.linalg.triangular_solve(factors, x, **lower)
+        x = lax.linalg.triangular_solve(factors, x, **upper)
+    else:
+        turned = {"transpose_a": True, "conjugate_a": trans == 2}
+        x = lax.linalg.triangular_solve(factors, x, **upper, **turned)
+        x = lax.linalg.triangular_solve(factors, x, **lower, **turned)
+        back = lax.sort_key_val(permutation, lax.iota(np.dtype("int32"), x.shape[0]))[1]
+        x = take_along_axis(x, lax.expand_dims(back, (1,)), 0)
+    return x if b.ndim > 1 else lax.squeeze(x, (1,))
+
+
+def inv(a: ArrayLike) -> Array:
+    """The inverses of square matrices.
+
+    >>> inv(np.array([[2., 0.], [0., 4.]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    a = as_array("inv", a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to inv must have shape [..., n, n], got {a.shape}.")
+    return solve(a, diagonals.eye(a.shape[-1], dtype=a.dtype))
+
+
+def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
+    """The x for which ``tensordot(a, x, x.ndim) = b``.
+
+    >>> tensorsolve(np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2))).shape
+    (2, 2)
+
+    Args:
+      axes: axes of `a` that are moved to its end first.
+    """
+    a, b = as_array("tensorsolve", a), as_array("tensorsolve", b)
+    if axes is not None:
+        a = moveaxis(a, axes, range(a.ndim - len(axes), a.ndim))
+    shape = a.shape[b.ndim:]
+    if a.shape[:b.ndim] != b.shape or math.prod(shape) != b.size:
+        raise ValueError("After moving axes to end, leading shape of a must match shape of b. "
+                         f"got a.shape={a.shape}, b.shape={b.shape}")
+    return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (-1,))), shape)
+
+
+def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+    """The inverse of the map ``x -> tensordot(a, x, a.ndim - ind)``.
+
+    >>> tensorinv(np.eye(4).reshape(2, 2, 2, 2)).shape
+    (2, 2, 2, 2)
+
+    Args:
+      ind: how many axes of `a` belong to the result of the map.
+    """
+    a = as_array("tensorinv", a)
+    if operator.index(ind) <= 0:
+        raise ValueError(f"ind must be a positive integer; got ind={ind}")
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    if math.prod(rows) != math.prod(columns):
+        raise ValueError("product of dimensions before and after ind must match, got "
+                         f"a.shape={a.shape}, ind={ind}")
+    matrix = reshape(a, (math.prod(rows), math.prod(columns)))
+    return reshape(inv(matrix), columns + rows)
+
+
+# ── Determinants ─────────────────────────────────────────────────────────────────────────────
+
+def det(a: ArrayLike) -> Array:
+    """The determinants of square matrices.
+
+    >>> det(np.array([[1., 2.], [3., 4.]]))
+    Array(-2., dtype=float32)
+    """
+    [a] = promote_dtypes_inexact(as_array("det", a))
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to _det() must have shape [..., n, n], got {a.shape}")
+    return _small_det(a) if a.shape[-1] <= 3 else _det(a)
+
+
+def _small_det(a: Any) -> Array:
+    """By Leibniz: all products of one element a row and a column, with their signs."""
+    n = a.shape[-1]
+    at = {(i, j): _element(a, i, j) for i in range(n) for j in range(n)}
+    if n == 3:
+        terms = [(at[0, i], at[1, j], at[2, 3 - i - j]) for i in range(3) for j in range(3)
+                 if i != j]
+        products = [lax.mul(lax.mul(x, y), z) for x, y, z in terms]
+        even, odd = [products[i] for i in (0, 3, 4)], [products[i] for i in (1, 2, 5)]
+        return lax.sub(lax.add(lax.add(even[0], even[1]), even[2]),
+                       lax.add(lax.add(odd[0], odd[1]), odd[2]))
+    if n == 2:
+        return lax.sub(lax.mul(at[0, 0], at[1, 1]), lax.mul(at[0, 1], at[1, 0]))
+    return at[0, 0] if n else lax.full(a.shape[:-2], 1, a.dtype)
+
+
+def _element(a: Any, i: int, j: int) -> Any:
+    row = lax.index_in_dim(a, i, a.ndim - 2, keepdims=False)
+    return lax.index_in_dim(row, j, a.ndim - 2, keepdims=False)
+
+
+@custom_jvp
+def _det(a: Any) -> Array:
+    factors, pivots, _ = lax.linalg.lu(a)
+    return lax.mul(reductions.prod(_diagonal(factors), -1), _parity(pivots, a.dtype))
+
+
+@_det.defjvp
+def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """The trace of the adjugate times the change: U and L divide, but not by the last pivot.
+
+    So there is a derivative at matrices that are singular by one dimension.
+    """
+    [a], [a_dot] = primals, tangents
+    factors, pivots, permutation = lax.linalg.lu(a)
+    diagonal, n = _diagonal(factors), a.shape[-1]
+    others = lax.slice_in_dim(diagonal, 0, n - 1, axis=diagonal.ndim - 1)
+    others = lax.mul(reductions.prod(others, -1), _parity(pivots, a.dtype))
+    last = lax.index_in_dim(diagonal, n - 1, diagonal.ndim - 1, keepdims=False)
+    whole = lax.mul(others, last)
+    rows = take_along_axis(a_dot, lax.expand_dims(permutation, (permutation.ndim,)), -2)
+    x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
+                                    unit_diagonal=True)
+    is_last = lax.eq(lax.broadcasted_iota(np.dtype("int32"), x.shape, x.ndim - 2),
+                     lax.full(x.shape, n - 1, np.int32))
+    scale = choose(is_last, *(lax.expand_dims(y, (y.ndim, y.ndim + 1)) for y in (others, whole)))
+    x = lax.linalg.triangular_solve(_without_zeros(factors), arithmetic.multiply(scale, x),
+                                    left_side=True)
+    return whole, contractions.trace(x, axis1=-2, axis2=-1)
+
+
+def _without_zeros(factors: Any) -> Any:
+    """The factors with ones for the last pivot and for zeros in the diagonal."""
+    n = factors.shape[-1]
+    row, column = (lax.broadcasted_iota(np.dtype("int32"), factors.shape, factors.ndim - d)
+                   for d in (2, 1))
+    corner = lax.eq(row, lax.full(row.shape, n - 1, np.int32))
+    replaced = lax.bitwise_or(corner, lax.eq(factors, lax.full_like(factors, 0)))
+    return choose(lax.bitwise_and(lax.eq(row, column), replaced), convert(1, factors.dtype),
+                  factors)
+
+
+def _diagonal(x: Any) -> Any:
+    return diagonals.diagonal(x, axis1=-2, axis2=-1)
+
+
+def _parity(pivots: Any, dtype: Any) -> Any:
+    """-1 where the number of exchanged rows is odd, otherwise 1."""
+    places = lax.broadcasted_iota(np.dtype("int32"), pivots.shape, pivots.ndim - 1)
+    count = reductions.sum(lax.ne(pivots, places), -1, dtype=np.int32)
+    odd = lax.eq(lax.rem(count, lax.full_like(count, 2)), lax.full_like(count, 1))
+    return choose(odd, convert(-1, dtype), convert(1, dtype))
+
+
+def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+    """The signs of determinants and the logarithms of their sizes, which do not overflow.
+
+    >>> slogdet(np.array([[0., 1.], [1., 0.]]))
+    SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
+
+    Args:
+      method: "lu", or None for it.
+    """
+    if method not in (None, "lu"):  # JAX: "qr", too.
+        raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
+                         "(`None`).")
+    [a] = promote_dtypes_inexact(as_array("jnp.linalg.slogdet", a))
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to slogdet() must have shape [..., n, n], got {a.shape}")
+    return SlogdetResult(*_slogdet(a))
+
+
+@custom_jvp
+def _slogdet(a: Any) -> tuple:
+    factors, pivots, _ = lax.linalg.lu(a)
+    diagonal = _diagonal(factors)
+    sign = lax.mul(reductions.prod(lax.sign(diagonal), -1), _parity(pivots, a.dtype))
+    return sign, reductions.sum(lax.log(lax.abs(diagonal)), -1)
+
+
+@_slogdet.defjvp
+def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """The trace of ``a⁻¹ da`` (Giles 2008, section 2.2.4)."""
+    [a], [a_dot] = primals, tangents
+    sign, size = _slogdet(a)
+    growth = contractions.trace(solve(a, a_dot), axis1=-2, axis2=-1)
+    if not dtypes.issubdtype(a.dtype, np.complexfloating):
+        return (sign, size), (lax.full_like(sign, 0), growth)
+    real = lax.real(growth)
+    turn = lax.sub(growth, lax.complex(real, lax.full_like(real, 0)))
+    return (sign, size), (lax.mul(turn, sign), real)
+
+
+# ── Powers ───────────────────────────────────────────────────────────────────────────────────
+
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """A square matrix multiplied by itself, `n` times in all; its inverse where n is negative.
+
+    >>> matrix_power(np.array([[1, 1], [0, 1]]), 5)
+    Array([[1, 5],
+           [0, 1]], dtype=int32)
+    """
+    x = as_array("matrix_power", a)
+    if x.ndim < 2:
+        raise TypeError(f"{x.ndim}-dimensional array given. Array must be at least "
+                        "two-dimensional")
+    if x.shape[-1] != x.shape[-2]:
+        raise TypeError("Last 2 dimensions of the array must be square")
+    try:
+        n = operator.index(n)
+    except TypeError:
+        raise TypeError(f"exponent must be an integer, got {n}") from None
+    if n < 0:
+        x, n = inv(x), -n
+    if n == 0:
+        return lax.broadcast(diagonals.eye(x.shape[-1], dtype=x.dtype), x.shape[:-2])
+    result: Any = None
+    while n:
+        if n % 2:
+            result = x if result is None else matmul(result, x)
+        n //= 2
+        x = matmul(x, x) if n else x
+    return result
+
+
+# ── Where there is no solution, or more than one ─────────────────────────────────────────────
+
+def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *,
+         rcond: ArrayLike | None = None) -> Array:
+    """The pseudo-inverses: with them least squares have their shortest solutions.
+
+    >>> pinv(np.array([[2., 0.], [0., 0.]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float32)
+
+    Args:
+      rtol: singular values below so many times the largest count as zero.
+      hermitian: accepted; the same is computed.
+      rcond: an old name of `rtol`.
+    """
+    [a] = promote_dtypes_inexact(as_array("jnp.linalg.pinv", a))
+    *_, m, n = a.shape
+    if rtol is None:
+        rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
+    return _pinv(a, as_array("pinv", rtol))
+
+
+@custom_jvp
+def _pinv(a: Any, rtol: Any) -> Any:
+    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    largest = reductions.max(s, -1, keepdims=True, initial=0)
+    kept = lax.gt(s, lax.broadcast_in_dim(
+        arithmetic.multiply(lax.expand_dims(convert(rtol, s.dtype), (np.ndim(rtol),)), largest),
+        s.shape, tuple(range(s.ndim))))
+    inverse = choose(kept, lax.div(lax.full_like(s, 1), choose(kept, s, convert(1, s.dtype))),
+                     convert(0, s.dtype))
+    return matmul(_adjoint(vh), arithmetic.multiply(lax.expand_dims(inverse, (s.ndim,)),
+                                                    _adjoint(u)))
+
+
+@_pinv.defjvp
+def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """Golub and Pereyra, *The differentiation of pseudo-inverses* (1973), theorem 4.3."""
+    (a, rtol), (a_dot, _) = primals, tangents
+    p = _pinv(a, rtol)
+    turned, p_turned = _adjoint(a_dot), _adjoint(p)
+    change = lax.neg(matmul(matmul(p, a_dot), p))
+    left = matmul(matmul(p, p_turned), lax.sub(turned, matmul(matmul(turned, a), p)))
+    right = matmul(lax.sub(turned, matmul(p, matmul(a, turned))), matmul(p_turned, p))
+    return p, lax.add(change, lax.add(left, right))
+
+
+def _adjoint(x: Any) -> Any:
+    turned = matrix_transpose(x)
+    return lax.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
+
+
+def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
+                tol: ArrayLike | None = None) -> Array:
+    """How many singular values of a matrix are not small.
+
+    >>> matrix_rank(np.array([[1., 2.], [2., 4.]]))
+    Array(1, dtype=int32)
+
+    Args:
+      rtol: what counts as small, relative to the largest.
+      hermitian: accepted; the same is computed.
+      tol: what counts as small.
+    """
+    [x] = promote_dtypes_inexact(as_array("jnp.linalg.matrix_rank", M))
+    if x.ndim < 2:
+        return reductions.any(lax.ne(x, lax.full_like(x, 0))).astype("int32")  # type: ignore
+    values = lax.linalg.svd(x, compute_uv=False)
+    if tol is None:
+        largest = reductions.max(values, -1, initial=0)
+        if rtol is None:
+            rtol = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
+        tol = arithmetic.multiply(largest, convert(rtol, values.dtype))
+    limit = lax.expand_dims(as_array("matrix_rank", tol), (np.ndim(tol),))
+    limit, values = promote_dtypes_inexact(limit, values)
+    return reductions.sum(lax.gt(values, lax.broadcast_in_dim(
+        limit, values.shape, range(values.ndim - limit.ndim, values.ndim))), -1, dtype=np.int32)
+
+
+def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
+          ) -> tuple[Array, Array, Array, Array]:
+    """The shortest x for which ``a x`` comes closest to `b`.
+
+    >>> x, residual, rank, s = lstsq(np.array([[1.], [1.]]), np.array([1., 3.]))
+    >>> np.round(x, 3), np.round(residual, 3)
+    (Array([2.], dtype=float32), Array([2.], dtype=float32))
+
+    Args:
+      rcond: singular values below so many times the largest count as zero.
+      numpy_resid: whether there are no residuals where NumPy has none: where the rank is low,
+        or there are no more equations than unknowns.
+
+    Returns:
+      x, the sums of squares that remain, the rank and the singular values of `a`.
+    """
+    a, b = promote_dtypes_inexact(as_array("lstsq", a), as_array("lstsq", b))
+    if a.shape[0] != b.shape[0]:
+        raise ValueError("Leading dimensions of input arrays must match")
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        what, x = ("second", b) if a.ndim == 2 else ("first", a)
+        raise TypeError(f"{x.ndim}-dimensional array given. Array must be two-dimensional"
+                        if what == "first" else
+                        f"{x.ndim}-dimensional array given. Array must be one or two-dimensional")
+    sides = b if b.ndim == 2 else lax.expand_dims(b, (1,))
+    eps = dtypes.finfo(a.dtype).eps
+    u, s, vh = lax.linalg.svd(a, full_matrices=False)
+    small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
+    kept = lax.ge(s, lax.broadcast(lax.mul(small, reductions.max(s, initial=0)), s.shape))
+    rank = reductions.sum(kept, dtype=np.int32)
+    inverse = choose(kept, lax.div(lax.full_like(s, 1), choose(kept, s, convert(1, s.dtype))),
+                     convert(0, s.dtype))
+    scaled = arithmetic.multiply(lax.expand_dims(inverse, (1,)), matmul(_adjoint(u), sides))
+    x = matmul(_adjoint(vh), scaled)
+    gap = lax.sub(sides, matmul(a, x))
+    residual = reductions.sum(lax.square(lax.abs(gap)), 0)
+    if numpy_resid and (a.shape[0] <= a.shape[1] or int(rank) < a.shape[1]):
+        residual = lax.full((0,), 0, residual.dtype)
+    return (x if b.ndim == 2 else lax.squeeze(x, (1,))), residual, rank, s

@@ -1,0 +1,144 @@
+"""Factorisations of matrices under NumPy's names: cholesky, eigh, qr, svd.
+
+Stands on `lax.linalg`.  Capstones with Gaussian processes.
+In JAX: `jax/_src/numpy/linalg.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import arithmetic
+from minijax.numpy.gathering import take_along_axis
+from minijax.numpy.promotion import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.numpy.shaping import flip, matrix_transpose
+from minijax.numpy.sorting import argsort
+
+
+class EighResult(NamedTuple):
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    Q: Array
+    R: Array
+
+
+class SVDResult(NamedTuple):
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+    """The triangular L with positive diagonal for which ``a = L Lᴴ``; nan where there is none.
+
+    >>> cholesky(np.array([[4., 2.], [2., 5.]]))
+    Array([[2., 0.],
+           [1., 2.]], dtype=float32)
+
+    Args:
+      upper: whether ``Lᴴ`` is wanted.
+      symmetrize_input: whether ``(a + aᴴ) / 2`` is factored; otherwise one triangle is read.
+    """
+    [x] = promote_dtypes_inexact(as_array("jnp.linalg.cholesky", a))
+    factor = lax.linalg.cholesky(_adjoint(x) if upper else x, symmetrize_input=symmetrize_input)
+    return _adjoint(factor) if upper else factor
+
+
+def _adjoint(x: Any) -> Any:
+    turned = matrix_transpose(x)
+    return lax.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
+
+
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+    """The eigenvalues, in ascending order, and eigenvectors of symmetric (Hermitian) matrices.
+
+    >>> eigh(np.array([[2., 0.], [0., 1.]])).eigenvalues
+    Array([1., 2.], dtype=float32)
+
+    Args:
+      UPLO: "L" or "U": the triangle that is read, where the input is not symmetrized.
+      symmetrize_input: whether ``(a + aᴴ) / 2`` is taken.
+    """
+    if UPLO not in (None, "L", "U"):
+        raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
+    [x] = promote_dtypes_inexact(as_array("jnp.linalg.eigh", a))
+    vectors, values = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    return EighResult(values, vectors)
+
+
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+    """The eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+
+    >>> eigvalsh(np.array([[2., 0.], [0., 1.]]))
+    Array([1., 2.], dtype=float32)
+    """
+    return eigh(a, UPLO, symmetrize_input).eigenvalues
+
+
+def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+    """Orthogonal Q and upper triangular R with ``a = Q R``.
+
+    >>> qr(np.array([[3., 1.], [4., 1.]])).R.shape
+    (2, 2)
+
+    Args:
+      mode: "reduced"; "complete" for a square Q; "r" for R alone.
+    """
+    # JAX: also mode "raw", LAPACK's own form.
+    [x] = promote_dtypes_inexact(as_array("jnp.linalg.qr", a))
+    if mode not in ("reduced", "complete", "full", "r"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    q, r = lax.linalg.qr(x, full_matrices=mode in ("complete", "full"))
+    return r if mode == "r" else QRResult(q, r)
+
+
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
+        hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
+    """Orthogonal U and V and falling singular values S with ``a = U diag(S) Vᴴ``.
+
+    >>> svd(np.array([[0., 2.], [1., 0.]]), compute_uv=False)
+    Array([2., 1.], dtype=float32)
+
+    Args:
+      full_matrices: whether U and V are square.
+      compute_uv: whether U and V are wanted; otherwise S alone is returned.
+      hermitian: whether `a` is symmetric (Hermitian); then its eigenvectors serve.
+      subset_by_index: the first and last of the singular values wanted; accepted as None.
+    """
+    if subset_by_index is not None:  # JAX: for full_matrices=False.
+        raise NotImplementedError("svd: subset_by_index is not implemented")
+    [x] = promote_dtypes_inexact(as_array("jnp.linalg.svd", a))
+    if hermitian:
+        return _svd_of_symmetric(x, compute_uv)
+    found = lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
+    return SVDResult(*found) if compute_uv else found
+
+
+def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
+    """Singular values are the sizes of eigenvalues; signs go to one side."""
+    values, vectors = eigh(x)
+    sizes = lax.abs(values)
+    order = flip(argsort(sizes, -1), -1)
+    falling = take_along_axis(sizes, order, -1)
+    if not compute_uv:
+        return falling
+    signs = take_along_axis(lax.sign(values), order, -1)
+    u = take_along_axis(vectors, lax.expand_dims(order, (order.ndim - 1,)), -1)
+    v = arithmetic.multiply(u, lax.expand_dims(signs, (signs.ndim - 1,)))
+    return SVDResult(u, falling, _adjoint(v))
+
+
+def svdvals(x: ArrayLike, /) -> Array:
+    """The singular values of matrices, falling.
+
+    >>> svdvals(np.array([[0., 2.], [1., 0.]]))
+    Array([2., 1.], dtype=float32)
+    """
+    return svd(x, compute_uv=False)

@@ -1,0 +1,88 @@
+"""Where minijax and JAX 0.10.2 differ on purpose: `jax_differences.toml`, one row each.
+
+A row has a behaviour, what each library does, and why. Where it has a `program`, an expression
+in the names below, what it says of both is what really comes out.
+"""
+
+import tomllib
+import warnings
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+ROWS = tomllib.loads((Path(__file__).parent / "jax_differences.toml").read_text())["difference"]
+FIELDS = {"behaviour", "ours", "jax", "why"}
+
+
+def error(f: Any) -> str:
+    """The class and the text of what f raises."""
+    try:
+        f()
+    except Exception as found:
+        return f"{type(found).__name__}: {found}"
+    return "no error"
+
+
+def warning(f: Any) -> str:
+    """What f warns of first."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        f()
+    return str(found[0].message) if found else "no warning"
+
+
+def tracer(transform: Any, x: Any) -> str:
+    """How the tracer prints that a transformed function is given."""
+    found = []
+
+    def program(x):
+        found.append(str(x))
+        return x * 1.0
+
+    transform(program)(x)
+    return found[0]
+
+
+def primitives(jaxpr: Any) -> str:
+    """The names of the primitives in a jaxpr's equations."""
+    return " ".join(eqn.primitive.name for eqn in jaxpr.eqns)
+
+
+def params(jaxpr: Any) -> str:
+    """The names of the parameters of a jaxpr's last equation."""
+    return " ".join(sorted(jaxpr.eqns[-1].params))
+
+
+def outcome(program: str, lib: Any) -> str:
+    names = {"jax": lib, "jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn, "random": lib.random,
+             "np": np, "error": error, "warning": warning, "tracer": tracer, "params": params,
+             "primitives": primitives}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return str(eval(program, names))
+
+
+def normalized(text: str) -> str:
+    return " ".join(text.split())
+
+
+def test_every_row_is_complete_and_there_once():
+    for row in ROWS:
+        assert FIELDS <= set(row) <= FIELDS | {"program"}, row
+        assert all(isinstance(text, str) and text.strip() for text in row.values()), row
+        assert normalized(row["ours"]) != normalized(row["jax"]), row
+    for field in ("behaviour", "program"):
+        texts = [row[field] for row in ROWS if field in row]
+        assert len(texts) == len(set(texts))
+
+
+@pytest.mark.parametrize("row", [pytest.param(row, id=row["behaviour"])
+                                 for row in ROWS if "program" in row])
+def test_what_a_row_says_is_so(row):
+    assert normalized(outcome(row["program"], minijax)) == normalized(row["ours"])
+    assert normalized(outcome(row["program"], jax)) == normalized(row["jax"])
