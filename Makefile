@@ -3,7 +3,9 @@
 #   make learn            environment, then JupyterLab on the first chapter
 #   make learn CHECK=1    environment, then that chapter executed here, with what it found
 #   make test             environment, ruff, mypy, and all tests, chapters included
-#   make lint | bench | notebooks | clean
+#   make notebooks        live cells from the package, then every chapter executed anew
+#   make grade FILE=…     the score of a student's copy of a chapter
+#   make lint | bench | clean
 #
 # PYTHON=python3.12 chooses the interpreter, CHAPTER=notebooks/….ipynb the chapter.
 
@@ -22,7 +24,7 @@ export PYTHONUNBUFFERED := 1
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname -s))
 LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: learn test lint bench notebooks clean
+.PHONY: learn test lint bench notebooks grade clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course
@@ -47,6 +49,9 @@ bench: $(VENV)/.dev
 
 notebooks: $(VENV)/.course
 	$(BIN)/python notebooks/run_chapter.py refresh
+
+grade: $(VENV)/.course
+	$(BIN)/python notebooks/run_chapter.py grade $(FILE)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

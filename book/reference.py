@@ -95,7 +95,8 @@ def entry(name: str, value: Any) -> str:
 
 
 def _class_entry(name: str, cls: type) -> str:
-    members = [_member(n, vars(cls)[n]) for n in vars(cls) if not n.startswith("_")]
+    ours = cls.__module__.startswith("minijax")
+    members = [_member(n, vars(cls)[n]) for n in vars(cls) if ours and not n.startswith("_")]
     body = "\n\n".join([rst(_own_doc(cls)), *filter(None, members)])
     kind = "exception" if issubclass(cls, BaseException) else "class"
     return directive(kind, name + _signature(cls), body)
@@ -116,9 +117,11 @@ def _member(name: str, value: Any) -> str:
 
 def _own_doc(value: Any) -> str:
     """The docstring of the thing itself, and not of the class of which it is one."""
-    if inspect.isclass(value):
+    if inspect.isclass(value) and value.__module__.startswith("minijax"):
         return inspect.cleandoc(vars(value).get("__doc__") or "")
     text = inspect.getdoc(value) or ""
+    if not str(getattr(value, "__module__", "minijax")).startswith("minijax"):
+        return f"{text.partition(chr(10) + chr(10))[0]} (NumPy's own.)"
     return "" if text == inspect.getdoc(type(value)) else text
 
 
@@ -440,21 +443,25 @@ FLOORS = {
 
 
 def inside_pages() -> Pages:
-    """A page for each module as it is inside, and one that shows the floors."""
-    found = [info.name for info in pkgutil.walk_packages(minijax.__path__, "minijax.")
-             if not info.name.rpartition(".")[2].startswith("_")]
-    made = {f"inside/{name}.rst": _inside_page(importlib.import_module(name)) for name in found}
+    """A page for each module that users do not import, and one that shows all floors."""
+    found = sorted(info.name for info in pkgutil.walk_packages(minijax.__path__, "minijax.")
+                   if not info.name.rpartition(".")[2].startswith("_"))
+    inner = [name for name in found if name not in PUBLIC or name in BY_FAMILY]
+    made = {f"inside/{name}.rst": _inside_page(importlib.import_module(name)) for name in inner}
     parts = [heading("Inside the package"),
-             "Every module, from the ground up. Imports point down this page only; what a module"
+             "Every module, from the ground up. Imports point down the house only; what a module"
              " says at its top is the best introduction to it.\n"]
     for floor, heads in FLOORS.items():
         below = [name for name in found if _floor(name) == (floor if heads else None)]
-        rows = "".join(
-            f"   * - :doc:`{n.removeprefix('minijax.')} <{n}>`\n"
-            f"     - {summary(importlib.import_module(n))}\n" for n in sorted(below))
-        parts += [heading(floor, "-"), f".. list-table::\n   :widths: 30 70\n\n{rows}"]
-    made["inside/index.rst"] = "\n".join([*parts, toctree(sorted(found))])
+        parts += [heading(floor, "-"), ".. list-table::\n   :widths: 30 70\n",
+                  *[_row(name, name if name in inner else f"/api/{name}") for name in below], ""]
+    made["inside/index.rst"] = "\n".join([*parts, toctree(inner)])
     return made
+
+
+def _row(name: str, page: str) -> str:
+    says = summary(importlib.import_module(name))
+    return f"   * - :doc:`{name.removeprefix('minijax.')} <{page}>`\n     - {says}"
 
 
 def _floor(name: str) -> str | None:

@@ -1,7 +1,10 @@
 """Execute chapters without a browser.
 
 `check CHAPTER.ipynb` runs one and prints what its cells tagged `finding` print; the exit status
-is 1 if a cell fails. `refresh [CHAPTER.md …]` writes each `.ipynb` anew from its `.md` half.
+is 1 if a cell fails. `weave [CHAPTER.md …]` writes live cells and solutions from the package into
+both halves; `refresh [CHAPTER.md …]` weaves, and writes each `.ipynb` anew from its `.md` half.
+`report` lists what `explained.toml` asks for and no chapter shows; `grade COPY` runs every
+`check` of a student's copy and prints the score.
 It stands beside the chapters, and not in the package: the library needs no Jupyter.
 """
 
@@ -11,7 +14,8 @@ import argparse
 import configparser
 import re
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +25,16 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from tqdm import tqdm
 
+from minijax.notebook import weave as weaving
+
 HERE = Path(__file__).parent
 FINDING = "finding"
-# nbval's own tag: the output depends on the machine (a time, assembly, a picture).
-MACHINE = "nbval-ignore-output"
+# The output depends on the machine (a time, assembly, a picture): our word, and nbval's, which
+# the executed half bears besides.
+MACHINE, NBVAL_IGNORE = "machine-dependent", "nbval-ignore-output"
 
 
-def execute(notebook: Any, name: str) -> None:
+def execute(notebook: Any, name: str, **options: Any) -> None:
     """Run a notebook's cells in place, with a progress bar; raises CellExecutionError."""
     total = sum(cell.cell_type == "code" for cell in notebook.cells)
     headings = dict(_headings(notebook))
@@ -41,13 +48,14 @@ def execute(notebook: Any, name: str) -> None:
 
         client = NotebookClient(
             notebook,
-            timeout=600,
+            timeout=options.pop("timeout", 600),
             kernel_name="python3",
             record_timing=False,
             extra_arguments=["--IPKernelApp.log_level=40"],  # no word about transports
             resources={"metadata": {"path": str(HERE)}},
             on_cell_start=started,
             on_cell_executed=finished,
+            **options,
         )
         client.execute()
 
@@ -76,24 +84,30 @@ def printed(cell: Any) -> str:
 def check(chapter: Path) -> int:
     """Execute a chapter and print what it found; 0 if every cell ran."""
     notebook = nbformat.read(chapter, as_version=4)
+    start = time.perf_counter()
     try:
         execute(notebook, chapter.stem)
     except CellExecutionError as error:
         print(f"\n{chapter.name}: a cell failed\n{error}")
         return 1
+    seconds = time.perf_counter() - start
     findings = [cell for cell in notebook.cells if FINDING in cell.metadata.get("tags", ())]
-    print(f"\n{chapter.name}: all cells ran; it found")
+    print(f"\n{chapter.name}: all cells ran, in {seconds:.1f} s; it found")
     for cell in findings:
         print(printed(cell).rstrip())
     return 0
 
 
 def refresh(source: Path) -> int:
-    """Write a chapter's `.ipynb` from its `.md`, executed; 0 if every cell ran."""
+    """Write a chapter's `.ipynb` from its `.md`, woven and executed; 0 if every cell ran."""
+    weave(source)
     target = source.with_suffix(".ipynb")
     notebook = jupytext.read(source)
     for place, cell in enumerate(notebook.cells):
         cell["id"] = f"cell-{place}"
+        tags = cell.metadata.get("tags", [])
+        if MACHINE in tags and NBVAL_IGNORE not in tags:
+            tags.append(NBVAL_IGNORE)
     try:
         execute(notebook, source.stem)
     except CellExecutionError as error:
@@ -110,7 +124,7 @@ def _keep_machine_outputs(notebook: Any, old: Any) -> None:
     """A cell whose output depends on the machine keeps it while its source is the same."""
     kept = {cell.source: cell.outputs for cell in old.cells if cell.cell_type == "code"}
     for cell in notebook.cells:
-        if MACHINE in cell.metadata.get("tags", ()) and cell.source in kept:
+        if NBVAL_IGNORE in cell.metadata.get("tags", ()) and cell.source in kept:
             cell.outputs = kept[cell.source]
 
 
@@ -136,17 +150,50 @@ def _replace(output: Any, pattern: re.Pattern[str], text: str) -> None:
             output[key] = pattern.sub(text, value)
 
 
+def weave(source: Path) -> int:
+    """Write a chapter's live cells and solutions anew; says what changed."""
+    for name in weaving.weave(source):
+        print(f"{name}: woven anew")
+    return 0
+
+
+def report() -> int:
+    """Print what the chapters still have to explain; 0 if there is nothing."""
+    missing = weaving.report(sorted(HERE.glob("[0-9]*.md")), HERE / "explained.toml")
+    print("\n".join(missing) or "every definition is explained")
+    return bool(missing)
+
+
+def grade(copy: Path) -> int:
+    """Run a student's copy to its end, whatever fails, and print how its exercises stand."""
+    notebook = jupytext.read(copy)
+    asked = re.findall(r"""^check\(["']([^"']+)["']""",
+                       "\n".join(cell.source for cell in notebook.cells), re.MULTILINE)
+    summing_up = f"from minijax.notebook import checks\nprint(checks.score({asked!r}))"
+    notebook.cells.append(nbformat.v4.new_code_cell(summing_up))
+    execute(notebook, copy.stem, allow_errors=True, timeout=120, interrupt_on_timeout=True)
+    print(f"\n{copy.name}\n{printed(notebook.cells[-1]).rstrip()}")
+    return 0
+
+
+COMMANDS: dict[str, tuple[Callable[[Path], int], str]] = {
+    "check": (check, ".ipynb"), "refresh": (refresh, ".md"), "weave": (weave, ".md"),
+}  # fmt: skip
+
+
 def main(arguments: list[str] | None = None) -> int:
     """The command line; see the top of this file."""
     parser = argparse.ArgumentParser(description="Execute chapters without a browser.")
-    parser.add_argument("command", choices=["check", "refresh"])
+    parser.add_argument("command", choices=[*COMMANDS, "report", "grade"])
     parser.add_argument("chapters", nargs="*", type=Path)
     options = parser.parse_args(arguments)
-    if options.command == "check":
-        chapters = options.chapters or sorted(HERE.glob("*.ipynb"))
-        return max((check(chapter) for chapter in chapters), default=0)
-    sources = options.chapters or sorted(HERE.glob("[0-9]*.md"))
-    return max((refresh(source.with_suffix(".md")) for source in sources), default=0)
+    if options.command == "report":
+        return report()
+    if options.command == "grade":
+        return max(map(grade, options.chapters), default=0)
+    command, suffix = COMMANDS[options.command]
+    chapters = options.chapters or sorted(HERE.glob("[0-9]*.md"))
+    return max((command(chapter.with_suffix(suffix)) for chapter in chapters), default=0)
 
 
 if __name__ == "__main__":

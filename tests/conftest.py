@@ -1,7 +1,71 @@
-"""What every test stands on: the oracle is JAX on the CPU with Threefry's original layout."""
+"""What every test stands on: JAX on the CPU as the oracle, and guards around compiled code."""
 
 import os
+
+import numpy as np
+import pytest
 
 # Read once, when JAX and minijax are imported; both know these names.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
+
+MARGIN = 256  # bytes before and after a buffer
+
+
+def guarded(x: np.ndarray, pattern: int) -> tuple[np.ndarray, np.ndarray]:
+    """A copy of an array inside of memory full of a pattern, and that memory."""
+    memory = np.full(x.nbytes + 2 * MARGIN + 64, pattern, np.uint8)
+    start = MARGIN + -(memory.ctypes.data + MARGIN) % 64
+    inner = memory[start:start + x.nbytes].view(x.dtype).reshape(x.shape)
+    inner[...] = x
+    return inner, memory
+
+
+def outside_bytes(inner: np.ndarray, memory: np.ndarray) -> np.ndarray:
+    start = inner.ctypes.data - memory.ctypes.data
+    return np.concatenate([memory[:start], memory[start + inner.nbytes:]])
+
+
+class Guards:
+    """Runs kernels between guards: what they write there is seen, and what they read there too.
+
+    Each runs twice, between bytes of two patterns; the results must not depend on them.
+    """
+
+    def __init__(self):
+        self.calls = 0
+
+    def around(self, run):
+        """`run`, a kernel's call with all of its buffers, between guards."""
+        def guarded_run(arrays):
+            found = []
+            for pattern in (0x5A, 0x01):
+                pairs = [guarded(x, pattern) for x in arrays]
+                status = run([inner for inner, _ in pairs])
+                for inner, memory in pairs:
+                    assert (outside_bytes(inner, memory) == pattern).all(), "written outside"
+                found.append([inner for inner, _ in pairs])
+            for x, one, other in zip(arrays, *found, strict=True):
+                assert one.tobytes() == other.tobytes(), "read outside"
+                if x.flags.writeable:
+                    x[...] = one
+            self.calls += 1
+            return status
+
+        return guarded_run
+
+
+@pytest.fixture
+def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
+    """Guards around all kernels that are loaded from here on; those from before run as ever."""
+    from minijax.lowering import cpu
+
+    found = Guards()
+    load = cpu.Loaded.__init__
+
+    def loaded(self, *args):
+        load(self, *args)
+        self.run = found.around(self.run)
+
+    monkeypatch.setattr(cpu.Loaded, "__init__", loaded)
+    return found

@@ -364,7 +364,8 @@ NUMPY: dict[str, Maker] = {
     **named("concatenate concat", arrays([1, 2, 3], axis=lambda d, n: d.one_axis(n))),
     **named("stack", arrays([1, 2, 3], shapes=SHAPES, axis=lambda d, n: d.choice([0, -1, n]))),
     **named("hstack vstack dstack column_stack", arrays([1, 2, 3], shapes=SHAPES)),
-    "unstack": lambda d: call(d.array("fi", d.choice(RICH)), **d.some(axis=lambda: d.choice([0, -1]))),
+    "unstack": lambda d: call(d.array("fi", d.choice(RICH)), **d.some(
+        axis=lambda: d.choice([0, -1]))),
     "append": lambda d: call(d.array("fi", (2, 3)), d.array("fi", (2, 3)), **d.some(axis=1)),
     "delete": lambda d: call(d.array("fi", (5,)), static=(d.choice(
         [0, -1, slice(1, 3), np.array([0, 3])]),)),
@@ -745,8 +746,9 @@ def assert_close(x: np.ndarray, y: np.ndarray, case: Call, rough: float = 1.0) -
         return
     half = str(x.dtype) in ("bfloat16", "float16")
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    np.testing.assert_allclose(x.astype(wide), y.astype(wide), rtol=rough * (2e-2 if half else 2e-5),
-                               atol=rough * (1e-2 if half else 4e-6), err_msg=str(case))
+    rtol, atol = (2e-2, 1e-2) if half else (2e-5, 4e-6)
+    np.testing.assert_allclose(x.astype(wide), y.astype(wide), rtol=rough * rtol,
+                               atol=rough * atol, err_msg=str(case))
 
 
 # ── The tests ────────────────────────────────────────────────────────────────────────────────
@@ -822,7 +824,7 @@ def quick_oracle():
 
 
 @pytest.mark.parametrize(("module", "name"), NAMES, ids=map(".".join, NAMES))
-def test_agrees_with_jax(module, name):
+def test_agrees_with_jax(module, name, guards):
     chosen = cases(module, name, TABLE[module][name])
     theirs = everything(jax, function_of(jax, module, name), chosen, compiled=True)
     f = function_of(minijax, module, name)

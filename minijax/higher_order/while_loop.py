@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, tree_util
+from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import Axis, Example, ShapedArray, Zero
 from minijax.higher_order.cond import select_along_batch
 from minijax.higher_order.compiled import interpret
@@ -206,10 +206,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     if not (callable(body_fun) and callable(cond_fun)):
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.disable_jit.value:
-        state = init_val
-        while cond_fun(state):
-            state = body_fun(state)
-        return state
+        try:
+            return _run_in_python(cond_fun, body_fun, init_val)
+        except errors.ConcretizationTypeError:
+            pass  # the condition depends on a value that is not known, one of a vmap for instance
     carry = Carry(init_val, "while_loop")
     body = Body(body_fun, (carry.types,), "while_loop")
     if carry.adapted(tree_util.tree_unflatten(body.out_tree, body.out_avals)):
@@ -222,6 +222,13 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
                         cond_jaxpr=condition.closed, cond_nconsts=len(condition.consts),
                         body_jaxpr=body.closed, body_nconsts=len(body.consts))
     return tree_util.tree_unflatten(body.out_tree, outs)
+
+
+def _run_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
+    """For `disable_jit`: the loop a reader can step through."""
+    while cond_fun(state):
+        state = body_fun(state)
+    return state
 
 
 def _check_condition(condition: Body) -> None:

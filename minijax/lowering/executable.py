@@ -35,9 +35,10 @@ class Executable:
         kernel = self.kernel
         inputs = [f"x{k}" for k in range(len(kernel.inputs))]
         outputs = [f"o{k}" for k in range(len(kernel.outputs))]
-        names: dict[str, Any] = {"ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
-                                 "large": recycling.empty, "run": self.code.run, "after": self.after,
-                                 "workspaces": self.workspaces, "workspace": self.workspace}
+        names: dict[str, Any] = {
+            "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
+            "large": recycling.empty, "run": self.code.run, "after": self.after,
+            "workspaces": self.workspaces, "workspace": self.workspace}
         lines = []
         for x in inputs:
             # Anything but an array has no address to pass on: machine code would read elsewhere.

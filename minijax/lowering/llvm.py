@@ -153,7 +153,7 @@ class _Printer:
         self.point_at_buffers()
         self.body(self.kernel.body)
         self.emit("ret i32 0")
-        function = self.function("internal i32 @kernel(ptr noundef %kernel.buffers)")
+        function = self.function("internal i32 @kernel(ptr noundef %kernel.buffers) noinline")
         parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
         text = "\n".join(parts) + "\n"
         return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text

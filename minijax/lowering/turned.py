@@ -9,8 +9,6 @@ from collections import Counter
 
 from minijax.jaxpr import Jaxpr, JaxprEqn, Var, remove_dead_equations
 
-Sides = tuple[tuple[int, ...], tuple[int, ...]]
-
 
 def turn_products(jaxpr: Jaxpr) -> Jaxpr:
     """The same program with fewer transposes.
@@ -52,15 +50,15 @@ def _reading_turned(eqn: JaxprEqn, made: dict[Var, JaxprEqn]) -> JaxprEqn:
             invars[side] = source.invars[0]
             new_contract[side] = tuple(axes[d] for d in contract[side])
             new_batch[side] = tuple(axes[d] for d in batch[side])
-    numbers: tuple[Sides, Sides] = (tuple(new_contract), tuple(new_batch))  # type: ignore[assignment]
+    numbers = tuple(new_contract), tuple(new_batch)
     return eqn.replace(invars=tuple(invars), params=eqn.params | {"dimension_numbers": numbers})
 
 
 def _writing_turned(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: Counter[Var]) -> JaxprEqn:
     """A transpose that only brings the right side's axes before the left's: the sides swapped."""
     [x] = eqn.invars
-    product = made.get(x) if isinstance(x, Var) else None
-    if product is None or product.primitive.name != "dot_general" or uses[x] > 1:  # type: ignore[index]
+    product = made.get(x) if isinstance(x, Var) and uses[x] == 1 else None
+    if product is None or product.primitive.name != "dot_general":
         return eqn
     (left_contract, right_contract), (left_batch, right_batch) = (
         product.params["dimension_numbers"])

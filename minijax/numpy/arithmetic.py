@@ -52,10 +52,18 @@ maximum = binary("maximum", lax.max, "The larger of two; nan where either is.",
                  "int(maximum(2, 3)) -> 3")
 minimum = binary("minimum", lax.min, "The smaller of two; nan where either is.",
                  "int(minimum(2, 3)) -> 2")
-fmax = binary("fmax", lambda x, y: choose(lax.bitwise_or(lax.gt(x, y), isnan(y)), x, y),
+
+
+def _without_nan(comparison: str, x: Any, y: Any) -> Any:
+    """x where it compares so, or where y is nan, else y; complex numbers are compared, too."""
+    from minijax.numpy import logic  # it stands on this module
+    return choose(lax.bitwise_or(getattr(logic, comparison)(x, y), isnan(y)), x, y)
+
+
+fmax = binary("fmax", lambda x, y: _without_nan("greater", x, y),
               "The larger of two, and what is there where the other is nan.",
               "float(fmax(np.nan, 3.)) -> 3.0")
-fmin = binary("fmin", lambda x, y: choose(lax.bitwise_or(lax.lt(x, y), isnan(y)), x, y),
+fmin = binary("fmin", lambda x, y: _without_nan("less", x, y),
               "The smaller of two, and what is there where the other is nan.",
               "float(fmin(np.nan, 3.)) -> 3.0")
 arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y / x) in the "

@@ -323,7 +323,8 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
                    if x.shape != shape else x for x in (first, last))
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
-    step = lax.div(lax.sub(last, first), convert(float(steps) if steps else np.nan, first.dtype))
+    step = lax.div(lax.sub(last, first), convert(float(steps) if steps > 0 else np.nan,
+                                                 first.dtype))
     if dtype is not None and dtypes.issubdtype(dtype, np.integer):
         out = lax.floor(out)
     out = convert(out, dtype or out.dtype)

@@ -18,10 +18,12 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import arithmetic, contractions, diagonals, reductions
 from minijax.numpy.contractions import matmul
 from minijax.numpy.gathering import take_along_axis
-from minijax.numpy.promotion import (ArrayLike, as_array, convert, promote_dtypes_inexact)
+from minijax.numpy.promotion import (ArrayLike, as_array, convert, promote_dtypes_inexact,
+                                     static_value)
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import matrix_transpose, moveaxis, reshape
 from minijax.numpy.vectorize import vectorize
+from minijax.primitives.solve import solve as lax_solve
 
 
 class SlogdetResult(NamedTuple):
@@ -48,28 +50,20 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     if a.ndim < 2:
         raise ValueError("left hand array must be at least two dimensional; "
                          f"got a.shape={a.shape}, b.shape={b.shape}")
-    if a.ndim == b.ndim + 1 and b.ndim > 1:
+    if 1 < b.ndim == a.ndim - 1 and a.shape[:-1] == b.shape and a.shape[-1] != b.shape[-2]:
         raise ValueError(
             f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would "
             "have been treated as a batched 1-dimensional solve. To recover this behavior, use "
             "solve(a, b[..., None]).squeeze(-1).")
-    signature = "(m,m),(m)->(m)" if b.ndim == 1 else "(m,m),(m,n)->(m,n)"
-    return vectorize(_solve, signature=signature)(a, b)
+    if b.ndim == 1:
+        one = vectorize(_solve_vector, signature="(m,m),(m)->(m)")
+    else:
+        one = vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")
+    return one(a, b)
 
 
-@custom_jvp
-def _solve(a: Any, b: Any) -> Any:
-    factors, _, permutation = lax.linalg.lu(a)
-    return lu_solution(factors, permutation, b)
-
-
-@_solve.defjvp
-def _solve_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """``a dx = db - da x``, with the factors that are there (Giles 2008, section 2.3.1)."""
-    (a, b), (a_dot, b_dot) = primals, tangents
-    factors, _, permutation = lax.linalg.lu(a)
-    x = lu_solution(factors, permutation, b)
-    return x, lu_solution(factors, permutation, lax.sub(b_dot, matmul(a_dot, x)))
+def _solve_vector(a: Any, b: Any) -> Any:
+    return lax.squeeze(lax_solve(a, lax.expand_dims(b, (1,))), (1,))
 
 
 def lu_solution(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
@@ -317,11 +311,12 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
 
     Args:
       rtol: singular values below so many times the largest count as zero.
-      hermitian: accepted; the same is computed.
+      hermitian: whether `a` is symmetric (Hermitian); otherwise it is made so.
       rcond: an old name of `rtol`.
     """
     [a] = promote_dtypes_inexact(as_array("jnp.linalg.pinv", a))
     *_, m, n = a.shape
+    a = _symmetrized(a) if hermitian else a
     if rtol is None:
         rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
     return _pinv(a, as_array("pinv", rtol))
@@ -352,6 +347,10 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     return p, lax.add(change, lax.add(left, right))
 
 
+def _symmetrized(x: Any) -> Any:
+    return lax.div(lax.add(x, _adjoint(x)), lax.full_like(x, 2))
+
+
 def _adjoint(x: Any) -> Any:
     turned = matrix_transpose(x)
     return lax.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
@@ -366,19 +365,21 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
 
     Args:
       rtol: what counts as small, relative to the largest.
-      hermitian: accepted; the same is computed.
+      hermitian: whether `M` is symmetric (Hermitian); otherwise it is made so.
       tol: what counts as small.
     """
     [x] = promote_dtypes_inexact(as_array("jnp.linalg.matrix_rank", M))
     if x.ndim < 2:
-        return reductions.any(lax.ne(x, lax.full_like(x, 0))).astype("int32")  # type: ignore
-    values = lax.linalg.svd(x, compute_uv=False)
+        found = reductions.any(lax.ne(x, lax.full_like(x, 0)))
+        return lax.convert_element_type(found, np.dtype("int32"))
+    values = lax.linalg.svd(_symmetrized(x) if hermitian else x, compute_uv=False)
     if tol is None:
         largest = reductions.max(values, -1, initial=0)
         if rtol is None:
             rtol = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
         tol = arithmetic.multiply(largest, convert(rtol, values.dtype))
-    limit = lax.expand_dims(as_array("matrix_rank", tol), (np.ndim(tol),))
+    limit = as_array("matrix_rank", tol)
+    limit = lax.expand_dims(limit, (limit.ndim,))
     limit, values = promote_dtypes_inexact(limit, values)
     return reductions.sum(lax.gt(values, lax.broadcast_in_dim(
         limit, values.shape, range(values.ndim - limit.ndim, values.ndim))), -1, dtype=np.int32)
@@ -403,11 +404,10 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     a, b = promote_dtypes_inexact(as_array("lstsq", a), as_array("lstsq", b))
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
-    if a.ndim != 2 or b.ndim not in (1, 2):
-        what, x = ("second", b) if a.ndim == 2 else ("first", a)
-        raise TypeError(f"{x.ndim}-dimensional array given. Array must be two-dimensional"
-                        if what == "first" else
-                        f"{x.ndim}-dimensional array given. Array must be one or two-dimensional")
+    if a.ndim != 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
+    if b.ndim not in (1, 2):
+        raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
     sides = b if b.ndim == 2 else lax.expand_dims(b, (1,))
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
@@ -420,6 +420,6 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     x = matmul(_adjoint(vh), scaled)
     gap = lax.sub(sides, matmul(a, x))
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
-    if numpy_resid and (a.shape[0] <= a.shape[1] or int(rank) < a.shape[1]):
+    if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):
         residual = lax.full((0,), 0, residual.dtype)
     return (x if b.ndim == 2 else lax.squeeze(x, (1,))), residual, rank, s

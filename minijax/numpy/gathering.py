@@ -28,7 +28,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
 
     Args:
       mode: what a place out of bounds gives: "fill" (nan, or the smallest integer; the
-        default), "clip" or "wrap".
+        default), "clip" (which moves negative places to 0) or "wrap".
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
@@ -39,13 +39,18 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(static_axes("take", axis), x.ndim)
-    if mode == "wrap":
-        places, mode = _wrapped(places, x.shape[axis]), "fill"
-    elif mode == "raise":
+    if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"Invalid mode '{mode}' for np.take")
+    if x.shape[axis] == 0 and places.size:
+        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+    if mode == "wrap":
+        places = _wrapped(places, x.shape[axis])
     return x.at[(slice(None),) * axis + (places,)].get(
-        mode=mode or "fill", fill_value=fill_value, unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted)
+        mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
+        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=mode != "clip")
 
 
 def _wrapped(places: Any, size: int) -> Any:

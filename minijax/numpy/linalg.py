@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.contractions import matmul as matmul
@@ -35,6 +33,7 @@ from minijax.numpy.shaping import matrix_transpose as matrix_transpose
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """All products of an element of one vector and one of another.
 
+    >>> import numpy as np
     >>> outer(np.array([1, 2]), np.array([3, 4]))
     Array([[3, 4],
            [6, 8]], dtype=int32)
@@ -49,6 +48,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """The cross product of vectors of three components.
 
+    >>> import numpy as np
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
@@ -63,6 +63,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
     """The sums of the diagonals of a stack of matrices.
 
+    >>> import numpy as np
     >>> trace(np.ones((4, 2, 2))).shape
     (4,)
     """
@@ -72,6 +73,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """The diagonals of a stack of matrices.
 
+    >>> import numpy as np
     >>> diagonal(np.ones((4, 2, 3))).shape
     (4, 2)
     """

@@ -124,6 +124,6 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
     if ord not in (2, -2, "nuc"):
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
-    combine = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
+    combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
     found = combine(values, canonical_axis(-1, values.ndim))
     return lax.expand_dims(found, axes) if keepdims else found

@@ -205,6 +205,6 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     p, x = promote_dtypes(*as_arrays("polyval", p, x))
     operator.index(unroll)
     coefficients = [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])]
-    zero = lax.full_like(x, 0)
+    zero = lax.full(lax.broadcast_shapes(p.shape[1:], x.shape), 0, x.dtype)
     return functools.reduce(lambda y, c: arithmetic.add(arithmetic.multiply(y, x), c),
                             coefficients, zero)

@@ -6,7 +6,7 @@ In JAX: `jax/_src/lax/linalg.py`; the other factorisations are in `lu`, `spectra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -218,24 +218,24 @@ def _solve_transpose(cotangents: list, a: Any, b: Any, *, transpose_a: bool, **p
 
 def _solve_batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
     (a, b), (a_dim, b_dim) = args, dims
-    if a_dim is None:  # one matrix for the batch: its solutions stand beside each other
-        return _solve_side_by_side(a, batched_in_front(b, b_dim, axis.size), **params)
+    if a_dim is None:
+        return side_by_side(lambda b: triangular_solve_p.bind(a, b, **params),
+                            batched_in_front(b, b_dim, axis.size), params["left_side"])
     x = triangular_solve_p.bind(*(batched_in_front(y, d, axis.size)
                                   for y, d in zip(args, dims, strict=True)), **params)
     return [x], [0]
 
 
-def _solve_side_by_side(a: Array, b: Array, *, left_side: bool, **params: Any
-                        ) -> tuple[list, list]:
+def side_by_side(solve: Callable[[Array], Array], b: Array, left_side: bool = True
+                 ) -> tuple[list, list]:
+    """One matrix for a whole batch: the right sides of its equations stand beside each other."""
     place = b.ndim - 1 if left_side else b.ndim - 3
     order = [*range(1, b.ndim)]
     order.insert(place, 0)
     beside = transpose(b, order)
-    rows, columns = b.shape[-2], b.shape[-1]
-    count = b.shape[0] * (columns if left_side else rows)
-    joined = ((*b.shape[1:-2], rows, count) if left_side else (*b.shape[1:-2], count, columns))
-    x = triangular_solve_p.bind(a, reshape(beside, joined), left_side=left_side, **params)
-    return [reshape(x, beside.shape)], [place]
+    rows, columns = b.shape[-2:]
+    joined = (rows, columns * b.shape[0]) if left_side else (rows * b.shape[0], columns)
+    return [reshape(solve(reshape(beside, (*b.shape[1:-2], *joined))), beside.shape)], [place]
 
 
 # ── triangular_solve: the loops ──────────────────────────────────────────────────────────────
@@ -243,20 +243,18 @@ def _solve_side_by_side(a: Array, b: Array, *, left_side: bool, **params: Any
 def _solve_loop(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
                 transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
     [a, rhs], [out] = operands, outputs
-    system = _System(b, a, out, left_side == transpose_a,
+    system = Triangular(b, a, out, left_side == transpose_a,
                      (lower != transpose_a) == left_side, unit_diagonal)
     b.materialize(rhs, into=out)
     with nest(b, out.shape[:-2]) as place:
-        if left_side and out.shape[-1] > 1:
-            system.solve_rows(place)
-        elif left_side:
-            system.solve_vector(place, lambda i: (*place, i, 0))
+        if left_side:
+            system.solve_columns(place)
         else:
             with b.loop(out.shape[-2]) as row:
                 system.solve_vector(place, lambda i: (*place, row, i))
 
 
-class _System:
+class Triangular:
     """A triangular matrix T and the unknowns x of ``T x = b``, which overwrite b."""
 
     def __init__(self, b: Any, a: Any, x: Any, turned: bool, forward: bool, unit: bool):
@@ -276,6 +274,13 @@ class _System:
 
     def waiting(self, i: Any) -> tuple[Any, Any]:
         return (self.b.add(self.b.index(i), 1), self.size) if self.forward else (0, i)
+
+    def solve_columns(self, place: tuple) -> None:
+        """Every column of x is a solution of its own."""
+        if self.x.shape[-1] == 1:
+            self.solve_vector(place, lambda i: (*place, i, 0))
+        else:
+            self.solve_rows(place)
 
     def solve_rows(self, place: tuple) -> None:
         """Every unknown is a row: whole rows are subtracted from it and divided."""

@@ -77,6 +77,16 @@ def test_a_counted_loop_with_unknown_bounds_is_a_while_loop():
     assert "while[" in text and "scan[" not in text
 
 
+def test_without_jit_a_loop_runs_in_python_unless_its_condition_is_mapped():
+    def powers(lib):
+        return lambda y: lib.lax.while_loop(lambda x: x < y, lambda x: x * 2, np.float32(1))
+
+    for lib in (jax, minijax):
+        with lib.disable_jit():
+            assert powers(lib)(5) == 8
+            np.testing.assert_array_equal(lib.vmap(powers(lib))(np.arange(6)), [1, 1, 2, 4, 4, 8])
+
+
 BAD = {
     "no boolean": lambda lib: lib.lax.while_loop(lambda c: c, lambda c: c, 0.0),
     "a tree": lambda lib: lib.lax.while_loop(lambda c: (True,), lambda c: c, 0.0),

@@ -15,7 +15,7 @@ from minijax.lowering import cpu, llvm
 
 # y[i] = x[i] + 1 for 1000 doubles.
 ADD_ONE = """
-define i32 @kernel(ptr %buffers) {
+define internal i32 @kernel(ptr %buffers) noinline {
   %x = load ptr, ptr %buffers
   %slot = getelementptr ptr, ptr %buffers, i64 1
   %y = load ptr, ptr %slot
@@ -36,13 +36,13 @@ end:
 """ + llvm.ENTER
 CALLS_NOBODY = """
 declare void @nobody_there()
-define i32 @kernel(ptr %buffers) {
+define internal i32 @kernel(ptr %buffers) noinline {
   call void @nobody_there()
   ret i32 0
 }
 """ + llvm.ENTER
 REMAINDER = """
-define i32 @kernel(ptr %buffers) {
+define internal i32 @kernel(ptr %buffers) noinline {
   %x = load ptr, ptr %buffers
   %v = load double, ptr %x
   %w = frem double %v, 3.0
@@ -113,7 +113,7 @@ def test_what_is_no_object_code_is_refused(add_one, damage):
 
 def test_malformed_assembly_is_refused():
     with pytest.raises(RuntimeError):
-        cpu.compile("define i32 @kernel(ptr %buffers) { ret i64 0 }")
+        cpu.compile("define i32 @kernel(ptr %buffers) noinline { ret i64 0 }")
 
 
 def test_code_is_unloaded_with_its_last_reference(add_one):

@@ -6,7 +6,7 @@ NAMES = ("relu relu6 sigmoid softplus log_sigmoid soft_sign silu swish mish gelu
          "leaky_relu hard_tanh hard_sigmoid hard_silu squareplus tanh").split()
 
 
-@pytest.mark.parametrize("sample", ["f", "n", "i", "h", "1.0"])
+@pytest.mark.parametrize("sample", ["n", "i", "h"])
 @pytest.mark.parametrize("name", NAMES)
 def test_an_activation_agrees_with_jax(agrees_with_jax, name, sample):
     agrees_with_jax(f"nn.{name}({sample})", rtol=3e-2 if sample == "h" else 1e-5)

@@ -5,7 +5,7 @@ import pytest
 NAMES = ("add subtract multiply divide floor_divide remainder fmod maximum minimum fmax fmin "
          "power float_power arctan2 hypot logaddexp logaddexp2 copysign heaviside "
          "nextafter divmod").split()
-PAIRS = ["f, v", "2, f", "i, w", "i, 2.5", "s, i", "2, 3", "u, w", "p, 200", "h, f", "n, 1.0"]
+PAIRS = ["f, v", "i, w", "i, 2.5", "2, 3", "u, w", "h, f", "n, 1.0"]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

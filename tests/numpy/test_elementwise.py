@@ -12,14 +12,14 @@ REAL_ONLY = ("cbrt rint deg2rad rad2deg floor ceil trunc signbit arcsin arccos f
              "isneginf").split()
 
 
-@pytest.mark.parametrize("sample", ["g", "n", "i", "s"])
+@pytest.mark.parametrize("sample", ["x", "i", "s"])
 @pytest.mark.parametrize("name", INEXACT + OTHERS)
 def test_a_function_of_one_real_array_agrees_with_jax(agrees_with_jax, name, sample):
     agrees_with_jax(f"jnp.{name}({sample})", rtol=2e-5)
 
 
-@pytest.mark.parametrize("sample", ["u", "h", "b"])
-@pytest.mark.parametrize("name", ["exp", "sqrt", "rint", *(n for n in OTHERS if n != "round")])
+@pytest.mark.parametrize("sample", ["u", "h"])
+@pytest.mark.parametrize("name", ["exp", "rint", *OTHERS])
 def test_a_function_of_rarer_dtypes_agrees_with_jax(agrees_with_jax, name, sample):
     agrees_with_jax(f"jnp.{name}({sample})", rtol=2e-2 if sample == "h" else 1e-5)
 
@@ -33,7 +33,8 @@ def test_a_function_of_a_complex_array_agrees_with_jax(agrees_with_jax, name):
     "jnp.round(f, 1)", "jnp.round(f * 123, -1)", "jnp.round(h, 1)", "jnp.round(i, 1)",
     "jnp.round(i, -1)", "jnp.round(c, 1)", "jnp.angle(c, deg=True)", "jnp.real(2j)",
     "jnp.nan_to_num(n, nan=5, posinf=1, neginf=2)", "jnp.nan_to_num(c)", "jnp.abs(-3)",
-    "jnp.conjugate(1j)", "jnp.degrees(1)", "jnp.radians(1)", "jnp.around(f)", "jnp.asin(0.5)",
+    "jnp.conjugate(1j)", "jnp.degrees(1)", "jnp.radians(1)", "jnp.around(f)",
+    "jnp.asin(0.5)", "jnp.exp(b)", "jnp.abs(b)",
 ])
 def test_arguments_besides_the_array(agrees_with_jax, expression):
     agrees_with_jax(expression)

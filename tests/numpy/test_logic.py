@@ -6,13 +6,13 @@ NAMES = "equal not_equal less less_equal greater greater_equal logical_and logic
 BITS = "bitwise_and bitwise_or bitwise_xor left_shift right_shift"
 
 
-@pytest.mark.parametrize("pair", ["f, v", "i, 2.5", "u, 3", "b, True", "c, c.real", "n, n", "2, 3"])
+@pytest.mark.parametrize("pair", ["f, v", "i, 2.5", "b, True", "c, c.real", "2, 3"])
 @pytest.mark.parametrize("name", NAMES.split())
 def test_a_comparison_agrees_with_jax(agrees_with_jax, name, pair):
     agrees_with_jax(f"jnp.{name}({pair})")
 
 
-@pytest.mark.parametrize("pair", ["i, k", "u, 3", "p, k", "6, 3", "i, 40"])
+@pytest.mark.parametrize("pair", ["i, k", "u, 3", "p, k", "i, 40"])
 @pytest.mark.parametrize("name", BITS.split())
 def test_bits_agree_with_jax(agrees_with_jax, name, pair):
     agrees_with_jax(f"jnp.{name}({pair})")

@@ -51,14 +51,14 @@ def main():
     xs = jnp.sort(random.uniform(key_x, (25, 1), minval=-3.0, maxval=3.0), axis=0)
     ys = jnp.sin(2 * xs[:, 0]) + 0.1 * random.normal(key_y, (25,))
     params = {"amplitude": jnp.array(0.0), "length": jnp.zeros(1), "noise": jnp.array(-1.0)}
+    first_gradient = grad(log_marginal_likelihood)(params, xs, ys)
     values = []
     for _ in range(40):
         params, value = ascend(params, xs, ys)
         values.append(value)
     mean, deviation = predict(params, xs, ys, jnp.linspace(-3.5, 3.5, 15)[:, None])
     return {"likelihoods": jnp.array(values), "params": params, "mean": mean,
-            "deviation": deviation,
-            "gradient": grad(log_marginal_likelihood)(params, xs, ys)}
+            "deviation": deviation, "first gradient": first_gradient}
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ def main():
     data_key, init_key = random.split(random.PRNGKey(0))
     points, labels = spirals(data_key, 256)
     params = init_params(init_key)
+    first_gradient = grad(loss)(params, points, labels)
     velocity = jax.tree.map(jnp.zeros_like, params)
     losses = []
     for step in range(80):
@@ -54,7 +55,7 @@ def main():
         losses.append(value)
     guesses = vmap(lambda x: jnp.argmax(predict(params, x)))(points)
     return {"losses": jnp.stack(losses), "params": params,
-            "gradient": grad(loss)(params, points, labels),
+            "first gradient": first_gradient,
             "accuracy": jnp.mean(guesses == labels)}
 
 

@@ -39,7 +39,7 @@ def loss(log_rates, observed):
 @jit
 def descend(log_rates, observed):
     value, slope = jax.value_and_grad(loss)(log_rates, observed)
-    return log_rates - 0.01 * slope, value
+    return log_rates - 0.002 * slope, value
 
 
 def main():

@@ -5,11 +5,11 @@ import itertools
 import jax.numpy as jnp
 from jax import grad, jit, random
 from jax.example_libraries import optimizers, stax
-from jax.example_libraries.stax import Dense, Dropout, FanInSum, FanOut, Identity, LogSoftmax, Relu
+from jax.example_libraries.stax import Dense, Dropout, FanInSum, FanOut, Identity, LogSoftmax, Tanh
 
 init_random_params, predict = stax.serial(
-    Dense(16), Relu,
-    FanOut(2), stax.parallel(stax.serial(Dense(16), stax.BatchNorm(axis=0), Relu), Identity),
+    Dense(16), Tanh,
+    FanOut(2), stax.parallel(stax.serial(Dense(16), Tanh), Identity),
     FanInSum, Dropout(0.9), Dense(3), LogSoftmax)
 
 

@@ -1,0 +1,28 @@
+"""What the course uses in its cells: live source, columns, transformations at work, checks.
+
+Stands on the whole package.  `%load_ext minijax.notebook` makes the magics; everything else works
+without IPython too, as plain text.  JAX has no counterpart.
+"""
+
+from typing import Any
+
+from minijax.notebook.checks import check as check
+from minijax.notebook.columns import show_column as show_column
+from minijax.notebook.live import live as live
+from minijax.notebook.live import live_reset as live_reset
+from minijax.notebook.show import explain as explain
+from minijax.notebook.show import progress as progress
+from minijax.notebook.show import show_jaxpr as show_jaxpr
+from minijax.notebook.watch import watch as watch
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What `%load_ext minijax.notebook` calls."""
+    from minijax.notebook import magics
+    magics.load(shell)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What `%unload_ext minijax.notebook` calls."""
+    from minijax.notebook import magics
+    magics.unload(shell)

@@ -1,0 +1,215 @@
+"""Exercises: their answers are registered beside the course, and `check` looks at a reader's.
+
+Stands on nothing of the package; `exercises/` has one file for each chapter.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import dis
+import html
+import importlib
+import inspect
+import pkgutil
+import traceback
+import types
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax.notebook.show import Shown, show
+
+RIGHT, NOT_YET, UNANSWERED = "right", "not yet", "not answered"
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """One exercise: how an answer is graded, the solution, and answers that are often given."""
+
+    name: str
+    chapter: str
+    grade: Callable[[Any], None]
+    solution: str
+    wrong: tuple[tuple[str, str], ...]  # an answer's source, and words that its hint contains
+    given: str = ""
+    afterthought: str = ""
+    hints: tuple[str, ...] = ()
+
+
+_exercises: dict[str, Exercise] = {}
+_verdicts: dict[str, str] = {}
+_tries: dict[str, int] = {}
+
+
+def exercise(name: str, *, chapter: str, grade: Callable[[Any], None], solution: str,
+             wrong: Sequence[tuple[str, str]], given: str = "", afterthought: str = "",
+             hints: Sequence[str] = ()) -> Exercise:
+    """Register an exercise.
+
+    Args:
+      name: what `check` calls it; one of its kind in the whole course.
+      chapter: the stem of the chapter's files, such as ``"00_tour"``.
+      grade: looks at an answer; returns if it is right, and otherwise uses `expect`.
+      solution: source of a right answer: an expression, or definitions of which the last counts.
+      wrong: pairs of a wrong answer's source and words that its hint must contain.
+      given: source of what the chapter has defined and answers use.
+      afterthought: what to say to a right answer.
+      hints: general ones, of which each further try shows one more.
+    """
+    if name in _exercises and _exercises[name].chapter != chapter:
+        raise ValueError(f"two exercises are called {name!r}")
+    new = Exercise(name, chapter, grade, solution.strip() + "\n", tuple(wrong), given,
+                   afterthought, tuple(hints))
+    _exercises[name] = new
+    return new
+
+
+def exercises() -> dict[str, Exercise]:
+    """All exercises of the course, by name."""
+    package = importlib.import_module("minijax.notebook.exercises")
+    for found in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"{package.__name__}.{found.name}")
+    return _exercises
+
+
+# ---------------------------------------------------------------- grading
+
+
+class Hint(Exception):
+    """Raised while an answer is graded: it is not right, and this is what to tell."""
+
+
+def expect(condition: Any, hint: str) -> None:
+    """Go on if the condition holds; otherwise the answer is not right yet, and this is its hint.
+
+    >>> expect(1 + 1 == 3, "count again")
+    Traceback (most recent call last):
+    ...
+    minijax.notebook.checks.Hint: count again
+    """
+    if not condition:
+        raise Hint(hint)
+
+
+def near(x: Any, y: Any, tolerance: float = 1e-4) -> bool:
+    """Whether two arrays (or numbers) have one shape and nearly the same values.
+
+    >>> near(1.0, 1.00001), near([1.0, 2.0], 1.0), near(None, 1.0)
+    (True, False, False)
+    """
+    try:
+        mine, theirs = np.asarray(x, float), np.asarray(y, float)
+    except (TypeError, ValueError):
+        return False
+    return mine.shape == theirs.shape and bool(
+        np.allclose(mine, theirs, rtol=tolerance, atol=tolerance, equal_nan=True))
+
+
+def check(name: str, answer: Any) -> None:
+    """Say whether the answer to an exercise is right, and if not, what to think of.
+
+    >>> check("no such exercise", 1)
+    Traceback (most recent call last):
+    ...
+    LookupError: no exercise is called 'no such exercise'
+    """
+    if name not in exercises():
+        raise LookupError(f"no exercise is called {name!r}")
+    state, text = verdict(_exercises[name], answer)
+    if _verdicts.get(name) != RIGHT or state == RIGHT:
+        _verdicts[name] = state
+    if state == NOT_YET:
+        text = "\n".join([text, *_more_hints(name)])
+    _say(name, state, text)
+
+
+def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
+    """How an answer stands, and what to say of it."""
+    if is_unanswered(answer):
+        return UNANSWERED, "fill in the cell above, run it, then run this one"
+    try:
+        exercise.grade(answer)
+    except Hint as hint:
+        return NOT_YET, str(hint)
+    except Exception as error:
+        return NOT_YET, _trouble(error)
+    return RIGHT, exercise.afterthought
+
+
+def is_unanswered(answer: Any) -> bool:
+    """Whether the answer is what stood there for a start.
+
+    >>> def mine(x):
+    ...     ...  # your code
+    >>> is_unanswered(mine), is_unanswered(...), is_unanswered(None), is_unanswered(3)
+    (True, True, True, False)
+    """
+    if answer is None or answer is ...:
+        return True
+    if isinstance(answer, type):
+        return any(map(is_unanswered, (f for f in vars(answer).values() if callable(f))))
+    answer = inspect.unwrap(answer) if callable(answer) else answer
+    return isinstance(answer, types.FunctionType) and _is_empty(answer.__code__)
+
+
+def _is_empty(code: types.CodeType) -> bool:
+    """Whether a function's body is nothing but a docstring and dots."""
+    idle = {"RESUME", "NOP", "CACHE", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+    return all(step.opname in idle and (step.argval is None or step.opname == "RESUME")
+               for step in dis.get_instructions(code))
+
+
+def _trouble(error: Exception) -> str:
+    """An exception out of a reader's answer: what it says, and the reader's line."""
+    from minijax.notebook.errors import is_readers_file
+    message = (str(error).splitlines() or [""])[0]
+    text = f"your answer raised {type(error).__name__}: {message}"
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if is_readers_file(f.filename)]
+    return f"{text}\n  in line {frames[-1].lineno}: {frames[-1].line}" if frames else text
+
+
+def _more_hints(name: str) -> list[str]:
+    """With each further try, one general hint more."""
+    tries = _tries[name] = _tries.get(name, 0) + 1
+    return list(_exercises[name].hints[:tries - 1])
+
+
+SIGNS = {RIGHT: ("✔", "#1a7f37"), NOT_YET: ("✗", "#bc4c00"), UNANSWERED: ("…", "#7d8590")}
+
+
+def _say(name: str, state: str, text: str) -> None:
+    word = "right" if state == RIGHT else "not yet"
+    sign, colour = SIGNS[state]
+    lines = "<br>".join(html.escape(line) for line in text.splitlines())
+    box = (f'<div style="border-left:4px solid {colour};padding:.2em .8em">{sign} '
+           f"<b>{html.escape(name)}</b>: {word}{'<br>' + lines if lines else ''}</div>")
+    show(Shown(f"{name}: {word}{': ' + text if text else ''}", box))
+
+
+# ---------------------------------------------------------------- for tests and for grading
+
+
+def evaluate(exercise: Exercise, text: str) -> Any:
+    """The answer that a piece of source gives, after what the chapter has defined."""
+    import minijax
+    names = {"jax": minijax, "jnp": minijax.numpy, "lax": minijax.lax, "np": np}
+    exec(compile(exercise.given, f"<given for {exercise.name}>", "exec"), names)
+    body = ast.parse(text.strip()).body
+    if len(body) == 1 and isinstance(body[0], ast.Expr):
+        return eval(compile(text.strip(), "<answer>", "eval"), names)
+    exec(compile(text, "<answer>", "exec"), names)
+    from minijax.notebook.source import bound_names
+    return names[[name for node in body for name in bound_names(node)][-1]]
+
+
+def score(names: Sequence[str] = ()) -> str:
+    """What was checked in this process, and how many exercises of these chapters are right."""
+    every = exercises()
+    chapters = {every[name].chapter for name in (*names, *_verdicts) if name in every}
+    asked = [name for name, e in every.items() if e.chapter in chapters]
+    lines = [f"{_verdicts.get(name, UNANSWERED):>13}  {name}" for name in asked]
+    right = sum(_verdicts.get(name) == RIGHT for name in asked)
+    return "\n".join([*lines, f"{right} of {len(asked)} exercises are right"])

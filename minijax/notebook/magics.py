@@ -1,0 +1,53 @@
+"""The magics of the course: `%%live`, `%live_reset`, `%full_error`, and short errors.
+
+Stands on `live` and `errors`; IPython hands over its shell, so nothing of it is imported.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Any
+
+from minijax.notebook.errors import full_error, short_error
+from minijax.notebook.live import live, live_reset
+from minijax.notebook.source import full_names
+
+
+def load(shell: Any) -> None:
+    """Make the magics known to an IPython shell, and its errors short."""
+    shell.register_magic_function(_live, "cell", "live")
+    shell.register_magic_function(_live_reset, "line", "live_reset")
+    shell.register_magic_function(_full_error, "line", "full_error")
+    shell.set_custom_exc((Exception,), _show_error)
+
+
+def unload(shell: Any) -> None:
+    """Undo every edit, and let errors be long again."""
+    live_reset()
+    shell.set_custom_exc((), None)
+
+
+def _live(line: str, cell: str) -> None:
+    """`%%live NAME …`: the cell holds these definitions of the package, and may change them."""
+    if live(line.split(), cell):
+        print(f"live: {', '.join(full_names(line.split()))} changed; %live_reset undoes it")
+
+
+def _live_reset(line: str) -> None:
+    """`%live_reset [NAME …]`: what live cells changed is as in the package's files again."""
+    print("live:", ", ".join(live_reset(*line.split())) or "nothing was changed,", "restored")
+
+
+def _full_error(line: str) -> None:
+    """`%full_error`: the last error with every frame."""
+    print(full_error())
+
+
+def _show_error(shell: Any, kind: type[BaseException], error: BaseException,
+                tb: TracebackType | None, tb_offset: int | None = None) -> list[str]:
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, tb
+    lines = short_error(error.with_traceback(tb)).splitlines()
+    shell._showtraceback(kind, error, lines)
+    return lines

@@ -1,0 +1,123 @@
+"""A transformation at work: one line for each primitive, indented under the rule that asked for it.
+
+Stands on `core`.  Chapters 03, 04 and 07 watch `jvp`, `vmap` and `grad`.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from unittest import mock
+
+from minijax import core, printing
+from minijax.core import EvalTrace, Primitive, Trace
+from minijax.jaxpr import JaxprEqn
+from minijax.stage import DynamicJaxprTrace
+
+# What a reader calls the columns; another trace is called by its class.
+COLUMNS = {"EvalTrace": "eval", "JVPTrace": "jvp", "BatchTrace": "vmap",
+           "DynamicJaxprTrace": "stage", "SplitTrace": "record"}
+
+
+@dataclass
+class Line:
+    """One primitive, met by one trace; `inner` is what its rule asked the parent for."""
+
+    column: str
+    primitive: str
+    operands: list[str]
+    results: list[str] = field(default_factory=list)
+    inner: list[Line] = field(default_factory=list)
+
+    def text(self, indent: int = 0) -> list[str]:
+        results = ", ".join(self.results) or "…"
+        call = " ".join([self.primitive, *self.operands])
+        mine = f"{'  ' * indent}{self.column:6} {results} = {call}"
+        return [mine] + [line for inner in self.inner for line in inner.text(indent + 1)]
+
+
+class Watcher:
+    """Listens to `Primitive.bind` and writes down who met what."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self._open = [self.lines]
+        self._names: dict[int, str] = {}
+        self._alive: list[Any] = []  # so that no other object gets an id we have named
+        self._thread = threading.get_ident()
+
+    def bind(self, ordinary: Callable, primitive: Primitive, args: Sequence[Any],
+             params: dict[str, Any]) -> Any:
+        trace = core.current_trace.get()
+        if threading.get_ident() != self._thread or not _interprets(trace, args):
+            return ordinary(primitive, *args, **params)
+        column = COLUMNS.get(type(trace).__name__, type(trace).__name__)
+        line = Line(column, _with_params(primitive, params), [self.name(x) for x in args])
+        self._open[-1].append(line)
+        self._open.append(line.inner)
+        try:
+            outs = ordinary(primitive, *args, **params)
+        finally:
+            self._open.pop()
+        results = outs if primitive.multiple_results else [outs]
+        line.results = [self.name(x, binds=True) for x in results]
+        return outs
+
+    def name(self, x: Any, binds: bool = False) -> str:
+        """A short value, or else the value's name; with its type where it is defined."""
+        if not isinstance(x, core.Tracer):
+            aval = core.get_aval(x)
+            if aval.shape == () and not core.has_key_dtype(aval):
+                return f"{core.as_value(x)._buffer.item():.4g}"  # type: ignore[attr-defined]
+            return aval.str_short()
+        if id(x) not in self._names:
+            self._alive.append(x)
+            self._names[id(x)] = printing.variable_name(len(self._names))
+        return self._names[id(x)] + (f":{x.aval.str_short()}" if binds else "")
+
+
+def _interprets(trace: Trace, args: Sequence[Any]) -> bool:
+    """Whether a trace does something with these arguments, and not its parent."""
+    records_all = type(trace) is DynamicJaxprTrace
+    return records_all or isinstance(trace, EvalTrace) or any(map(trace.owns, args))
+
+
+def _with_params(primitive: Primitive, params: dict[str, Any]) -> str:
+    shown = printing.printed_params(JaxprEqn((), (), primitive, params))
+    text = " ".join(f"{name}={value}" for name, value in shown.items())
+    if not text:
+        return primitive.name
+    return f"{primitive.name}[{text if len(text) <= 40 and chr(10) not in text else '…'}]"
+
+
+def watch(fun: Callable, *args: Any, **kwargs: Any) -> Any:
+    """Call a function and print every primitive that ran, and which transformation met it.
+
+    A line under another, indented, was asked for by the rule of the upper one.  Letters are
+    tracers; numbers and types stand for arrays of numbers.
+
+    Returns:
+      What the function returns.
+
+    >>> import minijax
+    >>> out = watch(lambda x: minijax.jvp(lambda y: y * y, (x,), (1.0,)), 3.0)
+    jvp    b:f32[] = mul a a
+      eval   9 = mul 3 3
+      eval   3 = mul 1 3
+      eval   3 = mul 3 1
+      eval   6 = add_any 3 3
+    """
+    watcher, ordinary = Watcher(), Primitive.bind
+
+    def bind(self: Primitive, *args: Any, **params: Any) -> Any:
+        return watcher.bind(ordinary, self, args, params)
+
+    try:
+        with mock.patch.object(Primitive, "bind", bind):
+            return fun(*args, **kwargs)
+    finally:
+        print("\n".join(text for line in watcher.lines for text in line.text())
+              or "no primitive was seen: the function ran as machine code, if it is jitted")

@@ -1,0 +1,180 @@
+"""Chapters and package kept alike: live cells and solutions are written from the source.
+
+Stands on `source`, `checks`.  `notebooks/run_chapter.py` is its command line.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from minijax.notebook import checks, source
+
+LIVE_EDIT = "live-edit"  # the tag of a cell whose live source differs on purpose
+
+_CODE_CELL = re.compile(r"^(?P<fence>`{3,})\{code-cell\}[^\n]*\n(?P<body>.*?)^(?P=fence)[ ]*$",
+                        re.MULTILINE | re.DOTALL)
+_SOLUTION = re.compile(r"(<summary>Solution: (?P<name>[^<]+)</summary>\s*\n```python\n)"
+                       r"(?P<body>.*?)(^```)", re.MULTILINE | re.DOTALL)
+
+
+def weave_cell(text: str) -> str:
+    """The source of a code cell; if it is a live one, with the package's text.
+
+    >>> print(weave_cell("%%live minijax.core.EvalTrace.__doc__"))
+    Traceback (most recent call last):
+    ...
+    LookupError: minijax.core.EvalTrace does not define __doc__
+    """
+    names = live_names(text)
+    return f"{text.splitlines()[0]}\n{source.cell_text(names)}" if names else text
+
+
+def live_names(text: str) -> list[str]:
+    """What a cell's `%%live` line names, in full.
+
+    >>> live_names("%%live minijax.core.as_value .get_aval")
+    ['minijax.core.as_value', 'minijax.core.get_aval']
+    """
+    words = text.split("\n", 1)[0].split()
+    return source.full_names(words[1:]) if words[:1] == ["%%live"] else []
+
+
+def weave_solutions(text: str) -> str:
+    """A piece of prose, its folded solutions as they are registered."""
+    def woven(found: re.Match[str]) -> str:
+        name = found["name"].strip()
+        if name not in checks.exercises():
+            raise LookupError(f"a chapter solves {name!r}, and no exercise is called so")
+        return found[1] + checks.exercises()[name].solution + found[4]
+    return _SOLUTION.sub(woven, text)
+
+
+def weave_markdown(text: str) -> str:
+    """A chapter's `.md`, woven."""
+    pieces, end = [], 0
+    for found in _CODE_CELL.finditer(text):
+        pieces += [weave_solutions(text[end:found.start("body")]), _weave_body(found["body"])]
+        end = found.end("body")
+    return "".join([*pieces, weave_solutions(text[end:])])
+
+
+def _weave_body(body: str) -> str:
+    """What is between the fences of a code cell: options, then its source."""
+    start = body.find("%%live ")
+    options = body[:max(start, 0)]
+    if start < 0 or LIVE_EDIT in options or re.sub(r"^:.*$", "", options, flags=re.M).strip():
+        return body
+    return options + weave_cell(body[start:].rstrip()) + "\n"
+
+
+def weave_notebook(notebook: dict[str, Any]) -> dict[str, Any]:
+    """A chapter's `.ipynb` as JSON, woven in place; an unchanged live cell has no output."""
+    for cell in notebook["cells"]:
+        old = "".join(cell["source"])
+        if cell["cell_type"] == "markdown":
+            new = weave_solutions(old)
+        else:
+            new = old if LIVE_EDIT in tags(cell) else weave_cell(old)
+        if new != old:
+            cell["source"] = new.splitlines(keepends=True)
+    return notebook
+
+
+def tags(cell: dict[str, Any]) -> list[str]:
+    return list(cell.get("metadata", {}).get("tags", ()))
+
+
+def weave(chapter: Path) -> list[str]:
+    """Write both halves of a chapter anew; returns the names of the files that changed."""
+    changed = []
+    for path in (chapter.with_suffix(".md"), chapter.with_suffix(".ipynb")):
+        if not path.exists():
+            continue
+        old = path.read_text(encoding="utf-8")
+        if path.suffix == ".md":
+            new = weave_markdown(old)
+        else:
+            notebook = weave_notebook(json.loads(old))
+            new = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+            new = old if json.loads(old) == notebook else new
+        if new != old:
+            path.write_text(new, encoding="utf-8")
+            changed.append(path.name)
+    return changed
+
+
+# ---------------------------------------------------------------- what is explained
+
+
+@dataclass(frozen=True)
+class LiveCell:
+    """A live cell of a chapter, and the prose just before and just after it."""
+
+    chapter: str
+    names: tuple[str, ...]
+    lines: int
+    prose: str
+
+
+def live_cells(chapter: Path) -> Iterator[LiveCell]:
+    """The live cells of a chapter's `.md`."""
+    text = weave_markdown(chapter.read_text(encoding="utf-8"))
+    cells = [(found.start(), found.end(), found["body"]) for found in _CODE_CELL.finditer(text)]
+    ends = [0, *(end for _, end, _ in cells)]
+    starts = [*(start for start, _, _ in cells), len(text)]
+    prose = [text[end:start].strip() for end, start in zip(ends, starts, strict=True)]
+    for place, (_, _, body) in enumerate(cells):
+        start = body.find("%%live ")
+        if start < 0 or LIVE_EDIT in body[:start]:
+            continue
+        before = next((p for p in reversed(prose[:place + 1]) if p), "")
+        after = next((p for p in prose[place + 1:] if p), "")
+        names = live_names(body[start:])
+        yield LiveCell(chapter.stem, tuple(names), body[start:].rstrip().count("\n"),
+                       f"{before}\n{after}")
+
+
+def report(chapters: Sequence[Path], explained: Path) -> list[str]:
+    """What the chapters still have to explain, one line each.
+
+    `explained` is a TOML file: `[modules]`, the modules to explain in full, each with the number
+    of the chapter that does it (asked for once that chapter exists); `[left_out]`, definitions
+    that none has to show, each with the reason.
+    """
+    wanted = tomllib.loads(explained.read_text(encoding="utf-8"))
+    numbers = {chapter.stem.partition("_")[0] for chapter in chapters}
+    cells = [cell for chapter in chapters for cell in live_cells(chapter)]
+    lines = [f"{cell.chapter}: the cell of {cell.names[0]} has {cell.lines} lines, "
+             f"more than {source.MAX_LINES}" for cell in cells if cell.lines > source.MAX_LINES]
+    for module, chapter in wanted["modules"].items():
+        if chapter in numbers:
+            lines += _unexplained(module, cells, set(wanted.get("left_out", {})))
+    known = [d.name for module in wanted["modules"] for d in source.definitions(module)]
+    lines += [f"explained.toml leaves out {name}, which is not there"
+              for name in wanted.get("left_out", {}) if name not in known]
+    return lines
+
+
+def _unexplained(module: str, cells: Sequence[LiveCell], left_out: set[str]) -> Iterator[str]:
+    for definition in source.definitions(module):
+        around = ".".join([definition.module, *definition.classes])
+        showing = [cell for cell in cells if definition.name in cell.names
+                   or (definition.classes and around in cell.names)]
+        if definition.name in left_out:
+            continue
+        if not showing:
+            yield f"{definition.name}: no live cell shows it"
+        elif not any(_names(cell.prose, definition.short) for cell in showing):
+            chapter = showing[0].chapter
+            yield f"{definition.name}: {chapter} shows it, but the prose beside does not name it"
+
+
+def _names(prose: str, name: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", prose) is not None

@@ -1,0 +1,153 @@
+"""Primitive solve: systems of equations, by elimination and substitution.
+
+Stands on `lu`, `linalg`.  Chapter 24, *Loops and Numba*.
+In JAX: `lax.custom_linear_solve` around the primitive `lu`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.primitives.cumulative import nest
+from minijax.primitives.elementwise import add_any_p, neg
+from minijax.primitives.families import check_same_dtypes
+from minijax.primitives.linalg import Triangular, side_by_side, triangular_solve_p
+from minijax.primitives.lu import INT32, lu_p
+from minijax.primitives.matrices import (by_lapack, check_matrix, flipped, product, spread_out)
+from minijax.primitives.shape import batched_in_front
+
+# JAX: a program whose derivative uses the factors again; here each direction factors anew.
+
+
+def _type(a: ShapedArray, b: ShapedArray, *, transpose_a: bool) -> list[ShapedArray]:
+    check_same_dtypes("solve", a, b)
+    check_matrix("solve", a, square=True)
+    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"Incompatible shapes for arguments to solve: {a.shape} and {b.shape}.")
+    return [b]
+
+
+def _impl(a: np.ndarray, b: np.ndarray, *, transpose_a: bool) -> list[np.ndarray]:
+    x = by_lapack("solve", a.swapaxes(-1, -2) if transpose_a else a, b)
+    return [x] if not np.isnan(x).any() else [_substituted(a, b, transpose_a)]
+
+
+def _substituted(a: np.ndarray, b: np.ndarray, transpose_a: bool) -> np.ndarray:
+    """Where the matrix is singular: LAPACK gives up, substitution shows what is infinite."""
+    factors, _, order = lu_p.impl(a)
+
+    def triangle(x: np.ndarray, lower: bool) -> np.ndarray:
+        return triangular_solve_p.impl(
+            factors, x, left_side=True, lower=lower, transpose_a=transpose_a, conjugate_a=False,
+            unit_diagonal=lower)[0]
+    if not transpose_a:
+        rows = np.take_along_axis(b, order[..., None], -2)
+        return triangle(triangle(rows, True), False)
+    back = np.argsort(order, -1)
+    return np.take_along_axis(triangle(triangle(b, False), True), back[..., None], -2)
+
+
+# ── Derivative, transpose, batch ─────────────────────────────────────────────────────────────
+
+def _jvp(primals: list, tangents: list, *, transpose_a: bool) -> tuple[list, list]:
+    """``op(a) dx = db - op(da) x`` (Giles 2008, section 2.3.1)."""
+    (a, b), (a_dot, b_dot) = primals, tangents
+    x = solve_p.bind(a, b, transpose_a=transpose_a)
+    terms = [] if isinstance(b_dot, Zero) else [b_dot]
+    if not isinstance(a_dot, Zero):
+        terms.append(neg(product(flipped(a_dot) if transpose_a else a_dot, x)))
+    if not terms:
+        return [x], [Zero(x.aval.to_tangent_aval())]
+    total = terms[0] if len(terms) == 1 else add_any_p.bind(*terms)
+    return [x], [solve_p.bind(a, total, transpose_a=transpose_a)]
+
+
+def _transpose(cotangents: list, a: Any, b: Any, *, transpose_a: bool) -> list:
+    [ct] = cotangents
+    if isinstance(a, Undefined):
+        raise NotImplementedError("solve is not linear in its first argument")
+    if isinstance(ct, Zero):
+        return [None, Zero(b.aval)]
+    return [None, solve_p.bind(a, ct, transpose_a=not transpose_a)]
+
+
+def _batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
+    (a, b), (a_dim, b_dim) = args, dims
+    b = batched_in_front(b, b_dim, axis.size)
+    if a_dim is None:
+        return side_by_side(lambda b: solve_p.bind(a, b, **params), b)
+    return [solve_p.bind(batched_in_front(a, a_dim, axis.size), b, **params)], [0]
+
+
+# ── The loops ────────────────────────────────────────────────────────────────────────────────
+
+def _loop(b: Any, outputs: Sequence, operands: Sequence, *, transpose_a: bool) -> None:
+    """Factor all matrices; then substitute in both triangles, with rows exchanged."""
+    [a, rhs], [out] = operands, outputs
+    n = a.shape[-1]
+    factors, order = b.temp(a.shape, out.dtype), b.temp(a.shape[:-1], INT32)
+    lu_p.loop(b, [factors, b.temp(a.shape[:-1], INT32), order], [a])
+    x = b.temp(out.shape, out.dtype) if transpose_a else out
+    b.freeze(factors)
+    lower, upper = (
+        Triangular(b, b.stored(factors), x, transpose_a, forward, unit)
+        for forward, unit in ((not transpose_a, True), (transpose_a, False)))
+    with nest(b, out.shape[:-2]) as place:
+        if not transpose_a:
+            _rows(b, n, lambda i: (*place, i), order, lambda i, at, j: b.store(
+                x, (*place, i, j), rhs((*place, at, j))), out.shape[-1])
+        else:
+            with b.loop(n) as i, b.loop(out.shape[-1], vectorize="parallel") as j:
+                b.store(x, (*place, i, j), rhs((*place, i, j)))
+        for triangle in (upper, lower) if transpose_a else (lower, upper):
+            triangle.solve_columns(place)
+        if transpose_a:
+            _rows(b, n, lambda i: (*place, i), order, lambda i, at, j: b.store(
+                out, (*place, at, j), b.load(x, (*place, i, j))), out.shape[-1])
+
+
+def _rows(b: Any, n: int, where: Any, order: Any, move: Any, columns: int) -> None:
+    """Move the rows of a matrix: the i-th is the one at `order[i]` of another."""
+    with b.loop(n) as i:
+        at = b.convert(b.load(order, where(i)), np.int64)
+        with b.loop(columns, vectorize="parallel") as j:
+            move(i, at, j)
+
+
+def _examples() -> list[Example]:
+    def case(a: np.ndarray, b: np.ndarray, transpose_a: bool = False) -> Example:
+        return Example((a, b), {"transpose_a": transpose_a})
+    a, b = spread_out(3, 3)[::-1].copy(), spread_out(3, 2)
+    found = [case(x, y, turned) for turned in (False, True) for x, y in (
+        (a, b), (spread_out(2, 3, 3)[:, ::-1].copy(), spread_out(2, 3, 1)),
+        (a.astype(np.float32), b.astype(np.float32)))]
+    empty = np.zeros((0, 0), np.float32)
+    return [*found, case(empty, np.zeros((0, 2), np.float32)),
+            case(a.astype(np.float32), np.zeros((3, 0), np.float32), True),
+            case(spread_out(70, 70, dtype=np.float32), spread_out(70, 3, dtype=np.float32), True)]
+
+
+solve_p = Primitive(
+    "solve",
+    impl=_impl,
+    abstract_eval=_type,
+    jvp=_jvp,
+    transpose=_transpose,
+    batch=_batch,
+    loop=_loop,
+    examples=_examples)
+
+
+def solve(a: Array, b: Array, transpose_a: bool = False) -> Array:
+    """The x for which ``a x = b``, or ``aᵀ x = b``, of stacks of matrices of one shape.
+
+    >>> from minijax.core import as_value
+    >>> solve(as_value(np.float32([[0, 2], [1, 0]])), as_value(np.float32([[4], [3]])))
+    Array([[3.],
+           [2.]], dtype=float32)
+    """
+    return solve_p.bind(a, b, transpose_a=transpose_a)
