@@ -49,6 +49,8 @@ html_favicon = "static/favicon.svg"
 html_copy_source = True
 html_show_copyright = False
 html_last_updated_fmt = None
+# A list of all pages beside each module's source would take most of the time to build.
+html_sidebars = {"_modules/**": ["navbar-logo.html", "search-button-field.html"]}
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 

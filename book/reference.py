@@ -33,8 +33,6 @@ PUBLIC = [
 ]  # fmt: skip
 # These are so large that each family, the file in which it is written, has a page of its own.
 BY_FAMILY = ("minijax.numpy", "minijax.lax")
-# These hold nothing but modules with pages of their own.
-PACKAGES = ("minijax.errors", "minijax.extend", "minijax.scipy", "minijax.example_libraries")
 # These are public in Python's sense only.
 INTERNAL = {"minijax.lax.check_package", "minijax.numpy.install_operators"}
 
@@ -446,7 +444,9 @@ def inside_pages() -> Pages:
     """A page for each module that users do not import, and one that shows all floors."""
     found = sorted(info.name for info in pkgutil.walk_packages(minijax.__path__, "minijax.")
                    if not info.name.rpartition(".")[2].startswith("_"))
-    inner = [name for name in found if name not in PUBLIC or name in BY_FAMILY]
+    elsewhere = {name: f"/api/{name}" for name in PUBLIC if name not in BY_FAMILY}
+    elsewhere["minijax.errors"] = "/errors/index"
+    inner = [name for name in found if name not in elsewhere]
     made = {f"inside/{name}.rst": _inside_page(importlib.import_module(name)) for name in inner}
     parts = [heading("Inside the package"),
              "Every module, from the ground up. Imports point down the house only; what a module"
@@ -454,8 +454,8 @@ def inside_pages() -> Pages:
     for floor, heads in FLOORS.items():
         below = [name for name in found if _floor(name) == (floor if heads else None)]
         parts += [heading(floor, "-"), ".. list-table::\n   :widths: 30 70\n",
-                  *[_row(name, name if name in inner else f"/api/{name}") for name in below], ""]
-    made["inside/index.rst"] = "\n".join([*parts, toctree(inner)])
+                  *[_row(name, elsewhere.get(name, name)) for name in below], ""]
+    made["inside/index.rst"] = "\n".join(parts)
     return made
 
 
@@ -474,9 +474,10 @@ def _inside_page(module: ModuleType) -> str:
     own = [n for n, value in vars(module).items()
            if not n.startswith("_") and getattr(value, "__module__", None) == name
            and (inspect.isfunction(value) or inspect.isclass(value)) and inspect.getdoc(value)]
-    # A name has one place in the index: where users import it from.
+    # An orphan stands in no sidebar (a hundred lines would), and a name has one place in the
+    # index: where users import it from.
     return "\n".join([
-        heading(name), opening(module), "", f".. py:currentmodule:: {name}\n",
+        ":orphan:\n", heading(name), ":doc:`Inside the package <index>`\n", opening(module), "", f".. py:currentmodule:: {name}\n",
         *[_without_index(entry(n, getattr(module, n))) for n in own],
     ])
 

@@ -268,7 +268,7 @@ class Printer:
             Text(",)" if len(program.outvars) == 1 else ")"), self.effects_of(program),
             indent=2,
         )  # fmt: skip
-        return row(Group(inside), Text(" }"))
+        return Group(row(inside, Text(" }")))
 
     def effects_of(self, program: Jaxpr) -> Doc:
         names = ", ".join(sorted(map(str, program.effects)))

@@ -343,4 +343,5 @@ def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, s
     if not ys:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
                          "output type is unknown.")
-    return carry, tree_util.tree_map(lambda *parts: stack(parts), *(ys[::-1] if reverse else ys))
+    in_order = ys[::-1] if reverse else ys
+    return carry, tree_util.tree_map(lambda *parts: stack([*map(core.as_value, parts)]), *in_order)

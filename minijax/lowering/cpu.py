@@ -182,7 +182,8 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linke
     try:
         return Linked(engine, builder.link(engine, "kernel"))
     except RuntimeError as error:
-        raise UnresolvedSymbol(symbols[0], _undefined(code, {*symbols, *known, "kernel"})) from error
+        missing = _undefined(code, {*symbols, *known, "kernel"})
+        raise UnresolvedSymbol(symbols[0], missing) from error
 
 
 def _undefined(code: bytes, known: set[str]) -> list[str]:

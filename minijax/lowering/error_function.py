@@ -6,17 +6,14 @@ Chapter 25. In JAX: erf and erf_inv of XLA's chlo dialect; erf_inv is the same f
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
+import numpy as np
+
 from .exponential import (
-    FLOAT32,
-    FLOAT64,
-    INF,
-    clamp,
-    exact_product,
-    exp_of_sum,
-    log1p,
-    polynomial,
+    FLOAT32, FLOAT64, FORMATS, INF, clamp, exact_product, exp_of_sum, log1p, polynomial,
+    power_of_two, reduced_expm1,
 )
 
 # erf(x) / x - 1 as a polynomial in x² for |x| <= 1.
@@ -28,20 +25,16 @@ ERF = {
               -1.4925593506447363e-05, 1.646097280971535e-06, -1.6350025143827995e-07,
               1.4657879308045429e-08, -1.1365663897562766e-09, 5.945258279306209e-11),
 }
-# (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - c) / (x + c), for ½ <= x until erfc is 0
+# (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - 3.75) / (x + 3.75), for ½ <= x until erfc is 0
 # (Shepherd and Laframboise, 1981).
-ERFC_CENTER = {FLOAT32: 2.0, FLOAT64: 3.75}
-ERFC = {
-    FLOAT32: (1.2769784, -0.09276377, -0.16603085, 0.16404888, -0.054210775, -0.008007329,
-              0.008656724, 0.0011532322, -0.0012617869, -0.00023455701),
-    FLOAT64: (1.2375126308378275, -0.140240598585547, 0.0035854154854657954, 0.08227673849014817,
-              -0.10880393014185276, 0.09230432116032011, -0.05869339858663336,
-              0.028362277419147406, -0.009746579601765601, 0.001755625857716179,
-              0.0002937140326649736, -0.00029015414250037303, 5.164719302983809e-05,
-              2.2384580576024875e-05, -1.1437815339577411e-05, -9.746228853332465e-07,
-              1.7381185202862169e-06, -5.523468065517785e-08, -2.4059877794480187e-07,
-              2.1079594963992068e-08, 2.467253424612837e-08, -2.4509110215471315e-09),
-}
+ERFC = (
+    1.2375126308378275, -0.140240598585547, 0.0035854154854657954, 0.08227673849014817,
+    -0.10880393014185276, 0.09230432116032011, -0.05869339858663336, 0.028362277419147406,
+    -0.009746579601765601, 0.001755625857716179, 0.0002937140326649736,
+    -0.00029015414250037303, 5.164719302983809e-05, 2.2384580576024875e-05,
+    -1.1437815339577411e-05, -9.746228853332465e-07, 1.7381185202862169e-06,
+    -5.523468065517785e-08, -2.4059877794480187e-07, 2.1079594963992068e-08,
+    2.467253424612837e-08, -2.4509110215471315e-09)
 
 
 def _erf_near_zero(s: Any, x: Any) -> Any:
@@ -50,32 +43,68 @@ def _erf_near_zero(s: Any, x: Any) -> Any:
 
 def _erfc_of_positive(s: Any, a: Any) -> Any:
     """erfc(a) for a >= ½; exp(-a²) takes a² in two parts, as its rounding would be magnified."""
-    a = clamp(s, a, 0.5, 11.0 if a.dtype == FLOAT32 else 28.0)
-    center = ERFC_CENTER[a.dtype]
-    scaled = polynomial(s, ERFC[a.dtype], s.div(s.sub(a, center), s.add(a, center)))
+    a = clamp(s, a, 0.5, 28.0)
+    scaled = polynomial(s, ERFC, s.div(s.sub(a, 3.75), s.add(a, 3.75)))
     square, low = exact_product(s, a, a)
     gauss = exp_of_sum(s, s.neg(square), s.neg(low))
     return s.mul(s.div(scaled, s.fma(a, 2.0, 1.0)), gauss)
 
 
+# log(erfc(x)) / x as a polynomial in x for 1 <= x <= 4, where erf is 1 in float32.
+LOG_ERFC = (-1.1286943, -0.63496953, -0.10653087, 0.02401007, -0.0037574768, 0.00035059205,
+            -1.3962444e-05)
+
+
+def _erf_float32_beyond_1(s: Any, a: Any) -> Any:
+    """1 - erfc(a), erfc as an exponential of a polynomial: it counts for 0.16 at most."""
+    a = s.min(a, 4.0)
+    k, r, rest = reduced_expm1(s, s.mul(a, polynomial(s, LOG_ERFC, a)))
+    return s.sub(1.0, s.mul(s.add(s.add(r, rest), 1.0), power_of_two(s, k, FLOAT32)))
+
+
 def erf(s: Any, x: Any) -> Any:
     """The error function: a polynomial up to 1, then 1 - erfc."""
     a = s.abs(x)
-    far = s.copysign(s.sub(1.0, _erfc_of_positive(s, a)), x)
-    return s.select(s.lt(a, 1.0), _erf_near_zero(s, x), far)
+    if x.dtype == FLOAT32:
+        far = _erf_float32_beyond_1(s, a)
+    else:
+        far = s.sub(1.0, _erfc_of_positive(s, a))
+    return s.select(s.lt(a, 1.0), _erf_near_zero(s, x), s.copysign(far, x))
 
 
 def erfc(s: Any, x: Any) -> Any:
-    """1 - erf(x), without cancellation for large x.
-
-    In float32 the roundings of its many factors would add up to four units: float64 takes them.
-    """
+    """1 - erf(x), without cancellation for large x."""
     if x.dtype == FLOAT32:
-        return s.convert(erfc(s, s.convert(x, FLOAT64)), FLOAT32)
+        return s.convert(_erfc_for_float32(s, s.convert(x, FLOAT64)), FLOAT32)
     a = s.abs(x)
     far = _erfc_of_positive(s, a)
     far = s.select(s.lt(x, 0.0), s.sub(2.0, far), far)
     return s.select(s.lt(a, 0.5), s.sub(1.0, _erf_near_zero(s, x)), far)
+
+
+# (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - 3) / (x + 3) for 0 <= x <= 10.5, and exp(r) for
+# |r| <= log(2) / 2: both to 2e-9, as float64 has more digits than the result can keep.
+ERFC_LOW = (1.25300805951657, -0.135621142455768, -0.047562441823984, 0.12964648333028,
+            -0.119270245807943, 0.068295773161993, -0.023801516116834, 0.0025639492995118,
+            0.0020076977764877, -0.00076787040946032, -0.00026435846766384)
+EXP_LOW = (1.0000000005541865, 1.0000000363230974, 0.49999992079497535, 0.16666420170188154,
+           0.041668225641378176, 0.008374815781659519, 0.0013836841975313615)
+
+
+def _erfc_for_float32(s: Any, x: Any) -> Any:
+    """erfc in float64 to 9 digits; the roundings of its many factors in float32 would add up."""
+    a = clamp(s, s.abs(x), 0.0, 10.5)
+    above, scale = s.add(a, 3.0), s.fma(a, 2.0, 1.0)
+    both = s.div(1.0, s.mul(above, scale))  # one division for two
+    scaled = polynomial(s, ERFC_LOW, s.mul(s.mul(s.sub(a, 3.0), scale), both))
+    magic = s.const(FORMATS[FLOAT64].magic, FLOAT64)
+    square = s.mul(a, a)  # exact: a has the digits of a float32
+    shifted = s.fma(square, -1 / math.log(2), magic)
+    r = s.fma(s.sub(shifted, magic), -FORMATS[FLOAT64].ln2, s.neg(square))
+    k = s.sub(s.bitcast(shifted, np.int64), s.bitcast(magic, np.int64))
+    gauss = s.mul(polynomial(s, EXP_LOW, r), power_of_two(s, k, FLOAT64))
+    result = s.mul(s.mul(scaled, gauss), s.mul(above, both))
+    return s.select(s.lt(x, 0.0), s.sub(2.0, result), result)
 
 
 # erf_inv: the coefficients of Giles, "Approximating the erfinv function" (2010), in descending

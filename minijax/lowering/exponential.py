@@ -79,7 +79,7 @@ EXP = {
 }
 
 
-def _reduced_expm1(s: Any, x: Any, low: Any = None) -> tuple[Any, Any, Any]:
+def reduced_expm1(s: Any, x: Any, low: Any = None) -> tuple[Any, Any, Any]:
     """Return k, r and expm1(r) - r, where x + low = k log 2 + r and |r| <= log(2) / 2."""
     form = FORMATS[x.dtype]
     shifted = s.fma(x, 1 / math.log(2), form.magic)
@@ -111,7 +111,7 @@ def exp(s: Any, x: Any) -> Any:
 def exp_of_sum(s: Any, x: Any, low: Any) -> Any:
     """exp(x + low), where low is a small correction to x (None: nothing)."""
     form = FORMATS[x.dtype]
-    k, r, rest = _reduced_expm1(s, clamp(s, x, form.exp_least, form.exp_most), low)
+    k, r, rest = reduced_expm1(s, clamp(s, x, form.exp_least, form.exp_most), low)
     return _scaled(s, s.add(s.add(r, rest), 1.0), k)
 
 
@@ -133,7 +133,7 @@ def expm1(s: Any, x: Any) -> Any:
     2**k (1 + p) - 1 is 2 (p t + (t - ½)) with t = 2**(k-1), which never overflows too early.
     """
     form = FORMATS[x.dtype]
-    k, r, rest = _reduced_expm1(s, clamp(s, x, -form.fraction, form.exp_most))
+    k, r, rest = reduced_expm1(s, clamp(s, x, -form.fraction, form.exp_most))
     t = power_of_two(s, s.sub(k, 1), x.dtype)
     y = s.mul(s.fma(rest, t, s.fma(r, t, s.sub(t, 0.5))), 2.0)
     return s.select(s.eq(x, 0.0), x, y)
@@ -179,7 +179,7 @@ def cosh(s: Any, x: Any) -> Any:
 
 def _half_exp(s: Any, x: Any) -> Any:
     """e**x / 2, finite also where e**x is not."""
-    k, r, rest = _reduced_expm1(s, clamp(s, x, 0.0, FORMATS[x.dtype].exp_most + 1.0))
+    k, r, rest = reduced_expm1(s, clamp(s, x, 0.0, FORMATS[x.dtype].exp_most + 1.0))
     return _scaled(s, s.add(s.add(r, rest), 1.0), s.sub(k, 1))
 
 

@@ -20,6 +20,7 @@ from minijax.errors import is_internal
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 AROUND = 2  # lines shown before the marked one
+CURE_LINES = 12
 
 
 def is_readers_file(filename: str) -> bool:
@@ -79,19 +80,19 @@ def _marked_lines(frame: traceback.FrameSummary) -> list[str]:
 
 
 def cure_of(kind: type[BaseException]) -> str:
-    """The first sentence of an error class's own advice; empty where it gives none.
+    """What an error class of ours advises on its page; empty for another class.
 
-    >>> from minijax.errors import RuleNotImplementedError
-    >>> cure_of(RuleNotImplementedError)[:14]
-    'Fill the slot;'
+    >>> from minijax.errors import KeyReuseError
+    >>> cure_of(KeyReuseError)
+    'Split before each use: `key, part = random.split(key)`, and draw from `part`.'
     """
-    advice = re.search(r"\*\*The fix\.\*\*\s+(.*?)(?:\n\n|::|\Z)", inspect.getdoc(kind) or "",
-                       re.DOTALL)
-    if not kind.__module__.startswith("minijax") or advice is None:
+    _, _, advice = (inspect.getdoc(kind) or "").partition("**The fix.**")
+    if not kind.__module__.startswith("minijax") or not advice:
         return ""
-    text = " ".join(advice[1].replace("``", "`").split())
-    sentence = re.match(r".*?[.:](?=\s|$)", text)
-    return sentence[0] if sentence else text
+    advice = re.sub(r":\w+:`(\w+)`", r"`\1`", advice).replace("``", "`").replace("::\n", ":\n")
+    lines = advice.strip().splitlines()
+    few = lines[:CURE_LINES] + ["…"] * (len(lines) > CURE_LINES)
+    return ("\n" if lines[0].startswith("-") else "") + "\n".join(few)
 
 
 def full_error() -> str:

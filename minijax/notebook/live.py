@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from minijax import source_info
 from minijax.notebook import patch, source
 from minijax.notebook.patch import Journal, LiveError
 
@@ -188,14 +189,9 @@ def _apply(edit: Edit) -> None:
             _change_module(scope, node)
 
 
-_numbers: dict[tuple[str, ...], int] = {}
-
-
 def _file_for(edit: Edit) -> str:
     """A file name under which tracebacks find the cell's text."""
-    _numbers[edit.names] = number = _numbers.get(edit.names, 0) + 1
-    again = f" ({number})" if number > 1 else ""
-    filename = f"<minijax live {' '.join(edit.names)}{again}>"
+    filename = f"{source_info.LIVE}{' '.join(edit.names)}>"
     lines = edit.text.splitlines(keepends=True)
     linecache.cache[filename] = (len(edit.text), None, lines, filename)
     return filename

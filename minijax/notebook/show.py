@@ -106,12 +106,15 @@ def explain(fun: Callable, *args: Any, stages: str = " ".join(STAGES), **kwargs:
     { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
     """
     from minijax.higher_order.jit import jit
-    jitted = fun if hasattr(fun, "lower") else jit(fun)
-    lowered = jitted.lower(*args, **kwargs)
+    jitted = fun if hasattr(fun, "trace") else jit(fun)
+    traced = jitted.trace(*args, **kwargs)
+    lowered = traced.lower()
     texts = {stage: lowered.as_text(stage).rstrip() for stage in stages.split()}
+    bodies = {stage: printing.to_html(traced.jaxpr) if stage == "jaxpr" else pre(text)
+              for stage, text in texts.items()}
     plain = [f"── {stage}: {STAGES[stage]} ──\n{text}" for stage, text in texts.items()]
     boxes = [f'<div style="flex:1 1 20em;min-width:16em;overflow-x:auto"><b>{STAGES[stage]}</b>'
-             f"{pre(text)}</div>" for stage, text in texts.items()]
+             f"{body}</div>" for stage, body in bodies.items()]
     row = f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{"".join(boxes)}</div>'
     return Shown("\n\n".join(plain), row)
 

@@ -28,15 +28,36 @@ class Line:
 
     column: str
     primitive: str
-    operands: list[str]
-    results: list[str] = field(default_factory=list)
+    operands: Sequence[Any]
+    results: Sequence[Any] | None = None  # None: it failed
     inner: list[Line] = field(default_factory=list)
 
-    def text(self, indent: int = 0) -> list[str]:
-        results = ", ".join(self.results) or "…"
-        call = " ".join([self.primitive, *self.operands])
+    def text(self, names: Names, indent: int = 0) -> list[str]:
+        call = " ".join([self.primitive, *map(names.of, self.operands)])
+        results = "…" if self.results is None else ", ".join(map(names.defined, self.results))
         mine = f"{'  ' * indent}{self.column:6} {results} = {call}"
-        return [mine] + [line for inner in self.inner for line in inner.text(indent + 1)]
+        return [mine] + [line for inner in self.inner for line in inner.text(names, indent + 1)]
+
+
+class Names:
+    """Short forms of values: numbers, types of larger arrays, letters for tracers."""
+
+    def __init__(self) -> None:
+        self._letters: dict[int, str] = {}
+
+    def of(self, x: Any) -> str:
+        if isinstance(x, core.Tracer):
+            new = printing.variable_name(len(self._letters))
+            return self._letters.setdefault(id(x), new)
+        aval = core.get_aval(x)
+        if aval.shape == () and not core.has_key_dtype(aval):
+            value = core.as_value(x)._buffer.item()  # type: ignore[attr-defined]
+            return str(value) if isinstance(value, bool) else f"{value:.4g}"
+        return aval.str_short()
+
+    def defined(self, x: Any) -> str:
+        """With its type where it has a letter."""
+        return self.of(x) + (f":{x.aval.str_short()}" if isinstance(x, core.Tracer) else "")
 
 
 class Watcher:
@@ -45,8 +66,6 @@ class Watcher:
     def __init__(self) -> None:
         self.lines: list[Line] = []
         self._open = [self.lines]
-        self._names: dict[int, str] = {}
-        self._alive: list[Any] = []  # so that no other object gets an id we have named
         self._thread = threading.get_ident()
 
     def bind(self, ordinary: Callable, primitive: Primitive, args: Sequence[Any],
@@ -55,28 +74,19 @@ class Watcher:
         if threading.get_ident() != self._thread or not _interprets(trace, args):
             return ordinary(primitive, *args, **params)
         column = COLUMNS.get(type(trace).__name__, type(trace).__name__)
-        line = Line(column, _with_params(primitive, params), [self.name(x) for x in args])
+        line = Line(column, _with_params(primitive, params), args)
         self._open[-1].append(line)
         self._open.append(line.inner)
         try:
             outs = ordinary(primitive, *args, **params)
         finally:
             self._open.pop()
-        results = outs if primitive.multiple_results else [outs]
-        line.results = [self.name(x, binds=True) for x in results]
+        line.results = outs if primitive.multiple_results else [outs]
         return outs
 
-    def name(self, x: Any, binds: bool = False) -> str:
-        """A short value, or else the value's name; with its type where it is defined."""
-        if not isinstance(x, core.Tracer):
-            aval = core.get_aval(x)
-            if aval.shape == () and not core.has_key_dtype(aval):
-                return f"{core.as_value(x)._buffer.item():.4g}"  # type: ignore[attr-defined]
-            return aval.str_short()
-        if id(x) not in self._names:
-            self._alive.append(x)
-            self._names[id(x)] = printing.variable_name(len(self._names))
-        return self._names[id(x)] + (f":{x.aval.str_short()}" if binds else "")
+    def text(self) -> str:
+        names = Names()
+        return "\n".join(text for line in self.lines for text in line.text(names))
 
 
 def _interprets(trace: Trace, args: Sequence[Any]) -> bool:
@@ -119,5 +129,5 @@ def watch(fun: Callable, *args: Any, **kwargs: Any) -> Any:
         with mock.patch.object(Primitive, "bind", bind):
             return fun(*args, **kwargs)
     finally:
-        print("\n".join(text for line in watcher.lines for text in line.text())
-              or "no primitive was seen: the function ran as machine code, if it is jitted")
+        print(watcher.text()
+              or "no primitive was seen; a jitted function that was traced before runs unseen")

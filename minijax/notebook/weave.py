@@ -16,7 +16,8 @@ from typing import Any
 
 from minijax.notebook import checks, source
 
-LIVE_EDIT = "live-edit"  # the tag of a cell whose live source differs on purpose
+# The tags of cells whose live source differs on purpose.
+EDITED = ("live-edit", "raises-exception")
 
 _CODE_CELL = re.compile(r"^(?P<fence>`{3,})\{code-cell\}[^\n]*\n(?P<body>.*?)^(?P=fence)[ ]*$",
                         re.MULTILINE | re.DOTALL)
@@ -65,11 +66,15 @@ def weave_markdown(text: str) -> str:
     return "".join([*pieces, weave_solutions(text[end:])])
 
 
+def _is_edited(options: str) -> bool:
+    return any(tag in options for tag in EDITED)
+
+
 def _weave_body(body: str) -> str:
     """What is between the fences of a code cell: options, then its source."""
     start = body.find("%%live ")
     options = body[:max(start, 0)]
-    if start < 0 or LIVE_EDIT in options or re.sub(r"^:.*$", "", options, flags=re.M).strip():
+    if start < 0 or _is_edited(options) or re.sub(r"^:.*$", "", options, flags=re.M).strip():
         return body
     return options + weave_cell(body[start:].rstrip()) + "\n"
 
@@ -81,7 +86,7 @@ def weave_notebook(notebook: dict[str, Any]) -> dict[str, Any]:
         if cell["cell_type"] == "markdown":
             new = weave_solutions(old)
         else:
-            new = old if LIVE_EDIT in tags(cell) else weave_cell(old)
+            new = old if _is_edited(str(tags(cell))) else weave_cell(old)
         if new != old:
             cell["source"] = new.splitlines(keepends=True)
     return notebook
@@ -132,7 +137,7 @@ def live_cells(chapter: Path) -> Iterator[LiveCell]:
     prose = [text[end:start].strip() for end, start in zip(ends, starts, strict=True)]
     for place, (_, _, body) in enumerate(cells):
         start = body.find("%%live ")
-        if start < 0 or LIVE_EDIT in body[:start]:
+        if start < 0 or _is_edited(body[:start]):
             continue
         before = next((p for p in reversed(prose[:place + 1]) if p), "")
         after = next((p for p in prose[place + 1:] if p), "")

@@ -364,7 +364,7 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     Array(1, dtype=int32)
 
     Args:
-      rtol: what counts as small, relative to the largest.
+      rtol: an old name of `tol`.
       hermitian: whether `M` is symmetric (Hermitian); otherwise it is made so.
       tol: what counts as small.
     """
@@ -373,11 +373,11 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
         found = reductions.any(lax.ne(x, lax.full_like(x, 0)))
         return lax.convert_element_type(found, np.dtype("int32"))
     values = lax.linalg.svd(_symmetrized(x) if hermitian else x, compute_uv=False)
+    tol = rtol if tol is None else tol  # JAX, too, takes rtol for a limit that is not relative
     if tol is None:
-        largest = reductions.max(values, -1, initial=0)
-        if rtol is None:
-            rtol = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
-        tol = arithmetic.multiply(largest, convert(rtol, values.dtype))
+        eps = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
+        tol = arithmetic.multiply(reductions.max(values, -1, initial=0),
+                                  convert(eps, values.dtype))
     limit = as_array("matrix_rank", tol)
     limit = lax.expand_dims(limit, (limit.ndim,))
     limit, values = promote_dtypes_inexact(limit, values)

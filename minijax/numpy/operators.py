@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, Tracer
+from minijax.core import Array, ArrayImpl
 from minijax.numpy import (arithmetic, contractions, display, elementwise, indexing, logic,
                            methods)
 
@@ -152,7 +152,7 @@ _NO_ASSIGNMENT = (
 
 
 def _setitem(self: Any, index: Any, value: Any) -> None:
-    kind = type(self) if isinstance(self, Tracer) else "<class 'jaxlib.xla_extension.ArrayImpl'>"
+    kind = type(self)
     raise TypeError(_NO_ASSIGNMENT.format(kind))
 
 

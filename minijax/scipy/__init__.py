@@ -4,3 +4,5 @@ Stands on `numpy`.  In JAX: `jax/scipy/__init__.py`.
 """
 
 from minijax.scipy import linalg as linalg
+from minijax.scipy import special as special
+from minijax.scipy import stats as stats

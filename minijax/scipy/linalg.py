@@ -8,10 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.numpy.promotion import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.numpy.equations import lu_solution
+from minijax.numpy.promotion import (ArrayLike, as_array, promote_dtypes,
+                                     promote_dtypes_inexact)
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -87,3 +91,240 @@ def _each_system(solve: Any, a: Any, b: Any) -> Array:
     if b.ndim == 1:
         return jnp.vectorize(solve, signature="(n,n),(n)->(n)")(a, b)
     return jnp.vectorize(solve, signature="(n,n),(n,k)->(n,k)")(a, b)
+
+
+# ── Systems, inverses, determinants ──────────────────────────────────────────────────────────
+
+def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = False,
+          overwrite_b: bool = False, debug: bool = False, check_finite: bool = True,
+          assume_a: str = "gen") -> Array:
+    """The x for which ``a x = b``.
+
+    >>> solve(jnp.array([[2., 0.], [0., 4.]]), jnp.array([2., 2.]), assume_a="pos")
+    Array([1. , 0.5], dtype=float32)
+
+    Args:
+      lower: which triangle of `a` is read, where it is positive definite.
+      assume_a: "gen", "sym", "her", or "pos" for positive definite, which Cholesky solves.
+    """
+    if assume_a not in (valid := ["gen", "sym", "her", "pos"]):
+        raise ValueError(f"Expected assume_a to be one of {valid}; got {assume_a!r}")
+    if assume_a == "pos":
+        return cho_solve(cho_factor(a, lower), b)
+    return jnp.linalg.solve(a, b)
+
+
+def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """The inverses of square matrices.
+
+    >>> inv(jnp.array([[4.]]))
+    Array([[0.25]], dtype=float32)
+    """
+    return jnp.linalg.inv(a)
+
+
+def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
+    """The determinants of square matrices.
+
+    >>> det(jnp.array([[1., 2.], [3., 4.]]))
+    Array(-2., dtype=float32)
+    """
+    return jnp.linalg.det(a)
+
+
+def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
+       check_finite: bool = True) -> tuple[Array, ...]:
+    """A permutation P, a lower and an upper triangular matrix with ``a = P L U``.
+
+    >>> lu(jnp.array([[1., 2.], [4., 4.]]))[0]
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+
+    Args:
+      permute_l: whether to return ``P L`` and U instead.
+    """
+    [x] = promote_dtypes_inexact(as_array("lu", a))
+    if x.ndim != 2:
+        return jnp.vectorize(lambda x: lu(x, permute_l), signature=(
+            "(m,n)->(m,k),(k,n)" if permute_l else "(m,n)->(m,m),(m,k),(k,n)"))(x)
+    found: Any = lax.linalg.lu(x)
+    factors, _, permutation = found
+    size, real = min(x.shape), jnp.real(x).dtype
+    places = lax.broadcasted_iota(permutation.dtype, (x.shape[0],) * 2, 0)
+    p = lax.convert_element_type(lax.eq(
+        lax.broadcast_in_dim(permutation, places.shape, (1,)), places), real)
+    one = jnp.eye(x.shape[0], size, dtype=x.dtype)
+    lower = jnp.add(jnp.tril(factors[:, :size], -1), one)
+    upper = jnp.triu(factors[:size])
+    return (jnp.matmul(p, lower), upper) if permute_l else (p, lower, upper)
+
+
+def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
+              ) -> tuple[Array, Array]:
+    """What `lu_solve` takes: both triangles in one array, and the exchanges of rows.
+
+    >>> lu_factor(jnp.array([[1., 2.], [4., 4.]]))[1]
+    Array([1, 1], dtype=int32)
+    """
+    factors, pivots, _ = lax.linalg.lu(*promote_dtypes_inexact(as_array("lu_factor", a)))
+    return factors, pivots
+
+
+def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
+             overwrite_b: bool = False, check_finite: bool = True) -> Array:
+    """The x for which ``a x = b``, from what `lu_factor` made of `a`.
+
+    >>> lu_solve(lu_factor(jnp.array([[1., 2.], [4., 4.]])), jnp.array([3., 8.]))
+    Array([1., 1.], dtype=float32)
+
+    Args:
+      trans: 1 for ``aᵀ x = b``, 2 for ``aᴴ x = b``.
+    """
+    factors, pivots = lu_and_piv
+    if trans not in (0, 1, 2):
+        raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
+    factors, b = promote_dtypes_inexact(factors, b)
+    permutation = lax.linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
+    vector = np.ndim(b) == 1
+    return jnp.vectorize(
+        lambda x, p, y: lu_solution(x, p, y, trans),
+        signature="(n,n),(n),(n)->(n)" if vector else "(n,n),(n),(n,k)->(n,k)")(
+            factors, permutation, b)
+
+
+# ── Spectra ──────────────────────────────────────────────────────────────────────────────────
+
+def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
+         eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
+         turbo: bool = True, eigvals: None = None, type: int = 1,
+         check_finite: bool = True) -> Any:
+    """The eigenvalues of symmetric (Hermitian) matrices, and their eigenvectors.
+
+    >>> eigh(jnp.array([[2., 0.], [0., 1.]]), eigvals_only=True)
+    Array([1., 2.], dtype=float32)
+    """
+    if b is not None:
+        raise NotImplementedError("Only the b=None case of eigh is implemented")
+    if type != 1:
+        raise NotImplementedError("Only the type=1 case of eigh is implemented.")
+    if eigvals is not None:
+        raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
+    [x] = promote_dtypes_inexact(as_array("eigh", a))
+    vectors, values = lax.linalg.eigh(x, lower=lower)
+    return values if eigvals_only else (values, vectors)
+
+
+def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
+       pivoting: bool = False, check_finite: bool = True) -> tuple[Array, ...]:
+    """Orthogonal Q and upper triangular R with ``a = Q R``.
+
+    >>> qr(jnp.array([[3.], [4.]]), mode="economic")[1]
+    Array([[-5.]], dtype=float32)
+
+    Args:
+      mode: "full" for a square Q, "economic", or "r" for R alone.
+    """
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
+    [x] = promote_dtypes_inexact(as_array("qr", a))
+    q, r = lax.linalg.qr(x, pivoting=pivoting, full_matrices=mode != "economic")
+    return (r,) if mode == "r" else (q, r)
+
+
+def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
+        overwrite_a: bool = False, check_finite: bool = True,
+        lapack_driver: str = "gesdd") -> Any:
+    """Orthogonal U and V and falling singular values s with ``a = U diag(s) Vᴴ``.
+
+    >>> svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)
+    Array([2., 1.], dtype=float32)
+    """
+    found = jnp.linalg.svd(a, full_matrices, compute_uv)
+    return tuple(found) if compute_uv else found
+
+
+# ── Matrices made of others ──────────────────────────────────────────────────────────────────
+
+# The coefficients of the [13/13] Padé approximation of exp, and how large a matrix (in its
+# 1-norm) may be for it: Higham, *The scaling and squaring method revisited* (2005).
+_PADE = [64764752532480000., 32382376266240000., 7771770303897600., 1187353796428800.,
+         129060195264000., 10559470521600., 670442572800., 33522128640., 1323241920., 40840800.,
+         960960., 16380., 182., 1.]
+_LARGEST = 5.371920351148152
+
+
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
+    """The exponential of a square matrix: the sum of its powers by their factorials.
+
+    >>> expm(jnp.zeros((2, 2)))
+    Array([[1., 0.],
+           [0., 1.]], dtype=float32)
+
+    Args:
+      upper_triangular: whether A is; its lower triangle is then not read.
+      max_squarings: a matrix that needs more gives nan.
+    """
+    # JAX: approximations of lower degree for small matrices.
+    [x] = promote_dtypes_inexact(as_array("expm", A))
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise ValueError(f"Expected A to be a (batched) square matrix, got {x.shape=}.")
+    one = lambda x: _expm(jnp.triu(x) if upper_triangular else x, max_squarings)
+    return jnp.vectorize(one, signature="(n,n)->(n,n)")(x)
+
+
+def _expm(x: Any, max_squarings: int) -> Any:
+    """``exp(x) = exp(x / 2ⁿ)`` squared n times."""
+    size: Any = jnp.linalg.norm(lax.stop_gradient(x), 1) if x.size else jnp.zeros(())
+    count: Any = jnp.maximum(0, jnp.ceil(jnp.log2(size / _LARGEST)))
+    root = _rational(jnp.divide(x, jnp.exp2(count)))
+    power, _ = lax.scan(lambda y, i: (lax.cond(i < count, lambda: y @ y, lambda: y), None),
+                        root, jnp.arange(max_squarings, dtype=count.dtype))
+    return jnp.where(count > max_squarings, jnp.nan, power)
+
+
+def _rational(x: Any) -> Any:
+    one: Any = jnp.eye(x.shape[-1], dtype=x.dtype)
+    scale = [c / _PADE[0] for c in _PADE]
+    x2 = x @ x
+    x4 = x2 @ x2
+    x6 = x4 @ x2
+    odd = x @ (x6 @ (scale[13] * x6 + scale[11] * x4 + scale[9] * x2)
+               + scale[7] * x6 + scale[5] * x4 + scale[3] * x2 + scale[1] * one)
+    even = (x6 @ (scale[12] * x6 + scale[10] * x4 + scale[8] * x2)
+            + scale[6] * x6 + scale[4] * x4 + scale[2] * x2 + one)
+    return jnp.linalg.solve(even - odd, even + odd)
+
+
+def block_diag(*arrs: ArrayLike) -> Array:
+    """A matrix with the given ones along its diagonal.
+
+    >>> block_diag(jnp.array([[1, 2]]), 3)
+    Array([[1, 2, 0],
+           [0, 0, 3]], dtype=int32)
+    """
+    if not arrs:
+        return jnp.zeros((1, 0))
+    blocks: list[Any] = [jnp.atleast_2d(x) for x in promote_dtypes(*arrs)]
+    if bad := [i for i, x in enumerate(blocks) if x.ndim > 2]:
+        raise ValueError("Arguments to jax.scipy.linalg.block_diag must have at most 2 "
+                         f"dimensions, got {blocks[bad[0]]} at argument {bad[0]}.")
+    width = sum(x.shape[1] for x in blocks)
+    rows, start = [], 0
+    for x in blocks:
+        rows.append(jnp.pad(x, ((0, 0), (start, width - start - x.shape[1]))))
+        start += x.shape[1]
+    return jnp.concatenate(rows, 0)
+
+
+def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
+    """The matrix whose diagonals are constant, with this first column and row.
+
+    >>> toeplitz(jnp.array([1, 2]), jnp.array([0, 3, 4]))
+    Array([[1, 3, 4],
+           [2, 1, 3]], dtype=int32)
+    """
+    column: Any = jnp.ravel(jnp.asarray(c))
+    row: Any = jnp.conj(column) if r is None else jnp.ravel(jnp.asarray(r))
+    values: Any = jnp.concatenate([column[::-1], row[1:]])
+    places = column.size - 1 - np.arange(column.size)[:, None] + np.arange(row.size)
+    return values[places]

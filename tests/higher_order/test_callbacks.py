@@ -73,7 +73,8 @@ def test_an_error_in_the_function_is_raised_when_the_call_ends():
         seen.append(float(x))
         if x == 1:
             raise ValueError("not one")
-    f = minijax.jit(lambda x: minijax.lax.map(lambda v: (minijax.debug.callback(fussy, v), v)[1], x))
+    step = lambda v: (minijax.debug.callback(fussy, v), v)[1]  # noqa: E731
+    f = minijax.jit(lambda x: minijax.lax.map(step, x))
     with pytest.raises(ValueError, match="not one"):
         f(X)
     assert seen == [0.0, 1.0]

@@ -89,6 +89,14 @@ def test_without_jit_the_python_loop_gives_the_same():
             np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+def test_without_jit_rows_that_are_python_numbers_are_stacked():
+    for lib in (jax, minijax):
+        with lib.disable_jit():
+            total, before = lib.lax.scan(lambda c, x: (c + x, c), 0, np.arange(4))
+        assert total == 6 and before.dtype == np.int32
+        np.testing.assert_array_equal(before, [0, 0, 1, 3])
+
+
 BAD = {
     "no rows": lambda lib: lib.lax.scan(lambda c, x: (c, x), 0.0),
     "lengths differ": lambda lib: lib.lax.scan(lambda c, x: (c, x), 0.0, (X, X[:2])),

@@ -1,0 +1,220 @@
+"""The exercises of chapter 02, *Primitives and tracers*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import minijax.numpy as jnp
+from minijax.api import make_jaxpr, vmap
+from minijax.core import Primitive, ShapedArray, Tracer
+from minijax.notebook.checks import exercise, expect, near
+
+CHAPTER = "02_primitives_and_tracers"
+
+
+def grade_product_type(answer: Any) -> None:
+    expect(isinstance(answer, ShapedArray), "a type is a ShapedArray: of a shape and a dtype")
+    expect(answer.ndim == 1, "a matrix times a vector is a vector: its shape is a tuple of one")
+    expect(answer.shape != (3,), "the axis of 3 is summed away; which one is left?")
+    expect(answer.shape == (4,), "how many numbers come out?")
+    expect(answer.dtype == np.float32, "the dtype is that of the factors")
+    expect(not answer.weak_type, "neither factor is a Python number, so nothing is weak here")
+
+
+exercise(
+    "product_type", chapter=CHAPTER, grade=grade_product_type,
+    given="from minijax.core import ShapedArray",
+    solution="ShapedArray((4,), np.float32)",
+    wrong=[
+        ("ShapedArray((3,), np.float32)", "summed away"),
+        ("ShapedArray((4, 1), np.float32)", "tuple of one"),
+        ("ShapedArray((4,), np.float64)", "that of the factors"),
+        ('"float32[4]"', "ShapedArray"),
+    ],
+    afterthought="`jax.eval_shape(jnp.matmul, matrix, vector)` asks minijax the same")
+
+
+def grade_span_p(span_p: Any) -> None:
+    expect(isinstance(span_p, Primitive), "the answer is the primitive itself")
+    numbers = np.array([[3.0, -1.0], [4.0, 1.5]], np.float32)
+    expect(span_p.multiple_results, "say that there are several results, when you make it; "
+           "otherwise `bind` gives only the first")
+    types = span_p.type_of([ShapedArray((2, 2), np.float32)], {})
+    expect(len(types) == 2, "abstract_eval gives the type of every result, and there are two")
+    expect(all(t.shape == () for t in types), "each result is one number; so what is its shape?")
+    smallest, largest = span_p.bind(numbers)
+    expect(not near(smallest, 4.0), "the smallest comes first")
+    expect(near(smallest, -1.0) and near(largest, 4.0), "look at what impl returns for a matrix")
+    outs = span_p.bind(np.array([2, 7], np.int32))
+    expect(all(out.dtype == np.int32 for out in outs), "integers have integer results")
+    expect(len(make_jaxpr(span_p.bind)(numbers).out_avals) == 2, "it should be recorded, too")
+
+
+exercise(
+    "span_p", chapter=CHAPTER, grade=grade_span_p, given="from minijax import core",
+    solution="""
+span_p = core.Primitive(
+    "span",
+    impl=lambda x: [x.min(), x.max()],
+    abstract_eval=lambda x: [x.update(shape=()), x.update(shape=())],
+    multiple_results=True)
+""",
+    wrong=[
+        ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
+         "    abstract_eval=lambda x: [x.update(shape=())] * 2)", "several results"),
+        ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
+         "    abstract_eval=lambda x: [x, x], multiple_results=True)", "what is its shape"),
+        ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
+         "    abstract_eval=lambda x: [x.update(shape=())], multiple_results=True)",
+         "every result"),
+        ('core.Primitive("span", impl=lambda x: [x.max(), x.min()],\n'
+         "    abstract_eval=lambda x: [x.update(shape=())] * 2, multiple_results=True)",
+         "comes first"),
+    ],
+    hints=["`x.update(shape=())` is a type like that of x, of one number"])
+
+
+LOUD = '''
+from minijax import core
+
+
+class LoudTracer(core.Tracer):
+    __slots__ = ("value",)
+
+    def __init__(self, trace, value):
+        self.level, self.aval, self.value = trace.level, value.aval, value
+
+
+class LoudTrace(core.Trace):
+    def __init__(self, parent, name):
+        super().__init__(core.Level(parent), parent)
+        self.name = name
+
+    def value(self, x):
+        return x.value if self.owns(x) else x
+'''
+
+TALLY = '''
+def tally(f):
+    class CountTrace(LoudTrace):
+        count = 0
+
+        def process_primitive(self, primitive, args, params):
+            {first}
+            values = [self.value(x) for x in args]
+            outs = {outs}
+            if not any(self.owns(x) for x in args):
+                return outs
+            {second}
+            return {wrapped}
+
+    def counting(x):
+        trace = CountTrace(core.current_trace.get(), "count")
+        out = core.run_with(trace, f, LoudTracer(trace, core.as_value(x)))
+        return trace.value(core.as_value(out)), trace.count
+    return counting
+'''
+PARTS = {"first": "", "second": "self.count += 1",
+         "outs": "core.run_with(self.parent, primitive.bind_list, *values, **params)",
+         "wrapped": "[LoudTracer(self, y) for y in outs]"}
+
+
+def _tally(**changed: str) -> str:
+    lines = TALLY.format(**{**PARTS, **changed}).splitlines()
+    return "\n".join(line for line in lines if line.strip() or not line)
+
+
+def grade_tally(tally: Callable) -> None:
+    def wave(x: Any) -> Any:
+        return 2.0 * jnp.sin(x)
+
+    try:
+        found = tally(wave)(1.0)
+    except RecursionError:
+        expect(False, "it calls itself for ever: while process_primitive runs, your trace is still "
+               "the current one, so what it binds comes back to it")
+    expect(isinstance(found, tuple) and len(found) == 2, "return two things: (result, count)")
+    value, count = found
+    expect(not isinstance(value, Tracer), "the result is still a tracer: take the value out")
+    expect(near(value, 2.0 * np.sin(1.0)), "the result of the function must not change")
+    expect(count != 1, "2 * sin(x) has two primitives on its way from x; if you count one, what "
+           "does the second one see of the first?")
+    expect(count == 2, f"2 * sin(x) has two primitives, and you count {count}")
+    expect(tally(lambda x: x + jnp.sin(2.0))(1.0)[1] == 1,
+           "in x + sin(2) only the sum depends on x; the sine does not")
+    expect(near(vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0)), 2 * np.sin(np.arange(3.0))),
+           "right by itself, but not under vmap")
+
+
+exercise(
+    "tally", chapter=CHAPTER, grade=grade_tally, given=LOUD, solution=_tally(),
+    wrong=[
+        (_tally(first="self.count += 1", second=""), "the sine does not"),
+        (_tally(wrapped="outs"), "what does the second one see"),
+        (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
+        (_tally().replace("trace.value(core.as_value(out)), trace.count",
+                            "core.as_value(out), trace.count"), "still a tracer"),
+    ],
+    afterthought="count the primitives of a gradient: tally(jax.grad(f))",
+    hints=["start from LoudTrace.process_primitive, and replace the line that prints"])
+
+
+def grade_peak(peak: Callable) -> None:
+    found = peak(1.0)
+    expect(isinstance(found, tuple) and len(found) == 2,
+           "return two things: the result, and the largest value")
+    expect(not (near(found[0], 1.0) and near(found[1], np.sin(1.0) ** 2)),
+           "the result comes first, then the largest value")
+    expect(near(found[0], np.sin(1.0) ** 2) and near(found[1], 1.0),
+           "at 1 the result is the square of sin(1), and the largest value is 1")
+    xs = jnp.array([-2.0, 1.0])
+    before = peak.__globals__.get("largest")
+    try:
+        results, largest = vmap(peak)(xs)
+    except TypeError:
+        expect(False, "right for a number, but not under vmap: the comparison must be one of jnp's")
+    expect(peak.__globals__.get("largest") is before,
+           "the result is right, but the global still catches a tracer: write nothing there")
+    expect(near(results, (np.sin(xs) * np.asarray(xs)) ** 2), "right for one, but not under vmap")
+    expect(near(largest, np.maximum(np.sin(xs) * np.asarray(xs), xs)), "largest of y and x, please")
+
+
+exercise(
+    "peak", chapter=CHAPTER, grade=grade_peak, given="largest = None",
+    solution="""
+def peak(x):
+    y = jnp.sin(x) * x
+    return y * y, jnp.maximum(y, x)
+""",
+    wrong=[
+        ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y", "two things"),
+        ("def peak(x):\n    global largest\n    y = jnp.sin(x) * x\n"
+         "    largest = jnp.maximum(y, x)\n    return y * y, largest", "still catches a tracer"),
+        ("def peak(x):\n    y = jnp.sin(x) * x\n    return y * y, max(y, x)", "under vmap"),
+        ("def peak(x):\n    y = jnp.sin(x) * x\n    return jnp.maximum(y, x), y * y",
+         "comes first"),
+    ])
+
+
+def grade_depths(depths: Any) -> None:
+    expect(len(list(depths)) == 3, "three numbers, one for each function")
+    one, two, three = (int(d) for d in depths)
+    expect(one != 0, "evaluation has no level; each open transformation adds one to the depth")
+    expect(one == 1, "in the first, one transformation is open")
+    expect(two == 3, "in the second, go from the outside in, and count the names that are open")
+    expect(three != 4, "in the third, what has returned is not open any more")
+    expect(three == 2, "in the third, which transformations have not returned yet?")
+
+
+exercise(
+    "depths", chapter=CHAPTER, grade=grade_depths,
+    solution="[1, 3, 2]",
+    wrong=[
+        ("[0, 2, 1]", "no level"),
+        ("[1, 2, 2]", "in the second"),
+        ("[1, 3, 4]", "has returned"),
+    ],
+    afterthought="run them: first(points), second(points), third(points)")

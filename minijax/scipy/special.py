@@ -1,0 +1,340 @@
+"""`minijax.scipy.special`: functions of probability and information, exact where logs are not.
+
+Stands on `numpy`, `nn`.  Chapter 20, *Precision*; chapter 10 for the rules of their own.
+In JAX: `jax/_src/scipy/special.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import lax
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.nn.normalisers import log_softmax as _log_softmax
+from minijax.nn.normalisers import logsumexp as logsumexp
+from minijax.nn.normalisers import softmax as _softmax
+from minijax.numpy.promotion import ArrayLike, Axes, promote_args_inexact
+
+
+def _inexact(name: str, *args: ArrayLike) -> list[Any]:
+    return promote_args_inexact(name, *args)
+
+
+def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
+    """``exp(x)``, divided by its sum along the axis; over all axes by default.
+
+    >>> softmax(jnp.array([1., 1.]))
+    Array([0.5, 0.5], dtype=float32)
+    """
+    return _softmax(x, axis)
+
+
+def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
+    """The logarithm of the softmax, without underflow; over all axes by default.
+
+    >>> log_softmax(jnp.array([0.]))
+    Array([0.], dtype=float32)
+    """
+    return _log_softmax(x, axis)
+
+
+# ── The error function and the logistic function ─────────────────────────────────────────────
+
+def erf(x: ArrayLike) -> Array:
+    """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t²)`` from 0 to x.
+
+    >>> erf(0.)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.erf(*_inexact("erf", x))
+
+
+def erfc(x: ArrayLike) -> Array:
+    """``1 - erf(x)``, exact where erf is near one.
+
+    >>> erfc(0.)
+    Array(1., dtype=float32, weak_type=True)
+    """
+    return lax.erfc(*_inexact("erfc", x))
+
+
+def erfinv(x: ArrayLike) -> Array:
+    """The y for which ``erf(y) = x``.
+
+    >>> erfinv(0.)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return lax.erf_inv(*_inexact("erfinv", x))
+
+
+def expit(x: ArrayLike) -> Array:
+    """The logistic function ``1 / (1 + exp(-x))``.
+
+    >>> expit(0.)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    return lax.logistic(*_inexact("expit", x))
+
+
+def logit(x: ArrayLike) -> Array:
+    """The inverse of the logistic function: ``log(x / (1 - x))``.
+
+    >>> logit(0.5)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return _logit(*_inexact("logit", x))
+
+
+@custom_jvp
+def _logit(x: Any) -> Any:
+    return jnp.log(jnp.divide(x, jnp.subtract(1, x)))
+
+
+@_logit.defjvp
+def _logit_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """Simpler than what the quotient would give: ``1 / (x (1 - x))``."""
+    [x], [t] = primals, tangents
+    return _logit(x), jnp.divide(t, jnp.multiply(x, jnp.subtract(1, x)))
+
+
+# ── x log y and relatives, where zero times infinity is zero ─────────────────────────────────
+
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x log(y)``, and 0 where x is 0.
+
+    >>> xlogy(0., 0.)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return _xlogy(*_inexact("xlogy", x, y))
+
+
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x log(1 + y)``, and 0 where x is 0.
+
+    >>> xlog1py(0., -1.)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    return _xlog1py(*_inexact("xlog1py", x, y))
+
+
+def _zero_where_zero(x: Any, product: Any) -> Any:
+    return jnp.where(jnp.equal(x, 0), jnp.zeros_like(product), product)
+
+
+@custom_jvp
+def _xlogy(x: Any, y: Any) -> Any:
+    return _zero_where_zero(x, jnp.multiply(x, jnp.log(y)))
+
+
+@_xlogy.defjvp
+def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x, y), (x_dot, y_dot) = primals, tangents
+    slope = jnp.add(jnp.multiply(x_dot, jnp.log(y)), jnp.multiply(y_dot, jnp.divide(x, y)))
+    return _xlogy(x, y), slope
+
+
+@custom_jvp
+def _xlog1py(x: Any, y: Any) -> Any:
+    return _zero_where_zero(x, jnp.multiply(x, jnp.log1p(y)))
+
+
+@_xlog1py.defjvp
+def _xlog1py_jvp(primals: tuple, tangents: tuple) -> tuple:
+    (x, y), (x_dot, y_dot) = primals, tangents
+    slope = jnp.add(jnp.multiply(x_dot, jnp.log1p(y)),
+                    jnp.multiply(y_dot, jnp.divide(x, jnp.add(1, y))))
+    return _xlog1py(x, y), slope
+
+
+def entr(x: ArrayLike) -> Array:
+    """The summand of an entropy: ``-x log(x)``, 0 at 0, and -inf below.
+
+    >>> entr(1.)
+    Array(-0., dtype=float32, weak_type=True)
+    """
+    [x] = _inexact("entr", x)
+    return jnp.where(jnp.less(x, 0), -jnp.inf, jnp.negative(_xlogx(x)))
+
+
+@custom_jvp
+def _xlogx(x: Any) -> Any:
+    return _zero_where_zero(x, jnp.multiply(x, jnp.log(x)))
+
+
+@_xlogx.defjvp
+def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
+    [x], [t] = primals, tangents
+    return _xlogx(x), jnp.multiply(t, jnp.add(jnp.log(x), 1))
+
+
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """The summand of a relative entropy: ``p log(p / q)``, 0 at p = 0, inf outside.
+
+    >>> rel_entr(0., 1.)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    p, q = _inexact("rel_entr", p, q)
+    inside = jnp.logical_and(jnp.greater(p, 0), jnp.greater(q, 0))
+    p_inside, q_inside = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
+    value = jnp.multiply(p_inside, jnp.log(jnp.divide(p_inside, q_inside)))
+    empty = jnp.logical_and(jnp.equal(p, 0), jnp.greater_equal(q, 0))
+    return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
+
+
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """``p log(p / q) - p + q``: its sum is the Kullback-Leibler divergence.
+
+    >>> kl_div(1., 1.)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    p, q = _inexact("kl_div", p, q)
+    return jnp.add(jnp.subtract(rel_entr(p, q), p), q)
+
+
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """``(x ** lmbda - 1) / lmbda``, and ``log(x)`` where lmbda is 0.
+
+    >>> boxcox(3., 1.)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    x, power = _inexact("boxcox", x, lmbda)
+    is_log = jnp.equal(power, 0)
+    safe = jnp.where(is_log, jnp.ones_like(power), power)
+    logarithm = jnp.log(x)
+    return jnp.where(is_log, logarithm,
+                     jnp.divide(jnp.expm1(jnp.multiply(safe, logarithm)), safe))
+
+
+# ── The normal distribution ──────────────────────────────────────────────────────────────────
+
+def ndtr(x: ArrayLike) -> Array:
+    """The probability that a standard normal number is below x.
+
+    >>> ndtr(0.)
+    Array(0.5, dtype=float32, weak_type=True)
+    """
+    [x] = _inexact("ndtr", x)
+    _check_float("ndtr", x)
+    w = jnp.multiply(x, math.sqrt(.5))
+    z = jnp.abs(w)
+    upper = jnp.where(jnp.greater(w, 0), jnp.subtract(2, lax.erfc(z)), lax.erfc(z))
+    near = jnp.less(z, math.sqrt(.5))
+    return jnp.multiply(.5, jnp.where(near, jnp.add(1, lax.erf(w)), upper))
+
+
+def _check_float(name: str, x: Any) -> None:
+    if x.dtype not in (jnp.float32, jnp.float64):
+        raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
+
+
+# Polynomials of Wichura's algorithm AS 241 (Applied Statistics 37, 1988): the middle, the tails,
+# the far tails; numerator and denominator, lowest power first.
+_MIDDLE = ([3.3871328727963666080e0, 1.3314166789178437745e2, 1.9715909503065514427e3,
+            1.3731693765509461125e4, 4.5921953931549871457e4, 6.7265770927008700853e4,
+            3.3430575583588128105e4, 2.5090809287301226727e3],
+           [1., 4.2313330701600911252e1, 6.8718700749205790830e2, 5.3941960214247511077e3,
+            2.1213794301586595867e4, 3.9307895800092710610e4, 2.8729085735721942674e4,
+            5.2264952788528545610e3])
+_TAIL = ([1.42343711074968357734e0, 4.63033784615654529590e0, 5.76949722146069140550e0,
+          3.64784832476320460504e0, 1.27045825245236838258e0, 2.41780725177450611770e-1,
+          2.27238449892691845833e-2, 7.74545014278341407640e-4],
+         [1., 2.05319162663775882187e0, 1.67638483018380384940e0, 6.89767334985100004550e-1,
+          1.48103976427480074590e-1, 1.51986665636164571966e-2, 5.47593808499534494600e-4,
+          1.05075007164441684324e-9])
+_FAR = ([6.65790464350110377720e0, 5.46378491116411436990e0, 1.78482653991729133580e0,
+         2.96560571828504891230e-1, 2.65321895265761230930e-2, 1.24266094738807843860e-3,
+         2.71155556874348757815e-5, 2.01033439929228813265e-7],
+        [1., 5.99832206555887937690e-1, 1.36929880922735805310e-1, 1.48753612908506148525e-2,
+         7.86869131145613259100e-4, 1.84631831751005468180e-5, 1.42151175831644588870e-7,
+         2.04426310338993978564e-15])
+
+
+def ndtri(p: ArrayLike) -> Array:
+    """The number below which a standard normal number lies with probability p.
+
+    >>> ndtri(0.5)
+    Array(0., dtype=float32, weak_type=True)
+    """
+    [p] = _inexact("ndtri", p)
+    _check_float("ndtri", p)
+    return _ndtri(p)
+
+
+@custom_jvp
+def _ndtri(p: Any) -> Any:
+    q = jnp.subtract(p, .5)
+    middle = jnp.multiply(q, _ratio(_MIDDLE, jnp.subtract(.180625, jnp.square(q))))
+    smaller = jnp.where(jnp.less(q, 0), p, jnp.subtract(1, p))
+    r = jnp.sqrt(jnp.negative(jnp.log(smaller)))
+    tail = jnp.where(jnp.less_equal(r, 5), _ratio(_TAIL, jnp.subtract(r, 1.6)),
+                     _ratio(_FAR, jnp.subtract(r, 5)))
+    tail = jnp.where(jnp.equal(smaller, 0), jnp.inf, tail)
+    return jnp.where(jnp.less_equal(jnp.abs(q), .425), middle,
+                     jnp.where(jnp.less(q, 0), jnp.negative(tail), tail))
+
+
+@_ndtri.defjvp
+def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
+    """One over the density there."""
+    [p], [t] = primals, tangents
+    x = _ndtri(p)
+    return x, jnp.multiply(t, jnp.multiply(math.sqrt(2 * math.pi),
+                                           jnp.exp(jnp.multiply(.5, jnp.square(x)))))
+
+
+def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
+    top, bottom = (jnp.polyval(jnp.array(p[::-1], x.dtype), x) for p in polynomials)
+    return jnp.divide(top, bottom)
+
+
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """The logarithm of `ndtr`, exact in the lower tail, too.
+
+    >>> float(log_ndtr(-40.)) < -800
+    True
+
+    Args:
+      series_order: how many terms of the series for the far tail are summed.
+    """
+    [x] = _inexact("log_ndtr", x)
+    _check_float("log_ndtr", x)
+    if series_order < 0:
+        raise ValueError("series_order must be non-negative.")
+    if series_order > 30:
+        raise ValueError("series_order must be <= 30.")
+    return _log_ndtr(series_order, x)
+
+
+def _log_ndtr(series_order: int, x: Any) -> Any:
+    @custom_jvp
+    def value(x: Any) -> Any:
+        low, high = (-10., 5.) if x.dtype == jnp.float32 else (-20., 8.)
+        upper = jnp.negative(ndtr(jnp.negative(x)))
+        middle = jnp.log(ndtr(jnp.maximum(x, low)))
+        lower = _log_of_tail(jnp.minimum(x, low), series_order)
+        return jnp.where(jnp.greater(x, high), upper,
+                         jnp.where(jnp.greater(x, low), middle, lower))
+
+    @value.defjvp
+    def slope(primals: tuple, tangents: tuple) -> tuple:
+        [x], [t] = primals, tangents
+        out = value(x)
+        density = jnp.negative(jnp.add(jnp.multiply(.5, jnp.square(x)),
+                                       .5 * math.log(2 * math.pi)))
+        return out, jnp.multiply(t, jnp.exp(jnp.subtract(density, out)))
+    return value(x)
+
+
+def _log_of_tail(x: Any, series_order: int) -> Any:
+    """``-x²/2 - log(-x) - log(2 pi)/2 + log(1 - 1/x² + 3/x⁴ - 15/x⁶ …)``."""
+    square = jnp.square(x)
+    total, term = jnp.ones_like(x), jnp.ones_like(x)
+    for n in range(1, series_order + 1):
+        term = jnp.divide(jnp.multiply(term, 1 - 2 * n), square)
+        total = jnp.add(total, term)
+    scale = jnp.add(jnp.log(jnp.negative(x)), .5 * math.log(2 * math.pi))
+    return jnp.subtract(jnp.log(total), jnp.add(jnp.multiply(.5, square), scale))

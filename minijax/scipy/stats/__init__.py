@@ -1,0 +1,13 @@
+"""`minijax.scipy.stats`: densities, probabilities and quantiles, one module a distribution.
+
+Stands on `numpy`, `scipy.special`.  In JAX: `jax/scipy/stats/__init__.py`.
+"""
+
+from minijax.scipy.stats import bernoulli as bernoulli
+from minijax.scipy.stats import cauchy as cauchy
+from minijax.scipy.stats import expon as expon
+from minijax.scipy.stats import laplace as laplace
+from minijax.scipy.stats import logistic as logistic
+from minijax.scipy.stats import multivariate_normal as multivariate_normal
+from minijax.scipy.stats import norm as norm
+from minijax.scipy.stats import uniform as uniform

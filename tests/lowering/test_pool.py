@@ -1,0 +1,128 @@
+"""Loops shared by threads: always the same result, whoever takes part."""
+
+import os
+import threading
+
+import numpy as np
+import pytest
+
+import minijax
+import minijax.numpy as jnp
+from minijax.lowering import cpu, pool, products
+from minijax.lowering.threads import shared_loops
+
+N = 1 << 18
+
+
+def numbers(*shape):
+    return np.random.default_rng(0).normal(size=shape).astype(np.float32)
+
+
+PROGRAMS = {
+    "elementwise": (lambda x: jnp.tanh(x) * 2, (numbers(N),)),
+    "odd size": (lambda x: jnp.exp(x), (numbers(N + 13),)),
+    "rows": (lambda x: jnp.exp(x - x.max(1, keepdims=True)) / jnp.exp(x).sum(1, keepdims=True),
+             (numbers(517, 1000),)),
+    "columns": (lambda x: jnp.sum(jnp.cos(x), 0), (numbers(700, 1100),)),
+    "sum": (lambda x: jnp.sum(jnp.sin(x)), (numbers(3 * N + 5),)),
+    "sum over two axes": (lambda x: jnp.sum(jnp.sin(x)), (numbers(700, 900),)),
+    "transpose": (lambda x: jnp.sin(x).T + 1, (numbers(600, 1000),)),
+    "product": (lambda x, y: x @ y, (numbers(200, 300), numbers(300, 170))),
+    "in a loop": (lambda x: minijax.lax.fori_loop(
+        0, 5, lambda i, y: jnp.sin(y) + i, x), (numbers(N),)),
+    "bools and captured scalars": (lambda x, c: jnp.where(c, jnp.sin(x) + x[0], x) > 0,
+                                   (numbers(N), np.True_)),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_the_result_does_not_depend_on_the_number_of_threads(name):
+    f, args = PROGRAMS[name]
+    run = minijax.jit(f)
+    expected = np.asarray(run(*args))
+    with pool.at_most(1):
+        alone = np.asarray(run(*args))
+    for _ in range(5):
+        np.testing.assert_array_equal(np.asarray(run(*args)), alone)
+    np.testing.assert_array_equal(expected, alone)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "product"])
+def test_these_programs_have_a_loop_to_share(name):
+    f, args = PROGRAMS[name]
+    assert shared_loops(minijax.jit(f).lower(*args)._lowered.kernel)
+
+
+def test_short_loops_are_not_shared():
+    assert not shared_loops(minijax.jit(jnp.sin).lower(numbers(1000))._lowered.kernel)
+
+
+def test_a_loop_that_calls_into_python_is_not_shared():
+    def f(x):
+        minijax.debug.callback(lambda y: None, x[0])
+        return x
+    kernel = minijax.jit(lambda x: minijax.lax.map(f, x)).lower(numbers(400, 1000))._lowered.kernel
+    assert not any(loop.vectorize == "" for loop in shared_loops(kernel))
+
+
+def test_many_threads_share_at_once():
+    run = minijax.jit(PROGRAMS["rows"][0])
+    x = PROGRAMS["rows"][1][0]
+    expected, failures = np.asarray(run(x)), []
+
+    def work():
+        for _ in range(20):
+            if not np.array_equal(np.asarray(run(x)), expected):
+                failures.append("differs")
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_the_setting_of_numpys_blas_is_as_before():
+    import ctypes
+
+    minijax.jit(jnp.matmul)(numbers(200, 300), numbers(300, 170))
+    get, put = products.thread_setting()
+    if get is None:
+        pytest.skip("this BLAS has no such setting")
+    get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
+    before = get()
+    try:
+        for wanted in (1, 2):
+            put(wanted)
+            minijax.jit(jnp.matmul)(numbers(200, 300), numbers(300, 170))
+            assert get() == wanted
+    finally:
+        put(before)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_forked_child_computes_alone_and_rightly():
+    run = minijax.jit(PROGRAMS["rows"][0])
+    x = PROGRAMS["rows"][1][0]
+    expected = np.asarray(run(x))
+    child = os.fork()
+    if child == 0:
+        right = pool._state.helpers == 0 and np.array_equal(np.asarray(run(x)), expected)
+        os._exit(0 if right else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_number_of_threads_can_be_given(monkeypatch):
+    monkeypatch.setenv("MINIJAX_NUM_THREADS", "3")
+    assert pool.wanted() == 3
+    monkeypatch.setenv("MINIJAX_NUM_THREADS", "many")
+    assert pool.wanted() >= 1
+
+
+def test_the_state_is_as_large_as_the_text_says():
+    assert pool.TEXT.count("%pool = type {") == 1
+    fields = pool.TEXT.split("%pool = type {")[1].split("}")[0].split(",")
+    assert len(fields) == len(pool.State._fields_)
+    assert cpu.undisturbed(pool.symbols).keys() == set(pool.NAMES)

@@ -1,0 +1,48 @@
+"""Columns, cut from the blocks."""
+
+import pytest
+
+from minijax.notebook import show_column
+from minijax.notebook.columns import KEYWORDS, column
+from minijax.core import Primitive
+from minijax.primitives import analytic, elementwise, reduce, shape
+
+
+@pytest.mark.parametrize("slot", KEYWORDS)
+@pytest.mark.parametrize("module", [analytic, elementwise, reduce, shape])
+def test_a_column_has_a_cell_for_each_primitive(slot: str, module: object) -> None:
+    cells = list(column(slot, module))  # type: ignore[arg-type]
+    blocks = {p.name for p in vars(module).values() if isinstance(p, Primitive)}
+    assert {cell.primitive for cell in cells} <= blocks
+    assert len(cells) >= 5 and all(cell.rule for cell in cells)
+
+
+def test_rules_stand_as_they_are_written() -> None:
+    text = repr(show_column("jvp", elementwise, only="mul"))
+    assert text == "mul  (lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t))"
+
+
+def test_a_rule_set_below_the_block_is_shown_with_what_it_calls() -> None:
+    text = repr(show_column("jvp", elementwise, only="add"))
+    assert "_termwise(add_p)" in text and "def _termwise(p: Primitive)" in text
+
+
+def test_a_rule_of_several_lines_is_moved_left_as_a_whole() -> None:
+    text = repr(show_column("jvp", elementwise, only="div"))
+    assert text.splitlines() == [
+        "div  (lambda t, z, x, y: div(t, y),",
+        "      lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2)))"]
+
+
+def test_what_the_family_fills_is_said_to_be_filled() -> None:
+    assert repr(show_column("batch", elementwise, only="mul")) == "mul  (filled by `binary`)"
+
+
+def test_an_unknown_slot_is_refused_with_the_list() -> None:
+    with pytest.raises(ValueError, match="jvp, transpose"):
+        show_column("vjp", elementwise)
+
+
+def test_a_column_is_a_table_in_a_notebook() -> None:
+    html = show_column("jvp", elementwise)._repr_html_() or ""
+    assert html.count("<tr>") == len(list(column("jvp", elementwise)))

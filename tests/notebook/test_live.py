@@ -1,0 +1,422 @@
+"""Live cells: an edit takes effect in what exists already, and can be taken back."""
+
+import gc
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import core, dtypes, lax, tree_util
+from minijax.interpreters import jvp as jvp_module
+from minijax.notebook import live, live_reset
+from minijax.notebook.live import edited
+from minijax.notebook.patch import LiveError
+from minijax.notebook.source import cell_text
+from minijax.primitives import elementwise, families
+
+JVP = "minijax.interpreters.jvp.JVPTrace"
+MUL = "minijax.primitives.elementwise.mul_p"
+
+
+def edit(names: str, *changes: tuple[str, str]) -> bool:
+    """Run the live cell with some pieces of its text replaced."""
+    text = cell_text(names.split())
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    return live(names, text)
+
+
+def slope_of_square(x: float = 3.0) -> float:
+    return float(jax.jvp(lambda x: x * x, (x,), (1.0,))[1])
+
+
+def everything() -> dict[tuple[str, str], Any]:
+    """What every name of the package means, down to the members of classes and functions' parts.
+
+    Modules are looked at name by name, so that nothing a live cell may touch is missed.
+    """
+    found: dict[tuple[str, str], Any] = {}
+    for module_name, module in list(sys.modules.items()):
+        if not module_name.startswith("minijax") or "notebook" in module_name:
+            continue
+        for name, value in list(vars(module).items()):
+            found[module_name, name] = value
+            own = getattr(value, "__module__", "") == module_name
+            if isinstance(value, type) and own:
+                members = {k: v for k, v in vars(value).items() if not k.startswith("__abstract")}
+                found.update({(f"{module_name}.{name}", k): v for k, v in members.items()})
+            if isinstance(value, core.Primitive):
+                found.update({(f"{module_name}.{name}", k): v for k, v in vars(value).items()})
+            if hasattr(value, "__code__") and own:
+                found[f"{module_name}.{name}", "()"] = (value.__code__, value.__defaults__)
+    return found
+
+
+def assert_unchanged(before: dict[tuple[str, str], Any]) -> None:
+    after = everything()
+    assert before.keys() == after.keys()
+    for place, value in before.items():
+        same = after[place] is value or place[1] == "()" and after[place] == value
+        assert same or isinstance(value, dict | list) and after[place] == value, place
+
+
+# ---------------------------------------------------------------- doing nothing
+
+
+@pytest.mark.parametrize("names", [
+    JVP, MUL, "minijax.core.Primitive.bind", "minijax.core.Primitive.bind .rule .type_of",
+    "minijax.dtypes.result_type", "minijax.core.ShapedArray", "minijax.core.no_effects",
+    "minijax.core._scalar_array", "minijax.tree_util.Partial"])
+def test_an_unchanged_cell_is_a_no_op(names: str) -> None:
+    before = everything()
+    assert live(names, cell_text(names.split())) is False
+    assert live(names, "\n" + cell_text(names.split()) + "\n\n") is False
+    assert_unchanged(before)
+    assert edited() == []
+
+
+def test_an_unchanged_cell_does_not_forget_what_was_traced() -> None:
+    traced = []
+
+    @jax.jit
+    def f(x: Any) -> Any:
+        traced.append(x)
+        return x + 1
+
+    f(1.0)
+    live(JVP, cell_text([JVP]))
+    f(1.0)
+    assert len(traced) == 1
+
+
+# ---------------------------------------------------------------- functions
+
+
+def test_an_edited_function_is_the_same_object_with_other_code() -> None:
+    f, imported_elsewhere = dtypes.short_name, families.broadcast_shapes
+    assert edit("minijax.primitives.families.broadcast_shapes",
+                ("ranked = [", "return (7,)\n    ranked = ["))
+    assert families.broadcast_shapes is imported_elsewhere is elementwise.broadcast_shapes
+    assert elementwise.broadcast_shapes("add", [(3,), (3,)]) == (7,)
+    live_reset()
+    assert elementwise.broadcast_shapes("add", [(3,), (3,)]) == (3,)
+    assert dtypes.short_name is f
+
+
+def test_defaults_and_docstring_follow_the_edit() -> None:
+    live("minijax.core.cannot", 'def cannot(reason="why not"):\n    "New."\n    return reason\n')
+    assert core.cannot() == "why not" and core.cannot.__doc__ == "New."
+    live_reset()
+    with pytest.raises(TypeError):
+        core.cannot()
+
+
+def test_a_cached_function_forgets_what_the_old_code_said() -> None:
+    assert dtypes.short_name(np.dtype("float32")) == "f32"
+    assert edit("minijax.dtypes.short_name", ('    """', '    return "x"\n    """'))
+    assert dtypes.short_name(np.dtype("float32")) == "x"
+    live_reset()
+    assert dtypes.short_name(np.dtype("float32")) == "f32"
+
+
+def test_a_helper_written_in_the_cell_becomes_a_function_of_the_module() -> None:
+    live("minijax.core.cannot",
+         "def helper(x):\n    return x + '!'\n\ndef cannot(reason):\n    return helper(reason)\n")
+    assert core.cannot("no") == "no!"
+    live_reset()
+    assert not hasattr(core, "helper")
+
+
+# ---------------------------------------------------------------- blocks
+
+
+def test_a_rule_in_a_block_takes_effect_in_the_primitive_that_exists() -> None:
+    p, f, program = elementwise.mul_p, elementwise.mul, jax.make_jaxpr(lambda x: x * x)(3.0)
+    gradient = jax.jit(jax.grad(lambda x: x * x))
+    assert gradient(3.0) == 6.0
+    assert edit(MUL, ("lambda t, z, x, y: mul(t, y)", "lambda t, z, x, y: mul(t, neg(y))"))
+    assert (elementwise.mul_p, elementwise.mul, lax.mul) == (p, f, f)
+    assert program.eqns[0].primitive is elementwise.mul_p
+    assert slope_of_square() == 0.0
+    assert gradient(3.0) == 0.0
+    live_reset(MUL)
+    assert slope_of_square() == gradient(3.0) == 6.0
+
+
+def test_rules_of_an_edited_block_bind_the_old_primitive_and_not_a_copy() -> None:
+    edit(MUL, ("np.multiply", "np.add"))
+    program = jax.make_jaxpr(lambda x: jax.jvp(lambda x: x * x, (x,), (x,)))(2.0)
+    assert {id(e.primitive) for e in program.eqns if e.primitive.name == "mul"} == {
+        id(elementwise.mul_p)}
+    assert lax.mul(3.0, 4.0) == 7.0
+
+
+def test_slots_that_the_module_sets_later_are_set_on_the_edited_block_too() -> None:
+    edit("minijax.primitives.elementwise.add_p", ("np.add", "np.subtract"))
+    text = str(jax.make_jaxpr(lambda x: jax.jvp(lambda x: x + x, (x,), (x,)))(1.0))
+    assert text.count("add") == 2 and "add_any" not in text
+    assert lax.add(5.0, 3.0) == 2.0
+    live_reset()
+    assert lax.add(5.0, 3.0) == 8.0
+
+
+def test_a_slot_set_below_the_block_can_be_edited() -> None:
+    live("minijax.primitives.reduce.reduce_sum_p",
+         cell_text(["minijax.primitives.reduce.reduce_sum_p"]).replace(
+             "linearly(reduce_sum_p)", "lambda primals, tangents, **p: 1 / 0"))
+    with pytest.raises(ZeroDivisionError):
+        jax.grad(jnp.sum)(jnp.ones(3))
+    live_reset()
+    assert jax.grad(jnp.sum)(jnp.ones(3)).shape == (3,)
+
+
+def test_a_compiled_function_computes_what_the_edited_element_rule_says() -> None:
+    f = jax.jit(lambda x: x * 3.0)
+    assert f(2.0) == 6.0
+    edit(MUL, ("s.mul(x, y)", "s.add(x, y)"))
+    assert f(2.0) == 5.0
+    live_reset()
+    assert f(2.0) == 6.0
+
+
+def test_a_rule_that_is_a_function_of_its_own_is_edited_like_any() -> None:
+    edit("minijax.primitives.elementwise._share", ("return mul(", "return neg(t)\n    return mul("))
+    assert jax.grad(lambda x: lax.max(x, 0.0))(2.0) == -1.0
+
+
+# ---------------------------------------------------------------- classes
+
+
+def test_an_edited_method_takes_effect_in_objects_that_exist() -> None:
+    aval = core.typeof(jnp.ones(3))
+    assert edit("minijax.core.ShapedArray.str_short", ("return f", "return 'my ' + f"))
+    assert aval.str_short() == "my f32[3]"
+    assert core.typeof(jnp.ones(3)) is aval
+    live_reset()
+    assert aval.str_short() == "f32[3]"
+
+
+def test_an_edited_class_keeps_its_identity_its_instances_and_its_tables() -> None:
+    cls, aval = core.ShapedArray, core.typeof(jnp.ones(3))
+    assert edit("minijax.core.ShapedArray", ('return f"ShapedArray({', 'return f"Type({'))
+    assert core.ShapedArray is cls and isinstance(aval, cls)
+    assert core.typeof(jnp.ones(3)) is aval
+    assert repr(aval) == "Type(float32[3])"
+
+
+def test_an_edited_trace_works_at_once() -> None:
+    assert edit(JVP, ("        primals, tangents = zip",
+                      "        if primitive.name == 'mul':\n"
+                      "            return core.run_with(self.parent, primitive.bind_list,\n"
+                      "                                 *[self.split(x)[0] for x in args])\n"
+                      "        primals, tangents = zip"))
+    assert jvp_module.JVPTrace.__name__ == "JVPTrace"
+    assert slope_of_square() == 0.0
+    live_reset()
+    assert slope_of_square() == 6.0
+
+
+def test_super_and_class_cells_mean_the_class_that_exists() -> None:
+    edit(JVP, ("        super().__init__(Level(parent, debug_info), parent)",
+               "        super().__init__(Level(parent, debug_info), parent)\n"
+               "        assert __class__ is JVPTrace"))
+    assert slope_of_square() == 6.0
+    edit("minijax.interpreters.jvp.JVPTracer.trace_name",
+         ('return "JVPTrace"', 'return "my " + super().trace_name()'))
+    seen = []
+    jax.jvp(lambda x: seen.append(repr(x)) or x, (1.0,), (1.0,))
+    assert "my Trace" in seen[0]
+
+
+def test_a_method_that_did_not_use_super_may_begin_to() -> None:
+    edit("minijax.core.EvalTrace.process_primitive",
+         ("for x in args:", "super().__repr__()\n    for x in args:"))
+    assert lax.mul(2.0, 3.0) == 6.0
+
+
+def test_properties_static_methods_and_attributes_follow() -> None:
+    aval = core.typeof(jnp.ones(3))
+    edit("minijax.core.ShapedArray.ndim", ("return len(self.shape)", "return 99"))
+    assert aval.ndim == 99
+    edit("minijax.core.Effect", ("observable = True", "observable = 'perhaps'"))
+    assert core.Effect().observable == "perhaps"
+    live_reset()
+    assert (aval.ndim, core.Effect.observable) == (1, True)
+
+
+def test_a_member_added_or_removed_is_added_or_removed() -> None:
+    text = cell_text(["minijax.core.Effect"])
+    live("minijax.core.Effect", text.replace("observable = True",
+                                             "def hello(self):\n        return 'hello'"))
+    effect = core.Effect()
+    assert effect.hello() == "hello" and not hasattr(effect, "observable")
+    live_reset()
+    assert effect.observable is True and not hasattr(effect, "hello")
+
+
+def test_private_names_are_mangled_as_in_the_class() -> None:
+    live("minijax.core.Effect", "class Effect:\n    __hidden = 3\n"
+                                "    observable = property(lambda self: self.__hidden)\n")
+    assert core.Effect().observable == 3
+
+
+def test_the_fields_of_a_dataclass_may_get_a_default() -> None:
+    from minijax.interpreters.linearize import LinearProgram
+    edit("minijax.interpreters.linearize.LinearProgram",
+         ("out_zeros: tuple[Zero | None, ...]", "out_zeros: tuple[Zero | None, ...] = ('new',)"))
+    assert LinearProgram(None, ()).out_zeros == ("new",)
+    assert jax.grad(lambda x: x * x)(3.0) == 6.0
+    live_reset()
+    with pytest.raises(TypeError):
+        LinearProgram(None, ())
+
+
+def test_slots_cannot_change_and_the_error_says_so() -> None:
+    before = everything()
+    with pytest.raises(LiveError, match="slots of JVPTracer"):
+        edit("minijax.interpreters.jvp.JVPTracer", ('"tangent")', '"tangent", "more")'))
+    assert_unchanged(before)
+
+
+# ---------------------------------------------------------------- tables and constants
+
+
+def test_a_table_is_refilled_and_a_constant_replaced_where_it_was_imported() -> None:
+    table = families._IN_NUMPY
+    edit("minijax.primitives.families._IN_NUMPY", ('"divide"', '"my_divide"'))
+    assert families._IN_NUMPY is table and table["div"] == "my_divide"
+    live("minijax.primitives.families.NUMBER", "NUMBER = (np.integer,)\n")
+    assert families.NUMBER == elementwise.NUMBER == (np.integer,)
+    live_reset()
+    assert table["div"] == "divide" and elementwise.NUMBER is families.NUMBER
+    assert np.floating in families.NUMBER
+
+
+# ---------------------------------------------------------------- undoing
+
+
+def test_reset_restores_everything() -> None:
+    before = everything()
+    edit(JVP, ("primals, tangents = zip", "self.seen = 1; primals, tangents = zip"))
+    edit(MUL, ("np.multiply", "np.add"))
+    edit("minijax.core.Primitive.bind", ("try:", "try:\n        pass"))
+    edit("minijax.core.ShapedArray", ("def ndim", "def rank"))
+    edit("minijax.primitives.elementwise.add_p", ("np.add", "np.subtract"))
+    live("minijax.core.cannot", "def cannot(reason):\n    return 3\n")
+    live("minijax.primitives.families.NUMBER", "NUMBER = ()\n")
+    assert len(live_reset()) == len(set(edited())) + 7
+    assert_unchanged(before)
+    assert edited() == []
+
+
+def test_reset_of_one_name_leaves_the_other_edits() -> None:
+    live("minijax.core.cannot", "def cannot(reason):\n    return 3\n")
+    edit(MUL, ("np.multiply", "np.add"))
+    assert live_reset("minijax.core.cannot") == ["minijax.core.cannot"]
+    assert core.cannot("x") == core.Cannot("x")
+    assert lax.mul(3.0, 4.0) == 7.0
+    assert edited() == [MUL]
+
+
+def test_running_the_cell_with_the_old_text_again_is_a_reset() -> None:
+    edit(MUL, ("np.multiply", "np.add"))
+    assert live(MUL, cell_text([MUL])) is True
+    assert lax.mul(3.0, 4.0) == 12.0 and edited() == []
+
+
+def test_a_cell_edited_twice_differs_from_the_file_and_not_from_its_last_edit() -> None:
+    edit(JVP, ("def join", "def extra(self):\n        return 1\n\n    def join"))
+    edit(JVP, ("primals, tangents = zip", "self.seen = 1; primals, tangents = zip"))
+    assert not hasattr(jvp_module.JVPTrace, "extra")
+
+
+def test_a_method_and_its_class_may_both_be_edited() -> None:
+    edit("minijax.core.ShapedArray.str_short", ("return f", "return 'my ' + f"))
+    edit("minijax.core.ShapedArray", ('return f"ShapedArray({', 'return f"Type({'))
+    aval = core.typeof(jnp.ones(2))
+    assert aval.str_short() == "my f32[2]" and repr(aval).startswith("Type(")
+    live_reset("minijax.core.ShapedArray.str_short")
+    assert aval.str_short() == "f32[2]" and repr(aval).startswith("ShapedArray(")
+
+
+def test_reset_of_an_unknown_name_is_an_error() -> None:
+    with pytest.raises(LookupError):
+        live_reset("minijax.core.nothing")
+
+
+# ---------------------------------------------------------------- what goes wrong
+
+
+@pytest.mark.parametrize("text, error", [
+    ("def cannot(reason:\n    return 3\n", SyntaxError),
+    ("def cannot(reason=1/0):\n    return 3\n", ZeroDivisionError),
+    ("def helper():\n    pass\n\ndef cannot(r):\n    return 3\n\nraise KeyError('late')", KeyError),
+    ("@undefined\ndef cannot(reason):\n    return 3\n", NameError),
+])
+def test_a_cell_that_fails_leaves_the_package_as_it_was(text: str, error: type) -> None:
+    before = everything()
+    with pytest.raises(error):
+        live("minijax.core.cannot", text)
+    assert_unchanged(before)
+    assert edited() == []
+
+
+@pytest.mark.parametrize("name, old, new", [
+    (JVP, "def join", "wrong = 1 / 0\n\n    def join"),
+    (MUL, "impl=in_numpy(np.multiply)", "impl=in_numpy(np.multiply), nonsense=3"),
+    ("minijax.core.Primitive.bind", "try:", "try"),
+])
+def test_a_class_or_block_that_fails_leaves_the_package_as_it_was(
+        name: str, old: str, new: str) -> None:
+    before = everything()
+    with pytest.raises((ZeroDivisionError, TypeError, SyntaxError)):
+        edit(name, (old, new))
+    assert_unchanged(before)
+
+
+def test_a_failing_edit_leaves_the_edits_before_it() -> None:
+    live("minijax.core.cannot", "def cannot(reason):\n    return 3\n")
+    with pytest.raises(ZeroDivisionError):
+        live("minijax.core.cannot", "def cannot(reason=1/0):\n    return 4\n")
+    assert core.cannot("x") == 3
+    with pytest.raises(LookupError):
+        live("minijax.core.nothing", "nothing = 1")
+
+
+def test_tracebacks_show_the_text_of_the_cell() -> None:
+    edit(MUL, ("lambda t, z, x, y: mul(t, y)", "lambda t, z, x, y: undefined_thing(t, y)"))
+    with pytest.raises(NameError) as caught:
+        slope_of_square()
+    text = "".join(traceback.format_exception(caught.value))
+    assert "<minijax live minijax.primitives.elementwise.mul_p>" in text
+    assert "derivatives=(lambda t, z, x, y: undefined_thing(t, y)" in text
+
+
+def test_lines_of_an_edited_rule_are_not_the_users_lines() -> None:
+    """The equations that a live rule emits belong to the line of the user's, as before."""
+    edit(MUL, ("lambda t, z, x, y: mul(t, y)", "lambda t, z, x, y: mul(t, neg(neg(y)))"))
+    program = jax.make_jaxpr(lambda x: jax.jvp(lambda x: x * x, (x,), (x,)))(2.0)
+    assert {e.source_info.short_file for e in program.eqns} == {"test_live.py"}
+
+
+def test_nothing_of_an_undone_edit_stays_alive() -> None:
+    import weakref
+    live("minijax.core.cannot", "class Box:\n    pass\n\ndef cannot(reason):\n    return Box\n")
+    box = weakref.ref(core.cannot(1))
+    live_reset()
+    gc.collect()
+    assert box() is None
+
+
+def test_trees_registered_before_an_edit_flatten_with_the_edited_class() -> None:
+    from functools import partial
+    held = tree_util.Partial(partial(max), 1.0)
+    leaves, treedef = tree_util.tree_flatten(held)
+    edit("minijax.tree_util.Partial", ("class Partial(functools.partial):",
+                                       "class Partial(functools.partial):\n    hello = 1"))
+    assert held.hello == 1 and isinstance(treedef.unflatten(leaves), tree_util.Partial)

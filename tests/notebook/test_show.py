@@ -1,0 +1,55 @@
+"""Programs and progress as a cell shows them, and as plain text."""
+
+import base64
+import re
+import subprocess
+import sys
+
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.notebook import explain, progress, show_jaxpr
+
+
+def test_a_jaxpr_is_shown_as_text_in_colour_and_as_a_picture() -> None:
+    closed = jax.make_jaxpr(lambda x: jnp.sin(x) * x)(1.0)
+    shown = show_jaxpr(closed)
+    assert repr(shown) == str(closed)
+    assert "<span" in (shown._repr_html_() or "")
+    graph = show_jaxpr(lambda x: jnp.sin(x) * x, 1.0, graph=True)
+    assert repr(graph) == str(closed)
+    data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', graph.html)
+    assert data and base64.b64decode(data[1]).startswith(b"<svg")
+    assert "<svg" not in graph.html
+
+
+def test_explain_shows_four_stages_side_by_side() -> None:
+    shown = explain(lambda x: jnp.sin(x) * x, jnp.ones(3))
+    headings = re.findall(r"^── (\w+)", repr(shown), re.MULTILINE)
+    assert headings == ["jaxpr", "simplified", "loops", "source"]
+    assert shown.html.count("<pre") == 4 and "flex" in shown.html
+
+
+def test_explain_takes_a_jitted_function_and_a_choice_of_stages() -> None:
+    shown = explain(jax.jit(lambda x: x * 2.0), 1.0, stages="source jaxpr")
+    assert re.findall(r"^── (\w+)", repr(shown), re.MULTILINE) == ["source", "jaxpr"]
+
+
+def test_progress_gives_the_items_and_ends_in_the_same_words(
+        capsys: pytest.CaptureFixture[str]) -> None:
+    assert list(progress("abc", "letters")) == ["a", "b", "c"]
+    assert list(progress(iter("ab"))) == ["a", "b"]
+    assert capsys.readouterr().out == "letters: 3 of 3\n2\n"
+
+
+def test_the_course_can_be_imported_without_ipython() -> None:
+    code = ("import sys; sys.modules['IPython'] = None\n"
+            "import minijax.notebook as n, minijax.notebook.magics\n"
+            "n.check('bend', lambda x: 12.0)\n"
+            "print(n.show_jaxpr(lambda x: x, 1.0))\n"
+            "list(n.progress(range(2), 'steps'))")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = run.stdout.splitlines()
+    assert lines == ["bend: not yet: right at 2, but not at -1",
+                     "{ lambda ; a:f32[]. let  in (a,) }", "steps: 2 of 2"]

@@ -1,0 +1,73 @@
+"""Where definitions stand, and their text."""
+
+import ast
+import inspect
+
+import pytest
+
+import minijax.core
+import minijax.interpreters.jvp
+from minijax.notebook import source
+
+
+def test_a_definition_is_found_letter_by_letter() -> None:
+    found = source.find("minijax.interpreters.jvp.JVPTrace")
+    assert found.text + "\n" == inspect.getsource(minijax.interpreters.jvp.JVPTrace)
+    assert (found.owner, found.short) == ("minijax.interpreters.jvp", "JVPTrace")
+
+
+def test_a_method_stands_without_its_indentation() -> None:
+    text = source.find("minijax.core.Primitive.bind").text
+    assert text.startswith("def bind(self, *args: Any, **params: Any) -> Any:\n    ")
+    assert ast.parse(text)
+
+
+def test_decorators_and_the_comment_that_touches_it_belong_to_a_definition() -> None:
+    lines = source.find("minijax.core._scalar_array").text.splitlines()
+    assert lines[0].startswith("# A scalar in a program")
+    assert lines[1].startswith("@functools.lru_cache")
+
+
+def test_a_ruled_heading_does_not_belong_to_what_follows() -> None:
+    assert source.find("minijax.core.ShapedArray").text.startswith("class ShapedArray")
+
+
+def test_a_block_is_found_under_the_primitive_and_under_its_function() -> None:
+    text = source.find("minijax.primitives.elementwise.mul_p").text
+    assert text == source.find("minijax.primitives.elementwise.mul").text
+    assert text.startswith("mul_p, mul = binary(")
+
+
+def test_slots_set_right_below_a_block_belong_to_it() -> None:
+    text = source.find("minijax.primitives.reduce.reduce_sum_p").text
+    assert text.endswith("reduce_sum_p.jvp = linearly(reduce_sum_p)")
+
+
+def test_overloads_are_one_definition() -> None:
+    text = source.find("minijax.dtypes.result_type").text
+    assert text.count("def result_type(") == 3
+
+
+@pytest.mark.parametrize("name", [
+    "minijax.core.nothing", "minijax.core.Primitive.nothing", "minijax.core", "minijax.nowhere.f"])
+def test_an_unknown_name_is_an_error_that_says_which(name: str) -> None:
+    with pytest.raises(LookupError, match=name.split(".")[1]):
+        source.find(name)
+
+
+def test_a_cell_may_hold_neighbours_with_the_lines_between_them() -> None:
+    text = source.cell_text(["minijax.core.Zero", ".Undefined"])
+    whole = inspect.getsource(minijax.core)
+    assert text in whole and text.count("class ") == 2
+
+
+def test_the_definitions_of_a_cell_have_one_home() -> None:
+    with pytest.raises(LookupError, match="one module or class"):
+        source.cell_text(["minijax.core.Zero", "minijax.core.Primitive.bind"])
+
+
+def test_a_long_class_is_to_be_shown_method_by_method() -> None:
+    names = [definition.name for definition in source.definitions("minijax.core")]
+    assert "minijax.core.Primitive.bind" in names and "minijax.core.Primitive" not in names
+    assert "minijax.core.EvalTrace" in names and "minijax.core.run_with" in names
+    assert len(names) == len(set(names))
