@@ -53,8 +53,15 @@ notebooks: $(VENV)/.course
 grade: $(VENV)/.course
 	$(BIN)/python notebooks/run_chapter.py grade $(FILE)
 
+# From the outputs that the notebooks hold: nothing is executed, nothing is fetched.
+book: $(VENV)/.book
+	$(BIN)/python book/build.py
+ifeq ($(CHECK),1)
+	$(BIN)/python book/check.py
+endif
+
 clean:
-	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) book/_build build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find minijax tests notebooks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The stamps make a second run quick; editing pyproject.toml makes the environment anew.
@@ -64,6 +71,10 @@ $(VENV)/.course: pyproject.toml | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[course,dev]'
+	@touch $@ $(VENV)/.course
+
+$(VENV)/.book: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --editable '.[course,book]'
 	@touch $@ $(VENV)/.course
 
 $(BIN)/python:

@@ -162,6 +162,16 @@ FACTS = """({
 })"""
 
 
+# What sticks out of a phone and cannot be scrolled to.
+CUT_OFF = """[...document.querySelectorAll(
+    '.bd-article :is(h1, h2, h3, p, li, dt, img, svg, table, pre)')].filter(e => {
+  if (e.getBoundingClientRect().right < innerWidth + 2 || !e.checkVisibility()) return false;
+  for (let p = e; p !== document.body; p = p.parentElement)
+    if (['auto', 'scroll'].includes(getComputedStyle(p).overflowX)) return false;
+  return true;
+}).map(e => e.tagName + ' ' + e.textContent.slice(0, 40))"""
+
+
 def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
     """What is wrong with a page by itself, and what was found on it."""
     tab.resize(WIDE)
@@ -174,6 +184,7 @@ def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
     tab.resize(NARROW)
     overflow = tab.run("document.documentElement.scrollWidth - window.innerWidth")
     wrong += [f"{overflow} pixels wider than a phone"] * (overflow > 1)
+    wrong += [f"cut off on a phone: {what!r}" for what in tab.run(CUT_OFF)]
     if facts["folded"]:
         shut = tab.run("[...document.querySelectorAll('.bd-article details')].filter(d => {"
                        "const was = d.open; d.querySelector('summary').click();"
@@ -219,18 +230,19 @@ def check_search(tab: Browser, address: str) -> list[str]:
 
 
 def check_dark(tab: Browser, address: str) -> list[str]:
-    """The button for the theme leads to a dark one, with light letters."""
+    """The menu of themes has a light one with dark letters, and the other way round."""
     tab.resize(WIDE)
     tab.open(f"{address}/index.html")
     light = ("(() => {const c = getComputedStyle(document.body);"
              "const sum = s => s.match(/\\d+/g).slice(0, 3).map(Number)"
              ".reduce((a, b) => a + b); return sum(c.backgroundColor) - sum(c.color)})()")
-    seen = []
-    for _ in range(3):  # the button goes round: system, light, dark
-        tab.run("document.querySelector('.theme-switch-button').click()")
+    seen = {}
+    for mode in ("light", "dark"):
+        tab.run(f"document.querySelector('.theme-change-button[data-mode={mode}]').click()")
         time.sleep(0.5)
-        seen.append(tab.run(light))
-    return [] if min(seen) < -200 and max(seen) > 200 else [f"no dark and light theme: {seen}"]
+        seen[mode] = tab.run(light)
+    well = seen["light"] > 200 and seen["dark"] < -200
+    return [] if well else [f"the themes are not light and dark: {seen}"]
 
 
 def check(executable: str) -> int:

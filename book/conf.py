@@ -31,11 +31,11 @@ highlight_language = "python"
 add_module_names = False
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
-maximum_signature_line_length = 70
 
 # ---- chapters: outputs as they are stored, formulas as MathML (see extension.py)
 nb_execution_mode = "off"
 nb_merge_streams = True
+nb_render_error_lexer = "text"
 myst_enable_extensions = ["dollarmath", "amsmath", "colon_fence", "deflist"]
 myst_heading_anchors = 3
 html_math_renderer = "mathml"
@@ -47,6 +47,7 @@ html_static_path = ["static"]
 html_css_files = ["book.css"]
 html_favicon = "static/favicon.svg"
 html_copy_source = True
+html_context = {"default_mode": "auto"}  # light or dark as the reader's system is
 html_show_copyright = False
 html_last_updated_fmt = None
 # A list of all pages beside each module's source would take most of the time to build.

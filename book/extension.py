@@ -1,4 +1,4 @@
-"""What the book adds to Sphinx: live cells without their first line, and formulas as MathML.
+"""What the book adds to Sphinx: live cells, links to the source, and formulas as MathML.
 
 Browsers draw MathML by themselves, so the site needs no script for it and works without a network.
 """
@@ -6,10 +6,12 @@ Browsers draw MathML by themselves, so the site needs no script for it and works
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from typing import Any
 
 from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
@@ -44,6 +46,34 @@ def _show_live(block: nodes.literal_block, live: re.Match[str]) -> None:
     block.replace_self([name, shown])
 
 
+# ── Links to the source ──────────────────────────────────────────────────────────────────────
+
+
+class OwnSourceOnly(SphinxTransform):
+    """What was made by NumPy, and is given on, has no link to its source."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        """Take the module, which the link is made from, out of the signatures of others."""
+        for signature in self.document.findall(addnodes.desc_signature):
+            if (module := signature.get("module")) and not _is_ours(module, signature):
+                signature["module"] = None
+
+
+def _is_ours(module: str, signature: nodes.Element) -> bool:
+    value: Any = import_module(module)
+    for part in signature["fullname"].split("."):
+        value = getattr(value, part, None)
+    return str(getattr(value, "__module__", "")).startswith("minijax")
+
+
+def without_links_back(app: Sphinx, page: str, template: str, context: Any, doctree: Any) -> None:
+    """A name has several pages, and the link back from its source knows one: leave it out."""
+    if page.startswith("_modules/"):
+        context["body"] = re.sub(r'<a class="viewcode-back".*?</a>', "", context["body"])
+
+
 # ── Formulas ─────────────────────────────────────────────────────────────────────────────────
 
 
@@ -74,6 +104,8 @@ def mathml(tex: str, block: bool) -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx's entry."""
     app.add_transform(LiveCells)
+    app.add_transform(OwnSourceOnly)
+    app.connect("html-page-context", without_links_back)
     app.add_html_math_renderer("mathml", inline_renderers=(inline_math, None),
                                block_renderers=(block_math, None))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

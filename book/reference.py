@@ -341,7 +341,7 @@ def _families_index(module: ModuleType, below: list[tuple[str, str, list[str]]])
         links = " · ".join(f":py:obj:`~{module.__name__}.{name}`" for name in names)
         says = summary(home) if home else ""
         parts += [heading(_title(family), "-"), f"{says} (:doc:`all of it <{place}>`)\n", links, ""]
-    return "\n".join([*parts, toctree(place for place, _, _ in below)])
+    return "\n".join([*parts, toctree(f"{_title(family)} <{place}>" for place, family, _ in below)])
 
 
 # ── Errors ───────────────────────────────────────────────────────────────────────────────────
@@ -399,32 +399,34 @@ COLUMNS = {"jvp": "jvp", "transpose": "transpose", "batch": "vmap"}
 
 def primitives_page() -> str:
     """The rows and columns of the house: which primitive has which rule, and why not."""
-    rows, reasons = [], []
+    rows: list[str] = []
+    reasons: dict[str, list[str]] = {}
     for module, primitive in all_primitives():
-        cells = []
-        for slot in COLUMNS:
-            rule = getattr(primitive, slot)
-            cells.append(_cell(rule))
+        rules = {column: getattr(primitive, slot) for slot, column in COLUMNS.items()}
+        for column, rule in rules.items():
             if isinstance(rule, Cannot):
-                reasons.append(f"``{primitive.name}``, {COLUMNS[slot]}\n  {escaped(rule.reason)}\n")
+                reasons.setdefault(f"No {column}: {rule.reason}", []).append(primitive.name)
         lowered = next((kind for kind in LOWERINGS if getattr(primitive, kind) is not None), "–")
-        place = module.removeprefix("minijax.")
-        cells = [f"``{primitive.name}``", *cells, lowered, f":doc:`{place} </inside/{module}>`"]
+        place = module.rpartition(".")[2]
+        cells = [f"``{primitive.name}``", *map(_cell, rules.values()), lowered,
+                 f":doc:`{place} </inside/{module}>`"]
         rows.append("   * - " + "\n     - ".join(cells) + "\n")
     header = "   * - primitive\n" + "".join(f"     - {c}\n" for c in COLUMNS.values())
-    header += "     - lowered by\n     - its block\n"
+    header += "     - lowered by\n     - its block is in\n"
     return "\n".join([
         heading("Primitives"),
         f"What programs are made of: {len(rows)} operations. Each is one block in which every rule"
         " has its slot (" + ", ".join(f"``{slot}``" for slot in SLOTS) + " and one lowering)."
-        " A slot that has no meaning holds its reason.\n",
+        " A slot that has no meaning holds its reason; the reasons are listed below.\n",
         ".. list-table::\n   :header-rows: 1\n   :class: primitives\n\n" + header + "".join(rows),
-        heading("Why not", "-"), "\n".join(reasons),
+        heading("Why not", "-"),
+        *[f"{escaped(reason)}\n  {', '.join(f'``{name}``' for name in names)}\n"
+          for reason, names in reasons.items()],
     ])
 
 
 def _cell(rule: Any) -> str:
-    return "yes" if callable(rule) else "no, see below" if isinstance(rule, Cannot) else "–"
+    return "yes" if callable(rule) else "no" if isinstance(rule, Cannot) else "–"
 
 
 # ── Inside ───────────────────────────────────────────────────────────────────────────────────

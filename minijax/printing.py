@@ -381,6 +381,10 @@ def equation_text(eqn: JaxprEqn, *, width: int = 80) -> str:
     return "".join(piece.text for piece in pieces).rstrip()
 
 
+# A page's own style for outputs may break lines and take another font.
+PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"
+       "background:none")
+
 # Middle tones, readable on a light and on a dark page.
 COLOURS = {
     "keyword": "#8250df",
@@ -396,14 +400,14 @@ def to_html(program: Jaxpr | ClosedJaxpr, *, width: int = 80, source_info: bool 
     """The text of a program in colour, as one `<pre>` element.
 
     >>> import minijax
-    >>> to_html(minijax.make_jaxpr(lambda x: x)(1.0))[:28]
-    '<pre class="minijax-jaxpr">{'
+    >>> to_html(minijax.make_jaxpr(lambda x: x)(1.0))[-9:]
+    ') }</pre>'
     """
     parts = []
     for piece in _pieces(program, width, source_info):
         text, colour = html.escape(piece.text), COLOURS.get(piece.style)
         parts.append(f'<span style="color:{colour}">{text}</span>' if colour else text)
-    return f'<pre class="minijax-jaxpr">{"".join(parts)}</pre>'
+    return f'<pre class="minijax-jaxpr" style="{PRE}">{"".join(parts)}</pre>'
 
 
 # ---------------------------------------------------------------- a picture

@@ -134,9 +134,27 @@ def _make_stable(notebook: Any) -> None:
     rules = configparser.RawConfigParser()
     rules.read(HERE / "sanitize.cfg")
     for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs = _joined(cell.outputs)
         for output in cell.get("outputs", ()):
             for rule in rules.sections():
                 _replace(output, re.compile(rules[rule]["regex"]), rules[rule]["replace"])
+
+
+def _joined(outputs: list[Any]) -> list[Any]:
+    """Pieces of one stream as one, and of a line that was written over only the last."""
+    joined: list[Any] = []
+    for output in outputs:
+        if output.output_type != "stream":
+            joined.append(output)
+        elif joined and joined[-1].get("name") == output.name:
+            joined[-1].text += output.text
+        else:
+            joined.append(output)
+    for output in joined:
+        if output.output_type == "stream":
+            output.text = re.sub(r"^.*\r(?!\n)", "", output.text, flags=re.MULTILINE)
+    return joined
 
 
 def _replace(output: Any, pattern: re.Pattern[str], text: str) -> None:

@@ -232,7 +232,8 @@ NUMPY: dict[str, Maker] = {
     **named("bitwise_and bitwise_or bitwise_xor", binary("iiupwbn")),
     **named("left_shift right_shift bitwise_left_shift bitwise_right_shift",
             binary("iiupwn", "unit")),
-    **named("array_equal array_equiv", binary("fib")),
+    "array_equal": binary("fib"),
+    "array_equiv": lambda d: call(*[d.array("fib", s) for s in d.choice(PAIRS[:-1])]),
     **named("sum", reduction(initial=[2, 0.5], **TYPED, **KEEP)),
     **named("prod", reduction(domain="unit", initial=[2, 0.5], **TYPED, **KEEP)),
     **named("mean", reduction(domain="floats", **TYPED, **KEEP)),
@@ -576,8 +577,8 @@ LAX: dict[str, Maker] = {
         k, (5,)), *places(d, 1), static=(0,)),
     "split": lambda d: call(d.array("fi", (4, 5)), static=d.choice([((1, 3),), ((2, 3), 1)])),
     "gather": lambda d: gathered(d),
-    **named("scatter scatter_add scatter_sub scatter_mul scatter_min scatter_max",
-            lambda d: scattered(d)),
+    **named("scatter scatter_add scatter_sub scatter_mul", lambda d: scattered(d, "clip")),
+    **named("scatter_min scatter_max", lambda d: scattered(d, "fill")),
     "dot": lambda d: call(*[d.array("ffih", s, "finite") for s in d.choice(
         [((3,), (3,)), ((2, 3), (3,)), ((2, 3), (3, 2)), ((2, 3), (2, 3))])]),
     "dot_general": lambda d: call(d.array(k := d.choice("ffihc"), (4, 2, 3), "finite"), d.array(
@@ -602,14 +603,14 @@ def gathered(d: Draw) -> Call:
         numbers, (1, 2)), **d.some(mode=lambda: d.choice(["clip", "fill"])))
 
 
-def scattered(d: Draw) -> Call:
+def scattered(d: Draw, mode: str) -> Call:
     numbers = Of(lambda lib: lib.lax.ScatterDimensionNumbers(
         update_window_dims=(1,), inserted_window_dims=(0,),
         scatter_dims_to_operand_dims=(0, 1)))
     kind = d.choice("fi")
     return call(d.array(kind, (4, 5), "finite"), np.int32([[0, 1], [3, 9], [2, 2]]), d.array(
         kind, (3, 2), "finite"), static=(numbers,), **d.some(mode=lambda: d.choice(
-            ["clip", "drop"])))
+            [mode, "drop"])))
 
 
 LAX_CONCRETE: dict[str, Maker] = {
@@ -729,7 +730,7 @@ def slopes(lib: Any, f: Callable, case: Call, args: tuple) -> Any:
 
     def derivative():
         outs, back = lib.vjp(of_smooth, *[flat[i] for i in smooth])
-        found = back([direction(y.shape, y.dtype) for y in outs]) if outs else []
+        found = back([direction(np.shape(y), y.dtype) for y in outs]) if outs else []
         return [lib.lax.convert_element_type(x, np.float32) for x in found]  # never weak
 
     finite = all(np.all(np.isfinite(x)) for x in jax.tree_util.tree_leaves(case.args)

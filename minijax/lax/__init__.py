@@ -56,6 +56,9 @@ from minijax.primitives.elementwise import (
     sqrt as sqrt, sqrt_p as sqrt_p, square as square, square_p as square_p, sub as sub,
     sub_p as sub_p,
 )
+from minijax.primitives.gamma import (
+    digamma as digamma, digamma_p as digamma_p, lgamma as lgamma, lgamma_p as lgamma_p,
+)
 from minijax.primitives.gather import (
     GatherDimensionNumbers as GatherDimensionNumbers, GatherScatterMode as GatherScatterMode,
     gather as gather, gather_p as gather_p,

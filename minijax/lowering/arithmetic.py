@@ -127,7 +127,7 @@ class Arithmetic:
     def let(self, op: str, args: Sequence[Operand], target: np.dtype | None = None) -> Operand:
         """One operation as it is: folded, found again, or emitted where its arguments allow."""
         args = tuple(self.actual(x) for x in args)
-        dtype = result_dtype(op, [x.dtype for x in args], target)
+        dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
         folded = folding.fold(self, op, args, dtype)
         if folded is not None:
             return folded

@@ -17,7 +17,7 @@ from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
 
-from . import cpu, llvm
+from . import cpu, entry, llvm
 from .loops import Call, For, If, Kernel, Statement, While
 
 MAGIC = b"minijax kernel 1\n"  # counts the changes to how cpu.py compiles a text
@@ -50,7 +50,7 @@ def _load_from_disk(key: str, externals: frozenset[str]) -> cpu.Loaded | None:
     if code is None:
         return None
     try:
-        return cpu.load(code, llvm.SYMBOL, externals)
+        return cpu.load(code, entry.SYMBOL, externals)
     except cpu.UnresolvedSymbol:
         remove(key)
         return None
@@ -58,7 +58,7 @@ def _load_from_disk(key: str, externals: frozenset[str]) -> cpu.Loaded | None:
 
 def _compile(key: str, text: str, externals: frozenset[str]) -> cpu.Loaded:
     code = cpu.compile(text)
-    loaded = cpu.load(code, llvm.SYMBOL, externals)
+    loaded = cpu.load(code, entry.SYMBOL, externals)
     write(key, code)
     return loaded
 

@@ -19,6 +19,7 @@ OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itsel
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
+_DEEP = 50  # a chain of so many rules is cut by a stored value: they call one another
 _MANY = 16  # a value asked at so many different places is stored without counting further
 
 
@@ -31,6 +32,8 @@ class Node:
     rule: Callable[..., Any]
     probe: Probe | None
     cost: float = 0.0      # of one element, operands included
+    depth: int = 0         # how many rules ask one another for one element
+    rules: int = 1         # how many are asked, all together
     from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
     stored: bool = False
 
@@ -86,13 +89,16 @@ def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
     for position, _, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         source = producers.get(atom) if isinstance(atom, Var) else None
-        if source is not None and source.kind == "element":
+        if source is not None and source.kind == "element" and not source.stored:
             node.cost += trips * source.cost
+            node.depth = max(node.depth, source.depth + 1)
+            node.rules += source.rules
             node.from_scalars &= source.from_scalars
         elif atom.aval.shape:
             node.cost += trips * _LOAD_COST
             node.from_scalars = False
     node.cost = min(node.cost, 1e9)
+    node.stored = node.depth >= _DEEP
 
 
 def choose_tasks(nodes: Sequence[Node], outs: Sequence[Atom], early: frozenset[int],

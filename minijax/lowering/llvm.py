@@ -13,52 +13,17 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from . import library
+from .entry import DECLARATIONS, ENTER
 from .instructions import CONVERSIONS, FUNCTIONS, INSTRUCTIONS
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
 )
+from .metadata import Metadata
 from .scalars import BFLOAT16, kind_of
 from .threads import Shared, shared_loops
 
-SYMBOL = "enter"
-
-# What Python calls: a list of NumPy arrays comes in, the addresses of their elements go on. Both
-# objects have a header, and then, in C's public layout, a list its length and the address of its
-# items, an array the address of its elements.
-ENTER = f"""
-define i32 @{SYMBOL}(ptr noundef %list) nounwind {{
-entry:
-  %size.at = getelementptr i8, ptr %list, i64 {object.__basicsize__}
-  %size = load i64, ptr %size.at
-  %items.at = getelementptr i8, ptr %list, i64 {object.__basicsize__ + 8}
-  %items = load ptr, ptr %items.at
-  %buffers = alloca ptr, i64 %size
-  br label %next
-next:
-  %k = phi i64 [ 0, %entry ], [ %k.next, %one ]
-  %more = icmp slt i64 %k, %size
-  br i1 %more, label %one, label %run
-one:
-  %item.at = getelementptr ptr, ptr %items, i64 %k
-  %item = load ptr, ptr %item.at
-  %data.at = getelementptr i8, ptr %item, i64 {object.__basicsize__}
-  %data = load ptr, ptr %data.at
-  %buffer.at = getelementptr ptr, ptr %buffers, i64 %k
-  store ptr %data, ptr %buffer.at
-  %k.next = add nuw nsw i64 %k, 1
-  br label %next
-run:
-  %status = call i32 @kernel(ptr %buffers)
-  ret i32 %status
-}}
-"""
-
 REASSOCIABLE = ("add", "mul")
-
-# What pool.py provides.
-DECLARATIONS = {"minijax_share": "declare i64 @minijax_share(ptr, ptr, i64)\n",
-                "minijax_blas": "declare void @minijax_blas(i64)\n"}
 
 
 def assembly(kernel: Kernel) -> str:
@@ -136,7 +101,7 @@ class _Printer:
         self.shared = shared_loops(kernel)
         self.functions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        self.metadata = _Metadata(kernel)
+        self.metadata = Metadata(kernel)
         self.reassociated: set[Let] = set()
         self.begin_function()
 
@@ -456,72 +421,3 @@ def _accumulations(loop: For) -> Iterator[Let]:
             variable = assigned[let.target]
             if any(isinstance(x, Scalar) and read.get(x) is variable for x in let.args):
                 yield let
-
-
-class _Metadata:
-    """What LLVM may know about memory: which buffers are apart, which loops are parallel."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.lines: list[str] = []
-        self.ids: dict[str, str] = {}
-        self.kernel = kernel
-        self.scope_of = self.scopes(kernel)
-        self.aliases: dict[Buffer, str] = {}
-
-    def add(self, node: str) -> str:
-        """Number a node; an equal node is written once (unless it is `distinct`)."""
-        if node in self.ids and not node.startswith("distinct"):
-            return self.ids[node]
-        self.ids[node] = name = f"!{len(self.lines)}"
-        self.lines.append(f"{name} = {node}")
-        return name
-
-    def scopes(self, kernel: Kernel) -> dict[Buffer, str]:
-        """One alias scope per buffer that is written; what is only read shares one."""
-        domain = self.add('!{!"buffers"}')
-        read_only = self.add(f'!{{!"read only", {domain}}}')
-        scopes = dict.fromkeys(kernel.inputs + kernel.constants, read_only)
-        for buffer in kernel.outputs + kernel.temps:
-            scopes[buffer] = self.add(f'!{{!"{len(scopes)}", {domain}}}')
-        return scopes
-
-    def access(self, buffer: Buffer, parallel: tuple[str, ...]) -> str:
-        """What stands behind a load or store: where it may be, and in which parallel loops."""
-        if buffer not in self.aliases:
-            own = self.scope_of[buffer]
-            apart = sorted({self.scope_of[other] for other in self.scope_of
-                            if self.scope_of[other] != own and not self.overlap(buffer, other)})
-            scope = self.add(f"!{{{own}}}")
-            self.aliases[buffer] = f", !alias.scope {scope}"
-            if apart:
-                others = self.add("!{" + ", ".join(apart) + "}")
-                self.aliases[buffer] += f", !noalias {others}"
-        return self.aliases[buffer] + self.groups(parallel)
-
-    def overlap(self, one: Buffer, other: Buffer) -> bool:
-        """Whether two temps share bytes of the workspace; nothing else ever does."""
-        if one.role != "temp" or other.role != "temp":
-            return one is other
-        offsets = self.kernel.offsets
-        first, second = sorted((one, other), key=lambda temp: offsets[temp])
-        return offsets[second] < offsets[first] + first.nbytes
-
-    def groups(self, parallel: tuple[str, ...]) -> str:
-        if not parallel:
-            return ""
-        group = parallel[0] if len(parallel) == 1 else self.add("!{" + ", ".join(parallel) + "}")
-        return f", !llvm.access.group {group}"
-
-    def group(self) -> str:
-        """A new group of accesses: those of one parallel loop."""
-        return self.add("distinct !{}")
-
-    def loop(self, group: str) -> str:
-        """What stands behind the branch that closes a loop whose accesses are independent."""
-        if not group:
-            return ""
-        fact = self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
-        identity = f"!{len(self.lines)}"
-        return f", !llvm.loop {self.add(f'distinct !{{{identity}, {fact}}}')}"
-
-

@@ -1,4 +1,4 @@
-"""The loop tree: a small, typed, frozen program over buffers and scalars, and its checker.
+"""The loop tree: a small, typed, frozen program over buffers and scalars.
 
 Stands on scalars.py. What schedule.py builds and text.py, cpu.py print. Chapter 24.
 In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
@@ -7,18 +7,17 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from .scalars import BOOL, INT64, OPS, NumpyScalars, kind_of, result_dtype
+from .scalars import BOOL, INT64, OPS, NumpyScalars
 
 __all__ = [
     "Address", "Assign", "BOOL", "Buffer", "Call", "Check", "Constant", "Declare", "Flat", "For",
     "INT64", "If", "Kernel", "Let", "Load", "NumpyScalars", "OPS", "Operand", "Read", "Scalar",
-    "Statement", "Store", "Variable", "While", "check_kernel", "format_kernel",
+    "Statement", "Store", "Variable", "While", "format_kernel",
 ]
 
 
@@ -220,146 +219,6 @@ class Kernel:
 
     def __str__(self) -> str:
         return format_kernel(self)
-
-
-class _Checker:
-    """Walks a kernel once, knowing what is in scope."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.buffers = set(kernel.buffers)
-        self.known: set[Scalar | Variable] = set()
-        self.defined: set[Scalar | Variable] = set()
-        self.where = kernel.name
-
-    def fail(self, problem: str) -> None:
-        raise TypeError(f"malformed kernel {self.where}: {problem}")
-
-    def require(self, condition: bool, problem: str) -> None:
-        if not condition:
-            self.fail(problem)
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
-        outside = set(self.known)
-        yield
-        self.known = outside
-
-    def define(self, name: Scalar | Variable) -> None:
-        self.require(name not in self.defined, f"{name.name} is defined twice")
-        self.defined.add(name)
-        self.known.add(name)
-
-    def use(self, operand: Operand, dtype: np.dtype | None = None) -> np.dtype:
-        if isinstance(operand, Scalar):
-            self.require(operand in self.known, f"{operand.name} is used outside its scope")
-        else:
-            self.require(isinstance(operand, Constant), f"{operand!r} is not an operand")
-            given = np.asarray(operand.value).dtype
-            self.require(given == operand.dtype, f"constant {operand.value!r} is of dtype {given}")
-        if dtype is not None:
-            self.require(operand.dtype == dtype, f"{operand} is not of dtype {dtype}")
-        return operand.dtype
-
-    def variable(self, variable: Variable) -> None:
-        self.require(variable in self.known, f"variable {variable.name} is not declared here")
-
-    def place(self, buffer: Buffer, index: Index) -> None:
-        self.require(buffer in self.buffers, f"buffer {buffer.name} is not of this kernel")
-        if isinstance(index, Flat):
-            self.use(index.position, INT64)
-            return
-        self.require(len(index) == len(buffer.shape),
-                     f"{buffer.name} of shape {buffer.shape} has an index of {len(index)} axes")
-        for position in index:
-            self.use(position, INT64)
-
-    def body(self, statements: tuple[Statement, ...]) -> None:
-        for statement in statements:
-            getattr(self, "check_" + type(statement).__name__.lower())(statement)
-
-    def check_let(self, let: Let) -> None:
-        self.require(let.op in OPS, f"there is no scalar operation {let.op}")
-        dtypes = [self.use(arg) for arg in let.args]
-        given = result_dtype(let.op, dtypes, let.target.dtype)
-        self.require(given == let.target.dtype, f"{let.target.name} = {let.op}(…) gives {given}")
-        self.define(let.target)
-
-    def check_load(self, load: Load) -> None:
-        self.place(load.buffer, load.index)
-        self.require(load.buffer.dtype == load.target.dtype, f"load of {load.buffer.name}: dtype")
-        self.define(load.target)
-
-    def check_store(self, store: Store) -> None:
-        self.place(store.buffer, store.index)
-        self.require(store.buffer.role in ("output", "temp"), f"store to {store.buffer.name}")
-        self.use(store.value, store.buffer.dtype)
-
-    def check_declare(self, declare: Declare) -> None:
-        self.use(declare.value, declare.variable.dtype)
-        self.define(declare.variable)
-
-    def check_assign(self, assign: Assign) -> None:
-        self.variable(assign.variable)
-        self.use(assign.value, assign.variable.dtype)
-
-    def check_read(self, read: Read) -> None:
-        self.variable(read.variable)
-        self.require(read.target.dtype == read.variable.dtype, f"read of {read.variable.name}")
-        self.define(read.target)
-
-    def check_for(self, loop: For) -> None:
-        self.use(loop.start, INT64)
-        self.use(loop.stop, INT64)
-        known = ("", "parallel", "apart", "reduce")
-        self.require(loop.vectorize in known, f"vectorize={loop.vectorize!r}")
-        with self.scope():
-            self.require(loop.index.dtype == INT64, f"loop index {loop.index.name} is not int64")
-            self.define(loop.index)
-            self.body(loop.body)
-
-    def check_while(self, loop: While) -> None:
-        with self.scope():
-            self.body(loop.condition)
-            self.use(loop.test, BOOL)
-            self.body(loop.body)
-
-    def check_if(self, branch: If) -> None:
-        self.use(branch.test, BOOL)
-        for body in (branch.then, branch.orelse):
-            with self.scope():
-                self.body(body)
-
-    def check_call(self, call: Call) -> None:
-        for arg in call.args:
-            if isinstance(arg, Buffer):
-                self.require(arg in self.buffers, f"buffer {arg.name} is not of this kernel")
-            elif isinstance(arg, Address):
-                self.place(arg.buffer, arg.index)
-            else:
-                self.use(arg)
-
-    def check_check(self, check: Check) -> None:
-        self.use(check.ok, BOOL)
-        self.require(check.code > 0, f"check code {check.code} is not positive")
-
-
-def check_kernel(kernel: Kernel) -> None:
-    """Raise TypeError unless the kernel is well formed: scopes, dtypes, ranks, roles, offsets."""
-    checker = _Checker(kernel)
-    roles = {"input": kernel.inputs, "output": kernel.outputs, "constant": kernel.constants,
-             "temp": kernel.temps}
-    for role, buffers in roles.items():
-        for buffer in buffers:
-            kind_of(buffer.dtype)
-            checker.require(buffer.role == role, f"{buffer.name} is not an {role}")
-    checker.require(len(checker.buffers) == len(kernel.buffers), "a buffer is listed twice")
-    for buffer in kernel.constants:
-        checker.require(buffer.value is not None, f"constant {buffer.name} has no value")
-    for temp in kernel.temps:
-        offset = kernel.offsets.get(temp, -1)
-        checker.require(offset >= 0 and offset % 64 == 0, f"offset of {temp.name} is {offset}")
-        checker.require(offset + temp.nbytes <= kernel.workspace_size, f"{temp.name} ends outside")
-    checker.body(kernel.body)
 
 
 def _place(buffer: Buffer, index: Index) -> str:

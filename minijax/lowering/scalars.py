@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import wraps
+from functools import cache, wraps
 from typing import Any
 
 import ml_dtypes
@@ -25,6 +25,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 Meaning = Callable[..., Any]
 
 
+@cache
 def kind_of(dtype: np.dtype) -> str:
     """The class of a dtype: "b" bool, "i" signed, "u" unsigned, "h" 16-bit float, "f" float.
 
@@ -276,10 +277,12 @@ def _exact_fma(x: float, y: float, z: float) -> float:
         return float("inf") if exact > 0 else float("-inf")
 
 
-def result_dtype(name: str, dtypes: list[np.dtype], target: np.dtype | None = None) -> np.dtype:
+@cache
+def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: np.dtype | None = None
+                 ) -> np.dtype:
     """The dtype that an operation gives for operands of these dtypes; refuses what it cannot take.
 
-    >>> result_dtype("lt", [FLOAT32, FLOAT32])
+    >>> result_dtype("lt", (FLOAT32, FLOAT32))
     dtype('bool')
     """
     op = OPS[name]

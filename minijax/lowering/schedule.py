@@ -17,8 +17,9 @@ from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from . import operands
 from .tiles import emit_column, emit_tiles
+from .checker import check_kernel
 from .fusion import Node, Task, choose_tasks, make_nodes
-from .loops import Buffer, Kernel, Operand, check_kernel
+from .loops import Buffer, Kernel, Operand
 from .memory import layout
 from .nests import Nest, build_nests, paths
 from .probe import identity

@@ -12,6 +12,7 @@ import html
 import importlib
 import inspect
 import pkgutil
+import re
 import traceback
 import types
 from collections.abc import Callable, Sequence
@@ -183,7 +184,7 @@ SIGNS = {RIGHT: ("✔", "#1a7f37"), NOT_YET: ("✗", "#bc4c00"), UNANSWERED: ("�
 def _say(name: str, state: str, text: str) -> None:
     word = "right" if state == RIGHT else "not yet"
     sign, colour = SIGNS[state]
-    lines = "<br>".join(html.escape(line) for line in text.splitlines())
+    lines = re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text)).replace("\n", "<br>")
     box = (f'<div style="border-left:4px solid {colour};padding:.2em .8em">{sign} '
            f"<b>{html.escape(name)}</b>: {word}{'<br>' + lines if lines else ''}</div>")
     show(Shown(f"{name}: {word}{': ' + text if text else ''}", box))

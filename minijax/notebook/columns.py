@@ -131,4 +131,5 @@ def _table(cells: Sequence[Cell], helpers: Sequence[str]) -> str:
     style = 'style="text-align:left;vertical-align:top"'
     rows = "".join(f"<tr><td {style}><code>{html.escape(cell.primitive)}</code></td>"
                    f"<td {style}>{pre(cell.rule)}</td></tr>" for cell in cells)
-    return f"<table>{rows}</table>" + "".join(pre(helper) for helper in helpers)
+    below = "".join(f'<div style="padding-top:1em">{pre(helper)}</div>' for helper in helpers)
+    return f'<div style="overflow-x:auto"><table>{rows}</table></div>{below}'

@@ -53,7 +53,7 @@ def short_error(error: BaseException) -> str:
     for frame in frames[-3:]:
         parts += ["", f"{_place(frame)}:", *_marked_lines(frame)]
     if cure := cure_of(type(error)):
-        parts += ["", f"The fix: {cure}"]
+        parts += ["", "The fix:", cure] if "\n" in cure else ["", f"The fix: {cure}"]
     return "\n".join(parts)
 
 
@@ -92,7 +92,7 @@ def cure_of(kind: type[BaseException]) -> str:
     advice = re.sub(r":\w+:`(\w+)`", r"`\1`", advice).replace("``", "`").replace("::\n", ":\n")
     lines = advice.strip().splitlines()
     few = lines[:CURE_LINES] + ["…"] * (len(lines) > CURE_LINES)
-    return ("\n" if lines[0].startswith("-") else "") + "\n".join(few)
+    return "\n".join(few)
 
 
 def full_error() -> str:

@@ -172,6 +172,7 @@ def _apply(edit: Edit) -> None:
     """Make the changes of an edit, each entered in its journal."""
     parts = source.cell_definitions(edit.names)
     module, owner = source.import_owner(parts[0])
+    _keep_apart(module, edit)
     scope = Scope(module, owner, _file_for(edit), edit.journal)
     before = ast.parse(source.cell_text(edit.names)).body
     known = {ast.dump(node) for node in before}
@@ -187,6 +188,16 @@ def _apply(edit: Edit) -> None:
             _change_class(scope, getattr(module, node.name), old, node)
         else:
             _change_module(scope, node)
+
+
+def _keep_apart(module: types.ModuleType, edit: Edit) -> None:
+    """Give kernels on disk other names while the way to compile them is edited.
+
+    A kernel is named by its text, which every other edit changes by itself.
+    """
+    if module.__name__ == "minijax.lowering.cpu":
+        from minijax.lowering import cache
+        edit.journal.set(cache, "MAGIC", cache.MAGIC + edit.text.encode())
 
 
 def _file_for(edit: Edit) -> str:
@@ -213,10 +224,20 @@ def _change_module(scope: Scope, node: ast.stmt) -> None:
 
 
 def _run_settings(scope: Scope, node: ast.stmt) -> dict[str, Any]:
-    """Run a statement; the attributes that it sets can be undone."""
-    for name in source.set_on(node) & set(vars(scope.module)):
-        scope.journal.remember_attributes(getattr(scope.module, name))
+    """Run a statement; what it sets on objects that exist can be undone."""
+    for name in (source.set_on(node) | _spoken_to(node)) & set(vars(scope.module)):
+        if hasattr(obj := getattr(scope.module, name), "__dict__"):
+            scope.journal.remember_attributes(obj)
     return scope.run([node], {})
+
+
+def _spoken_to(node: ast.stmt) -> set[str]:
+    """The objects of whose methods a statement makes use, as in `@relu.defjvp`."""
+    spoken = list(getattr(node, "decorator_list", []))
+    if isinstance(node, ast.Expr):
+        spoken.append(node.value)
+    return {part.value.id for expression in spoken for part in ast.walk(expression)
+            if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name)}
 
 
 def _change_members(scope: Scope, cls: type, nodes: Sequence[ast.stmt]) -> None:

@@ -73,6 +73,8 @@ class Journal:
 
     def remember_attributes(self, obj: Any) -> None:
         """Whatever is assigned to the object's attributes from now on can be undone."""
+        if isinstance(obj, type | types.ModuleType):
+            return  # these are changed through `set` only
         before = dict(vars(obj))
 
         def back() -> None:

@@ -18,9 +18,6 @@ from minijax.jaxpr import ClosedJaxpr, Jaxpr
 
 T = TypeVar("T")
 
-PRE = "margin:0;padding:.4em 0;line-height:1.4;overflow-x:auto;text-align:left"
-
-
 @dataclass(frozen=True)
 class Shown:
     """Something to look at: as plain text, and as HTML where that can be shown."""
@@ -37,7 +34,7 @@ class Shown:
 
 def notebook_shell() -> Any:
     """IPython's shell if the program runs in one that shows HTML, else None."""
-    if "IPython" not in sys.modules:
+    if sys.modules.get("IPython") is None:
         return None
     from IPython import get_ipython
     shell = get_ipython()
@@ -55,7 +52,7 @@ def show(thing: Shown) -> None:
 
 def pre(text: str) -> str:
     """Text as it is, in HTML."""
-    return f'<pre style="{PRE}">{html.escape(text)}</pre>'
+    return f'<pre style="{printing.PRE}">{html.escape(text)}</pre>'
 
 
 # ---------------------------------------------------------------- programs
@@ -113,57 +110,51 @@ def explain(fun: Callable, *args: Any, stages: str = " ".join(STAGES), **kwargs:
     bodies = {stage: printing.to_html(traced.jaxpr) if stage == "jaxpr" else pre(text)
               for stage, text in texts.items()}
     plain = [f"── {stage}: {STAGES[stage]} ──\n{text}" for stage, text in texts.items()]
-    boxes = [f'<div style="flex:1 1 20em;min-width:16em;overflow-x:auto"><b>{STAGES[stage]}</b>'
-             f"{body}</div>" for stage, body in bodies.items()]
+    boxes = [f'<div style="flex:1 1 15em;min-width:15em;max-width:100%"><b>{STAGES[stage]}</b>'
+             f'<div style="max-height:32em;overflow-y:auto">{body}</div></div>'
+             for stage, body in bodies.items()]
     row = f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{"".join(boxes)}</div>'
     return Shown("\n\n".join(plain), row)
 
 
 # ---------------------------------------------------------------- progress
 
+BAR = 20  # letters wide
+
 
 def progress(items: Iterable[T], label: str = "", total: int | None = None) -> Iterator[T]:
     """The items, with a bar that grows; when all are done it says the same on every machine.
 
+    Args:
+      items: what to go through.
+      label: what the bar counts, such as ``"epochs"``.
+      total: how many there are, if `items` does not know.
+
     >>> for epoch in progress(range(3), "epochs"):
     ...     pass
-    epochs: 3 of 3
+    epochs ████████████████████ 3 of 3
     """
-    if total is None:
-        total = len(items) if isinstance(items, Sized) else None
-    bar = _Bar(label, total)
+    if total is None and isinstance(items, Sized):
+        total = len(items)
+    moving = notebook_shell() is not None or sys.stdout.isatty()
+    done = 0
     try:
-        for item in items:
+        for done, item in enumerate(items, 1):
             yield item
-            bar.advance()
+            if moving and _is_step(done, total):
+                print("\r" + _bar(label, done, total), end="", flush=True)
     finally:
-        bar.close()
+        print(("\r" if moving else "") + _bar(label, done, total))
 
 
-class _Bar:
-    def __init__(self, label: str, total: int | None):
-        self.label, self.total, self.done = label, total, 0
-        self.handle: Any = None
-        if notebook_shell() is not None:
-            from IPython.display import display
-            self.handle = display(self.now(), display_id=True)
+def _is_step(done: int, total: int | None) -> bool:
+    """Whether the bar has grown: a cell gets a few dozen messages, not one for each item."""
+    return done % 50 == 1 if not total else done * 50 // total != (done - 1) * 50 // total
 
-    def now(self) -> Shown:
-        of = f" of {self.total}" if self.total is not None else ""
-        text = f"{self.label}: {self.done}{of}" if self.label else f"{self.done}{of}"
-        most = f' max="{self.total}"' if self.total is not None else ""
-        value = f' value="{self.done}"' if self.total is not None else ""
-        return Shown(text, f"<progress{value}{most}></progress> {html.escape(text)}")
 
-    def advance(self) -> None:
-        self.done += 1
-        few = self.total is None or self.total <= 100 or self.done * 100 // self.total != (
-            self.done - 1) * 100 // self.total
-        if self.handle is not None and few:
-            self.handle.update(self.now())
-
-    def close(self) -> None:
-        if self.handle is None:
-            print(self.now())
-        else:
-            self.handle.update(self.now())
+def _bar(label: str, done: int, total: int | None) -> str:
+    if not total:
+        return f"{label} {done}".lstrip()
+    full = BAR * min(done, total) // total
+    count = f"{done:{len(str(total))}} of {total}"
+    return f"{label} {'█' * full}{'░' * (BAR - full)} {count}".lstrip()

@@ -107,7 +107,8 @@ def watch(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """Call a function and print every primitive that ran, and which transformation met it.
 
     A line under another, indented, was asked for by the rule of the upper one.  Letters are
-    tracers; numbers and types stand for arrays of numbers.
+    tracers; numbers and types stand for arrays of numbers.  Python floats go in as arrays, so that
+    operators on them are seen.
 
     Returns:
       What the function returns.
@@ -127,7 +128,7 @@ def watch(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
     try:
         with mock.patch.object(Primitive, "bind", bind):
-            return fun(*args, **kwargs)
+            return fun(*[core.as_value(x) if isinstance(x, float) else x for x in args], **kwargs)
     finally:
         print(watcher.text()
               or "no primitive was seen; a jitted function that was traced before runs unseen")

@@ -132,7 +132,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     if length is None:
         known = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
                              "To avoid this error, pass a static `length` argument.")
-        length = max(operator.index(minlength), int(known.max(initial=-1)) + 1)
+        length = max(operator.index(minlength), int(known.max()) + 1 if known.size else 0)
     if weights is None:
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):

@@ -6,6 +6,7 @@ In JAX: `jax/_src/scipy/linalg.py`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core import Array
+from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.equations import lu_solution
 from minijax.numpy.promotion import (ArrayLike, as_array, promote_dtypes,
                                      promote_dtypes_inexact)
@@ -57,9 +59,10 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bo
     c, lower = c_and_lower
 
     def solve(factor: Any, rhs: Any) -> Any:
-        triangle = {"left_side": True, "lower": lower, "conjugate_a": True}
-        half = lax.linalg.triangular_solve(factor, rhs, transpose_a=not lower, **triangle)
-        return lax.linalg.triangular_solve(factor, half, transpose_a=lower, **triangle)
+        for turned in (not lower, lower):
+            rhs = lax.linalg.triangular_solve(factor, rhs, left_side=True, lower=lower,
+                                              transpose_a=turned, conjugate_a=turned)
+        return rhs
     return _each_system(solve, *promote_dtypes_inexact(c, b))
 
 
@@ -110,8 +113,22 @@ def solve(a: ArrayLike, b: ArrayLike, lower: bool = False, overwrite_a: bool = F
     if assume_a not in (valid := ["gen", "sym", "her", "pos"]):
         raise ValueError(f"Expected assume_a to be one of {valid}; got {assume_a!r}")
     if assume_a == "pos":
-        return cho_solve(cho_factor(a, lower), b)
+        return _solve_positive(lower, *promote_dtypes_inexact(a, b))
     return jnp.linalg.solve(a, b)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(0,))
+def _solve_positive(lower: bool, a: Any, b: Any) -> Any:
+    return cho_solve(cho_factor(a, lower), b)
+
+
+@_solve_positive.defjvp
+def _solve_positive_jvp(lower: bool, primals: tuple, tangents: tuple) -> tuple:
+    """``a dx = db - da x``: the factor itself need not be differentiated."""
+    (a, b), (a_dot, b_dot) = primals, tangents
+    factor = cho_factor(a, lower)
+    x = cho_solve(factor, b)
+    return x, cho_solve(factor, jnp.subtract(b_dot, jnp.matmul(a_dot, x)))
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:

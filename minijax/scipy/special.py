@@ -6,6 +6,7 @@ In JAX: `jax/_src/scipy/special.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +18,9 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.nn.normalisers import log_softmax as _log_softmax
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.nn.normalisers import softmax as _softmax
-from minijax.numpy.promotion import ArrayLike, Axes, promote_args_inexact
+from minijax.numpy.promotion import (ArrayLike, Axes, promote_args_inexact,
+                                     static_value)
+from minijax.primitives.gamma import polygamma as _polygamma
 
 
 def _inexact(name: str, *args: ArrayLike) -> list[Any]:
@@ -209,16 +212,122 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
                      jnp.divide(jnp.expm1(jnp.multiply(safe, logarithm)), safe))
 
 
+# ── The gamma function ───────────────────────────────────────────────────────────────────────
+
+def gammaln(x: ArrayLike) -> Array:
+    """The logarithm of the size of the gamma function.
+
+    >>> round(float(gammaln(5.)), 4)  # log(4!)
+    3.1781
+    """
+    return lax.lgamma(*_inexact("gammaln", x))
+
+
+loggamma = gammaln
+
+
+def gammasgn(x: ArrayLike) -> Array:
+    """The sign of the gamma function; nan at its poles below zero.
+
+    >>> float(gammasgn(-0.5))
+    -1.0
+    """
+    [x] = _inexact("gammasgn", x)
+    floor = jnp.floor(x)
+    odd = jnp.not_equal(jnp.mod(floor, 2), 0)
+    left = jnp.where(jnp.logical_or(jnp.equal(x, floor), jnp.isnan(x)), jnp.nan,
+                     jnp.where(odd, -1., 1.))
+    positive = jnp.logical_or(jnp.greater(x, 0), jnp.logical_and(
+        jnp.equal(x, 0), jnp.logical_not(jnp.signbit(x))))
+    sign = jnp.where(positive, 1., jnp.where(jnp.equal(x, 0), -1., left))
+    return lax.convert_element_type(sign, x.dtype)
+
+
+def gamma(x: ArrayLike) -> Array:
+    """The gamma function: ``(x - 1)!``, continued to all numbers.
+
+    >>> round(float(gamma(5.)), 3)
+    24.0
+    """
+    [x] = _inexact("gamma", x)
+    return jnp.multiply(gammasgn(x), jnp.exp(lax.lgamma(x)))
+
+
+def factorial(n: ArrayLike, exact: bool = False) -> Array:
+    """The factorial; 0 for negative n.
+
+    >>> round(float(factorial(4)), 3)
+    24.0
+    """
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    [n] = _inexact("factorial", n)
+    return jnp.where(jnp.less(n, 0), 0, jnp.exp(lax.lgamma(jnp.add(n, 1))))
+
+
+def digamma(x: ArrayLike) -> Array:
+    """The derivative of `gammaln`.
+
+    >>> round(float(digamma(1.)), 4)
+    -0.5772
+    """
+    return lax.digamma(*_inexact("digamma", x))
+
+
+def polygamma(n: int, x: ArrayLike) -> Array:
+    """The n-th derivative of `digamma`, for positive x.
+
+    >>> round(float(polygamma(1, 1.)), 4)
+    1.6449
+    """
+    [x] = _inexact("polygamma", x)
+    order = int(static_value(n, "The order of polygamma."))
+    return digamma(x) if order == 0 else _polygamma(order, x)
+
+
+def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+    """The logarithm of the beta function.
+
+    >>> round(float(betaln(1., 2.)), 4)
+    -0.6931
+    """
+    a, b = _inexact("betaln", a, b)
+    return jnp.subtract(jnp.add(lax.lgamma(a), lax.lgamma(b)), lax.lgamma(jnp.add(a, b)))
+
+
+def beta(a: ArrayLike, b: ArrayLike) -> Array:
+    """The beta function ``gamma(a) gamma(b) / gamma(a + b)``.
+
+    >>> round(float(beta(1., 2.)), 4)
+    0.5
+    """
+    a, b = _inexact("beta", a, b)
+    sign = jnp.multiply(jnp.multiply(gammasgn(a), gammasgn(b)), gammasgn(jnp.add(a, b)))
+    return jnp.multiply(sign, jnp.exp(betaln(a, b)))
+
+
+def multigammaln(a: ArrayLike, d: int) -> Array:
+    """The logarithm of the gamma function of d by d matrices.
+
+    >>> bool(multigammaln(3., 1) == gammaln(3.))
+    True
+    """
+    [a] = _inexact("multigammaln", a)
+    order = int(static_value(d, "The dimension of multigammaln."))
+    parts = [lax.lgamma(jnp.subtract(a, i / 2)) for i in range(order)]
+    total = functools.reduce(jnp.add, parts)
+    return jnp.add(total, order * (order - 1) / 4 * math.log(math.pi))
+
+
 # ── The normal distribution ──────────────────────────────────────────────────────────────────
 
 def ndtr(x: ArrayLike) -> Array:
     """The probability that a standard normal number is below x.
 
     >>> ndtr(0.)
-    Array(0.5, dtype=float32, weak_type=True)
+    Array(0.5, dtype=float32)
     """
-    [x] = _inexact("ndtr", x)
-    _check_float("ndtr", x)
+    x = _strong_float(x)
     w = jnp.multiply(x, math.sqrt(.5))
     z = jnp.abs(w)
     upper = jnp.where(jnp.greater(w, 0), jnp.subtract(2, lax.erfc(z)), lax.erfc(z))
@@ -226,9 +335,16 @@ def ndtr(x: ArrayLike) -> Array:
     return jnp.multiply(.5, jnp.where(near, jnp.add(1, lax.erf(w)), upper))
 
 
-def _check_float(name: str, x: Any) -> None:
+def _strong_float(x: ArrayLike) -> Any:
+    """x as a float32 or float64 array of no weak type.
+
+    Raises:
+      TypeError: for other dtypes.
+    """
+    x = jnp.asarray(x)
     if x.dtype not in (jnp.float32, jnp.float64):
         raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
+    return lax.convert_element_type(x, x.dtype)
 
 
 # Polynomials of Wichura's algorithm AS 241 (Applied Statistics 37, 1988): the middle, the tails,
@@ -257,11 +373,9 @@ def ndtri(p: ArrayLike) -> Array:
     """The number below which a standard normal number lies with probability p.
 
     >>> ndtri(0.5)
-    Array(0., dtype=float32, weak_type=True)
+    Array(0., dtype=float32)
     """
-    [p] = _inexact("ndtri", p)
-    _check_float("ndtri", p)
-    return _ndtri(p)
+    return _ndtri(_strong_float(p))
 
 
 @custom_jvp
@@ -287,8 +401,16 @@ def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
-    top, bottom = (jnp.polyval(jnp.array(p[::-1], x.dtype), x) for p in polynomials)
-    return jnp.divide(top, bottom)
+    return jnp.divide(*(_polynomial(p, x) for p in polynomials))
+
+
+def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
+    """By Horner's rule; the lowest power first."""
+    *lower, value = coefficients
+    total = jnp.full_like(x, value)
+    for c in reversed(lower):
+        total = jnp.add(jnp.multiply(total, x), c)
+    return total
 
 
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
@@ -300,8 +422,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Args:
       series_order: how many terms of the series for the far tail are summed.
     """
-    [x] = _inexact("log_ndtr", x)
-    _check_float("log_ndtr", x)
+    x = _strong_float(x)
     if series_order < 0:
         raise ValueError("series_order must be non-negative.")
     if series_order > 30:

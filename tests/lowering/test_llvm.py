@@ -9,8 +9,9 @@ import pytest
 from minijax.lowering import cache, library, llvm
 from minijax.lowering.loops import (
     BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If,
-    Kernel, Let, Load, Read, Scalar, Store, Variable, While, check_kernel,
+    Kernel, Let, Load, Read, Scalar, Store, Variable, While,
 )
+from minijax.lowering.checker import check_kernel
 from minijax.lowering.scalars import kind_of
 
 F32 = np.dtype(np.float32)

@@ -189,6 +189,39 @@ def test_a_rule_that_is_a_function_of_its_own_is_edited_like_any() -> None:
     assert jax.grad(lambda x: lax.max(x, 0.0))(2.0) == -1.0
 
 
+def test_a_function_with_its_own_derivative_and_that_derivative_can_be_edited() -> None:
+    relu = jax.nn.relu
+    edit("minijax.nn.activations.relu", ("return ", "return 7 + "))
+    assert relu is jax.nn.relu and relu(-1.0) == 7.0 and jax.grad(relu)(2.0) == 1.0
+    edit("minijax.nn.activations._relu_jvp", ("t, lax.full_like(t, 0)", "-t, lax.full_like(t, 0)"))
+    assert jax.grad(relu)(2.0) == -1.0
+    live_reset()
+    assert relu(-1.0) == 0.0 and jax.grad(relu)(2.0) == 1.0
+
+
+def test_a_jitted_function_of_the_package_runs_its_new_code() -> None:
+    from minijax.random import keys
+    name = "minijax.random.keys." + next(
+        name for name, value in vars(keys).items()
+        if hasattr(value, "lower") and hasattr(value, "__wrapped__"))
+    before = jax.random.key_data(jax.random.split(jax.random.key(0)))
+    head, _, body = cell_text([name]).rpartition("    return ")
+    live(name, f"{head}    1 / 0\n    return {body}")
+    with pytest.raises(ZeroDivisionError):
+        jax.random.split(jax.random.key(0))
+    live_reset()
+    assert (jax.random.key_data(jax.random.split(jax.random.key(0))) == before).all()
+
+
+def test_edited_compilation_does_not_share_kernels_on_disk_with_the_real_one() -> None:
+    from minijax.lowering import cache
+    before = cache.cache_key("text")
+    edit("minijax.lowering.cpu.compile", ('    """', '    print()\n    """'))
+    assert cache.cache_key("text") != before
+    live_reset()
+    assert cache.cache_key("text") == before
+
+
 # ---------------------------------------------------------------- classes
 
 

@@ -40,7 +40,19 @@ def test_progress_gives_the_items_and_ends_in_the_same_words(
         capsys: pytest.CaptureFixture[str]) -> None:
     assert list(progress("abc", "letters")) == ["a", "b", "c"]
     assert list(progress(iter("ab"))) == ["a", "b"]
-    assert capsys.readouterr().out == "letters: 3 of 3\n2\n"
+    assert list(progress(iter("ab"), "items", total=4)) == ["a", "b"]
+    assert capsys.readouterr().out == (
+        f"letters {'█' * 20} 3 of 3\n2\nitems {'█' * 10}{'░' * 10} 2 of 4\n")
+
+
+def test_a_moving_bar_writes_over_itself_and_speaks_seldom(
+        capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("minijax.notebook.show.notebook_shell", lambda: object())
+    for _ in progress(range(10_000), "steps"):
+        pass
+    *moving, last = capsys.readouterr().out.split("\r")
+    assert 45 <= len(moving) <= 52 and last == f"steps {'█' * 20} 10000 of 10000\n"
+    assert len({len(text) for text in moving[1:]}) == 1
 
 
 def test_the_course_can_be_imported_without_ipython() -> None:
@@ -52,4 +64,4 @@ def test_the_course_can_be_imported_without_ipython() -> None:
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lines = run.stdout.splitlines()
     assert lines == ["bend: not yet: right at 2, but not at -1",
-                     "{ lambda ; a:f32[]. let  in (a,) }", "steps: 2 of 2"]
+                     "{ lambda ; a:f32[]. let  in (a,) }", f"steps {'█' * 20} 2 of 2"]

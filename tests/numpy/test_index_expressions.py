@@ -207,7 +207,10 @@ def read_or_written(x: np.ndarray, index: tuple, method: str, y: Any) -> np.ndar
     if method == "set":
         out[index] = y
     else:
-        METHODS[method].at(out, index, y)
+        # `at` of one index array does not broadcast: it reads on behind the end of y
+        y = np.broadcast_to(y, np.shape(out[index])).copy()
+        with np.errstate(invalid="ignore"):
+            METHODS[method].at(out, index, y)
     if method == "divide":
         return x / out
     return x ** out if method == "power" else out

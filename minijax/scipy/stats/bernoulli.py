@@ -5,6 +5,7 @@ Stands on `scipy.special`.  In JAX: `jax/_src/scipy/stats/bernoulli.py`.
 
 from __future__ import annotations
 
+from minijax import lax
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.promotion import ArrayLike, promote_args_inexact
@@ -19,8 +20,8 @@ def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
     """
     k, p, loc = promote_args_inexact("bernoulli.logpmf", k, p, loc)
     x = k - loc
-    value = xlogy(x, p) + xlog1py(1 - x, -p)  # type: ignore[operator]
-    return jnp.where(jnp.logical_or(x == 0, x == 1), value, -jnp.inf)
+    value = jnp.add(xlogy(x, p), xlog1py(1 - x, -p))
+    return _strong(jnp.where(jnp.logical_or(x == 0, x == 1), value, -jnp.inf))
 
 
 def pmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -41,7 +42,7 @@ def cdf(k: ArrayLike, p: ArrayLike) -> Array:
     k, p = promote_args_inexact("bernoulli.cdf", k, p)
     below = jnp.logical_or(jnp.isnan(k), jnp.logical_or(jnp.isnan(p), (p < 0) | (p > 1)))
     value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
-    return jnp.where(below, jnp.nan, value)
+    return _strong(jnp.where(below, jnp.nan, value))
 
 
 def ppf(q: ArrayLike, p: ArrayLike) -> Array:
@@ -52,4 +53,8 @@ def ppf(q: ArrayLike, p: ArrayLike) -> Array:
     """
     q, p = promote_args_inexact("bernoulli.ppf", q, p)
     outside = jnp.logical_or(jnp.isnan(q), jnp.isnan(p)) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
-    return jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1))
+    return _strong(jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1)))
+
+
+def _strong(x: Array) -> Array:
+    return lax.convert_element_type(x, x.dtype)

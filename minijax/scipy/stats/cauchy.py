@@ -6,6 +6,7 @@ Stands on `numpy`.  In JAX: `jax/_src/scipy/stats/cauchy.py`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from minijax import numpy as jnp
 from minijax.core import Array
@@ -19,7 +20,8 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -1.1447
     """
     x, loc, scale = promote_args_inexact("cauchy.logpdf", x, loc, scale)
-    return jnp.negative(jnp.log(math.pi * scale) + jnp.log1p(jnp.square((x - loc) / scale)))
+    size = jnp.log(math.pi * scale)
+    return jnp.negative(jnp.add(size, jnp.log1p(jnp.square((x - loc) / scale))))
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -38,7 +40,8 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     0.5
     """
     x, loc, scale = promote_args_inexact("cauchy.cdf", x, loc, scale)
-    return jnp.arctan2(x - loc, scale) / math.pi + .5  # type: ignore[operator]
+    turn: Any = jnp.arctan2(x - loc, scale)
+    return turn / math.pi + .5
 
 
 def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

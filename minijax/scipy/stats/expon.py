@@ -37,7 +37,7 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     0.0
     """
     x, loc, scale = promote_args_inexact("expon.cdf", x, loc, scale)
-    return jnp.where(x < loc, 0, -jnp.expm1(-(x - loc) / scale))
+    return jnp.where(x < loc, 0, jnp.negative(jnp.expm1(-(x - loc) / scale)))
 
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:

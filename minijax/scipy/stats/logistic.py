@@ -5,6 +5,8 @@ Stands on `scipy.special`.  In JAX: `jax/_src/scipy/stats/logistic.py`.
 
 from __future__ import annotations
 
+from typing import Any
+
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.promotion import ArrayLike, promote_args_inexact
@@ -19,7 +21,8 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """
     x, loc, scale = promote_args_inexact("logistic.logpdf", x, loc, scale)
     z = (x - loc) / scale
-    return jnp.negative(z) - 2 * jnp.logaddexp(0, -z) - jnp.log(scale)  # type: ignore[operator]
+    soft: Any = jnp.logaddexp(0, -z)
+    return -z - 2 * soft - jnp.log(scale)
 
 
 def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
@@ -68,4 +71,4 @@ def isf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     3.0
     """
     x, loc, scale = promote_args_inexact("logistic.isf", x, loc, scale)
-    return -logit(x) * scale + loc  # type: ignore[operator]
+    return loc - logit(x) * scale

@@ -30,21 +30,25 @@ def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None =
         raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
     x, mean, cov = promote_dtypes_inexact(x, mean, cov)
     if mean.ndim == 0:
-        return -.5 * jnp.square(x - mean) / cov - .5 * (  # type: ignore[operator]
-            math.log(2 * math.pi) + jnp.log(cov))
+        return _of_numbers(jnp.square(x - mean), cov, 1)
     n = mean.shape[-1]
     if cov.ndim == 0:
-        gap = x - mean
-        return -.5 * jnp.einsum("...i,...i->...", gap, gap) / cov - n / 2 * (  # type: ignore
-            math.log(2 * math.pi) + jnp.log(cov))
+        return _of_numbers(jnp.vecdot(x - mean, x - mean), cov, n)
     if cov.ndim < 2 or cov.shape[-2:] != (n, n):
         raise ValueError("multivariate_normal.logpdf got incompatible shapes")
     factor: Any = lax.linalg.cholesky(cov)
     whiten = lambda factor, gap: lax.linalg.triangular_solve(
         factor, gap, lower=True, left_side=True)
     y: Any = jnp.vectorize(whiten, signature="(n,n),(n)->(n)")(factor, x - mean)
-    size = jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)).sum(-1)  # type: ignore
-    return -.5 * jnp.einsum("...i,...i->...", y, y) - n / 2 * math.log(2 * math.pi) - size
+    size: Any = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), -1)
+    squares: Any = jnp.vecdot(y, y)
+    return -.5 * squares - n / 2 * math.log(2 * math.pi) - size
+
+
+def _of_numbers(squares: Any, variance: Any, n: int) -> Any:
+    """For `n` independent components of one variance."""
+    size: Any = jnp.log(2 * math.pi * variance)
+    return -.5 * squares / variance - n / 2 * size
 
 
 def pdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike) -> Array:

@@ -6,6 +6,7 @@ Stands on `scipy.special`.  In JAX: `jax/_src/scipy/stats/norm.py`.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from minijax import numpy as jnp
 from minijax.core import Array
@@ -20,8 +21,8 @@ def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     -0.9189
     """
     x, loc, scale = promote_args_inexact("norm.logpdf", x, loc, scale)
-    variance = jnp.square(scale)
-    size = jnp.log(2 * math.pi * variance)
+    variance: Any = jnp.square(scale)
+    size: Any = jnp.log(2 * math.pi * variance)
     return (size + jnp.square(x - loc) / variance) / -2
 
 

@@ -1,0 +1,257 @@
+"""The exercises of chapter 05, *Trees*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.notebook.checks import exercise, expect, near
+
+CHAPTER = "05_trees"
+
+
+def grade_how_many(how_many: Callable) -> None:
+    tree = {"w": jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]}
+    got = how_many(tree)
+    expect(got != 3, "that is the number of leaves; how many numbers are in each?")
+    expect(got == 10, f"a matrix of 2 by 3, a vector of 3 and a single number are not {got}")
+    expect(how_many([None, jnp.ones(2)]) == 2, "None has no numbers in it")
+    expect(how_many(()) == 0, "an empty tree has no numbers")
+    expect(how_many((1.0, jnp.ones(2))) == 3, "a Python number is a leaf, too")
+
+
+exercise(
+    "how_many", chapter=CHAPTER, grade=grade_how_many,
+    solution="""
+def how_many(tree):
+    return sum(jnp.size(leaf) for leaf in jax.tree.leaves(tree))
+""",
+    wrong=[
+        ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
+        ("def how_many(tree):\n    return sum(leaf.size for leaf in jax.tree.leaves(tree))",
+         "'float' object has no attribute 'size'"),
+        ("def how_many(tree):\n    return sum(len(leaf) for leaf in jax.tree.leaves(tree))",
+         "unsized"),
+        ("def how_many(tree):\n    return jax.tree.reduce(lambda n, leaf: n + jnp.size(leaf), "
+         "tree)", "raised"),
+    ],
+    hints=["jax.tree.leaves, and a sum"])
+
+
+def grade_stacked(stacked: Callable) -> None:
+    trees = [{"w": jnp.full((2, 3), float(i)), "b": (jnp.array(float(i)),)} for i in range(5)]
+    out = stacked(trees)
+    expect(not isinstance(out, list), "one tree is wanted, and this is a list: give all trees to "
+           "one tree_map")
+    expect(jax.tree.structure(out) == jax.tree.structure(trees[0]),
+           f"it should have the structure of one of them, and has {jax.tree.structure(out)}")
+    expect(jnp.shape(out["w"]) != (10, 3), "the arrays are glued along the axis they have; a new "
+           "one is wanted")
+    expect(jnp.shape(out["w"]) == (5, 2, 3),
+           f"five matrices of 2 by 3 became an array of shape {jnp.shape(out['w'])}")
+    expect(near(out["b"][0], [0.0, 1.0, 2.0, 3.0, 4.0]), "the numbers are not in order")
+
+
+exercise(
+    "stacked", chapter=CHAPTER, grade=grade_stacked,
+    solution="""
+def stacked(trees):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
+""",
+    wrong=[
+        ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
+         "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
+        ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "raised"),
+        ("def stacked(trees):\n    return [jnp.stack(x) for x in zip(*map(jax.tree.leaves, "
+         "trees))]", "this is a list"),
+        ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees)",
+         "of shape (2, 3, 5)"),
+    ],
+    afterthought="`jax.vmap(predict, in_axes=(0, None))` takes such a tree",
+    hints=["a function may take any number of arguments: lambda *leaves: …"])
+
+
+def grade_inventory(inventory: Callable) -> None:
+    tree = [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}, {"w": jnp.ones((3, 1))}]
+    out = inventory(tree)
+    expect(isinstance(out, dict), "a dict is wanted, from names to shapes")
+    expect("[0]['w']" not in out, "names such as 0/w are wanted: look at `keystr` for the bare "
+           "names, and for what stands between them")
+    expect("0w" not in out, "the names run into each other: give `keystr` a separator")
+    expect(set(out) == {"0/w", "0/b", "1/w"}, f"the names are {sorted(map(str, out))}")
+    expect(not hasattr(out["0/w"], "dtype"), "these are the arrays; their shapes are wanted")
+    expect(tuple(out["0/w"]) == (2, 3), "wrong shape")
+
+
+exercise(
+    "inventory", chapter=CHAPTER, grade=grade_inventory,
+    solution="""
+def inventory(tree):
+    return {jax.tree_util.keystr(path, simple=True, separator="/"): jnp.shape(leaf)
+            for path, leaf in jax.tree.leaves_with_path(tree)}
+""",
+    wrong=[
+        ("def inventory(tree):\n    return {jax.tree_util.keystr(p): x.shape for p, x in "
+         "jax.tree.leaves_with_path(tree)}", "bare"),
+        ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True): x.shape for "
+         "p, x in jax.tree.leaves_with_path(tree)}", "separator"),
+        ("def inventory(tree):\n    return jax.tree.map(lambda x: x.shape, tree)",
+         "a dict is wanted"),
+        ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
+         "x for p, x in jax.tree.leaves_with_path(tree)}", "shapes are wanted"),
+    ],
+    hints=["jax.tree.leaves_with_path gives pairs of a path and a leaf"])
+
+LINE = """
+@jax.tree_util.register_pytree_node_class
+class Line:
+    def __init__(self, slope, intercept, name):
+        self.slope, self.intercept, self.name = slope, intercept, name
+
+    def tree_flatten(self):
+        return {}
+
+    @classmethod
+    def tree_unflatten(cls, static, children):
+        return {}
+"""
+
+
+def grade_line(line_class: type) -> None:
+    line = line_class(2.0, 1.0, "rise")
+    leaves, treedef = jax.tree.flatten(line)
+    expect("rise" not in leaves, "the name is among the leaves, and `grad` cannot take it: it "
+           "belongs to the static data")
+    expect(leaves == [2.0, 1.0], f"the leaves should be slope and intercept, and are {leaves}")
+    back = jax.tree.unflatten(treedef, [5.0, 7.0])
+    expect(isinstance(back, line_class), "tree_unflatten should return a Line, and returns a "
+           f"{type(back).__name__}")
+    expect((back.slope, back.intercept) == (5.0, 7.0),
+           f"unflattened from 5 and 7, it has slope {back.slope} and intercept {back.intercept}")
+    expect(back.name == "rise", f"on the way there and back the name became {back.name!r}")
+    slope = jax.grad(lambda line: line.slope * 3.0 + line.intercept)(line)
+    expect(near(slope.slope, 3.0) and near(slope.intercept, 1.0), "its gradient is not right")
+    expect(jax.tree.structure(line_class(0.0, 0.0, "fall")) != treedef,
+           "lines of different names should be different trees")
+
+
+exercise(
+    "Line", chapter=CHAPTER, grade=grade_line,
+    solution=LINE.format(
+        "(self.slope, self.intercept), self.name", "cls(*children, static)"),
+    wrong=[
+        (LINE.format("(self.slope, self.intercept, self.name), None", "cls(*children)"),
+         "static data"),
+        (LINE.format("(self.slope, self.intercept), None", "cls(*children, static)"),
+         "the name became None"),
+        (LINE.format("(self.slope, self.intercept), self.name", "cls(static, *children)"),
+         "has slope rise"),
+        (LINE.format("(self.slope, self.intercept), self.name", "(*children, static)"),
+         "return a Line"),
+        (LINE.format("self.slope, self.intercept, self.name", "cls(*children, static)"),
+         "(children, aux_data)"),
+    ],
+    afterthought="with `register_dataclass` the two methods write themselves",
+    hints=["tree_flatten returns a pair: (children, static data)"])
+
+
+def grade_in_axes(in_axes: Any) -> None:
+    expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2,
+           "two arguments, so it has two parts: one for params, one for data")
+    expect(in_axes[0] is None, "the network is the same for all; what is written for that?")
+    data = in_axes[1]
+    expect(isinstance(data, dict), "the entries of data are treated differently, so the dict must "
+           "be written out")
+    expect(set(data) == {"x", "y", "scale"}, "a prefix that goes into a dict has all its keys, "
+           "also those that are not mapped")
+    expect(data["scale"] is None, "scale has one number for each pixel, not for each picture")
+    expect(data["x"] == 0 and data["y"] == 0, "pictures and labels are mapped over axis 0")
+
+
+exercise(
+    "in_axes", chapter=CHAPTER, grade=grade_in_axes,
+    solution='(None, {"x": 0, "y": 0, "scale": None})',
+    wrong=[
+        ("(None, 0)", "written out"),
+        ('(None, {"x": 0, "y": 0})', "all its keys"),
+        ('(0, {"x": 0, "y": 0, "scale": None})', "same for all"),
+        ('{"x": 0, "y": 0, "scale": None}', "two parts"),
+        ('(None, {"x": 0, "y": 0, "scale": 0})', "each pixel"),
+    ],
+    hints=["try it: jax.vmap(error, in_axes=in_axes)(params, data).shape should be (5,)"])
+
+
+def grade_taken_apart(taken_apart: Callable) -> None:
+    tree = {"b": [1, (2, 3)], "a": {"x": 4}, "c": ()}
+    got = taken_apart(tree)
+    expect(isinstance(got, tuple) and len(got) == 2 and callable(got[1]),
+           "return two things: a list, and a function that takes such a list")
+    leaves, rebuild = got
+    expect(sorted(leaves) == [1, 2, 3, 4], f"the leaves of {tree} came out as {leaves}")
+    expect(rebuild(list(leaves)) == tree,
+           f"put together from its own leaves, {tree} became {rebuild(list(leaves))}")
+    expect(rebuild([0] * 4) == {"b": [0, (0, 0)], "a": {"x": 0}, "c": ()},
+           "the function does not use the leaves that it is given")
+    expect(rebuild([0] * 4) == rebuild([0] * 4), "the function works only once")
+    expect(list(leaves) == [4, 1, 2, 3] and taken_apart(5)[1]([6]) == 6,
+           "it fits; but the order should be that of the sorted keys, and a leaf is a tree, too")
+
+
+exercise(
+    "taken_apart", chapter=CHAPTER, grade=grade_taken_apart,
+    solution="""
+def taken_apart(tree):
+    leaves = []
+
+    def visit(node):
+        if isinstance(node, dict):
+            keys = sorted(node)
+            values = visit([node[key] for key in keys])
+            return lambda rest: dict(zip(keys, values(rest)))
+        if isinstance(node, (list, tuple)):
+            children = [visit(child) for child in node]
+            return lambda rest: type(node)([build(rest) for build in children])
+        leaves.append(node)
+        return next
+
+    build = visit(tree)
+    return leaves, lambda new: build(iter(new))
+""",
+    wrong=[
+        ("def taken_apart(tree):\n    if isinstance(tree, dict):\n"
+         "        tree = [tree[k] for k in sorted(tree)]\n"
+         "    if isinstance(tree, (list, tuple)):\n"
+         "        return [x for t in tree for x in taken_apart(t)]\n    return [tree]",
+         "two things"),
+        ("def taken_apart(tree):\n    leaves = []\n    def visit(t):\n"
+         "        if isinstance(t, dict):\n            t = list(t.values())\n"
+         "        if isinstance(t, (list, tuple)):\n            [visit(c) for c in t]\n"
+         "        else:\n            leaves.append(t)\n    visit(tree)\n"
+         "    return leaves, lambda new: tree", "does not use the leaves"),
+        ("def taken_apart(tree):\n    leaves = []\n    def visit(t):\n"
+         "        if isinstance(t, dict):\n"
+         "            return {k: visit(v) for k, v in t.items()}\n"
+         "        if isinstance(t, (list, tuple)):\n            return [visit(c) for c in t]\n"
+         "        leaves.append(t)\n        return len(leaves) - 1\n    plan = visit(tree)\n"
+         "    def build(p, new):\n        if isinstance(p, dict):\n"
+         "            return {k: build(v, new) for k, v in p.items()}\n"
+         "        if isinstance(p, list):\n            return [build(c, new) for c in p]\n"
+         "        return new[p]\n    return leaves, lambda new: build(plan, new)",
+         "put together from its own leaves"),
+        ("def taken_apart(tree):\n    leaves = []\n    def visit(t):\n"
+         "        if isinstance(t, dict):\n"
+         "            return {k: visit(v) for k, v in t.items()}\n"
+         "        if isinstance(t, (list, tuple)):\n"
+         "            return type(t)([visit(c) for c in t])\n"
+         "        leaves.append(t)\n        return len(leaves) - 1\n    plan = visit(tree)\n"
+         "    def build(p, new):\n        if isinstance(p, dict):\n"
+         "            return {k: build(v, new) for k, v in p.items()}\n"
+         "        if isinstance(p, (list, tuple)):\n"
+         "            return type(p)([build(c, new) for c in p])\n"
+         "        return new[p]\n    return leaves, lambda new: build(plan, new)",
+         "sorted keys"),
+    ],
+    hints=["let a helper return, for each node, the function that builds it",
+           "the leaves can be handed out with iter and next"])

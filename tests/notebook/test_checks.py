@@ -1,0 +1,152 @@
+"""Exercises: solutions are right, usual mistakes get a hint that helps, nothing is given away."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from minijax.notebook import check, checks
+from minijax.notebook.checks import (NOT_YET, RIGHT, UNANSWERED, Exercise, evaluate, exercise,
+                                     exercises, expect, is_unanswered, near, score, verdict)
+
+EVERY = sorted(exercises().values(), key=lambda e: (e.chapter, e.name))
+every_exercise = pytest.mark.parametrize("one", EVERY, ids=[f"{e.chapter}-{e.name}" for e in EVERY])
+WRONG = [pytest.param(e, text, words, id=f"{e.name}-{place}")
+         for e in EVERY for place, (text, words) in enumerate(e.wrong)]
+NOTEBOOKS = Path(__file__).parent.parent.parent / "notebooks"
+
+
+@pytest.fixture(autouse=True)
+def nothing_checked_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "_verdicts", {})
+    monkeypatch.setattr(checks, "_tries", {})
+    monkeypatch.setattr(checks, "_exercises", dict(checks._exercises))
+
+
+# ---------------------------------------------------------------- the course's exercises
+
+
+@every_exercise
+def test_the_solution_is_right(one: Exercise) -> None:
+    assert verdict(one, evaluate(one, one.solution)) == (RIGHT, one.afterthought)
+
+
+@every_exercise
+def test_three_usual_mistakes_are_known(one: Exercise) -> None:
+    assert len({text for text, _ in one.wrong}) >= 3
+
+
+@pytest.mark.parametrize("one, text, words", WRONG)
+def test_a_usual_mistake_gets_a_hint_that_helps(one: Exercise, text: str, words: str) -> None:
+    state, hint = verdict(one, evaluate(one, text))
+    assert state == NOT_YET
+    assert words in hint and len(words) >= 5
+
+
+@pytest.mark.parametrize("one, text, words", WRONG)
+def test_no_hint_gives_the_answer_away(one: Exercise, text: str, words: str) -> None:
+    _, hint = verdict(one, evaluate(one, text))
+    told = "\n".join([hint.partition("\n  in line ")[0], *one.hints])
+    lines = [line.strip() for line in one.solution.splitlines()]
+    head = re.compile(r"def |class |@|import|from")
+    body = [line for line in lines if len(line) > 12 and not head.match(line)]
+    assert not [line for line in body if line.removeprefix("return ") in told]
+
+
+@every_exercise
+def test_its_chapter_asks_it_and_holds_the_folded_solution(one: Exercise) -> None:
+    chapter = NOTEBOOKS / f"{one.chapter}.md"
+    text = chapter.read_text(encoding="utf-8") if chapter.exists() else ""
+    if "minijax.notebook" not in text:
+        pytest.skip("the chapter is not written yet")
+    assert re.search(rf'^check\("{re.escape(one.name)}", ', text, re.MULTILINE)
+    assert f"<summary>Solution: {one.name}</summary>" in text
+
+
+# ---------------------------------------------------------------- what check says
+
+
+def grade(answer: Any) -> None:
+    expect(answer != 3, "too few")
+    expect(near(answer, 4), "count the legs")
+
+
+@pytest.fixture
+def legs() -> Exercise:
+    return exercise("legs", chapter="test", grade=grade, solution="4", wrong=[("3", "too few")],
+                    afterthought="as a chair has", hints=["think of a chair", "and of a horse"])
+
+
+def said(capsys: pytest.CaptureFixture[str]) -> str:
+    return capsys.readouterr().out.rstrip()
+
+
+def test_each_state_has_its_sentence(legs: Exercise, capsys: Any) -> None:
+    check("legs", ...)
+    assert said(capsys) == "legs: not yet: fill in the cell above, run it, then run this one"
+    check("legs", 3)
+    assert said(capsys) == "legs: not yet: too few"
+    check("legs", 4)
+    assert said(capsys) == "legs: right: as a chair has"
+
+
+def test_each_further_try_shows_one_more_hint(legs: Exercise, capsys: Any) -> None:
+    for _ in range(4):
+        check("legs", 5)
+    texts = capsys.readouterr().out.split("legs: ")[1:]
+    assert [text.count("\n") for text in texts] == [1, 2, 3, 3]
+    assert "horse" not in texts[1] and "horse" in texts[2]
+
+
+def test_an_exception_in_an_answer_is_shown_with_its_line(capsys: Any) -> None:
+    def bend(x: Any) -> Any:
+        return x.no_such_thing
+
+    check("bend", bend)
+    text = said(capsys)
+    assert text.startswith("bend: not yet: your answer raised AttributeError: ")
+    assert text.endswith("return x.no_such_thing")
+
+
+def test_the_score_counts_every_exercise_of_the_chapter(legs: Exercise) -> None:
+    exercise("arms", chapter="test", grade=grade, solution="4", wrong=[])
+    check("legs", 4)
+    check("legs", 3)  # what was right once stays right
+    assert score().splitlines() == [
+        "        right  legs", " not answered  arms", "1 of 2 exercises are right"]
+    assert score(["bend"]).splitlines()[-1] == "1 of 5 exercises are right"
+
+
+def test_two_exercises_cannot_have_one_name(legs: Exercise) -> None:
+    with pytest.raises(ValueError, match="two exercises"):
+        exercise("legs", chapter="another", grade=grade, solution="4", wrong=[])
+
+
+def test_an_untouched_function_or_class_is_no_answer() -> None:
+    def dots(x: Any) -> None:
+        """What it should do."""
+        ...
+
+    def constant(x: Any) -> int:
+        return 0
+
+    class Half:
+        def __init__(self) -> None:
+            self.x = 1
+
+        def todo(self) -> None:
+            ...
+
+    assert is_unanswered(dots) and is_unanswered(Half) and is_unanswered(None)
+    assert not is_unanswered(constant) and not is_unanswered(len) and not is_unanswered(0)
+
+
+def test_near_compares_shape_and_value() -> None:
+    assert near([1, 2], [1.0, 2.0]) and not near([1, 2], [[1, 2]]) and not near("a", 1)
+
+
+def test_unanswered_and_wrong_are_told_apart() -> None:
+    bend = exercises()["bend"]
+    assert verdict(bend, ...)[0] == UNANSWERED
+    assert verdict(bend, 3)[0] == NOT_YET

@@ -1,0 +1,89 @@
+"""SciPy's names for factors and equations agree with JAX, derivatives included."""
+
+import jax
+import jax.scipy.linalg
+import numpy as np
+import pytest
+
+import minijax
+import minijax.scipy
+
+
+@pytest.mark.parametrize("expression", [
+    "cholesky(m @ m.T)", "cholesky(m @ m.T, lower=True)", "cholesky(m, lower=True)",
+    "cholesky(c[:, :2] + 4 * jnp.eye(2))", "cho_factor(m @ m.T)", "cho_factor(m @ m.T, True)",
+    "cho_solve((m, True), v[:2])", "cho_solve((m, False), f)", "cho_solve((m, True), v)",
+    "cho_solve((m, True), jnp.stack([m, m]))", "cho_solve((f, True), f)",
+    "cho_solve((c[:, :2], True), f)", "solve_triangular(m, v[:2])", "solve_triangular(m, f)",
+    "solve_triangular(m, f, trans='T', lower=True)", "solve_triangular(m, f, trans=2)",
+    "solve_triangular(c[:, :2], f, trans='C')", "solve_triangular(m, f, unit_diagonal=True)",
+    "solve_triangular(m, f, trans='X')", "solve_triangular(i[:, :2], w[:2])",
+    "solve_triangular(f, f)", "solve_triangular(jnp.stack([m, m]), f)", "solve(m, f)",
+    "solve(m @ m.T, f, assume_a='pos')", "solve(m @ m.T, f, assume_a='pos', lower=True)",
+    "solve(m, f, assume_a='x')", "inv(m)", "det(m)", "lu(m)", "lu(f)", "lu(f.T)",
+    "lu(f, permute_l=True)", "lu_factor(m)", "lu_factor(jnp.stack([m, m.T]))",
+    "lu_solve(jax.scipy.linalg.lu_factor(m), f)", "lu_solve(jax.scipy.linalg.lu_factor(m), v[:2])",
+    "lu_solve(jax.scipy.linalg.lu_factor(m), f, trans=1)",
+    "lu_solve(jax.scipy.linalg.lu_factor(c[:, :2]), f, trans=2)",
+    "lu_solve(jax.scipy.linalg.lu_factor(m), f, trans=3)", "eigh(m)", "eigh(m, eigvals_only=True)",
+    "eigh(m, lower=False)", "eigh(m, m)", "eigh(m, type=2)", "qr(f.T)", "qr(f.T, mode='r')",
+    "qr(f.T, mode='economic')", "qr(f, mode='x')", "svd(m)", "svd(f, full_matrices=False)",
+    "svd(f, compute_uv=False)", "expm(m)", "expm(m * 20)", "expm(jnp.stack([m, m / 10]))",
+    "expm(f)", "expm(jnp.triu(m), upper_triangular=True)", "expm(m * 1e9)", "expm(i[:, :2])",
+    "block_diag(m, f, 1)", "block_diag()", "block_diag(v, i)", "block_diag(t)", "toeplitz(v)",
+    "toeplitz(v, w)", "toeplitz(c[0])",
+])
+def test_functions(agrees_with_jax, expression):
+    agrees_with_jax("jax.scipy.linalg." + expression, rtol=2e-4 if "expm" in expression else 2e-5)
+
+
+POINTS = np.float32([[0., 1.], [.5, -1.], [2., .25], [1.5, 1.]])
+TARGETS = np.float32([1., -.5, .25, 2.])
+
+
+def log_likelihood(top):
+    """Of a Gaussian process: the two ways of solving with a Cholesky factor, and a determinant."""
+    jnp, linalg = top.numpy, top.scipy.linalg
+
+    def loss(length, noise):
+        gaps = jnp.sum((POINTS[:, None] - POINTS[None]) ** 2, -1)
+        kernel = jnp.exp(-gaps / (2 * length ** 2)) + noise * jnp.eye(4)
+        factor = linalg.cho_factor(kernel, lower=True)
+        weights = linalg.cho_solve(factor, TARGETS)
+        half = linalg.solve_triangular(factor[0], TARGETS, lower=True)
+        return TARGETS @ weights + half @ half + jnp.sum(jnp.log(jnp.diag(factor[0])))
+    return loss
+
+
+def test_a_gaussian_process_and_its_derivatives():
+    args = np.float32(.8), np.float32(.1)
+    f, g = log_likelihood(minijax), log_likelihood(jax)
+    wanted = jax.grad(g, (0, 1))(*args)
+    for wrap in (lambda f: f, minijax.jit):
+        np.testing.assert_allclose(wrap(f)(*args), g(*args), rtol=1e-5)
+        np.testing.assert_allclose(wrap(minijax.grad(f, (0, 1)))(*args), wanted, rtol=1e-4)
+        found = wrap(minijax.hessian(f, (0, 1)))(*args)
+        np.testing.assert_allclose(found, jax.hessian(g, (0, 1))(*args), rtol=1e-3)
+
+
+MATRIX = np.float32([[5, 1, .5], [1, 4, .25], [.5, .25, 3]])
+
+
+@pytest.mark.parametrize("f", [
+    lambda top, x: top.scipy.linalg.cholesky(x),
+    lambda top, x: top.scipy.linalg.cholesky(x, lower=True),
+    lambda top, x: top.scipy.linalg.cho_solve((x, True), x[0]),
+    lambda top, x: top.scipy.linalg.lu_solve(top.scipy.linalg.lu_factor(x), x[:, 0] ** 2),
+    lambda top, x: top.scipy.linalg.lu(x)[1] @ top.scipy.linalg.lu(x)[2] ** 2,
+    lambda top, x: top.scipy.linalg.eigh(x)[1],
+    lambda top, x: top.scipy.linalg.expm(x),
+    lambda top, x: top.scipy.linalg.solve(x, x[:, :2] ** 2, assume_a="pos"),
+])
+def test_gradients(f):
+    def loss(top):
+        weights = np.cos(np.arange(9.)).astype(np.float32)
+        return lambda x: (f(top, x).ravel() * weights[:f(top, x).size]).sum()
+    wanted = np.asarray(jax.grad(loss(jax))(MATRIX))
+    for wrap in (lambda f: f, minijax.jit):
+        found = wrap(minijax.grad(loss(minijax)))(MATRIX)
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max())

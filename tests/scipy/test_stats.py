@@ -1,0 +1,53 @@
+"""Distributions agree with JAX: values, dtypes and slopes in every argument."""
+
+import jax
+import jax.scipy.stats
+import numpy as np
+import pytest
+
+import minijax
+import minijax.scipy
+
+NORMAL = [f"norm.{name}({args})" for name in ("logpdf", "pdf", "cdf", "logcdf", "sf", "logsf")
+          for args in ("f", "f, 1, 2", "v, f", "0.", "i, 1")]
+QUANTILES = [f"{name}({args})" for name in ("norm.ppf", "norm.isf", "logistic.ppf",
+                                            "logistic.isf", "cauchy.ppf", "cauchy.isf",
+                                            "uniform.ppf") for args in ("g", "g, 1, 2")]
+OTHERS = [f"{name}({args})" for name in (
+    "uniform.logpdf", "uniform.pdf", "uniform.cdf", "expon.logpdf", "expon.pdf", "expon.cdf",
+    "expon.sf", "expon.logsf", "laplace.logpdf", "laplace.pdf", "laplace.cdf", "logistic.logpdf",
+    "logistic.pdf", "logistic.cdf", "logistic.sf", "cauchy.logpdf", "cauchy.pdf", "cauchy.cdf",
+    "cauchy.sf") for args in ("f", "f, 0.5, 2", "i")]
+
+
+@pytest.mark.parametrize("expression", [
+    *NORMAL, *QUANTILES, *OTHERS, "poisson.logpmf(k, 2.5)", "poisson.pmf(f, g)",
+    "poisson.logpmf(k, g, 1)", "gamma.logpdf(f, g)", "gamma.pdf(g, 2., 0.1, 3.)",
+    "beta.logpdf(g, 2., 3.)", "beta.pdf(f, g, g[::-1])", "beta.logpdf(g, 2, 3, 0.2, 0.5)",
+    "t.logpdf(f, 3.)", "t.pdf(g, v, 1., 2.)", "binom.logpmf(k, 3, 0.3)", "binom.pmf(k, 2, g)",
+    "chi2.logpdf(f, 3.)", "chi2.pdf(g, v + 3, 0.1, 2.)", "uniform.ppf(v)", "bernoulli.logpmf(k, 0.3)",
+    "bernoulli.logpmf(k, g)", "bernoulli.pmf(k, 0.3, 1)", "bernoulli.logpmf(f, g)",
+    "bernoulli.cdf(f, g)", "bernoulli.ppf(g, g[::-1])", "bernoulli.cdf(k, v)",
+    "multivariate_normal.logpdf(v, 0., 2.)", "multivariate_normal.logpdf(f, v, 2.)",
+    "multivariate_normal.pdf(v[:2], g[:, 0], m @ m.T)", "multivariate_normal.logpdf(f, v, m)",
+    "multivariate_normal.logpdf(t[..., :2], v[:2], m @ m.T)",
+])
+def test_values(agrees_with_jax, expression):
+    agrees_with_jax("jax.scipy.stats." + expression, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", [
+    "norm.logpdf", "norm.cdf", "norm.logcdf", "norm.sf", "expon.logpdf", "expon.cdf",
+    "laplace.logpdf", "laplace.cdf", "logistic.logpdf", "logistic.cdf", "cauchy.logpdf",
+    "cauchy.cdf", "norm.ppf", "logistic.ppf", "cauchy.ppf"])
+def test_slopes(name):
+    family, function = name.split(".")
+    x = np.float32([.6, .7, .8, .95])
+
+    def slopes(top):
+        f = getattr(getattr(top.scipy.stats, family), function)
+        return top.vmap(top.grad(f, (0, 1, 2)), (0, None, None))
+    args = (x, np.float32(.5), np.float32(1.5))
+    wanted = slopes(jax)(*args)
+    np.testing.assert_allclose(slopes(minijax)(*args), wanted, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(minijax.jit(slopes(minijax))(*args), wanted, rtol=1e-4, atol=1e-6)

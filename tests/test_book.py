@@ -1,0 +1,207 @@
+"""The book has a page for everything, and what its pages and the READMEs point to is there."""
+
+import importlib.util
+import inspect
+import json
+import re
+import sys
+import tomllib
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import errors
+from minijax.core import Primitive
+
+ROOT = Path(__file__).parent.parent
+BOOK = ROOT / "book"
+
+
+def module_of_the_book(name):
+    """One of the scripts in book/, which is no package."""
+    spec = importlib.util.spec_from_file_location(name, BOOK / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+reference = module_of_the_book("reference")
+build = module_of_the_book("build")
+
+
+@pytest.fixture(scope="module")
+def layout():
+    return build.layout()
+
+
+# ---- the reference
+
+
+def documented(text):
+    """The full names of what a page documents."""
+    module, found = "", set()
+    for line in text.splitlines():
+        if named := re.match(r"\.\. py:(?:current)?module:: (\S+)", line):
+            module = named[1]
+        elif named := re.match(r"\.\. py:\w+:: (\w+)", line):
+            found.add(f"{module}.{named[1]}")
+    return found
+
+
+def test_every_public_name_has_its_place(layout):
+    pages = [text for place, text in layout.items() if place.startswith("api/")]
+    found = set().union(*map(documented, pages))
+    wanted = {f"{module.__name__}.{name}"
+              for module in reference.modules() for name in reference.public_names(module)}
+    assert len(wanted) > 700
+    assert sorted(wanted - found) == []
+
+
+@pytest.mark.parametrize("module", [jax, jnp, jax.lax, jax.random, jax.nn, jax.tree_util, jax.ops])
+def test_no_function_of_a_facade_is_forgotten(module):
+    functions = {name for name, value in vars(module).items()
+                 if not name.startswith("_") and inspect.isfunction(value)
+                 and not isinstance(value, Primitive)
+                 and (hasattr(module, "__path__") or value.__module__ == module.__name__)}
+    left_out = {name.rpartition(".")[2] for name in reference.INTERNAL}
+    assert functions - set(reference.public_names(module)) <= left_out
+
+
+def test_every_module_that_users_reach_is_listed():
+    given = {value.__name__ for value in vars(jax).values() if inspect.ismodule(value)}
+    source = inspect.getsource(jax)
+    given = {name for name in given
+             if re.search(rf"import {name.removeprefix('minijax.')} as", source)}
+    elsewhere = {"minijax.errors"}  # each class has its own page
+    listed = set(reference.PUBLIC) | elsewhere
+    assert {name for name in given
+            if name not in listed and not any(p.startswith(name + ".") for p in listed)} == set()
+
+
+def test_every_error_class_has_a_page_that_says_what_happened(layout):
+    classes = reference.error_classes()
+    assert errors.ConcretizationTypeError in classes and errors.TracerLeakError in classes
+    for cls in classes:
+        page = layout[f"errors/{cls.__name__}.rst"]
+        assert cls.__doc__ and cls.__doc__.split("\n")[0] in page
+
+
+def test_every_primitive_is_in_the_table(layout):
+    names = {primitive.name for _, primitive in reference.all_primitives()}
+    assert {"add", "sort", "scan", "jit"} <= names
+    for name in names:
+        assert f"``{name}``" in layout["api/primitives.rst"]
+
+
+@pytest.mark.parametrize("text, wanted", [
+    ("any *args and **kwargs", r"any \*args and \*\*kwargs"),
+    ("a trailing_ and |x|", r"a trailing\_ and \|x\|"),
+    ("`x_`, ``y_``, *words*, **more**", "`x_`, ``y_``, *words*, **more**"),
+])
+def test_prose_means_itself(text, wanted):
+    assert reference.escaped(text) == wanted
+
+
+def test_sections_become_lists_of_terms():
+    text = reference.rst("One.\n\nArgs:\n  x: first,\n    more.\n  y: last.\n\nReturns:\n  A pair.")
+    assert "``x``\n  first,\n  more.\n``y``\n  last." in text
+    assert ".. rubric:: Returns\n\nA pair." in text
+
+
+# ---- links
+
+
+def test_every_page_named_by_a_page_is_there(layout):
+    for place, text in layout.items():
+        if not place.endswith(".rst"):
+            continue
+        folder = Path(place).parent
+        targets = re.findall(r":doc:`(?:[^`<]*<)?([^`<>]+)>?`", text)
+        for tree in re.findall(r"\.\. toctree::\n(?:   .*\n|\n)*", text):
+            targets += re.findall(r"^   (?:.*<)?([\w./]+)>?$", tree, re.MULTILINE)
+        for target in targets:
+            page = target[1:] if target.startswith("/") else (folder / target).as_posix()
+            assert f"{page}.rst" in layout, (place, target)
+
+
+def relative_links(text):
+    """Where a text of Markdown points to, besides the web and itself."""
+    links = re.findall(r"\]\(([^)\s]+)\)", re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.S))
+    return [link.partition("#")[0] for link in links if not re.match(r"\w+:|#|data:", link)]
+
+
+def texts():
+    """Everything written in Markdown, with the folder that its links start from."""
+    for path in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("notebooks/**/*.md")]:
+        if ".ipynb_checkpoints" not in path.parts:
+            yield path.relative_to(ROOT), path.parent, path.read_text()
+
+
+@pytest.mark.parametrize("place, folder, text", list(texts()), ids=lambda value: str(value)[:40])
+def test_every_link_leads_somewhere(place, folder, text):
+    for link in relative_links(text):
+        assert (folder / link).exists(), (place, link)
+
+
+def test_links_in_the_book_are_there_in_its_source(layout):
+    for place, content in layout.items():
+        text = content if place.endswith(".md") else ""
+        if place.endswith(".ipynb"):
+            cells = json.loads(content)["cells"]
+            text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+        for link in relative_links(text):
+            assert (Path(place).parent / link).as_posix() in layout, (place, link)
+
+
+def test_every_chapter_is_in_both_tables():
+    for chapter in build.chapters():
+        assert f"]({chapter.name})" in (ROOT / "notebooks" / "README.md").read_text()
+        assert f"](notebooks/{chapter.name})" in (ROOT / "README.md").read_text()
+
+
+# ---- the site
+
+
+def test_the_configuration_is_read_without_sphinx():
+    conf = module_of_the_book("conf")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert conf.version == project["version"]
+    assert conf.nb_execution_mode == "off"
+    buttons = conf.html_theme_options["launch_buttons"]
+    assert not buttons["thebe"]
+    has_address = bool(project.get("urls", {}).get("Repository"))
+    assert ("binderhub_url" in buttons) == has_address
+
+
+def test_links_to_modules_lead_to_their_source_in_the_site():
+    cell = {"cell_type": "markdown", "source": ["see [`core`](../minijax/core.py)"]}
+    text = build.with_links_to_modules(json.dumps({"cells": [cell]}))
+    assert "../_modules/minijax/core.html" in text
+
+
+def test_what_is_unchanged_is_left_alone(tmp_path):
+    build.write({"a.md": "old", "b/c.md": b"same"}, tmp_path)
+    before = (tmp_path / "b" / "c.md").stat().st_mtime_ns
+    build.write({"b/c.md": "same", "d.md": "new"}, tmp_path)
+    assert not (tmp_path / "a.md").exists()
+    assert (tmp_path / "b" / "c.md").stat().st_mtime_ns == before
+    assert (tmp_path / "d.md").read_text() == "new"
+
+
+def test_the_picture_shows_what_jit_does():
+    picture = ROOT / "notebooks" / "pictures" / "function_to_machine_code.svg"
+    groups = ElementTree.parse(picture).iter("{http://www.w3.org/2000/svg}g")
+    shown = {g.get("id"): ["".join(t.itertext()) for t in g] for g in groups if g.get("id")}
+
+    def distance(x, y):
+        return jnp.sum((x - y) ** 2)
+
+    assert [line in inspect.getsource(distance) for line in shown["python"]] == [True, True]
+    lowered = jax.jit(distance).lower(jnp.ones(1000), jnp.ones(1000))
+    for stage in ("jaxpr", "source"):
+        lines = [line.strip() for line in lowered.as_text(stage).splitlines()]
+        assert [line for line in shown[stage] if line not in lines] == []
