@@ -5,6 +5,8 @@
 #   make test             environment, ruff, mypy, and all tests, chapters included
 #   make notebooks        live cells from the package, then every chapter executed anew
 #   make grade FILE=…     the score of a student's copy of a chapter
+#   make book             the chapters and the reference as a site, in book/_build/html
+#   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
 #   make lint | bench | clean
 #
 # PYTHON=python3.12 chooses the interpreter, CHAPTER=notebooks/….ipynb the chapter.
@@ -24,7 +26,7 @@ export PYTHONUNBUFFERED := 1
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname -s))
 LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: learn test lint bench notebooks grade clean
+.PHONY: learn test lint bench notebooks grade book clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course

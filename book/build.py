@@ -46,9 +46,16 @@ def layout() -> Files:
 
 
 def _list_of_chapters() -> str:
-    """The chapters as Sphinx's list, under the page of the course."""
-    names = "".join(f"{chapter.stem}\n" for chapter in chapters())
-    return f"\n```{{toctree}}\n:hidden:\n\n{names}```\n"
+    """The chapters as Sphinx's list, under the page of the course; each with its number."""
+    entries = "".join(f"{c.stem[:2]} · {_title(c)} <{c.stem}>\n" for c in chapters())
+    return f"\n```{{toctree}}\n:hidden:\n\n{entries}```\n"
+
+
+def _title(chapter: Path) -> str:
+    """The first heading of a chapter, up to its colon."""
+    cells = json.loads(chapter.read_text())["cells"]
+    text = next("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return re.search(r"^# +([^:\n]+)", text, re.MULTILINE)[1]  # type: ignore[index]
 
 
 def with_links_to_modules(notebook: str) -> str:
@@ -88,7 +95,7 @@ def main() -> int:
     write(layout(), SOURCE)
     shutil.rmtree(SITE, ignore_errors=True)
     failed = build_main(["-b", "html", "-c", str(BOOK), "-d", str(BOOK / "_build" / "doctrees"),
-                         "-q", "--keep-going", "-W", str(SOURCE), str(SITE)])
+                         "-q", "-E", "--keep-going", "-W", str(SOURCE), str(SITE)])
     if not failed:
         count = sum(1 for _ in SITE.rglob("*.html"))
         print(f"{count} pages in {time.perf_counter() - start:.0f} s: "

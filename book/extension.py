@@ -15,7 +15,7 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-LIVE = re.compile(r"%%live +(\S+)[^\n]*\n+")
+LIVE = re.compile(r"%%live +([^\n]*\S)[^\n]*\n+")
 MAGIC = re.compile(r"^\s*(%%?|!)\w", re.MULTILINE)
 
 

@@ -283,9 +283,11 @@ def _module_pages(module: ModuleType) -> Pages:
 
 
 def _one_page(module: ModuleType) -> str:
+    functions_first = sorted(
+        public_names(module), key=lambda name: inspect.isclass(getattr(module, name)))
     return "\n".join([
         heading(module.__name__), opening(module), "", f".. py:module:: {module.__name__}\n",
-        *entries(module, public_names(module)),
+        *entries(module, functions_first),
     ])
 
 
@@ -479,7 +481,8 @@ def _inside_page(module: ModuleType) -> str:
     # An orphan stands in no sidebar (a hundred lines would), and a name has one place in the
     # index: where users import it from.
     return "\n".join([
-        ":orphan:\n", heading(name), ":doc:`Inside the package <index>`\n", opening(module), "", f".. py:currentmodule:: {name}\n",
+        ":orphan:\n", heading(name), ":doc:`Inside the package <index>`\n",
+        opening(module), "", f".. py:currentmodule:: {name}\n",
         *[_without_index(entry(n, getattr(module, n))) for n in own],
     ])
 

@@ -95,6 +95,8 @@ class ShapedArray:
 
 
 def dtype_name(dtype: Any) -> str:
+    if dtype == dtypes.float0:
+        return "float0"
     return dtype.name if isinstance(dtype, dtypes.KeyType) else str(np.dtype(dtype))
 
 
@@ -302,7 +304,7 @@ no_effects: Effects = frozenset()
 # ── Levels and traces ────────────────────────────────────────────────────────────────────────
 
 class Level:
-    """One transformation that was entered: who entered it, and for which function.
+    """One transformation that was entered: how deep, and for which function.
 
     Tracers belong to a level.  A level lives exactly as long as a trace of it is reachable from
     the current trace, so there is nothing to close and nothing an exception could leave open.
@@ -658,7 +660,8 @@ def bind_physically(primitive: Primitive, avals: Sequence[ShapedArray], args: Se
     """A shape primitive on keys: its batch rule, with the axis of words as the batch.
 
     Args:
-      avals: the types as the program sees them; `args`: the words (and ordinary values).
+      avals: the types as the program sees them.
+      args: the words of keys, and ordinary values as they are.
       move_axis: ``(x, source, destination) -> x``, to bring the words to the end again.
     """
     words = next(aval.dtype.shape[0] for aval in avals if has_key_dtype(aval))

@@ -208,6 +208,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "report":
         return report()
     if options.command == "grade":
+        if not options.chapters:
+            parser.error("say which copy to grade: make grade FILE=…")
         return max(map(grade, options.chapters), default=0)
     command, suffix = COMMANDS[options.command]
     chapters = options.chapters or sorted(HERE.glob("[0-9]*.md"))

@@ -39,7 +39,10 @@ _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
 EXEMPT = {
     **{("custom_vjp_call", law): "it refuses forward mode" for law in _FORWARD},
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},
-    ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for"}
+    ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
+    **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
+       "in JAX: tests/primitives/test_linalg.py" for name in ("cholesky", "eigh")
+       for law in ("jvp_is_the_slope", "slope_of_slope_is_symmetric")}}
 
 
 # ── Arguments and comparisons ────────────────────────────────────────────────────────────────

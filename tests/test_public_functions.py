@@ -130,7 +130,7 @@ class Draw(random.Random):
 
 
 Maker = Callable[[Draw], Call]
-FULL = [shape for shape in SHAPES if 0 not in shape]
+FULL = [shape for shape in SHAPES if shape and 0 not in shape]
 RICH = [(2, 3), (3,), (0, 3), (2, 1, 3), (4, 2)]  # shapes with at least one axis
 
 
@@ -490,6 +490,7 @@ def places(d: Draw, count: int) -> list:
 LAX: dict[str, Maker] = {
     **named("exp exp2 expm1 log log1p logistic sqrt rsqrt cbrt sin cos tan sinh cosh tanh "
             "asinh atan erf erfc", unary("fffhei")),
+    **named("digamma lgamma", unary(REAL, "positive")),
     **named("asin acos atanh erf_inv", unary(REAL, "unit")),
     "acosh": unary(REAL, "above one"),
     **named("abs neg sign square", unary("fffheipuc")),

@@ -54,13 +54,13 @@ class JVPTrace(Trace):
         return primal if isinstance(tangent, Zero) else JVPTracer(self, primal, tangent)
 
     def split(self, x: Array) -> tuple[Array, Tangent]:
-        if isinstance(x, JVPTracer) and x.level is self.level:
-            return x.primal, x.tangent
+        if self.owns(x):
+            return x.primal, x.tangent  # type: ignore[attr-defined]
         return x, Zero(x.aval.to_tangent_aval())
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:
-        if not any(x.level is self.level for x in args if isinstance(x, JVPTracer)):
+        if not any(map(self.owns, args)):
             return core.run_with(self.parent, primitive.bind_list, *args, **params)
         primals, tangents = zip(*map(self.split, args), strict=True)
         outs, out_tangents = core.run_with(self.parent, primitive.rule("jvp"),

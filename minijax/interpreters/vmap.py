@@ -56,8 +56,8 @@ class BatchTrace(Trace):
         return value if dim is None else BatchTracer(self, value, dim)
 
     def split(self, x: Array) -> tuple[Array, Dim]:
-        if isinstance(x, BatchTracer) and x.level is self.level:
-            return x.value, x.batch_dim
+        if self.owns(x):
+            return x.value, x.batch_dim  # type: ignore[attr-defined]
         return x, None
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],

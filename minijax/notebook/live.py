@@ -228,7 +228,8 @@ def _run_settings(scope: Scope, node: ast.stmt) -> dict[str, Any]:
     for name in (source.set_on(node) | _spoken_to(node)) & set(vars(scope.module)):
         if hasattr(obj := getattr(scope.module, name), "__dict__"):
             scope.journal.remember_attributes(obj)
-    return scope.run([node], {})
+    with scope.journal.watching_tables():  # it may register what it defines
+        return scope.run([node], {})
 
 
 def _spoken_to(node: ast.stmt) -> set[str]:

@@ -6,6 +6,7 @@ JAX has no counterpart.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import gc
 import sys
@@ -87,6 +88,33 @@ class Journal:
         before = table.copy()
         self._steps.append(lambda: _refill(table, before))
         _refill(table, contents)
+
+
+    @contextlib.contextmanager
+    def watching_tables(self) -> Iterator[None]:
+        """What is entered into the package's tables meanwhile can be taken out again."""
+        before = [(table, table.copy()) for table in _tables()]
+        try:
+            yield
+        finally:
+            for table, contents in before:
+                if not _same_entries(table, contents):
+                    self._steps.append(functools.partial(_refill, table, contents))
+
+
+def _tables() -> list[Any]:
+    """The dicts, lists and sets that the package's modules name."""
+    found = {id(value): value for module in package_modules()
+             for name, value in list(vars(module).items())
+             if type(value) in (dict, list, set) and not name.startswith("__")}
+    return list(found.values())
+
+
+def _same_entries(table: Any, contents: Any) -> bool:
+    """Whether they hold the same objects; their own equality is not asked."""
+    mine, theirs = ([*map(id, t), *map(id, t.values() if isinstance(t, dict) else ())]
+                    for t in (table, contents))
+    return sorted(mine) == sorted(theirs) if isinstance(table, set) else mine == theirs
 
 
 def _is_part(obj: Any, name: str) -> bool:

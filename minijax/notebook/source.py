@@ -11,6 +11,7 @@ import functools
 import importlib
 import importlib.util
 import re
+import sys
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -128,12 +129,19 @@ def find(name: str) -> Definition:
     for place, part in enumerate(parts):
         found = _defining(body, part)
         if not found:
-            raise LookupError(f"{'.'.join([module, *parts[:place]])} does not define {part}")
+            where = ".".join([module, *parts[:place]])
+            raise LookupError(f"{where} does not define {part}{_elsewhere(where, part)}")
         body = getattr(found[-1], "body", ())
     lines = module_text(module).splitlines()
     first, last = _first_line(found[0], lines), found[-1].end_lineno or 0
     text = textwrap.dedent("\n".join(lines[first - 1:last]))
     return Definition(name, module, tuple(parts[:-1]), first, last, text)
+
+
+def _elsewhere(module: str, name: str) -> str:
+    """For the message: the module that does define what this one only imports."""
+    home = getattr(getattr(sys.modules.get(module), name, None), "__module__", module)
+    return f"; {home} does" if isinstance(home, str) and home != module else ""
 
 
 def _defining(body: Sequence[ast.stmt], name: str) -> list[ast.stmt]:

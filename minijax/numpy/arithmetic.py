@@ -79,7 +79,7 @@ fmod = binary("fmod", lambda x, y: _fmod(x, y), "What is left of x / y, with the
 def _fmod(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.integer):
         y = choose(lax.eq(y, like(0, y)), like(1, y), y)
-    return lax.rem(x, y)
+    return lax.rem(*promote_dtypes_numeric(x, y))
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -227,7 +227,17 @@ def _logaddexp(x: Any, y: Any) -> Any:
     far = lax.ne(difference, difference)  # of two infinities, or nan
     size = _size(difference)
     near = lax.add(_larger(x, y), lax.log1p(lax.exp(lax.neg(size))))
-    return choose(far, lax.add(x, y), near)
+    return _turned_back(choose(far, lax.add(x, y), near))
+
+
+def _turned_back(z: Any) -> Any:
+    """A complex logarithm with its angle between -pi and pi."""
+    if not dtypes.issubdtype(z.dtype, np.complexfloating):
+        return z
+    angle = lax.imag(z)
+    half, whole = like(np.pi, angle), like(2 * np.pi, angle)
+    turns = lax.floor(lax.div(lax.add(angle, half), whole))
+    return lax.complex(lax.real(z), lax.sub(angle, lax.mul(turns, whole)))
 
 
 def _larger(x: Any, y: Any) -> Any:

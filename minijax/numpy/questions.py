@@ -71,9 +71,9 @@ def iscomplexobj(x: Any) -> bool:
     >>> iscomplexobj(1j), iscomplexobj(1.0)
     (True, False)
     """
-    if isinstance(x, str) or x is None or np.iterable(x) and not hasattr(x, "dtype"):
-        return bool(np.iscomplexobj(x))
-    return dtypes.issubdtype(dtypes.dtype(x), np.complexfloating)
+    if hasattr(x, "dtype"):
+        return dtypes.issubdtype(x.dtype, np.complexfloating)
+    return bool(np.iscomplexobj(x))
 
 
 def isrealobj(x: Any) -> bool:

@@ -41,7 +41,7 @@ def test_three_usual_mistakes_are_known(one: Exercise) -> None:
 def test_a_usual_mistake_gets_a_hint_that_helps(one: Exercise, text: str, words: str) -> None:
     state, hint = verdict(one, evaluate(one, text))
     assert state == NOT_YET
-    assert words in hint and len(words) >= 5
+    assert words in hint and len(words) >= 4
 
 
 @pytest.mark.parametrize("one, text, words", WRONG)

@@ -55,6 +55,11 @@ def test_an_unknown_name_is_an_error_that_says_which(name: str) -> None:
         source.find(name)
 
 
+def test_a_name_that_a_module_only_imports_is_sought_at_home() -> None:
+    with pytest.raises(LookupError, match="minijax.core does not define Any; typing does"):
+        source.find("minijax.core.Any")
+
+
 def test_a_cell_may_hold_neighbours_with_the_lines_between_them() -> None:
     text = source.cell_text(["minijax.core.Zero", ".Undefined"])
     whole = inspect.getsource(minijax.core)

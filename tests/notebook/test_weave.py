@@ -1,8 +1,8 @@
 """Chapters hold the package's text, their halves agree, and nothing asked for is left out."""
 
 import json
-import subprocess
-import sys
+import re
+import runpy
 from pathlib import Path
 
 import pytest
@@ -55,7 +55,6 @@ def test_an_unchanged_live_cell_has_no_output(chapter: Path) -> None:
 
 @each_chapter
 def test_every_exercise_that_a_chapter_checks_is_registered_for_it(chapter: Path) -> None:
-    import re
     asked = re.findall(r'^check\("([^"]+)"', chapter.read_text(encoding="utf-8"), re.MULTILINE)
     assert {exercises()[name].chapter for name in asked} <= {chapter.stem}
 
@@ -175,7 +174,8 @@ def test_a_cell_longer_than_a_screen_is_reported(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- the command line
 
 
-def test_the_command_line_weaves_executes_and_grades(tmp_path: Path) -> None:
+def test_the_command_line_weaves_executes_and_grades(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("nbclient")
     path = tmp_path / "09_x.md"
     head = ("---\njupytext:\n  text_representation:\n    extension: .md\n    format_name: myst\n"
@@ -188,10 +188,11 @@ def test_the_command_line_weaves_executes_and_grades(tmp_path: Path) -> None:
         code(f"raise_here\n{answer}", "raises-exception"),
         code(answer), code('check("bend", bend)')))
 
+    main = runpy.run_path(str(NOTEBOOKS / "run_chapter.py"))["main"]
+
     def command(*arguments: object) -> str:
-        run = subprocess.run([sys.executable, NOTEBOOKS / "run_chapter.py", *map(str, arguments)],
-                             capture_output=True, text=True, check=True, cwd=ROOT)
-        return run.stdout
+        assert main(list(map(str, arguments))) == 0
+        return capsys.readouterr().out
 
     assert "woven anew" in command("refresh", path)
     first = path.with_suffix(".ipynb").read_text()

@@ -33,7 +33,8 @@ X = np.float32([.1, .25, .5, .75, .9])
 
 
 @pytest.mark.parametrize("name", [
-    "erf", "erfc", "erfinv", "expit", "logit", "entr", "gammaln", "gamma", "digamma", "ndtr", "ndtri", "log_ndtr"])
+    "erf", "erfc", "erfinv", "expit", "logit", "entr", "gammaln", "gamma", "digamma",
+    "ndtr", "ndtri", "log_ndtr"])
 def test_derivatives(name):
     def slope(top):
         return top.vmap(top.grad(lambda x: getattr(top.scipy.special, name)(x)))

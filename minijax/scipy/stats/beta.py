@@ -11,7 +11,8 @@ from minijax.numpy.promotion import ArrayLike, promote_args_inexact
 from minijax.scipy.special import betaln, xlog1py, xlogy
 
 
-def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
+           scale: ArrayLike = 1) -> Array:
     """The logarithm of the density of x.
 
     >>> round(float(logpdf(.5, 2., 2.)), 4)
@@ -19,12 +20,14 @@ def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: 
     """
     x, a, b, loc, scale = promote_args_inexact("beta.logpdf", x, a, b, loc, scale)
     y = (x - loc) / scale
-    value = xlogy(a - 1, y) + xlog1py(b - 1, -y) - betaln(a, b) - jnp.log(scale)
+    powers = jnp.add(xlogy(a - 1, y), xlog1py(b - 1, -y))
+    value = jnp.subtract(powers, jnp.add(betaln(a, b), jnp.log(scale)))
     outside = jnp.logical_or(x > loc + scale, x < loc)
     return jnp.where(outside, -jnp.inf, value)
 
 
-def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+def pdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
+        scale: ArrayLike = 1) -> Array:
     """The density of x.
 
     >>> round(float(pdf(.5, 2., 2.)), 4)

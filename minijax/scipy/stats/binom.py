@@ -19,8 +19,8 @@ def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Arra
     """
     k, n, p, loc = promote_args_inexact("binom.logpmf", k, n, p, loc)
     y = k - loc
-    ways = gammaln(n + 1) - gammaln(y + 1) - gammaln(n - y + 1)
-    value = ways + xlogy(y, p) + xlog1py(n - y, -p)
+    ways = jnp.subtract(gammaln(n + 1), jnp.add(gammaln(y + 1), gammaln(n - y + 1)))
+    value = jnp.add(ways, jnp.add(xlogy(y, p), xlog1py(n - y, -p)))
     return jnp.where(jnp.logical_and(y >= 0, y <= n), value, -jnp.inf)
 
 

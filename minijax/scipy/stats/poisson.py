@@ -19,7 +19,7 @@ def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
     """
     k, mu, loc = promote_args_inexact("poisson.logpmf", k, mu, loc)
     x = k - loc
-    value = xlogy(x, mu) - gammaln(x + 1) - mu
+    value = jnp.subtract(xlogy(x, mu), gammaln(x + 1)) - mu
     return jnp.where(jnp.logical_or(x < 0, jnp.round(k) != k), -jnp.inf, value)
 
 

@@ -22,8 +22,10 @@ def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
     x, df, loc, scale = promote_args_inexact("t.logpdf", x, df, loc, scale)
     y = (x - loc) / scale
     half = df / 2
-    size = gammaln(half) - gammaln(half + .5) + .5 * jnp.log(math.pi * df) + jnp.log(scale)
-    return -size - (half + .5) * jnp.log1p(jnp.square(y) / df)
+    ratio = jnp.subtract(gammaln(half + .5), gammaln(half))
+    size = jnp.log(jnp.sqrt(math.pi * df) * scale)
+    tail = (half + .5) * jnp.log1p(jnp.square(y) / df)
+    return jnp.subtract(jnp.subtract(ratio, size), tail)
 
 
 def pdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
