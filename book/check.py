@@ -158,6 +158,8 @@ FACTS = """({
         && m.checkVisibility()).map(m => m.textContent),
   formulas: document.querySelectorAll('math').length,
   unread: document.querySelectorAll('merror, .system-message, .problematic').length,
+  magic: [...document.querySelectorAll('.cell_input pre')]
+        .filter(p => p.textContent.startsWith('%%live')).length,
   folded: document.querySelectorAll('.bd-article details').length,
 })"""
 
@@ -181,6 +183,7 @@ def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
     wrong += [f"no picture at {source[:80]}" for source in facts["broken"]]
     wrong += [f"a formula without a size: {text}" for text in facts["flat"]]
     wrong += ["a passage that was not understood"] * bool(facts["unread"])
+    wrong += ["a live cell that shows its magic line"] * bool(facts["magic"])
     tab.resize(NARROW)
     overflow = tab.run("document.documentElement.scrollWidth - window.innerWidth")
     wrong += [f"{overflow} pixels wider than a phone"] * (overflow > 1)

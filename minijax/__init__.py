@@ -13,6 +13,7 @@ from minijax import nn as nn
 from minijax import numpy as numpy
 from minijax import ops as ops
 from minijax import random as random
+from minijax import scipy as scipy
 from minijax import tree as tree
 from minijax import tree_util as tree_util
 from minijax.api import ShapeDtypeStruct as ShapeDtypeStruct

@@ -137,6 +137,7 @@ class Scope:
     owner: type | None
     filename: str
     journal: Journal
+    bound_later: frozenset[str]  # names that the cell defines, and the module once more below it
 
     def run(self, nodes: Sequence[ast.stmt], names: dict[str, Any]) -> dict[str, Any]:
         """Run statements as the module's own; what they define goes to `names`."""
@@ -173,8 +174,8 @@ def _apply(edit: Edit) -> None:
     parts = source.cell_definitions(edit.names)
     module, owner = source.import_owner(parts[0])
     _keep_apart(module, edit)
-    scope = Scope(module, owner, _file_for(edit), edit.journal)
     before = ast.parse(source.cell_text(edit.names)).body
+    scope = Scope(module, owner, _file_for(edit), edit.journal, _bound_later(parts, before))
     known = {ast.dump(node) for node in before}
     changed = [node for node in ast.parse(edit.text, scope.filename).body
                if ast.dump(node) not in known]
@@ -188,6 +189,13 @@ def _apply(edit: Edit) -> None:
             _change_class(scope, getattr(module, node.name), old, node)
         else:
             _change_module(scope, node)
+
+
+def _bound_later(parts: Sequence[source.Definition], nodes: Sequence[ast.stmt]
+                 ) -> frozenset[str]:
+    last = parts[-1].last
+    names = [] if parts[0].classes else [n for node in nodes for n in source.bound_names(node)]
+    return frozenset(n for n in names if source.find(f"{parts[0].module}.{n}").first > last)
 
 
 def _keep_apart(module: types.ModuleType, edit: Edit) -> None:
@@ -213,6 +221,8 @@ def _change_module(scope: Scope, node: ast.stmt) -> None:
     found = _run_settings(scope, node)
     names = vars(scope.module)
     for name, value in found.items():
+        if name in scope.bound_later:
+            continue
         if name in names:
             patch.exchange(names[name], value, name, scope.journal)
         else:

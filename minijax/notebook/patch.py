@@ -175,7 +175,7 @@ def _change_function(old: types.FunctionType, new: types.FunctionType, journal: 
     mine, theirs = old.__closure__ or (), new.__closure__ or ()
     if old.__code__.co_freevars == new.__code__.co_freevars:
         for cell, other in zip(mine, theirs, strict=True):
-            if not _same_contents(cell, other):
+            if not _same_contents(cell, other) and other.cell_contents is not old:
                 journal.set_cell(cell, other.cell_contents)
         code = new.__code__
     else:

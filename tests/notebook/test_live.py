@@ -1,5 +1,6 @@
 """Live cells: an edit takes effect in what exists already, and can be taken back."""
 
+import ast
 import gc
 import sys
 import traceback
@@ -12,7 +13,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import core, dtypes, lax, tree_util
 from minijax.interpreters import jvp as jvp_module
-from minijax.notebook import live, live_reset
+from minijax.notebook import live, live_reset, source
 from minijax.notebook.live import edited
 from minijax.notebook.patch import LiveError
 from minijax.notebook.source import cell_text
@@ -182,6 +183,26 @@ def test_a_compiled_function_computes_what_the_edited_element_rule_says() -> Non
     assert f(2.0) == 5.0
     live_reset()
     assert f(2.0) == 6.0
+
+
+def test_a_function_that_the_module_wraps_below_its_block_stays_wrapped() -> None:
+    keys = jax.random.split(jax.random.key(0))
+    edit("minijax.primitives.choice.eq_p", ("np.equal", "np.not_equal"))
+    assert bool(lax.eq(1.0, 2.0))
+    assert lax.eq(keys, keys).shape == (2,)
+    live_reset()
+    assert not bool(lax.eq(1.0, 2.0))
+
+
+def test_what_a_statement_registers_is_taken_out_again() -> None:
+    live("minijax.core.cannot", "from minijax import tree_util\n\n"
+         "class Mine:\n    pass\n\n"
+         "tree_util.register_pytree_node(Mine, lambda m: ((1, 2), None), lambda d, c: Mine())\n\n"
+         "def cannot(reason):\n    return Mine()\n")
+    mine = core.cannot("x")
+    assert tree_util.tree_leaves(mine) == [1, 2]
+    live_reset()
+    assert tree_util.tree_leaves(mine) == [mine]
 
 
 def test_a_rule_that_is_a_function_of_its_own_is_edited_like_any() -> None:
@@ -453,3 +474,55 @@ def test_trees_registered_before_an_edit_flatten_with_the_edited_class() -> None
     edit("minijax.tree_util.Partial", ("class Partial(functools.partial):",
                                        "class Partial(functools.partial):\n    hello = 1"))
     assert held.hello == 1 and isinstance(treedef.unflatten(leaves), tree_util.Partial)
+
+
+# ---------------------------------------------------------------- every definition
+
+
+def rewritten(node: ast.stmt) -> ast.stmt:
+    """A statement that means the same, and is not the same."""
+    if isinstance(node, ast.FunctionDef):
+        node.body.append(ast.Pass())
+    elif isinstance(node, ast.ClassDef):
+        for part in node.body:
+            if isinstance(part, ast.FunctionDef):
+                rewritten(part)
+        node.body += ast.parse("def added(self): return 1").body
+    elif isinstance(node, ast.Assign) and not source.set_on(node):
+        none = ast.arguments([], [], None, [], [], None, [])
+        node.value = ast.Call(ast.Lambda(none, node.value), [], [])
+    return node
+
+
+def some_results() -> list[str]:
+    """What a few programs give that go through every transformation."""
+    def f(x: Any) -> Any:
+        return jnp.sum(jnp.sin(x) * x + jax.nn.relu(x))
+
+    x = jnp.arange(4.0)
+    pairs = {"a": x, "b": (x, 1.0)}
+    results = [f(x), jax.grad(f)(x), jax.vmap(jax.grad(lambda y: jnp.tanh(y) * y))(x),
+               jax.jit(jax.grad(f))(x), jax.hessian(f)(x), x[1:3], x.at[0].set(3.0),
+               jax.lax.scan(lambda c, a: (c + a, c * a), 0.0, x),
+               jax.tree_util.tree_map(lambda leaf: leaf * 2, pairs), jnp.int8(3) + x,
+               jax.make_jaxpr(jax.grad(f))(x)]
+    return [str(result) for result in results]
+
+
+@pytest.mark.parametrize("module", [
+    "minijax.core", "minijax.tree_util", "minijax.treedefs", "minijax.dtypes", "minijax.stage",
+    "minijax.jaxpr", "minijax.interpreters.jvp", "minijax.interpreters.vmap",
+    "minijax.interpreters.transpose", "minijax.primitives.families",
+    "minijax.primitives.elementwise", "minijax.primitives.reduce"])
+def test_every_definition_of_a_module_can_be_edited_at_once_and_put_back(module: str) -> None:
+    wanted, before = some_results(), everything()
+    names = dict.fromkeys(name for node in source.module_tree(module).body
+                          for name in source.bound_names(node)[:1])
+    for name in names:
+        nodes = ast.parse(cell_text([f"{module}.{name}"])).body
+        live(f"{module}.{name}", "\n\n".join(
+            ast.unparse(ast.fix_missing_locations(rewritten(node))) for node in nodes))
+    assert edited() and some_results() == wanted
+    live_reset()
+    assert_unchanged(before)
+    assert some_results() == wanted
