@@ -13,7 +13,6 @@ from minijax import nn as nn
 from minijax import numpy as numpy
 from minijax import ops as ops
 from minijax import random as random
-from minijax import scipy as scipy
 from minijax import tree as tree
 from minijax import tree_util as tree_util
 from minijax.api import ShapeDtypeStruct as ShapeDtypeStruct
@@ -62,3 +61,11 @@ from minijax.higher_order.jit import clear_caches as clear_caches
 from minijax.higher_order.jit import jit as jit
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> object:
+    """`minijax.scipy` is loaded when first named: few programs do, and all would pay for it."""
+    if name == "scipy":
+        import importlib
+        return importlib.import_module("minijax.scipy")
+    raise AttributeError(f"module 'minijax' has no attribute {name!r}")

@@ -197,4 +197,10 @@ def methods() -> dict[str, Any]:
                      tobytes, devices, block_until_ready, is_deleted, to_device):
         found[function.__name__] = function
     found |= {"copy_to_host_async": _nothing, "addressable_data": lambda self, index: self}
-    return found | {name: property(get) for name, get in _properties().items()}
+    return found | {name: property(get, doc=_first_sentence(get))
+                    for name, get in _properties().items()}
+
+
+def _first_sentence(function: Callable[..., Any]) -> str | None:
+    """What a property says of itself: the examples stay with the function, whose names they use."""
+    return function.__doc__ and function.__doc__.partition("\n")[0]
