@@ -630,7 +630,7 @@ NN: dict[str, Maker] = {
     **named("softmax log_softmax", reduction("fffh", shapes=RICH, domain="finite")),
     **named("logsumexp", reduction("fffhi", domain="finite", **KEEP)),
     "logmeanexp": reduction("fff", domain="finite", **KEEP),
-    "standardize": reduction("fffh", shapes=RICH, domain="finite", epsilon=[1e-3]),
+    "standardize": reduction("fff", shapes=RICH, domain="finite", epsilon=[1e-3]),
     "one_hot": lambda d: call(d.array("iu"), static=(4,), **d.some(
         axis=0, dtype=np.float32)),
 }

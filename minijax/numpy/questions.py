@@ -62,7 +62,7 @@ def iterable(y: Any) -> bool:
     >>> iterable(np.ones(2)), iterable(2)
     (True, False)
     """
-    return bool(np.iterable(y)) and np.ndim(y) > 0
+    return bool(np.iterable(y))
 
 
 def iscomplexobj(x: Any) -> bool:

@@ -209,8 +209,7 @@ def read_or_written(x: np.ndarray, index: tuple, method: str, y: Any) -> np.ndar
     else:
         # `at` of one index array does not broadcast: it reads on behind the end of y
         y = np.broadcast_to(y, np.shape(out[index])).copy()
-        with np.errstate(invalid="ignore"):
-            METHODS[method].at(out, index, y)
+        METHODS[method].at(out, index, y)
     if method == "divide":
         return x / out
     return x ** out if method == "power" else out
@@ -235,7 +234,8 @@ def compiled(lib: Any, chunk: list[Expression]) -> list:
 def test_an_index_means_what_it_means_in_numpy_and_in_jax(part, guards):
     draw = Draw(part)
     chunk = [draw.expression() for _ in range(CHUNK)]
-    wanted = [by_numpy(e) for e in chunk]
+    with np.errstate(all="ignore"):
+        wanted = [by_numpy(e) for e in chunk]
     for e, y in zip(chunk, wanted, strict=True):
         assert_same(e.run(minijax, e.arguments()), y, e)
     for e, x, y in zip(chunk, compiled(minijax, chunk), wanted, strict=True):
