@@ -1,6 +1,8 @@
 """What every test stands on: JAX on the CPU as the oracle, and guards around compiled code."""
 
+import gc
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,6 +10,23 @@ import pytest
 # Read once, when JAX and minijax are imported; both know these names.
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
+
+MANY_MAPPINGS = 15_000  # of memory, of the 65,530 that Linux grants a process
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_mappings():
+    """Unload compiled code after a file that left much of it: each kernel maps its own memory."""
+    yield
+    mappings = Path("/proc/self/maps")
+    if mappings.exists() and mappings.read_bytes().count(b"\n") > MANY_MAPPINGS:
+        import jax
+
+        import minijax
+        minijax.clear_caches()
+        jax.clear_caches()
+        gc.collect()
+
 
 MARGIN = 256  # bytes before and after a buffer
 
