@@ -28,6 +28,21 @@ def few_mappings():
         gc.collect()
 
 
+@pytest.fixture
+def refused_alike():
+    """`check(call)`: what `call(jax)` raises, `call(minijax)` raises in the same words."""
+    def check(call):
+        import jax
+
+        import minijax
+        with pytest.raises(Exception) as theirs:
+            call(jax)
+        with pytest.raises(type(theirs.value)) as ours:
+            call(minijax)
+        assert str(ours.value) == str(theirs.value)
+    return check
+
+
 MARGIN = 256  # bytes before and after a buffer
 
 

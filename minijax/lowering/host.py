@@ -115,7 +115,7 @@ def _definition(name: str, count: int) -> str:
     stores = "\n".join(
         f"  %p{i} = getelementptr ptr, ptr %row, i64 {i}\n  store ptr %a{i}, ptr %p{i}"
         for i in range(count))
-    return f"""define internal void @{name}(ptr %table{arguments}) noinline {{
+    return f"""define internal void @{name}(ptr %table{arguments}) noinline nounwind {{
   %row = alloca ptr, i64 {max(count, 1)}
 {stores}
   %function = load ptr, ptr %table

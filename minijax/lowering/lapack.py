@@ -21,7 +21,7 @@ Arguments = Sequence[tuple[str, str]]
 # Fortran passes everything by address, and the lengths of letters, all 1, at the end.
 DEFINITION = """
 declare void @{symbol}({types})
-define internal void @{name}({parameters}) noinline {{
+define internal void @{name}({parameters}) noinline nounwind {{
 {lines}
   call void @{symbol}({passed})
   ret void

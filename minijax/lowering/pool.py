@@ -204,7 +204,7 @@ define internal i64 @now(i32 %clock) nounwind {
   ret i64 %now
 }
 """
-NO_CLOCK = "define internal i64 @now(i32 %clock) { ret i64 0 }"
+NO_CLOCK = "define internal i64 @now(i32 %clock) nounwind { ret i64 0 }"
 
 
 class State(ctypes.Structure):

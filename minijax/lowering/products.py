@@ -20,7 +20,7 @@ GEMM = """
 declare void @{symbol}(ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr, ptr)
 %product = type {{ i64, i64, i64, i64, i64, ptr, i64, ptr, i64, ptr, i64, i64, i64 }}
 define internal void @{name}(i64 %transpose_a, i64 %transpose_b, i64 %m, i64 %n, i64 %k,
-    ptr %a, i64 %lda, ptr %b, i64 %ldb, ptr %c, i64 %ldc) noinline {{
+    ptr %a, i64 %lda, ptr %b, i64 %ldb, ptr %c, i64 %ldc) noinline nounwind {{
   %frame = alloca %product
   %mn = mul i64 %m, %n
   %work = mul i64 %mn, %k
@@ -49,7 +49,7 @@ limited:
   ret void
 }}
 
-define internal void @{name}.part(ptr %frame, i64 %k.block) {{
+define internal void @{name}.part(ptr %frame, i64 %k.block) nounwind {{
 {loads}
   %start = mul i64 %k.block, %each
   %by.rows = icmp ne i64 %by, 0
@@ -83,7 +83,7 @@ end:
 }}
 
 define internal void @{name}.block(i64 %transpose_a, i64 %transpose_b, i64 %m, i64 %n, i64 %k,
-    ptr %a, i64 %lda, ptr %b, i64 %ldb, ptr %c, i64 %ldc) noinline {{
+    ptr %a, i64 %lda, ptr %b, i64 %ldb, ptr %c, i64 %ldc) noinline nounwind {{
   %letters = alloca [2 x i8]
   %numbers = alloca [6 x {integer}]
   %scales = alloca [2 x {real}]

@@ -11,6 +11,7 @@ import weakref
 import numpy as np
 import pytest
 
+import minijax
 from minijax.lowering import cpu, entry
 
 # y[i] = x[i] + 1 for 1000 doubles.
@@ -179,3 +180,17 @@ def test_an_interrupt_stops_the_waiting_and_not_the_work():
         time.sleep(1)
     assert done.wait(5)
     assert cpu.undisturbed(lambda: 4) == 4
+
+
+@pytest.mark.parametrize("program", [
+    lambda x: x @ x, minijax.numpy.linalg.eigvalsh, minijax.numpy.linalg.cholesky,
+    lambda x: (minijax.debug.callback(lambda v: None, x), x)[1], lambda x: x.sum()],
+    ids=["product", "eigvalsh", "cholesky", "host call", "sum"])
+def test_no_kernel_has_tables_for_unwinding(program):
+    """Thousands of kernels come and go; registering such tables in between ends in an abort."""
+    from minijax.lowering import cpu, llvm
+
+    x = np.eye(80, dtype=np.float32)
+    kernel = minijax.jit(program).lower(x)._lowered.kernel
+    code = cpu.undisturbed(lambda: cpu.compile(llvm.assembly(kernel)))
+    assert b".eh_frame" not in code
