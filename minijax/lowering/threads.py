@@ -68,6 +68,10 @@ def _share(loop: For, everywhere: Names) -> Shared | None:
                and names.buffers[x] == everywhere.buffers[x] and loop.vectorize == "apart"]
     if names.leaves or outside or sum(x.nbytes for x in private) > STACK:
         return None
+    # Turns of an "apart" loop are independent only if each has its own copy of its scratch space.
+    scratch = {x for x in names.loaded & names.stored if x.role == "temp"}
+    if loop.vectorize == "apart" and not scratch <= set(private):
+        return None
     captured = [x for x in (*names.buffers, *names.used)
                 if x not in names.defined and x not in private and x is not loop.index]
     wanted = min(max(int(cost) // BLOCK, 2), MOST_BLOCKS, turns)
@@ -86,6 +90,8 @@ class Names:
         self.used: dict[Scalar | Variable, None] = {}
         self.defined: set[Scalar | Variable] = set()
         self.assigned: set[Variable] = set()
+        self.loaded: set[Buffer] = set()
+        self.stored: set[Buffer] = set()
         self.leaves = False  # the kernel, or into Python: in a certain order, and one by one
         self.body(body)
 
@@ -102,9 +108,11 @@ class Names:
                 self.defined.add(target)
             case Load(target, buffer, index):
                 self.place(buffer, index)
+                self.loaded.add(buffer)
                 self.defined.add(target)
             case Store(buffer, index, value):
                 self.place(buffer, index)
+                self.stored.add(buffer)
                 self.use(value)
             case Declare(variable, value):
                 self.use(value)
@@ -129,12 +137,13 @@ class Names:
             case Call(name, args):
                 self.leaves |= is_host_call(name)
                 for arg in args:
-                    if isinstance(arg, Address):
-                        self.place(arg.buffer, arg.index)
-                    elif isinstance(arg, Buffer):
-                        self.place(arg, ())
-                    else:
+                    if not isinstance(arg, Address | Buffer):
                         self.use(arg)
+                        continue
+                    buffer = arg if isinstance(arg, Buffer) else arg.buffer
+                    self.place(buffer, () if isinstance(arg, Buffer) else arg.index)
+                    self.loaded.add(buffer)
+                    self.stored.add(buffer)
             case Check():
                 self.leaves = True
 

@@ -53,12 +53,15 @@ def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
     assert task.node is not None and task.node.probe is not None
     width = min(task.shape[-1], WIDTH)
     dtype = task.node.probe.accumulations[0][-1]
-    column = _Column(run, task, prefix, run.b.temp((width,), dtype, run.b.fresh("sums")))
+
+    def column(width: int) -> _Column:
+        return _Column(run, task, prefix, run.b.temp((width,), dtype, run.b.fresh("sums")))
     whole, rest = divmod(task.shape[-1], width)
+    stretch = column(width).stretch
     with run.b.loop(whole, vectorize="apart") as t:
-        column.stretch(run.b.mul(run.b.index(t), width), width)
-    if rest:
-        column.stretch(run.b.index(whole * width), rest)
+        stretch(run.b.mul(run.b.index(t), width), width)
+    if rest:  # with sums of its own: the loop's are each thread's own
+        column(rest).stretch(run.b.index(whole * width), rest)
 
 
 class _Column:
