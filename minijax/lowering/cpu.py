@@ -115,6 +115,13 @@ def _codegen() -> Any:
         def _customize_tm_features(self) -> str:
             return host().features
 
+        def _customize_tm_options(self, options: dict[str, Any]) -> None:
+            super()._customize_tm_options(options)
+            # In a process full of kernels the loader may put code and constants more than 2 GB
+            # apart, which the short addresses of the other models cannot span: LLVM aborts.
+            if host().triple.startswith("x86_64"):
+                options.update(reloc="static", codemodel="large")
+
     return HostCodegen("minijax", cpu_name=host().cpu)
 
 

@@ -194,3 +194,14 @@ def test_no_kernel_has_tables_for_unwinding(program):
     kernel = minijax.jit(program).lower(x)._lowered.kernel
     code = cpu.undisturbed(lambda: cpu.compile(llvm.assembly(kernel)))
     assert b".eh_frame" not in code
+
+
+@pytest.mark.skipif(not cpu.host().triple.startswith("x86_64"), reason="relocations of x86-64")
+def test_a_kernel_finds_its_constants_wherever_they_are_loaded():
+    """No address that the loader fills in is relative: 32 bits do not span a full process."""
+    from minijax.lowering import llvm
+
+    x = np.eye(80, dtype=np.float32)
+    lowered = minijax.jit(lambda x: minijax.numpy.tanh(x @ x)).lower(x)
+    assembly = cpu.as_text(llvm.assembly(lowered._lowered.kernel), "asm")
+    assert "movabsq" in assembly and "(%rip)" not in assembly
