@@ -19,7 +19,7 @@ import pytest
 
 import minijax
 
-CASES = int(os.environ.get("MINIJAX_CASES", "3"))
+CASES = int(os.environ.get("MINIJAX_CASES", "2"))
 SEED = os.environ.get("MINIJAX_SEED", "")
 
 # ── Arguments ────────────────────────────────────────────────────────────────────────────────

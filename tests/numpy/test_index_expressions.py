@@ -16,7 +16,7 @@ import pytest
 
 import minijax
 
-COUNT = int(os.environ.get("MINIJAX_INDEX_EXPRESSIONS", "2000"))
+COUNT = int(os.environ.get("MINIJAX_INDEX_EXPRESSIONS", "1000"))
 CHUNK = 25  # expressions in one compiled program
 ALL_BY_JAX = COUNT >= 10_000
 SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 4), (2, 19), (), (0, 3)]
