@@ -33,7 +33,6 @@ from minijax.api import make_jaxpr as make_jaxpr
 from minijax.api import vmap as vmap
 from minijax.config import check_tracer_leaks as check_tracer_leaks
 from minijax.config import checking_leaks as checking_leaks
-from minijax.config import checking_sharp_bits as checking_sharp_bits
 from minijax.config import debug_infs as debug_infs
 from minijax.config import debug_nans as debug_nans
 from minijax.config import default_matmul_precision as default_matmul_precision
@@ -59,6 +58,7 @@ from minijax.higher_order.custom_derivatives import custom_jvp as custom_jvp
 from minijax.higher_order.custom_derivatives import custom_vjp as custom_vjp
 from minijax.higher_order.jit import clear_caches as clear_caches
 from minijax.higher_order.jit import jit as jit
+from minijax.sharp_bits.findings import checking_sharp_bits as checking_sharp_bits
 
 __version__ = "0.1.0"
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 _TRUE = ("1", "true", "t", "yes", "y", "on")
@@ -377,29 +377,16 @@ compilation_cache_dir = define(
     doc="The directory of compiled kernels; None means the user's cache directory.")
 
 checking_leaks = check_tracer_leaks
-_SHARP_BITS = (check_tracer_leaks, debug_nans, debug_infs, debug_key_reuse, debug_out_of_bounds,
-               debug_purity, debug_recompiles, debug_dtype_truncation, debug_unsafe_casts)
-
-
-@contextmanager
-def checking_sharp_bits(value: bool = True) -> Iterator[None]:
-    """Turn on, in this thread, every check of a trap that is otherwise silent.
-
-    >>> with checking_sharp_bits():
-    ...     debug_nans.value, debug_purity.value
-    (True, True)
-    """
-    with ExitStack() as stack:
-        for flag in _SHARP_BITS:
-            stack.enter_context(flag(value))
-        yield
+# What `checking_sharp_bits` turns on, all at once.
+SHARP_BITS = (check_tracer_leaks, debug_nans, debug_infs, debug_key_reuse, debug_out_of_bounds,
+              debug_purity, debug_recompiles, debug_dtype_truncation, debug_unsafe_casts)
 
 
 sharp_bits = define(
     "sharp_bits", boolean, False,
     doc="Start with every check of a silent trap turned on, as checking_sharp_bits does.")
 if sharp_bits.value:
-    for _flag in _SHARP_BITS:
+    for _flag in SHARP_BITS:
         _shared.set(_flag.name, True)
 
 
@@ -438,7 +425,7 @@ def update(name: str, value: Any) -> None:
     """
     flag = _find(name)
     checked = flag.check(value)
-    for each in (flag, *_SHARP_BITS) if flag is sharp_bits else (flag,):
+    for each in (flag, *SHARP_BITS) if flag is sharp_bits else (flag,):
         _shared.set(each.name, checked)
 
 

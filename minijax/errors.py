@@ -306,6 +306,17 @@ class InconclusiveDimensionOperation(Exception):
     """
 
 
+class SharpBitWarning(UserWarning):
+    """Something that is silent in JAX and rarely meant: see ``jax.checking_sharp_bits``.
+
+    **What happened.** A check of a silent trap was on, and found what need not be a mistake: a
+    function that is traced again and again, 64-bit data that lost bits.  The warning says which,
+    where, and what to do about it.
+
+    **The fix.**  As the warning says; or turn off that one check, whose flag it names.
+    """
+
+
 class TracerLeakError(Exception):
     """A transformation ended, and somebody still held one of its tracers.
 

@@ -9,6 +9,7 @@ import jax
 import pytest
 
 from minijax import config
+from minijax.sharp_bits.findings import checking_sharp_bits, is_collecting
 
 
 def in_new_process(program, arguments=(), **environment):
@@ -156,7 +157,7 @@ def interrupt_at_line(number, action):
 
 
 @pytest.mark.parametrize("context", [
-    lambda: config.enable_x64(True), lambda: config.checking_sharp_bits()])
+    lambda: config.enable_x64(True), lambda: checking_sharp_bits(collect=True)])
 def test_an_interrupt_at_any_line_leaves_no_flag_changed(context):
     def action():
         with context():
@@ -165,6 +166,7 @@ def test_an_interrupt_at_any_line_leaves_no_flag_changed(context):
     while interrupt_at_line(number, action):
         assert config.trace_key() is before, number
         assert not any(config.read(n) for n in ("enable_x64", "debug_nans", "debug_purity"))
+        assert not is_collecting()
         number += 1
     assert number > 8
 
@@ -199,10 +201,7 @@ def test_a_bad_value_in_the_environment_stops_the_import_and_names_the_variable(
     assert f"The environment variable {variable} takes" in said and repr(text) in said
 
 
-def test_one_switch_turns_all_sharp_bits_on():
-    with config.checking_sharp_bits():
-        assert config.debug_nans.value and config.debug_key_reuse.value
-    assert not config.debug_nans.value
+def test_one_variable_starts_with_every_check_on():
     program = "print(config.jax_debug_nans, config.jax_debug_purity, config.jax_enable_x64)"
     assert in_new_process(program, MINIJAX_SHARP_BITS="1") == "True True False"
 

@@ -19,7 +19,8 @@ GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
     **dict.fromkeys(("errors", "config", "treedefs", "tree_errors", "tree_util", "tree",
                      "dtypes"), GROUND),
-    **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage"), MACHINE),
+    **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage", "sharp_bits"),
+                    MACHINE),
     "primitives": ROWS,
     "interpreters": COLUMNS,
     "lowering": COMPILER,

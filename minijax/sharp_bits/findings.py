@@ -1,0 +1,111 @@
+"""What a check found, and where it goes: raised, warned of, or collected.
+
+Stands on `config`, `errors`, `source_info`.  Each check's own file says when there is a finding.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import html
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from minijax import config, errors, source_info
+from minijax.source_info import SourceInfo
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One trap that a program stepped into.
+
+    Args:
+      kind: the flag that found it, such as ``"debug_nans"``.
+      message: what happened, in the words of the error or warning that is given otherwise.
+      function: the user's function it happened in, where known.
+      file: its file, where known.
+      line: the line in that file, where known.
+      fix: what to do about it, in one sentence.
+
+    >>> print(Finding("debug_key_reuse", "the key was used twice", "f", "model.py", 3,
+    ...               "Split the key before each use."))
+    model.py:3, in f: the key was used twice (debug_key_reuse)
+    The fix: Split the key before each use.
+    """
+
+    kind: str
+    message: str
+    function: str | None = None
+    file: str | None = None
+    line: int | None = None
+    fix: str = ""
+
+    def __str__(self) -> str:
+        place = f"{self.file}:{self.line}, in {self.function}: " if self.file else ""
+        fix = f"\nThe fix: {self.fix}" if self.fix else ""
+        return f"{place}{self.message} ({self.kind}){fix}"
+
+    def _repr_html_(self) -> str:
+        first, *rest = map(html.escape, str(self).splitlines())
+        return f"<p><b>{first}</b></p>" + "".join(f"<p>{line}</p>" for line in rest)
+
+
+def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None) -> Finding:
+    """A finding at a line of the user's: `source`, or else the line that is running now."""
+    source = source or source_info.user_frame()
+    if source is None:
+        return Finding(kind, message, fix=fix)
+    return Finding(kind, message, source.function, source.short_file, source.line, fix)
+
+
+# The list that findings go to; None where they are raised and warned of.
+_collected: contextvars.ContextVar[list[Finding] | None] = contextvars.ContextVar(
+    "minijax_findings", default=None)
+
+
+def is_collecting() -> bool:
+    """Whether findings are collected, so that the program goes on after each."""
+    return _collected.get() is not None
+
+
+def report(found: Finding, error: Exception | None = None) -> None:
+    """Collect a finding; or else raise `error`, or warn where there is none.
+
+    The error bears the finding as its attribute `finding`.
+    """
+    collected = _collected.get()
+    if collected is not None:
+        if found not in collected:  # a loop that steps into it a thousand times is one finding
+            collected.append(found)
+    elif error is None:
+        errors.warn(f"{found.message} {found.fix}".rstrip(), errors.SharpBitWarning)
+    else:
+        error.finding = found  # type: ignore[attr-defined]
+        raise error
+
+
+@contextlib.contextmanager
+def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterator[list[Finding]]:
+    """Turn on, in this thread, every check of a trap that is otherwise silent.
+
+    Args:
+      value: False turns them all off.
+      collect: whether findings are put into a list, the program going on, and not raised.
+
+    Returns:
+      A context manager; ``with … as findings`` gives the list.
+
+    >>> from minijax import numpy as jnp
+    >>> with checking_sharp_bits(collect=True) as findings:
+    ...     x = jnp.log(jnp.float32(-1.0))
+    >>> [found.kind for found in findings]
+    ['debug_nans']
+    """
+    findings: list[Finding] = []
+    with contextlib.ExitStack() as stack:
+        for flag in config.SHARP_BITS:
+            stack.enter_context(flag(value))
+        stack.callback(_collected.set, _collected.get())
+        _collected.set(findings if collect else None)
+        yield findings
