@@ -1,139 +1,45 @@
-"""What an element may be: dtypes, how two of them meet, and what 64 bits become without the flag.
+"""The dtype of a value, what several of them make, and what 64 bits become without the flag.
 
-Stands on ``config`` and ``errors``, NumPy and ml_dtypes.  Values are known by their ``aval`` or
-``dtype``, so nothing above is imported.  Its chapter is "Arrays, dtypes and weak types".
+Stands on `element_types` and `promotion`; values are known by their ``aval`` or ``dtype``, so
+nothing above is imported.  Its chapter is "Arrays, dtypes and weak types".
 In JAX: ``jax/_src/dtypes.py``.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterable
-from typing import Any, Literal, TypeAlias, overload
+from collections.abc import Iterable
+from typing import Any, Literal, overload
 
-import ml_dtypes
 import numpy as np
 
-from . import config, errors
-from .errors import TypePromotionError as TypePromotionError
+from minijax import config, errors
+from minijax.element_types import BOOL, FLOATS, KINDS, VALID, numpy_dtype
+from minijax.element_types import DType as DType
+from minijax.element_types import KeyType as KeyType
+from minijax.element_types import bfloat16 as bfloat16
+from minijax.element_types import extended as extended
+from minijax.element_types import finfo as finfo
+from minijax.element_types import float0 as float0
+from minijax.element_types import iinfo as iinfo
+from minijax.element_types import is_valid_dtype as is_valid_dtype
+from minijax.element_types import isdtype as isdtype
+from minijax.element_types import issubdtype as issubdtype
+from minijax.element_types import itemsize_bits as itemsize_bits
+from minijax.element_types import key_dtype as key_dtype
+from minijax.element_types import prng_key as prng_key
+from minijax.element_types import short_name as short_name
+from minijax.element_types import to_complex_dtype as to_complex_dtype
+from minijax.element_types import to_floating_dtype as to_floating_dtype
+from minijax.element_types import to_inexact_dtype as to_inexact_dtype
+from minijax.element_types import to_numeric_dtype as to_numeric_dtype
+from minijax.errors import TypePromotionError as TypePromotionError
+from minijax.promotion import Node, is_weak_node, join
+from minijax.promotion import promote_types as promote_types
 
-# -- dtypes that NumPy does not have -------------------------------------------------------------
-
-
-class extended(np.generic):
-    """The abstract scalar type of every dtype that is not NumPy's; for ``issubdtype`` only.
-
-    >>> issubdtype(key_dtype("threefry2x32"), extended)
-    True
-    """
-
-
-class prng_key(extended):
-    """The abstract scalar type of random keys; for ``issubdtype`` only.
-
-    >>> issubdtype(key_dtype("threefry2x32"), prng_key), issubdtype("uint32", prng_key)
-    (True, False)
-    """
-
-
-class KeyType:
-    """The dtype of typed random keys: one element is, physically, a small array of words.
-
-    There is one object per generator; ``key_dtype`` gives it.
-
-    >>> key_dtype("threefry2x32"), key_dtype("threefry2x32").shape
-    (key<fry>, (2,))
-    """
-
-    type = prng_key
-    kind = "V"  # opaque, as NumPy's void is: no arithmetic, no promotion
-    base_dtype = np.dtype("uint32")
-
-    def __init__(self, impl: str, tag: str, words: int) -> None:
-        self.impl, self.name, self.shape = impl, f"key<{tag}>", (words,)
-        self.itemsize = words * self.base_dtype.itemsize
-
-    def __repr__(self) -> str:
-        return self.name
-
-    def __reduce__(self) -> tuple[Callable[..., KeyType], tuple[str]]:
-        return key_dtype, (self.impl,)
-
-    def __copy__(self) -> KeyType:
-        return self
-
-    def __deepcopy__(self, memo: object) -> KeyType:
-        return self
-
-
-DType: TypeAlias = "np.dtype[Any] | KeyType"
-
-# JAX: also 'rbg' and 'unsafe_rbg', of four words each.
-_KEY_TYPES = {"threefry2x32": KeyType("threefry2x32", "fry", 2)}
-
-
-def key_dtype(impl: str) -> KeyType:
-    """Return the dtype of the keys of a generator.
-
-    >>> key_dtype("threefry2x32").itemsize
-    8
-    """
-    try:
-        return _KEY_TYPES[impl]
-    except KeyError:
-        raise ValueError(f"There is no generator {impl!r}; there is {', '.join(_KEY_TYPES)}."
-                         ) from None
-
-
-float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
-"""The dtype of tangents of integers and booleans: the one such tangent takes no space."""
-
-
-# -- which dtypes there are ----------------------------------------------------------------------
-
-
-def _from_ml_dtypes(*names: str) -> list[np.dtype[Any]]:
-    return [np.dtype(getattr(ml_dtypes, name)) for name in names if hasattr(ml_dtypes, name)]
-
-
-def _from_numpy(names: str) -> list[np.dtype[Any]]:
-    return [np.dtype(name) for name in names.split()]
-
-
-bfloat16 = ml_dtypes.bfloat16
-_BOOL = np.dtype(bool)
-_BFLOAT16 = np.dtype(bfloat16)
-_FLOAT4 = _from_ml_dtypes("float4_e2m1fn")
-_FLOAT6 = _from_ml_dtypes("float6_e2m3fn", "float6_e3m2fn")
-_FLOAT8 = _from_ml_dtypes("float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float8_e4m3b11fnuz",
-                          "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-_SMALL_SIGNED = _from_ml_dtypes("int1", "int2", "int4")
-_SMALL_UNSIGNED = _from_ml_dtypes("uint1", "uint2", "uint4")
-_SMALL_INTEGERS = _SMALL_SIGNED + _SMALL_UNSIGNED
-_SMALL_FLOATS = _FLOAT4 + _FLOAT6 + _FLOAT8
-_SIGNED = _SMALL_SIGNED + _from_numpy("int8 int16 int32 int64")
-_UNSIGNED = _SMALL_UNSIGNED + _from_numpy("uint8 uint16 uint32 uint64")
-_FLOATS = [*_SMALL_FLOATS, _BFLOAT16, *_from_numpy("float16 float32 float64")]
-_COMPLEX = _from_numpy("complex64 complex128")
-_NUMERIC = _SIGNED + _UNSIGNED + _FLOATS + _COMPLEX
-_VALID = frozenset([_BOOL, *_NUMERIC, float0])
-
-_KINDS = {
-    "bool": [_BOOL],
-    "signed integer": _SIGNED,
-    "unsigned integer": _UNSIGNED,
-    "integral": _SIGNED + _UNSIGNED,
-    "real floating": _FLOATS,
-    "complex floating": _COMPLEX,
-    "numeric": _NUMERIC,
-}
+# -- cut to size ---------------------------------------------------------------------------------
 
 _NARROWER = {np.dtype(wide): np.dtype(narrow) for wide, narrow in (
     ("int64", "int32"), ("uint64", "uint32"), ("float64", "float32"), ("complex128", "complex64"))}
-_PYTHON_SCALARS: dict[Any, np.dtype[Any]] = {
-    bool: _BOOL, int: np.dtype("int64"), float: np.dtype("float64"),
-    complex: np.dtype("complex128")}
-_WEAK_PYTHON_SCALARS = (int, float, complex)
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = True) -> Any:
@@ -147,60 +53,44 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = True) -> Any:
             raise ValueError(f"{dtype} is no NumPy dtype, and here one is needed.")
         return dtype
     if not isinstance(dtype, np.dtype):
-        dtype = _numpy_dtype(dtype)
+        dtype = numpy_dtype(dtype)
     return dtype if config.enable_x64.value else _NARROWER.get(dtype, dtype)
 
 
-def _numpy_dtype(requested: Any) -> np.dtype[Any]:
-    try:
-        return np.dtype(requested)
-    except TypeError as problem:
-        raise TypeError(str(problem)) from None
-
-
 def default_int_dtype() -> np.dtype[Any]:
-    """Return int32, or int64 under enable_x64.
+    """Return the dtype of integers that were given none.
 
     >>> default_int_dtype()
     dtype('int32')
     """
-    return np.dtype("int64") if config.enable_x64.value else np.dtype("int32")
+    return canonicalize_dtype("int64")
 
 
 def default_uint_dtype() -> np.dtype[Any]:
-    """Return uint32, or uint64 under enable_x64.
+    """Return the dtype of unsigned integers that were given none.
 
     >>> default_uint_dtype()
     dtype('uint32')
     """
-    return np.dtype("uint64") if config.enable_x64.value else np.dtype("uint32")
+    return canonicalize_dtype("uint64")
 
 
 def default_float_dtype() -> np.dtype[Any]:
-    """Return float32, or float64 under enable_x64.
+    """Return the dtype of floats that were given none.
 
     >>> default_float_dtype()
     dtype('float32')
     """
-    return np.dtype("float64") if config.enable_x64.value else np.dtype("float32")
+    return canonicalize_dtype("float64")
 
 
 def default_complex_dtype() -> np.dtype[Any]:
-    """Return complex64, or complex128 under enable_x64.
+    """Return the dtype of complex numbers that were given none.
 
     >>> default_complex_dtype()
     dtype('complex64')
     """
-    return np.dtype("complex128") if config.enable_x64.value else np.dtype("complex64")
-
-
-def is_valid_dtype(dtype: Any) -> bool:
-    """Return whether arrays can have this dtype.
-
-    >>> is_valid_dtype(np.dtype("bool")), is_valid_dtype(np.dtype("U3"))
-    (True, False)
-    """
-    return isinstance(dtype, KeyType) or dtype in _VALID
+    return canonicalize_dtype("complex128")
 
 
 @overload
@@ -227,8 +117,8 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     # `in` would compare with ==, which makes a NumPy dtype of its other side
     if isinstance(dtype, type) and dtype in _PYTHON_SCALARS:
         return canonicalize_dtype(_PYTHON_SCALARS[dtype])
-    wanted = _numpy_dtype(dtype)
-    if wanted not in _VALID:
+    wanted = numpy_dtype(dtype)
+    if wanted not in VALID:
         where = f" in {fun_name}" if fun_name else ""
         raise TypeError(f"JAX only supports number and bool dtypes, got dtype {dtype}{where}")
     given = canonicalize_dtype(wanted)
@@ -247,6 +137,10 @@ def _warn_of_truncation(requested: Any, given: np.dtype[Any], fun_name: str | No
 
 
 # -- the dtype of a value ------------------------------------------------------------------------
+
+_PYTHON_SCALARS: dict[Any, np.dtype[Any]] = {
+    bool: BOOL, int: np.dtype("int64"), float: np.dtype("float64"),
+    complex: np.dtype("complex128")}
 
 
 def dtype(x: Any) -> Any:
@@ -284,23 +178,12 @@ def _checked(found: Any, x: Any) -> Any:
 
 
 def _dtype_of_sequence_scalar(x: Any) -> np.dtype[Any]:
-    for python, numpy_dtype in _PYTHON_SCALARS.items():
+    for python, default in _PYTHON_SCALARS.items():
         if isinstance(x, python):  # a subclass of int or float, such as an IntEnum
-            return numpy_dtype
+            return default
     if x is None:
         raise ValueError("Invalid argument to dtype: None.")
     raise TypeError(f"Cannot determine dtype of {x}")
-
-
-def is_weakly_typed(x: Any) -> bool:
-    """Return whether `x` adapts to the dtype of what it meets, as Python numbers do.
-
-    >>> is_weakly_typed(3), is_weakly_typed(True), is_weakly_typed(np.float32(3))
-    (True, False, False)
-    """
-    if type(x) in _WEAK_PYTHON_SCALARS:
-        return True
-    return bool(getattr(getattr(x, "aval", x), "weak_type", False))
 
 
 def is_python_scalar(x: Any) -> bool:
@@ -310,6 +193,20 @@ def is_python_scalar(x: Any) -> bool:
     (True, False)
     """
     return type(x) in _PYTHON_SCALARS
+
+
+def scalar_type_of(x: Any) -> type:
+    """Return the Python type that holds what one element of `x` holds.
+
+    >>> scalar_type_of(np.int8(3)), scalar_type_of("bfloat16")
+    (<class 'int'>, <class 'float'>)
+    """
+    found = dtype(x)
+    for kind, python in (("bool", bool), ("integral", int), ("real floating", float),
+                         ("complex floating", complex)):
+        if found in KINDS[kind]:
+            return python
+    raise TypeError(f"Invalid scalar value {x}")
 
 
 def coerce_to_array(x: Any, dtype: Any = None) -> np.ndarray:
@@ -335,277 +232,20 @@ def _check_fits(number: int, wanted: np.dtype[Any]) -> None:
         raise OverflowError(f"Python int {number} too large to convert to {wanted}")
 
 
-# -- kinds ---------------------------------------------------------------------------------------
+# -- promotion of values: weak types -------------------------------------------------------------
 
-finfo = ml_dtypes.finfo  # NumPy's, plus the small floats
-iinfo = ml_dtypes.iinfo
-
-
-def _scalar_type(x: Any) -> Any:
-    """Return the scalar class of a dtype, a name, or a class that stands for one."""
-    if isinstance(x, (KeyType, np.dtype)):
-        return x.type
-    if isinstance(x, type) and issubclass(x, np.generic):
-        return x
-    return np.dtype(x).type
+_WEAK_PYTHON_SCALARS = (int, float, complex)
 
 
-_ABOVE_FLOATS = (np.floating, np.inexact, np.number, np.generic)
-_ABOVE_SIGNED = (np.signedinteger, np.integer, np.number, np.generic)
-_ABOVE_UNSIGNED = (np.unsignedinteger, np.integer, np.number, np.generic)
-# ml_dtypes' scalar classes are no subclasses of NumPy's: here is what they would inherit from.
-_ABOVE_ML_DTYPES: dict[Any, tuple[Any, ...]] = {
-    **{d.type: _ABOVE_FLOATS for d in [*_SMALL_FLOATS, _BFLOAT16]},
-    **{d.type: _ABOVE_SIGNED for d in _SMALL_SIGNED},
-    **{d.type: _ABOVE_UNSIGNED for d in _SMALL_UNSIGNED},
-}
+def is_weakly_typed(x: Any) -> bool:
+    """Return whether `x` adapts to the dtype of what it meets, as Python numbers do.
 
-
-def issubdtype(a: Any, b: Any) -> bool:
-    """Return whether dtype `a` is `b` or belongs to the kind `b`.
-
-    Knows bfloat16 and the other small types, and typed keys.
-
-    >>> issubdtype("bfloat16", np.floating), issubdtype("int8", np.floating)
-    (True, False)
+    >>> is_weakly_typed(3), is_weakly_typed(True), is_weakly_typed(np.float32(3))
+    (True, False, False)
     """
-    if isinstance(b, KeyType):
-        return a is b
-    lower, upper = _scalar_type(a), _scalar_type(b)
-    if lower in _ABOVE_ML_DTYPES:
-        return upper is lower or upper in _ABOVE_ML_DTYPES[lower]
-    return issubclass(lower, upper)
-
-
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether `dtype` is of a kind: a word of the array API, a dtype, or a tuple of these.
-
-    >>> isdtype("float32", "real floating"), isdtype("int8", ("bool", "uint8"))
-    (True, False)
-    """
-    wanted = dtype if isinstance(dtype, KeyType) else np.dtype(dtype)
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(wanted in _dtypes_of_kind(each) for each in kinds)
-
-
-def _dtypes_of_kind(kind: Any) -> list[Any]:
-    if isinstance(kind, str) and kind in _KINDS:
-        return _KINDS[kind]
-    if isinstance(kind, KeyType):
-        return [kind]
-    try:
-        return [np.dtype(kind)]
-    except TypeError:
-        if isinstance(kind, str):
-            raise ValueError(f"Unrecognized kind={kind!r} expected one of {list(_KINDS)}, "
-                             "or a compatible input for jnp.dtype()") from None
-        raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
-                        ) from None
-
-
-def scalar_type_of(x: Any) -> type:
-    """Return the Python type that holds what one element of `x` holds.
-
-    >>> scalar_type_of(np.int8(3)), scalar_type_of("bfloat16")
-    (<class 'int'>, <class 'float'>)
-    """
-    found = dtype(x)
-    for kind, python in (("bool", bool), ("integral", int), ("real floating", float),
-                         ("complex floating", complex)):
-        if found in _KINDS[kind]:
-            return python
-    raise TypeError(f"Invalid scalar value {x}")
-
-
-def itemsize_bits(dtype: Any) -> int:
-    """Return the number of bits of one element; 4-bit types have four, whatever they occupy.
-
-    >>> itemsize_bits("int4"), itemsize_bits("complex64"), itemsize_bits(bool)
-    (4, 64, 8)
-    """
-    if isinstance(dtype, KeyType):
-        return 8 * dtype.itemsize
-    wanted = np.dtype(dtype)
-    if wanted in _SMALL_INTEGERS:
-        return int(iinfo(wanted).bits)
-    if wanted in _SMALL_FLOATS:
-        return int(finfo(wanted).bits)
-    return 8 * wanted.itemsize
-
-
-def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return `dtype`, or int32 for bool.
-
-    >>> to_numeric_dtype(bool)
-    dtype('int32')
-    """
-    wanted = np.dtype(dtype)
-    return np.dtype("int32") if wanted == _BOOL else wanted
-
-
-def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the floating dtype in which functions such as sin compute `dtype`.
-
-    >>> to_inexact_dtype("int8"), to_inexact_dtype("float16")
-    (dtype('float32'), dtype('float16'))
-    """
-    wanted = np.dtype(dtype)
-    if wanted.kind in "iu" and wanted.itemsize == 8:
-        return np.dtype("float64")
-    return np.dtype("float32") if wanted in (_BOOL, *_SIGNED, *_UNSIGNED) else wanted
-
-
-def to_floating_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the real dtype of what functions such as abs give for `dtype`.
-
-    >>> to_floating_dtype("complex64"), to_floating_dtype("int8")
-    (dtype('float32'), dtype('float32'))
-    """
-    return np.dtype(finfo(to_inexact_dtype(dtype)).dtype)
-
-
-def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
-    """Return the complex dtype whose parts hold `dtype`.
-
-    >>> to_complex_dtype("float32")
-    dtype('complex64')
-    """
-    wide = to_inexact_dtype(dtype) in (np.dtype("float64"), np.dtype("complex128"))
-    return np.dtype("complex128" if wide else "complex64")
-
-
-_SHORTER = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
-
-
-@functools.cache
-def short_name(dtype: DType) -> str:
-    """Return how jaxprs print a dtype.
-
-    >>> [short_name(np.dtype(n)) for n in ("float32", "bool", "uint8", bfloat16)]
-    ['f32', 'bool', 'u8', 'bf16']
-    """
-    if isinstance(dtype, KeyType):
-        return dtype.name
-    if dtype == float0:
-        return "float0"
-    name = dtype.name
-    for word, letter in _SHORTER:
-        name = name.replace(word, letter)
-    return name
-
-
-# -- promotion -----------------------------------------------------------------------------------
-
-# The steps up: each type, and those just above it.  int, float and complex in Python's sense are
-# the weak types; a weak type lies below every strong type of its kind, and so gives way to it.
-_Node: TypeAlias = "np.dtype[Any] | type"
-_STEPS: tuple[tuple[Any, str], ...] = (
-    ("bool", "int*"),
-    ("int*", "uint8 int8"),
-    ("uint8", "uint16 int16"), ("uint16", "uint32 int32"), ("uint32", "uint64 int64"),
-    ("int8", "int16"), ("int16", "int32"), ("int32", "int64"),
-    ("uint64", "float*"), ("int64", "float*"),
-    ("float*", "bfloat16 float16 complex*"),
-    ("bfloat16", "float32"), ("float16", "float32"), ("float32", "float64 complex64"),
-    ("float64", "complex128"),
-    ("complex*", "complex64"), ("complex64", "complex128"), ("complex128", ""),
-)
-_WEAK_NODES: dict[str, type] = {"int*": int, "float*": float, "complex*": complex}
-
-
-def _node(name: str) -> _Node:
-    if name in _WEAK_NODES:
-        return _WEAK_NODES[name]
-    return _BFLOAT16 if name == "bfloat16" else np.dtype(name)
-
-
-def _steps_up(strict: bool, x64: bool) -> dict[_Node, list[_Node]]:
-    if strict:  # nothing but weak types gives way
-        return {int: [float, *_SIGNED, *_UNSIGNED], float: [complex, *_FLOATS],
-                complex: [*_COMPLEX], **{d: [] for d in (_BOOL, *_NUMERIC)}}
-    steps = {_node(low): [_node(name) for name in high.split()] for low, high in _STEPS}
-    # the small types give way to nothing but themselves
-    steps[int] = [*steps[int], *_SMALL_INTEGERS]
-    steps[float] = [*steps[float], *_SMALL_FLOATS]
-    steps |= {d: [] for d in _SMALL_INTEGERS + _SMALL_FLOATS}
-    if not x64:  # the one step that makes 64 bits of 32
-        steps[np.dtype("uint32")] = [np.dtype("uint64"), np.dtype("int32")]
-    return steps
-
-
-@functools.cache
-def _everything_above(strict: bool, x64: bool) -> dict[_Node, frozenset[_Node]]:
-    """Return, for each type, the set of all types at or above it."""
-    steps = _steps_up(strict, x64)
-
-    @functools.cache
-    def above(node: _Node) -> frozenset[_Node]:
-        return frozenset([node]).union(*(above(high) for high in steps[node]))
-
-    return {node: above(node) for node in steps}
-
-
-@functools.cache
-def _least_upper_bound(strict: bool, x64: bool, nodes: frozenset[_Node]) -> _Node:
-    """Return the lowest type that is at or above all `nodes`."""
-    above = _everything_above(strict, x64)
-    for node in nodes:
-        if node not in above:
-            raise ValueError(f"dtype={node} is not a valid dtype for JAX type promotion.")
-    common = frozenset.intersection(*(above[node] for node in nodes))
-    for candidate in common:
-        if common <= above[candidate]:
-            return candidate
-    raise TypePromotionError(_no_common_type(strict, nodes))
-
-
-_SMALL_FAMILIES = ((_FLOAT8, "8-bit floats", "float32"), (_FLOAT6, "6-bit floats", "float32"),
-                   (_FLOAT4, "4-bit floats", "float32"),
-                   (_SMALL_INTEGERS, "1-bit, 2-bit and 4-bit integers", "int32"))
-
-
-def _no_common_type(strict: bool, nodes: Iterable[_Node]) -> str:
-    nodes = sorted(nodes, key=str)
-    said = (f"Input dtypes {tuple(str(n) for n in nodes)} have no available implicit dtype "
-            "promotion path")
-    if strict:
-        return (f"{said} when jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to "
-                "the desired output type, or set jax_numpy_dtype_promotion=standard.")
-    for family, words, instead in _SMALL_FAMILIES:
-        if any(node in family for node in nodes):
-            return (f"{said}. To avoid unintended promotion, {words} do not support implicit "
-                    "promotion. If you'd like your inputs to be promoted to another type, you can "
-                    f"do so explicitly using e.g. x.astype('{instead}')")
-    return f"{said}. Try explicitly casting inputs to the desired output type."
-
-
-def _join(nodes: Iterable[_Node]) -> _Node:
-    strict = config.numpy_dtype_promotion.value == "strict"
-    return _least_upper_bound(strict, config.enable_x64.value, frozenset(nodes))
-
-
-def _is_weak_node(x: Any) -> bool:
-    return x is int or x is float or x is complex
-
-
-def promote_types(a: Any, b: Any) -> Any:
-    """Return the dtype in which a binary operation on `a` and `b` computes.
-
-    ``int``, ``float`` and ``complex`` stand for Python numbers, which adapt.
-    Raises TypePromotionError where there is none.
-
-    >>> promote_types("int32", "float16"), promote_types("uint8", int)
-    (dtype('float16'), dtype('uint8'))
-    """
-    if isinstance(a, KeyType) and a is b:
-        return a
-    return np.dtype(_join(x if _is_weak_node(x) else _numpy_dtype(x) for x in (a, b)))
-
-
-def _node_of(found: Any, weak: bool) -> _Node:
-    if not weak or found == _BOOL:
-        return found
-    return scalar_type_of(found)
+    if type(x) in _WEAK_PYTHON_SCALARS:
+        return True
+    return bool(getattr(getattr(x, "aval", x), "weak_type", False))
 
 
 def lattice_result_type(*args: Any) -> tuple[Any, bool]:
@@ -615,9 +255,9 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     ((dtype('int8'), False), (dtype('float32'), True))
     """
     found = [dtype(x) for x in args]
-    weak = [_is_weak_node(x) or is_weakly_typed(x) for x in args]
+    weak = [is_weak_node(x) or is_weakly_typed(x) for x in args]
     if len(args) == 1:
-        return found[0], weak[0] and found[0] != _BOOL
+        return found[0], weak[0] and found[0] != BOOL
     if len(set(found)) == 1 and not all(weak):  # also the only way for keys
         return found[0], False
     if all(weak) and config.numpy_dtype_promotion.value != "strict":
@@ -626,14 +266,19 @@ def lattice_result_type(*args: Any) -> tuple[Any, bool]:
     return _canonical_join(_node_of(d, w) for d, w in zip(found, weak, strict=True))
 
 
-def _canonical_join(nodes: Iterable[_Node]) -> tuple[Any, bool]:
-    joined = _join(nodes)
-    return dtype(joined), _is_weak_node(joined)
+def _node_of(found: Any, weak: bool) -> Node:
+    if not weak or found == BOOL:
+        return found
+    return scalar_type_of(found)
 
 
-_DEFAULT_OF_KIND: dict[str, Callable[[], np.dtype[Any]]] = {
-    "i": default_int_dtype, "u": default_uint_dtype, "f": default_float_dtype,
-    "c": default_complex_dtype}
+def _canonical_join(nodes: Iterable[Node]) -> tuple[Any, bool]:
+    joined = join(nodes)
+    return dtype(joined), is_weak_node(joined)
+
+
+# By kind: what a weak result becomes, before it is cut to size.
+_DEFAULTS = {"i": "int64", "u": "uint64", "f": "float64", "c": "complex128"}
 
 
 @overload
@@ -658,7 +303,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     found, weak = lattice_result_type(
         *(default_float_dtype() if x is None else x for x in args))
     if weak:
-        found = _DEFAULT_OF_KIND["f" if found in _FLOATS else found.kind]()
+        found = canonicalize_dtype(_DEFAULTS["f" if found in FLOATS else found.kind])
     return (found, weak) if return_weak_type_flag else found
 
 

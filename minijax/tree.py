@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+from .tracebacks import guard as _guard
 from .tree_util import tree_all as all
 from .tree_util import tree_broadcast as broadcast
 from .tree_util import tree_flatten as flatten
@@ -41,3 +42,6 @@ def static(**kwargs: Any) -> Any:
     """
     metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
     return dataclasses.field(**kwargs, metadata=metadata)
+
+
+_guard(globals())

@@ -1,6 +1,6 @@
 """Where two trees differ, in the words of JAX's errors.
 
-Stands on `treedefs`.  Its chapter is "Trees".
+Stands on `tree_kinds`.  Its chapter is "Trees".
 In JAX: ``prefix_errors`` and ``equality_errors`` of ``jax/_src/tree_util.py``.
 """
 
@@ -11,13 +11,15 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minijax.treedefs import (
-    LIST, TUPLE, IsLeaf, KeyPath, Kind, bare_key, children_with_keys, keystr, kind_of,
+from minijax.tree_kinds import (
+    LIST, TUPLE, IsLeaf, KeyPath, Kind, bare_key, children_with_keys, keystr, kind_of, stopping,
 )
 
+Stops = Callable[[KeyPath, Any], bool]
 
-def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None
-                  ) -> list[Callable[[str], ValueError]]:
+
+def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool] | None = None,
+                  is_leaf_takes_path: bool = False) -> list[Callable[[str], ValueError]]:
     """Return the reasons why `prefix_tree` is no prefix of `full_tree`.
 
     Each is a function from what the message calls the prefix to the error.
@@ -31,12 +33,13 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = Non
     but at the same key path the full pytree has a subtree of different type
         <class 'list'>.
     """
-    return list(_prefix_errors((), prefix_tree, full_tree, is_leaf))
+    stops = stopping(is_leaf, is_leaf_takes_path)
+    return list(_prefix_errors((), prefix_tree, full_tree, stops))
 
 
-def _prefix_errors(path: KeyPath, prefix: Any, full: Any, is_leaf: IsLeaf | None
+def _prefix_errors(path: KeyPath, prefix: Any, full: Any, stops: Stops
                    ) -> Iterator[Callable[[str], ValueError]]:
-    kind = None if is_leaf is not None and is_leaf(prefix) else kind_of(prefix)
+    kind = None if stops(path, prefix) else kind_of(prefix)
     if kind is None:
         return
     if type(prefix) is not type(full):
@@ -51,7 +54,7 @@ def _prefix_errors(path: KeyPath, prefix: Any, full: Any, is_leaf: IsLeaf | None
         yield functools.partial(_different_metadata, path, prefix, data, full_data)
     else:
         for (key, child), (_, full_child) in zip(pairs, full_pairs, strict=True):
-            yield from _prefix_errors((*path, key), child, full_child, is_leaf)
+            yield from _prefix_errors((*path, key), child, full_child, stops)
 
 
 def _structure_error(what: str, path: KeyPath, name: str, rest: str) -> ValueError:
@@ -107,13 +110,32 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
     >>> list(equality_errors((1, [2]), (1, [2, 3])))
     [((SequenceKey(idx=1),), 'list of length 1', 'list of length 2', 'the lengths do not match')]
     """
-    yield from _equality_errors((), tree1, tree2, is_leaf)
+    yield from _equality_errors((), tree1, tree2, stopping(is_leaf))
 
 
-def _equality_errors(path: KeyPath, one: Any, two: Any, is_leaf: IsLeaf | None
+class _Leaf:
+    """Stands for a leaf that is not there."""
+
+
+_LEAF = _Leaf()
+
+
+def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """The same of two tree structures, which have no leaves.
+
+    >>> from minijax.tree_util import tree_structure
+    >>> next(equality_errors_pytreedef(tree_structure(1), tree_structure((1, 2))))[1:]
+    ('pytree leaf', "<class 'tuple'>", 'their Python types differ')
+    """
+    filled = [tree.unflatten([_LEAF] * tree.num_leaves) for tree in (tree1, tree2)]
+    for path, *texts in equality_errors(*filled):
+        one, two, why = (text.replace(str(_Leaf), "pytree leaf") for text in texts)
+        yield path, one, two, why
+
+
+def _equality_errors(path: KeyPath, one: Any, two: Any, stops: Stops
                      ) -> Iterator[tuple[KeyPath, str, str, str]]:
-    stop = is_leaf or (lambda _: False)
-    kinds = [None if stop(x) else kind_of(x) for x in (one, two)]
+    kinds = [None if stops(path, x) else kind_of(x) for x in (one, two)]
     if kinds == [None, None]:
         return
     if type(one) is not type(two) or kinds[0] is None or kinds[1] is None:
@@ -127,7 +149,7 @@ def _equality_errors(path: KeyPath, one: Any, two: Any, is_leaf: IsLeaf | None
         yield (path, *difference)
         return
     for (key, child), (_, other) in zip(pairs, other_pairs, strict=True):
-        yield from _equality_errors((*path, key), child, other, is_leaf)
+        yield from _equality_errors((*path, key), child, other, stops)
 
 
 def _difference_of_nodes(kind: Kind, node: Any, one: tuple[int, Any], two: tuple[int, Any]

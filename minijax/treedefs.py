@@ -1,212 +1,15 @@
-"""What trees are made of: keys, kinds of node, and treedefs, the structures without leaves.
+"""Treedefs: the structures of trees, without their leaves.
 
-Stands on the standard library alone.  Its chapter is "Trees".
-In JAX: ``jaxlib/pytree.cc``, a registry and treedefs written in C++.
+Stands on `tree_kinds`.  Its chapter is "Trees".
+In JAX: the class ``PyTreeDef`` of ``jaxlib/pytree.cc``, written in C++.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-IsLeaf = Callable[[Any], bool]
-KeyEntry = Any
-KeyPath = tuple[KeyEntry, ...]
-FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
-
-
-# -- keys: one step from a node to a child -------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class SequenceKey:
-    """The step to item `idx` of a tuple or list.
-
-    >>> str(SequenceKey(1))
-    '[1]'
-    """
-
-    idx: int
-
-    def __str__(self) -> str:
-        return f"[{self.idx!r}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class DictKey:
-    """The step to the entry `key` of a dict.
-
-    >>> str(DictKey("a"))
-    "['a']"
-    """
-
-    key: Hashable
-
-    def __str__(self) -> str:
-        return f"[{self.key!r}]"
-
-
-@dataclasses.dataclass(frozen=True)
-class GetAttrKey:
-    """The step to the attribute `name`.
-
-    >>> str(GetAttrKey("weight"))
-    '.weight'
-    """
-
-    name: str
-
-    def __str__(self) -> str:
-        return f".{self.name}"
-
-
-@dataclasses.dataclass(frozen=True)
-class FlattenedIndexKey:
-    """The step to child number `key` of a node whose type names no keys.
-
-    >>> str(FlattenedIndexKey(0))
-    '[<flat index 0>]'
-    """
-
-    key: int
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.key!r}>]"
-
-
-def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Return a path as Python would write it, or with bare names and a separator.
-
-    >>> path = (DictKey("layers"), SequenceKey(0), GetAttrKey("w"))
-    >>> keystr(path)
-    "['layers'][0].w"
-    >>> keystr(path, simple=True, separator="/")
-    'layers/0/w'
-    """
-    return separator.join(map(bare_key if simple else str, keys))
-
-
-def bare_key(key: KeyEntry) -> str:
-    for attribute in ("idx", "key", "name"):
-        if hasattr(key, attribute):
-            return str(getattr(key, attribute))
-    return str(key)
-
-
-# -- kinds of node: one per container type -------------------------------------------------------
-
-
-class Kind:
-    """How one container type is taken apart, named and put together.
-
-    ``flatten(tree)`` gives (children, data), ``unflatten(data, children)`` a tree, ``keys(tree,
-    data, count)`` one key per child, ``show(data, children)`` what a treedef prints; ``plain``
-    says that equal data (and types) are interchangeable, so that treedefs may be shared.
-    """
-
-    __slots__ = ("type", "flatten", "unflatten", "keys", "show", "plain")
-
-    def __init__(self, type: Any, flatten: Callable[..., tuple[Iterable[Any], Any]],
-                 unflatten: Callable[..., Any], keys: Callable[..., Iterable[KeyEntry]],
-                 show: Callable[[Any, list[str]], str], plain: bool = False) -> None:
-        self.type, self.flatten, self.unflatten = type, flatten, unflatten
-        self.keys, self.show, self.plain = keys, show, plain
-
-
-def _by_position(tree: Any, data: Any, count: int) -> list[KeyEntry]:
-    return [SequenceKey(place) for place in range(count)]
-
-
-def by_flat_index(tree: Any, data: Any, count: int) -> list[KeyEntry]:
-    return [FlattenedIndexKey(place) for place in range(count)]
-
-
-def _show_tuple(data: Any, children: list[str]) -> str:
-    return f"({children[0]},)" if len(children) == 1 else f"({', '.join(children)})"
-
-
-def _sorted_keys(tree: dict[Any, Any]) -> tuple[Any, ...]:
-    try:
-        return tuple(sorted(tree))
-    except TypeError as problem:
-        raise ValueError("Comparator raised exception while sorting pytree dictionary keys. "
-                         f"The keys of a dict must be comparable ({problem}); an OrderedDict "
-                         "keeps its own order.") from None
-
-
-def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    keys = _sorted_keys(tree)
-    return [tree[key] for key in keys], keys
-
-
-def _show_dict(keys: Sequence[Any], children: list[str]) -> str:
-    entries = [f"{key!r}: {child}" for key, child in zip(keys, children, strict=True)]
-    return "{" + ", ".join(entries) + "}"
-
-
-def _show_namedtuple(cls: type, children: list[str]) -> str:
-    return f"CustomNode(namedtuple[{cls.__name__}], [{', '.join(children)}])"
-
-
-def show_custom(name: str) -> Callable[[Any, list[str]], str]:
-    return lambda data, children: f"CustomNode({name}[{data}], [{', '.join(children)}])"
-
-
-_NONE = Kind(type(None), lambda tree: ((), None), lambda data, children: None, _by_position,
-              lambda data, children: "None", plain=True)
-TUPLE = Kind(tuple, lambda tree: (tree, None), lambda data, children: tuple(children),
-               _by_position, _show_tuple, plain=True)
-LIST = Kind(list, lambda tree: (tree, None), lambda data, children: list(children),
-              _by_position, lambda data, children: f"[{', '.join(children)}]", plain=True)
-_DICT = Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)),
-              lambda tree, keys, count: map(DictKey, keys), _show_dict, plain=True)
-# one kind for all of them: the class itself is the node's data
-_NAMEDTUPLE = Kind(tuple, lambda tree: (tree, type(tree)), lambda cls, children: cls(*children),
-                    lambda tree, cls, count: map(GetAttrKey, cls._fields), _show_namedtuple,
-                    plain=True)
-
-
-
-def _flatten_ordered_dict(tree: OrderedDict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    return list(tree.values()), tuple(tree)
-
-
-def _flatten_defaultdict(tree: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, Any]]:
-    children, keys = _flatten_dict(tree)
-    return children, (tree.default_factory, keys)
-
-
-_ORDERED_DICT = Kind(OrderedDict, _flatten_ordered_dict,
-                     lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
-                     lambda tree, keys, count: map(DictKey, keys), show_custom("OrderedDict"))
-_DEFAULTDICT = Kind(
-    defaultdict, _flatten_defaultdict,
-    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
-    lambda tree, data, count: map(DictKey, data[1]), show_custom("defaultdict"))
-
-# Registering a class adds it here.
-kinds: dict[Any, Kind] = {kind.type: kind for kind in (
-    _NONE, TUPLE, LIST, _DICT, _ORDERED_DICT, _DEFAULTDICT)}
-
-
-def kind_of(tree: Any) -> Kind | None:
-    """Return the kind of the node `tree`, or None for a leaf."""
-    kind = kinds.get(type(tree))
-    if kind is None and isinstance(tree, tuple) and hasattr(tree, "_fields"):
-        return _NAMEDTUPLE
-    return kind
-
-
-def children_with_keys(kind: Kind, tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
-    """Return the children of a node of this kind, each with its key, and the static data."""
-    children, data = kind.flatten(tree)
-    children = tuple(children)
-    return list(zip(kind.keys(tree, data, len(children)), children, strict=True)), data
-
-
-# -- treedefs ------------------------------------------------------------------------------------
+from minijax.tree_kinds import DICT, NAMEDTUPLE, IsLeaf, Kind, kind_of, kinds
 
 
 class PyTreeDef:
@@ -263,9 +66,9 @@ class PyTreeDef:
         """
         if self._kind is None:
             return None
-        if self._kind is _NAMEDTUPLE:
+        if self._kind is NAMEDTUPLE:
             return self._data, None
-        return self._kind.type, list(self._data) if self._kind is _DICT else self._data
+        return self._kind.type, list(self._data) if self._kind is DICT else self._data
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
         """Return this structure with `inner` in the place of every leaf.
@@ -300,6 +103,7 @@ class PyTreeDef:
 
     def __hash__(self) -> int:
         if self._hash is None:
+            _refuse_unhashable(self)
             self._hash = hash((id(self._kind), self._data, self._children))
         return self._hash
 
@@ -314,7 +118,7 @@ class PyTreeDef:
     def __reduce__(self) -> tuple[Callable[..., PyTreeDef], tuple[Any, ...]]:
         if self._kind is None:
             return _leaf_treedef, ()
-        is_namedtuple = self._kind is _NAMEDTUPLE
+        is_namedtuple = self._kind is NAMEDTUPLE
         return _restore, (self._kind.type, is_namedtuple, self._data, self._children)
 
 
@@ -327,7 +131,7 @@ def _leaf_treedef() -> PyTreeDef:
 
 def _restore(cls: type, is_namedtuple: bool, data: Any, children: Sequence[PyTreeDef]
              ) -> PyTreeDef:
-    return make_treedef(_NAMEDTUPLE if is_namedtuple else kinds[cls], data, list(children))
+    return make_treedef(NAMEDTUPLE if is_namedtuple else kinds[cls], data, list(children))
 
 
 # Equal structures are mostly one object, which makes comparing and hashing them cheap.  That is
@@ -340,7 +144,7 @@ _STRINGS = frozenset([str])
 def make_treedef(kind: Kind, data: Any, children: list[PyTreeDef]) -> PyTreeDef:
     """Return the treedef of a node, shared where that cannot be seen."""
     # {1: x} and {True: x} have equal treedefs, and must not come back as each other
-    if not kind.plain or kind is _DICT and not _STRINGS.issuperset(map(type, data)):
+    if not kind.plain or kind is DICT and not _STRINGS.issuperset(map(type, data)):
         return PyTreeDef(kind, data, tuple(children), shared=False)
     # the ids are those of objects that the table's entry keeps alive
     key = (kind, data, *map(id, children))
@@ -361,6 +165,18 @@ def _refuse_count(expected: int, given: int) -> None:
     if given < expected:
         raise ValueError(f"Too few leaves for PyTreeDef; expected {expected}, got {given}")
     raise ValueError(f"Too many leaves for PyTreeDef; expected {expected}.")
+
+
+def _refuse_unhashable(treedef: PyTreeDef) -> None:
+    try:
+        hash(treedef._data)
+    except TypeError as problem:
+        name = treedef._kind.type.__name__ if treedef._kind is not None else ""
+        raise TypeError(
+            f"{problem}. The static data (the metadata fields) of a {name} must be hashable, for "
+            f"compiled programs are looked up by them, and they are {treedef._data!r}. Use what "
+            "cannot change, such as a tuple or a string; an array, or what does change, belongs "
+            f"among the children that the flatten function of {name} returns.") from None
 
 
 def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
@@ -395,7 +211,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
     if kind is None:
         parts.append(tree)
         return
-    wanted = treedef._data if kind is _NAMEDTUPLE else kind.type
+    wanted = treedef._data if kind is NAMEDTUPLE else kind.type
     if kind_of(tree) is not kind or type(tree) is not wanted:
         raise ValueError(f"Expected {wanted.__name__}, got {tree!r}.")
     children, data = kind.flatten(tree)
@@ -411,7 +227,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
 
 
 def _refuse_data(kind: Kind, expected: Any, present: Any) -> None:
-    if kind is _DICT:
+    if kind is DICT:
         raise ValueError(f"Dict key mismatch; expected keys: {list(expected)}; "
                          f"present keys: {list(present)}.")
     raise ValueError(f"Mismatch custom node data: {expected} != {present}; "

@@ -1,9 +1,10 @@
-"""Pytrees against JAX's: structures, paths, registration, and the words of every mismatch."""
+"""Pytrees against JAX's: structures, paths, and the words of every mismatch."""
 
 import collections
 import copy
 import dataclasses
 import functools
+import inspect
 import itertools
 import operator
 import pickle
@@ -225,49 +226,11 @@ def test_axes_are_spread_over_the_leaves_and_none_is_an_axis():
         ours.flatten_axes("vmap in_axes", structure, (0, (1, 2)))
 
 
-# -- registering ---------------------------------------------------------------------------------
-
-
-def test_a_type_is_registered_once():
-    for taken in (list, Pair):
-        with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for"):
-            ours.register_pytree_node(taken, lambda x: ((), None), lambda d, c: None)
-    with pytest.raises(TypeError, match="must be a class, not 3"):
-        ours.register_pytree_node(3, lambda x: ((), None), lambda d, c: None)
-
-
-@pytest.mark.parametrize("returned", [3, ([1], 2, 3), (1, 2)])
-def test_a_flatten_function_that_returns_nonsense_is_named(returned):
-    class Odd:
-        pass
-    for library in (ours, theirs):
-        library.register_pytree_node(Odd, lambda x: returned, lambda d, c: None)
-    assert outcome(lambda: ours.tree_leaves(Odd())) == outcome(lambda: theirs.tree_leaves(Odd()))
-
-
-def test_dataclass_fields_are_checked_in_jaxs_words():
-    for fields in ((["a"], []), (["a"], ["b", "c"]), (["a"], None)):
-        told = [outcome(lambda: library.register_dataclass(  # noqa: B023
-            dataclasses.make_dataclass("Q", ["a", "b"]), *fields)) for library in (ours, theirs)]  # noqa: B023
-        assert told[0] == told[1]
-    with pytest.raises(TypeError, match="required when nodetype is not a dataclass"):
-        ours.register_dataclass(type("Plain", (), {}))
-
-
-def test_dropped_fields_of_a_dataclass_get_their_default():
-    @functools.partial(ours.register_dataclass, data_fields=["a"], meta_fields=[],
-                       drop_fields=["b"])
-    @dataclasses.dataclass
-    class Cached:
-        a: int
-        b: int = 0
-    assert ours.tree_map(lambda x: x + 1, Cached(1, 5)) == Cached(2, 0)
-
-
 def test_the_short_names_are_those_of_jax_and_static_marks_a_field():
     import jax
     assert set(tree.__all__) == {n for n in vars(jax.tree) if not n.startswith("_")}
-    assert tree.map is ours.tree_map and tree.leaves is ours.tree_leaves
+    assert inspect.unwrap(tree.map) is ours.tree_map
+    assert inspect.unwrap(tree.leaves) is ours.tree_leaves
 
     @ours.register_dataclass
     @dataclasses.dataclass
@@ -277,22 +240,12 @@ def test_the_short_names_are_those_of_jax_and_static_marks_a_field():
     assert repr(tree.structure(Op(1))) == "PyTreeDef(CustomNode(Op[('add',)], [*]))"
 
 
-# -- Partial -------------------------------------------------------------------------------------
-
-
-def test_partial_is_a_tree_of_its_arguments():
-    add = ours.Partial(operator.add, 1)
-    assert ours.tree_leaves(add) == [1] and add(2) == 3
-    assert ours.tree_map(lambda x: x * 10, add)(2) == 12
-    assert isinstance(ours.tree_map(lambda x: x, add), ours.Partial)
-    for make in (lambda t: t.tree_structure(t.Partial(max, 1, key=2)),
-                 lambda t: t.Partial(t.Partial(operator.add, 1), 2),
-                 lambda t: t.tree_structure(t.Partial(functools.partial(operator.add), 1))):
-        assert outcome(lambda: make(ours)) == outcome(lambda: make(theirs))  # noqa: B023
-
-
-def test_partial_keeps_the_function_it_was_given():
-    inner = ours.Partial(operator.add, 1)
-    outer = ours.Partial(inner, 2)
-    assert outer() == 3 and ours.tree_leaves(outer) == [2]
-    assert ours.tree_structure(outer) == ours.tree_structure(ours.Partial(inner, 5))
+def test_a_tree_that_does_not_fit_is_named_by_its_path_where_paths_are_mapped_too():
+    def fit(library, **options):
+        return library.tree_map_with_path(lambda path, x, y: x, {"a": [(1, 2)]}, {"a": [[1, 2]]},
+                                          **options)
+    assert outcome(lambda: fit(ours)) == outcome(lambda: fit(theirs))
+    assert "tree_map_with_path tree['a'][0]\n" in outcome(lambda: fit(ours))[1]
+    with_path = outcome(lambda: fit(ours, is_leaf=lambda path, x: len(path) > 9,
+                                    is_leaf_takes_path=True))
+    assert with_path == outcome(lambda: fit(ours))

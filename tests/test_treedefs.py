@@ -3,8 +3,9 @@
 import jax.tree_util as theirs
 import pytest
 
+from minijax import jit, treedefs
+from minijax import numpy as jnp
 from minijax import tree_util as ours
-from minijax import treedefs
 
 
 class Word(str):
@@ -40,3 +41,22 @@ def test_a_wrong_number_of_leaves_is_refused_in_jaxs_words(leaves):
     structure = {"a": 1, "b": (2, 3)}
     assert refusal(lambda: ours.tree_structure(structure).unflatten(leaves)) == refusal(
         lambda: theirs.tree_structure(structure).unflatten(leaves))
+
+
+class Ball:
+    def __init__(self, place, colour):
+        self.place, self.colour = place, colour
+
+
+ours.register_pytree_node(Ball, lambda b: ((b.place,), b.colour), lambda c, place: Ball(*place, c))
+
+
+@pytest.mark.parametrize("colour, kind", [
+    (["red"], "list"), (jnp.ones(2), "minijax.core.ArrayImpl")], ids=["list", "array"])
+@pytest.mark.parametrize("wrap", [lambda b: b, lambda b: {"a": [b]}], ids=["alone", "inside"])
+def test_static_data_without_a_hash_is_refused_with_the_class_and_the_cure(wrap, colour, kind):
+    for ask in (lambda t: hash(ours.tree_structure(t)),
+                lambda t: jit(lambda t: ours.tree_leaves(t)[0])(t)):
+        with pytest.raises(TypeError, match=f"^unhashable type: '{kind}'.*of a Ball.*a tuple"):
+            ask(wrap(Ball(1.0, colour)))
+    assert ours.tree_map(lambda x: x + 1, Ball(1.0, colour)).place == 2.0  # needs no hash

@@ -1,0 +1,65 @@
+"""Correct programs run under every check at once: nothing is found, and nothing is changed.
+
+The programs beside this file, those of `tests/programs`, and the workloads of the benchmark.
+"""
+
+import types
+
+import numpy as np
+import pytest
+
+import minijax as jax
+from minijax import tree_util
+from tests.bench._workloads import MILLION, ROWS
+from tests.programs.test_programs import PROGRAMS, results_of, with_minijax
+from tests.sharp_bits import correct_programs
+
+SMALL = {name: program for name, program in vars(correct_programs).items()
+         if isinstance(program, types.FunctionType)
+         and program.__module__ == correct_programs.__name__}
+
+
+# What the larger ones compute, a smaller one does too.
+WORKLOADS = [row for row in ROWS if row.bytes <= 16 * MILLION]
+
+
+def check_quiet(program):
+    plain = program()
+    with jax.checking_sharp_bits(collect=True) as findings:
+        checked = program()
+    assert not findings, "\n".join(map(str, findings))
+    plain, checked = tree_util.tree_leaves(plain), tree_util.tree_leaves(checked)
+    assert len(plain) == len(checked)
+    for one, other in zip(plain, checked, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(other))
+    with jax.checking_sharp_bits():
+        program()
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.filterwarnings("error")
+def test_nothing_is_found_in(name):
+    check_quiet(SMALL[name])
+
+
+@pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("error::minijax.errors.SharpBitWarning")
+def test_nothing_is_found_in_the_program(path):
+    source = with_minijax(path.read_text())
+    with jax.checking_sharp_bits(collect=True) as findings:
+        results_of(path, source)
+    assert not findings, "\n".join(map(str, findings))
+
+
+@pytest.mark.parametrize("row", WORKLOADS, ids=lambda row: row.name)
+@pytest.mark.filterwarnings("error::minijax.errors.SharpBitWarning")
+def test_nothing_is_found_in_the_workload(row):
+    fun, args = row.make(jax, np.random.default_rng(0))
+    with jax.checking_sharp_bits(collect=True) as findings:
+        fun(*args)
+        fun(*args)
+    assert not findings, "\n".join(map(str, findings))
+
+
+def test_there_are_at_least_sixty_programs():
+    assert len(SMALL) + len(PROGRAMS) + len(WORKLOADS) >= 60

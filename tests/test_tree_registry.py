@@ -1,0 +1,76 @@
+"""Containers of your own against JAX's, and `Partial`."""
+
+import dataclasses
+import functools
+import operator
+
+import jax.tree_util as theirs
+import pytest
+
+from minijax import tree_util as ours
+
+
+class Taken:
+    pass
+
+
+def outcome(f):
+    try:
+        return repr(f())
+    except (ValueError, TypeError) as problem:
+        return type(problem).__name__, str(problem).replace("minijax", "jax")
+
+
+def test_a_type_is_registered_once():
+    ours.register_pytree_node(Taken, lambda x: ((), None), lambda d, c: Taken())
+    for taken in (list, Taken):
+        with pytest.raises(ValueError, match="Duplicate custom PyTreeDef type registration for"):
+            ours.register_pytree_node(taken, lambda x: ((), None), lambda d, c: None)
+    with pytest.raises(TypeError, match="must be a class, not 3"):
+        ours.register_pytree_node(3, lambda x: ((), None), lambda d, c: None)
+
+
+@pytest.mark.parametrize("returned", [3, ([1], 2, 3), (1, 2)])
+def test_a_flatten_function_that_returns_nonsense_is_named(returned):
+    class Odd:
+        pass
+    for library in (ours, theirs):
+        library.register_pytree_node(Odd, lambda x: returned, lambda d, c: None)
+    assert outcome(lambda: ours.tree_leaves(Odd())) == outcome(lambda: theirs.tree_leaves(Odd()))
+
+
+def test_dataclass_fields_are_checked_in_jaxs_words():
+    for fields in ((["a"], []), (["a"], ["b", "c"]), (["a"], None)):
+        told = [outcome(lambda: library.register_dataclass(  # noqa: B023
+            dataclasses.make_dataclass("Q", ["a", "b"]), *fields)) for library in (ours, theirs)]  # noqa: B023
+        assert told[0] == told[1]
+    with pytest.raises(TypeError, match="required when nodetype is not a dataclass"):
+        ours.register_dataclass(type("Plain", (), {}))
+
+
+def test_dropped_fields_of_a_dataclass_get_their_default():
+    @functools.partial(ours.register_dataclass, data_fields=["a"], meta_fields=[],
+                       drop_fields=["b"])
+    @dataclasses.dataclass
+    class Cached:
+        a: int
+        b: int = 0
+    assert ours.tree_map(lambda x: x + 1, Cached(1, 5)) == Cached(2, 0)
+
+
+def test_partial_is_a_tree_of_its_arguments():
+    add = ours.Partial(operator.add, 1)
+    assert ours.tree_leaves(add) == [1] and add(2) == 3
+    assert ours.tree_map(lambda x: x * 10, add)(2) == 12
+    assert isinstance(ours.tree_map(lambda x: x, add), ours.Partial)
+    for make in (lambda t: t.tree_structure(t.Partial(max, 1, key=2)),
+                 lambda t: t.Partial(t.Partial(operator.add, 1), 2),
+                 lambda t: t.tree_structure(t.Partial(functools.partial(operator.add), 1))):
+        assert outcome(lambda: make(ours)) == outcome(lambda: make(theirs))  # noqa: B023
+
+
+def test_partial_keeps_the_function_it_was_given():
+    inner = ours.Partial(operator.add, 1)
+    outer = ours.Partial(inner, 2)
+    assert outer() == 3 and ours.tree_leaves(outer) == [2]
+    assert ours.tree_structure(outer) == ours.tree_structure(ours.Partial(inner, 5))
