@@ -12,9 +12,9 @@ import functools
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 ERROR_PAGE = "https://jax.readthedocs.io/en/latest/errors.html"
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -31,13 +31,19 @@ class _WithPage:
 
 def _described(tracer: Any) -> str:
     """Return what a message calls a tracer: its shape, never its address."""
-    return f"traced array with shape {tracer.aval.str_short()}."
+    return f"traced array with shape {tracer.aval.str_long()}."
 
 
 def _origin(tracer: Any) -> str:
     """Return what was being traced and which arguments the value depends on; may be empty."""
     origin: str = tracer._origin_msg()
     return origin
+
+
+def _with_place(message: str, place: str | None, fix: str) -> str:
+    """Return a message, the line of the user's program that it is about, and the cure."""
+    where = f"\nThe line is {place}." if place else ""
+    return f"{message}{where}" + (f"\n{fix}" if fix else "")
 
 
 class JAXTypeError(_WithPage, TypeError):
@@ -61,28 +67,47 @@ class ConcretizationTypeError(JAXTypeError):
 
         @jit
         def lowest(x, axis):
+            return x.min(axis)          # ConcretizationTypeError: ... axis argument
+
+        lowest(jnp.arange(4), 0)
+
+    The number of elements below zero depends on the values, and with it the size of the result::
+
+        @jit
+        def where_negative(x):
+            return jnp.where(x < 0)     # ConcretizationTypeError: ... jnp.nonzero
+
+        where_negative(jnp.arange(4))
+
+    **The fix.**  Declare the argument static; the function is traced once per value of it::
+
+        @partial(jit, static_argnums=1)
+        def lowest(x, axis):
             return x.min(axis)
 
-        lowest(jnp.arange(4), 0)      # ConcretizationTypeError: ... axis argument
+        lowest(jnp.arange(4), 0)
 
-    **The fix.**
+    Where the size would depend on values, say how large the result is at most::
 
-    - Declare the argument static.  The function is then traced once per value of it::
+        @jit
+        def where_negative(x):
+            return jnp.where(x < 0, size=4, fill_value=-1)
 
-          @partial(jit, static_argnums=1)
-          def lowest(x, axis):
-              return x.min(axis)
+        where_negative(jnp.arange(4))
 
-    - Where the value decides *which* numbers come out, and not how many, compute both and choose:
-      ``jnp.where(condition, x, y)``, or ``lax.cond`` to run one of two functions.
-    - Where the size of an array would depend on values (``jnp.where(x > 1)``, ``jnp.nonzero``),
-      keep the full size and mask: ``jnp.where(x > 1, x, 0).sum()`` in place of
-      ``x[jnp.where(x > 1)].sum()``; or give the function a ``size=``.
+    Or keep the full size, and put something harmless where nothing should be::
+
+        @jit
+        def sum_above_one(x):
+            return jnp.where(x > 1, x, 0).sum()     # was: x[jnp.where(x > 1)].sum()
+
+        sum_above_one(jnp.arange(4))
     """
 
     def __init__(self, tracer: Any, context: str = "") -> None:
         super().__init__("Abstract tracer value encountered where concrete value is expected: "
                          f"{_described(tracer)}\n{context}{_origin(tracer)}\n")
+        self.which_fix = 1 if "size" in context else 0  # of those on the page: the one that applies
 
 
 class NonConcreteBooleanIndexError(JAXIndexError):
@@ -94,21 +119,34 @@ class NonConcreteBooleanIndexError(JAXIndexError):
     **The smallest example.** ::
 
         @jit
-        def positive(x):
-            return x[x > 0]           # NonConcreteBooleanIndexError
-
-    **The fix.**  Keep the full size and replace what is masked out::
-
-        @jit
         def sum_of_positive(x):
-            return jnp.where(x > 0, x, 0).sum()       # was: x[x > 0].sum()
+            return x[x > 0].sum()       # NonConcreteBooleanIndexError
+
+        sum_of_positive(jnp.arange(-5, 5))
+
+    An update of the elements under a mask fails alike, whatever the operation::
 
         @jit
         def absolute(x):
-            return jnp.where(x < 0, -x, x)            # was: x.at[x < 0].multiply(-1)
+            return x.at[x < 0].multiply(-1)
 
-    Setting a constant, ``x.at[mask].set(0)``, works as it stands: its size does not depend on
-    the mask.  Where the smaller array itself is wanted, compute the mask outside of ``jit``.
+        absolute(jnp.arange(-2, 2))
+
+    **The fix.**  Keep the full size, and replace what is masked out::
+
+        @jit
+        def sum_of_positive(x):
+            return jnp.where(x > 0, x, 0).sum()
+
+        sum_of_positive(jnp.arange(-5, 5))
+
+        @jit
+        def absolute(x):
+            return jnp.where(x < 0, -x, x)
+
+        absolute(jnp.arange(-2, 2))
+
+    Where the smaller array itself is wanted, compute the mask outside of ``jit``.
     """
 
     def __init__(self, tracer: Any) -> None:
@@ -117,7 +155,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
 
 def _aval_repr(tracer: Any) -> str:
-    return f"ShapedArray({tracer.aval.str_short()})"
+    return f"ShapedArray({tracer.aval.str_long()})"
 
 
 class TracerArrayConversionError(JAXTypeError):
@@ -130,17 +168,41 @@ class TracerArrayConversionError(JAXTypeError):
 
         @jit
         def wave(x):
-            return np.sin(x)          # TracerArrayConversionError
+            return np.sin(x)            # TracerArrayConversionError
+
+        wave(jnp.arange(4))
+
+    To index a NumPy array with a tracer is the same::
 
         table = np.arange(10)
 
         @jit
         def pick(i):
-            return table[i]           # the same: NumPy indexes with a tracer
+            return table[i]
 
-    **The fix.**  Use the function of the same name in ``jax.numpy``: ``jnp.sin(x)``.  For a NumPy
-    table, either make it an array of ours, ``jnp.asarray(table)[i]``, or declare the index
-    static: ``jit(pick, static_argnums=0)``.
+        pick(0)
+
+    **The fix.**  Use ``jax.numpy`` in place of NumPy, for functions and for tables::
+
+        @jit
+        def wave(x):
+            return jnp.sin(x)
+
+        wave(jnp.arange(4))
+
+    The table becomes an array of ours; or the index is declared static::
+
+        table = np.arange(10)
+
+        @jit
+        def pick(i):
+            return jnp.asarray(table)[i]
+
+        @partial(jit, static_argnums=0)
+        def pick_static(i):
+            return table[i]
+
+        pick(0), pick_static(0)
     """
 
     def __init__(self, tracer: Any) -> None:
@@ -160,12 +222,39 @@ class TracerIntegerConversionError(JAXTypeError):
 
         @jit
         def pick(i):
-            return names[i]           # TracerIntegerConversionError
+            return names[i]             # TracerIntegerConversionError
 
-    **The fix.**  Turn the list into an array, ``jnp.array(names)[i]``; or declare the argument
-    static, ``jit(pick, static_argnums=0)``; or let a function close over the integer,
-    ``jit(lambda x: np.split(x, 2, axis=0))``.  (A new closure at every call is traced at every
-    call: a static argument is better in a loop.)
+        pick(0)
+
+    The number of an axis, for a function of NumPy, is another::
+
+        @jit
+        def halves(x, axis):
+            return np.split(x, 2, axis)
+
+        halves(np.arange(4), 0)
+
+    **The fix.**  Declare the argument static; or, to index a list, make an array of it::
+
+        names = [1, 2, 3]
+
+        @jit
+        def pick(i):
+            return jnp.array(names)[i]
+
+        pick(0)
+
+    What is declared static is an integer again; so is what a function closes over.  (A new
+    closure at every call is traced at every call: a static argument is better in a loop.) ::
+
+        @partial(jit, static_argnums=1)
+        def halves(x, axis):
+            return np.split(x, 2, axis)
+
+        halves(np.arange(4), 0)
+        jit(lambda x: np.split(x, 2, 0))(np.arange(4))
+
+    A loop over ``range(n)`` is ``lax.fori_loop(0, n, body, start)``.
     """
 
     def __init__(self, tracer: Any) -> None:
@@ -184,17 +273,36 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
         @jit
         def f(x):
-            if x < 3:                 # TracerBoolConversionError
+            if x < 3:                   # TracerBoolConversionError
                 return 3. * x ** 2
             return -4 * x
 
-    **The fix.**
+        f(2.)
 
-    - Elementwise choice: ``jnp.where(x < 3, 3. * x ** 2, -4 * x)``.
-    - One of two functions: ``lax.cond(x < 3, three, four, x)``; loops: ``lax.while_loop``,
-      ``lax.fori_loop``, ``lax.scan``.
-    - ``jnp.logical_and`` in place of ``and`` and of ``a < x < b``, ``jnp.maximum`` of ``max``.
-    - A condition that is part of the configuration: declare the argument static.
+    **The fix.**  Choose with ``jnp.where``; or, to run one of two functions only, ``lax.cond``::
+
+        @jit
+        def f(x):
+            return jnp.where(x < 3, 3. * x ** 2, -4 * x)
+
+        f(2.)
+
+        @jit
+        def g(x):
+            return lax.cond(x < 3, lambda x: 3. * x ** 2, lambda x: -4 * x, x)
+
+        g(2.)
+
+    A condition that is part of the configuration is a static argument::
+
+        @partial(jit, static_argnums=1)
+        def scaled(x, double):
+            return 2 * x if double else x
+
+        scaled(2., True)
+
+    For the others: ``jnp.logical_and`` in place of ``and`` and of ``a < x < b``, ``jnp.maximum``
+    of ``max``, ``lax.while_loop`` of ``while``.
     """
 
     def __init__(self, tracer: Any) -> None:
@@ -217,12 +325,15 @@ class UnexpectedTracerError(JAXTypeError):
         @jit
         def f(x):
             y = x + 1
-            kept.append(y)            # the leak
+            kept.append(y)              # the leak
+            return y
 
         f(1)
-        kept[0] + 1                   # UnexpectedTracerError
+        kept[0] + 1                     # UnexpectedTracerError
 
-    **The fix.**  Return the value::
+    **The fix.**  Return the value, and store it outside::
+
+        kept = []
 
         @jit
         def f(x):
@@ -230,6 +341,7 @@ class UnexpectedTracerError(JAXTypeError):
             return y
 
         kept.append(f(1))
+        kept[0] + 1
 
     **To find the leak.**  The error comes up where the tracer is used.  To have it where the
     tracer escapes, run under ``with jax.checking_leaks():`` or set
@@ -244,16 +356,75 @@ class KeyReuseError(JAXTypeError):
     """A random key was used twice.
 
     **What happened.** Two draws from the same key give the same numbers (or related ones), where
-    two independent draws were meant.  This is checked under ``jax.debug_key_reuse(True)``.
+    two independent draws were meant.  This is checked under ``jax.debug_key_reuse(True)``, in
+    compiled code too.  To draw from a key consumes it, and so does ``split``; ``fold_in`` does
+    not.  A loop that closes over a key consumes it in every turn.
 
     **The smallest example.** ::
 
         key = random.key(0)
         with jax.debug_key_reuse(True):
             a = random.normal(key)
-            b = random.normal(key)    # KeyReuseError: a == b
+            b = random.normal(key)      # KeyReuseError: a == b
 
-    **The fix.**  Split before each use: ``key, part = random.split(key)``, and draw from ``part``.
+    **The fix.**  Split the key, and draw from each part once.  A loop carries its key along, or
+    runs over the keys of one ``split``.  Where the same numbers are meant, ``random.clone(key)``
+    says so::
+
+        key = random.key(0)
+        with jax.debug_key_reuse(True):
+            key, part = random.split(key)
+            a = random.normal(part)
+            key, part = random.split(key)
+            b = random.normal(part)
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class OutOfBoundsError(IndexError):
+    """An index lay outside of its array, and that is being watched for.
+
+    **What happened.** JAX moves such a read inside, leaves such an update out, and moves such a
+    window back, in silence: compiled code cannot raise.  Under ``jax.debug_out_of_bounds(True)``
+    every index whose mode was not given is looked at, in compiled code, too.
+
+    **The smallest example.** ::
+
+        with jax.debug_out_of_bounds(True):
+            jnp.arange(10)[11]        # index 11 is out of bounds for axis 0 with size 10
+
+    **The fix.**  Keep the index inside; or, where leaving the array is meant, say what it means::
+
+        with jax.debug_out_of_bounds(True):
+            x = jnp.arange(10)
+            x[9]
+            x.at[11].get(mode="fill", fill_value=0)
+            x.at[11].set(7, mode="drop")
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class UnsafeCastError(ValueError):
+    """A cast met a value that the new dtype cannot hold, and that is being watched for.
+
+    **What happened.** ``x.astype(int)`` of a nan is 0, of 1e10 the largest integer, and 300 as
+    ``uint8`` is 44, in silence.  Under ``jax.debug_unsafe_casts(True)`` the values of every cast
+    that a program asks for are looked at, in compiled code, too.
+
+    **The smallest example.** ::
+
+        with jax.debug_unsafe_casts(True):
+            jnp.float32(jnp.nan).astype("int32")   # int32 cannot hold the float32 nan
+
+    **The fix.**  Bring the values into range first; or cast to a dtype that is wide enough::
+
+        with jax.debug_unsafe_casts(True):
+            jnp.nan_to_num(jnp.float32(jnp.nan)).astype("int32")
+            jnp.clip(jnp.int32(300), 0, 255).astype("uint8")
     """
 
     def __init__(self, message: str) -> None:
@@ -263,11 +434,31 @@ class KeyReuseError(JAXTypeError):
 class JaxRuntimeError(RuntimeError):
     """A compiled function could not do what it was told, for a reason found while it ran.
 
-    **What happened.** A callback raised, memory ran out, or a check inside compiled code failed.
-    The message carries what is known; an exception raised by a callback is chained to it.
+    **What happened.** A Python function that compiled code called back raised an error.  That
+    error is the cause of this one, with its own traceback.
 
-    **The fix.**  Run the same call under ``with jax.disable_jit():``; the error then comes from
-    the Python line that causes it.
+    **The smallest example.** ::
+
+        def show(x):
+            raise ValueError("no such file")
+
+        @jit
+        def f(x):
+            jax.debug.callback(show, x)     # JaxRuntimeError, when the compiled code runs
+            return x
+
+        f(1.)
+
+    **The fix.**  Mend the function that was called; compiled code cannot catch what it raises::
+
+        seen = []
+
+        @jit
+        def f(x):
+            jax.debug.callback(lambda x: seen.append(float(x)), x)
+            return x
+
+        f(1.)
     """
 
 
@@ -278,7 +469,19 @@ class JaxprTypeError(TypeError):
     primitive says.  Either a primitive's rule is wrong (its ``abstract_eval`` and the rule
     disagree), or a jaxpr was put together by hand.
 
-    **The fix.**  Print the jaxpr; the message names the equation.
+    **The smallest example.** ::
+
+        from minijax.jaxpr import check_jaxpr
+
+        jaxpr = jax.make_jaxpr(jnp.sin)(1.).jaxpr
+        check_jaxpr(jaxpr.replace(eqns=()))     # its output is used, and never defined
+
+    **The fix.**  Print the jaxpr, and mend the equation that the message names::
+
+        from minijax.jaxpr import check_jaxpr
+
+        jaxpr = jax.make_jaxpr(jnp.sin)(1.).jaxpr
+        check_jaxpr(jaxpr.replace(eqns=jaxpr.eqns))
     """
 
 
@@ -292,9 +495,12 @@ class TypePromotionError(ValueError):
     **The smallest example.** ::
 
         with jax.numpy_dtype_promotion("strict"):
-            jnp.int8(1) + jnp.int16(1)
+            jnp.int8(1) + jnp.int16(1)      # TypePromotionError
 
-    **The fix.**  Say which dtype is meant: ``x.astype("int16")``.
+    **The fix.**  Say which dtype is meant::
+
+        with jax.numpy_dtype_promotion("strict"):
+            jnp.int8(1).astype("int16") + jnp.int16(1)
     """
 
 
@@ -313,7 +519,28 @@ class SharpBitWarning(UserWarning):
     function that is traced again and again, 64-bit data that lost bits.  The warning says which,
     where, and what to do about it.
 
-    **The fix.**  As the warning says; or turn off that one check, whose flag it names.
+    **The smallest example.** ::
+
+        with jax.debug_dtype_truncation(True):
+            jnp.asarray(np.array([2**40]))      # 64 bits come in, 32 bits are kept
+
+    A function that is traced again at every call is another::
+
+        with jax.debug_recompiles(True):
+            for n in range(20):
+                jit(lambda x: x + 1)(1.)        # each time a new function
+
+    **The fix.**  As the warning says; here, allow 64 bits, or say that 32 are enough::
+
+        with jax.enable_x64(True), jax.debug_dtype_truncation(True):
+            jnp.asarray(np.array([2**40]))
+
+    Here, apply ``jit`` once, outside of the loop::
+
+        add_one = jit(lambda x: x + 1)
+        with jax.debug_recompiles(True):
+            for n in range(20):
+                add_one(1.)
     """
 
 
@@ -327,15 +554,96 @@ class TracerLeakError(Exception):
     **The smallest example.** ::
 
         kept = []
-        with jax.checking_leaks():
-            jit(lambda x: kept.append(x + 1))(1.)     # Leaked trace
 
-    **The fix.**  As for :class:`UnexpectedTracerError`: return the value.
+        @jit
+        def f(x):
+            y = x + 1
+            kept.append(y)
+            return y
+
+        with jax.checking_leaks():
+            f(1.)                       # Leaked trace
+
+    **The fix.**  Return the value, and store it outside::
+
+        kept = []
+
+        @jit
+        def f(x):
+            return x + 1
+
+        with jax.checking_leaks():
+            kept.append(f(1.))
     """
 
     def __init__(self, where: str, tracers: Sequence[str]) -> None:
         listed = "\n".join(tracers)
         super().__init__(f"Leaked trace {where}. Leaked tracer(s):\n{listed}")
+
+
+class ImpureFunctionError(Exception):
+    """A traced function did something besides computing its result, and that is watched for.
+
+    **What happened.** The Python of a function under ``jit``, or of a loop's body, runs once, to
+    be traced; what runs at each call is the compiled program.  A print, a write to a global, a
+    list, an attribute, a step of an iterator, a look at the clock: each happens that one time.
+    And what the function read of its surroundings (a global, an attribute) stays what it was.
+    Under ``jax.config.debug_purity(True)`` every such thing is looked for.
+
+    **The smallest example.** ::
+
+        rate = 0.1
+
+        @jit
+        def f(x):
+            return x * rate
+
+        with jax.config.debug_purity(True):
+            f(1.)
+            rate = 0.5
+            f(1.)                       # `rate` was 0.1 when `f` was traced and is 0.5 now
+
+    **The fix.**  What a function reads is an argument, and what it changes is a result::
+
+        @jit
+        def f(x, rate):
+            return x * rate
+
+        with jax.config.debug_purity(True):
+            f(1., 0.1)
+            f(1., 0.5)
+
+    To print at each call, use ``jax.debug.print``.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class UnfilteredStackTrace(Exception):
+    """The whole traceback of an error, the package's frames included.
+
+    **What happened.** Under ``traceback_filtering="remove_frames"`` an error shows the lines of
+    your own program only.  What it was raised from is this: the same error's message with every
+    frame.
+
+    **The smallest example.** ::
+
+        with jax.config.traceback_filtering("remove_frames"):
+            try:
+                jnp.ones(2) + jnp.ones(3)
+            except TypeError as error:
+                raise error.__cause__       # UnfilteredStackTrace
+
+    **The fix.**  Mend what the error that follows it says; the frames are for those who work on the
+    package, and in the default mode they are ``error.full_traceback``::
+
+        jnp.ones(2) + jnp.ones(2)
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}\nThe stack trace above has the frames of the package too. "
+                         "The following is the same error without them.")
 
 
 class NonFiniteError(FloatingPointError):
@@ -347,19 +655,34 @@ class NonFiniteError(FloatingPointError):
 
     **The smallest example.** ::
 
+        def f(x):
+            return jnp.where(x > 0, jnp.log(x), 0.)
+
         with jax.debug_nans(True):
-            jnp.divide(0., 0.)        # FloatingPointError: invalid value (nan) encountered in div
+            grad(f)(-1.)                # invalid value (nan) encountered in log
 
-    **The fix.**  Keep the operation away from the bad input, on *both* sides of a ``where``: the
-    derivative of the side that is not chosen is computed too, and 0 * nan is nan::
+    An infinity, which is no nan, has a check of its own::
 
-        safe = jnp.where(x > 0, x, 1.)
-        jnp.where(x > 0, jnp.log(safe), 0.)
+        with jax.debug_infs(True):
+            jnp.exp(100.)
+
+    **The fix.**  Keep bad inputs away from the operation, on *both* sides of a ``where``::
+
+        def f(x):
+            safe = jnp.where(x > 0, x, 1.)
+            return jnp.where(x > 0, jnp.log(safe), 0.)
+
+        with jax.debug_nans(True):
+            grad(f)(-1.)
+
+    (The derivative of the side that is not chosen is computed too, and 0 * nan is nan.)
     """
 
-    def __init__(self, kind: str, where: str, hint: str = "") -> None:
-        message = f"invalid value ({kind}) encountered in {where}"
-        super().__init__(f"{message}. {hint}" if hint else message)
+    # While a function of the package runs: whether the error stands when that is seen as a whole.
+    settle: Callable[[Callable, tuple, dict], tuple | None] | None = None
+
+    def __init__(self, message: str, place: str | None = None, fix: str = "") -> None:
+        super().__init__(_with_place(message, place, fix))
 
 
 _RULES = {
@@ -382,20 +705,61 @@ class RuleNotImplementedError(NotImplementedError):
 
     **The smallest example.** ::
 
-        double_p = Primitive("double", impl=lambda x: [2 * x])
-        grad(lambda x: double_p.bind(x))(1.)
-        # Differentiation rule for 'double' not implemented
+        double_p = jax.extend.core.Primitive("double")
+        double_p.def_impl(lambda x: 2 * x)
+        double_p.def_abstract_eval(lambda x: x)
 
-    **The fix.**  Fill the slot; or keep the primitive away from that transformation, with
-    ``lax.stop_gradient`` or a ``custom_jvp`` around it.
+        grad(double_p.bind)(1.)     # Differentiation rule for 'double' not implemented
+
+    **The fix.**  Fill the slot, or put a function with a rule of its own around the primitive::
+
+        double_p = jax.extend.core.Primitive("double")
+        double_p.def_impl(lambda x: 2 * x)
+        double_p.def_abstract_eval(lambda x: x)
+
+        @jax.custom_jvp
+        def double(x):
+            return double_p.bind(x)
+
+        double.defjvp(lambda primals, tangents: (double(*primals), 2 * tangents[0]))
+        grad(double)(1.)
+
+    ``lax.stop_gradient`` keeps derivatives away from it altogether.
     """
 
     def __init__(self, primitive: str, rule: str, reason: str = "") -> None:
         message = _RULES.get(rule, f"Rule {rule} for '{{0}}' not implemented").format(primitive)
         super().__init__(f"{message}: {reason}" if reason else message)
+        self.which_fix = None if reason else 0  # a reason says itself what can be done
+
+
+E = TypeVar("E", bound=Exception)
+
+
+def with_cure(error: E, cure: str) -> E:
+    """Return an error whose words are JAX's, with a note that says what to do.
+
+    >>> with_cure(TypeError("scan body output must be a pair"), "Return two.").__notes__
+    ['Return two.']
+    """
+    error.add_note(cure)
+    return error
+
+
+def unbound_axis(name: object) -> NameError:
+    """Return the error for an axis name that no enclosing transformation bears.
+
+    >>> print(unbound_axis("i"))
+    unbound axis name: i
+    """
+    return with_cure(NameError(f"unbound axis name: {name}"),
+                     f"An axis bears that name inside of vmap(f, axis_name={name!r}).")
 
 
 # -- where in the user's program -----------------------------------------------------------------
+
+
+internal_files: dict[str, bool] = {}  # what `is_internal` has answered
 
 
 def is_internal(filename: str) -> bool:
@@ -404,7 +768,13 @@ def is_internal(filename: str) -> bool:
     >>> is_internal(__file__), is_internal("model.py")
     (True, False)
     """
-    return filename.startswith((_PACKAGE, "<minijax")) or filename in _GLUE
+    known = internal_files.get(filename)
+    if known is None:
+        # code made at run time by the package (the generated flatten and call) names such a file
+        known = (filename.startswith((_PACKAGE, "<minijax")) or filename in _GLUE
+                 or os.path.abspath(filename).startswith(_PACKAGE))
+        internal_files[filename] = known
+    return known
 
 
 def user_stacklevel() -> int:

@@ -1,12 +1,12 @@
 """Where in the user's program are we: frames, the line of an equation, the names of arguments.
 
-Stands on config and tree_util. Explained in chapter 06.
-In JAX: jax/_src/source_info_util.py, api_util.py and traceback_util.py.
+Stands on tracebacks and tree_util. Explained in chapter 06.
+In JAX: jax/_src/source_info_util.py and api_util.py.
 """
 
 from __future__ import annotations
 
-import contextlib
+import contextvars
 import functools
 import inspect
 import itertools
@@ -15,44 +15,16 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from types import CodeType, FrameType, TracebackType
-from typing import Any
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeVar
 
-from minijax import config, tree_util
+from minijax import tree_util
+from minijax.errors import internal_files, is_internal
+from minijax.tracebacks import is_user_frame
+
+T = TypeVar("T")
 
 # ---------------------------------------------------------------- frames
-
-_PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-# The library's frames between a user's line and ours: decorators, partial, `with` blocks.
-_GLUE = frozenset({functools.__file__, contextlib.__file__})
-# Code made at run time by the package (the generated flatten and call) names such a file.
-_GENERATED = "<minijax"
-# The package's code as a reader of the course has edited it: ours, but shown when it fails.
-LIVE = "<minijax live "
-
-_internal_files: dict[str, bool] = {}
-
-
-def _is_internal(filename: str) -> bool:
-    known = _internal_files.get(filename)
-    if known is None:
-        known = (
-            filename.startswith((_PACKAGE, _GENERATED))
-            or filename in _GLUE
-            or os.path.abspath(filename).startswith(_PACKAGE)
-        )
-        _internal_files[filename] = known
-    return known
-
-
-def is_user_frame(frame: FrameType) -> bool:
-    """Whether a frame runs code from outside the package.
-
-    >>> import sys
-    >>> is_user_frame(sys._getframe())
-    True
-    """
-    return not _is_internal(frame.f_code.co_filename)
 
 
 class SourceInfo:
@@ -64,12 +36,18 @@ class SourceInfo:
     ('here', 2)
     """
 
-    __slots__ = ("code", "instruction", "line")
+    __slots__ = ("backward", "code", "instruction", "line")
 
-    def __init__(self, code: CodeType, line: int, instruction: int = -1) -> None:
+    def __init__(self, code: CodeType, line: int, instruction: int = -1,
+                 backward: bool = False) -> None:
         self.code = code
         self.line = line
         self.instruction = instruction  # its offset in the code, -1 where unknown
+        self.backward = backward  # whether it is the line's backward pass that runs
+
+    def reversed(self) -> SourceInfo:
+        """The same line, in its backward pass."""
+        return SourceInfo(self.code, self.line, self.instruction, True)
 
     @property
     def file(self) -> str:
@@ -114,10 +92,10 @@ class SourceInfo:
         if not isinstance(other, SourceInfo):
             return NotImplemented
         return (self.code is other.code and self.line == other.line
-                and self.instruction == other.instruction)
+                and self.instruction == other.instruction and self.backward == other.backward)
 
     def __hash__(self) -> int:
-        return hash((id(self.code), self.line, self.instruction))
+        return hash((id(self.code), self.line, self.instruction, self.backward))
 
     def __repr__(self) -> str:
         return f"SourceInfo({self.summary})"
@@ -126,12 +104,12 @@ class SourceInfo:
 def user_frame() -> SourceInfo | None:
     """The innermost line outside the package on the calling thread's stack, or None."""
     frame: FrameType | None = sys._getframe(1)
-    known = _internal_files
+    known = internal_files
     while frame is not None:
         filename = frame.f_code.co_filename
         internal = known.get(filename)
         if internal is None:
-            internal = _is_internal(filename)
+            internal = is_internal(filename)
         if not internal:
             return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
         frame = frame.f_back
@@ -145,53 +123,62 @@ def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     while frame is not None and len(found) < limit:
         if is_user_frame(frame):
             found.append(SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti))
+            if frame.f_code.co_name == "<module>":
+                break  # here the program begins; below lies what runs it, such as a notebook
         frame = frame.f_back
     return tuple(reversed(found))
+
+
+# ---------------------------------------------------------------- steps
+
+
+class Step(NamedTuple):
+    """One round of what is done many times: an iteration of a loop, an example of a batch.
+
+    >>> print(Step("scan", 3, 10), "and", Step("vmap", 0, 4, (2,)))
+    iteration 3 of a scan of 10 and example 0 of a vmap over 4 (and 2)
+    """
+
+    kind: str  # "scan", "while_loop", "vmap"
+    number: int  # from 0
+    of: int | None = None  # how many there are, where that is known
+    others: tuple[int, ...] = ()  # which of them are like it
+
+    def __str__(self) -> str:
+        if self.kind == "vmap":
+            shown = ", ".join(map(str, self.others[:5])) + (", …" if self.others[5:] else "")
+            also = f" (and {shown})" if shown else ""
+            return f"example {self.number} of a vmap over {self.of}{also}"
+        of = "" if self.of is None else f" of {self.of}"
+        return f"iteration {self.number} of a {self.kind}{of}"
+
+
+# The steps we are in while loops and batches run piece by piece, the outermost first.
+current_steps: contextvars.ContextVar[tuple[Step, ...]] = contextvars.ContextVar(
+    "minijax_current_steps", default=())
+
+
+def in_step(step: Step, f: Callable[..., T], *args: Any, outside: int | None = None,
+            **kwargs: Any) -> T:
+    """`f(*args, **kwargs)`, with the step known to whoever asks where we are.
+
+    Args:
+      outside: how many of the steps we are in are around this one; None: all of them.
+
+    >>> in_step(Step("scan", 3, 10), lambda: list(map(str, current_steps.get())))
+    ['iteration 3 of a scan of 10']
+    """
+    steps = current_steps.get()
+    outer = len(steps) if outside is None else outside
+    context = contextvars.copy_context()
+    context.run(current_steps.set, (*steps[:outer], step, *steps[outer:]))
+    return context.run(f, *args, **kwargs)
 
 
 # ---------------------------------------------------------------- errors
 
 
-def filter_traceback(tb: TracebackType | None) -> TracebackType | None:
-    """A copy of a traceback with the frames of the user's program only; None if there are none."""
-    return _chain([entry for entry in _entries(tb) if is_user_frame(entry.tb_frame)
-                   or entry.tb_frame.f_code.co_filename.startswith(LIVE)])
-
-
-def hide_internal_frames(error: BaseException) -> None:
-    """Take the package's frames out of an exception's traceback; `full_traceback` keeps them all.
-
-    To be called in an `except` block that ends with a bare `raise`: Python then adds no entry for
-    the frame of that block itself. Does nothing where `traceback_filtering` is "off".
-    """
-    if config.traceback_filtering.value == "off":
-        return
-    entries = _entries(error.__traceback__)
-    # What a boundary further inside has hidden stands where its first shown entry stands.
-    shown, hidden = getattr(error, "_hidden_frames", (None, []))
-    place = next((n for n, entry in enumerate(entries) if entry is shown), len(entries))
-    full = entries[:place] + hidden
-    error.__traceback__ = filter_traceback(error.__traceback__)
-    error._hidden_frames = (error.__traceback__, full)  # type: ignore[attr-defined]
-    error.full_traceback = _chain(full)  # type: ignore[attr-defined]
-
-
-def _entries(tb: TracebackType | None) -> list[TracebackType]:
-    found = []
-    while tb is not None:
-        found.append(tb)
-        tb = tb.tb_next
-    return found
-
-
-def _chain(entries: Sequence[TracebackType]) -> TracebackType | None:
-    chain: TracebackType | None = None
-    for entry in reversed(entries):
-        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return chain
-
-
-_NOTE = "minijax: in `"
+PLACE_NOTE = "minijax: in `"  # how a note begins that names the user's line
 
 
 def add_user_note(exc: BaseException, source: SourceInfo | None = None) -> None:
@@ -205,11 +192,11 @@ def add_user_note(exc: BaseException, source: SourceInfo | None = None) -> None:
     >>> len(error.__notes__)
     1
     """
-    if any(note.startswith(_NOTE) for note in getattr(exc, "__notes__", ())):
+    if any(note.startswith(PLACE_NOTE) for note in getattr(exc, "__notes__", ())):
         return
     source = source or user_frame()
     if source is not None:
-        place = f"{_NOTE}{source.function}`, {source.short_file}:{source.line}"
+        place = f"{PLACE_NOTE}{source.function}`, {source.short_file}:{source.line}"
         exc.add_note(f"{place}: {source.text}" if source.text else place)
 
 
@@ -290,7 +277,7 @@ def describe(
     dynamic = {key: value for key, value in kwargs.items() if key not in static_names}
     roots = [positions[place] for place in places]
     tree = tree_util.tree_structure((tuple(args[place] for place in places), dynamic))
-    name, code = _identify(fun)
+    name, code = identify(fun)
     return DebugInfo(
         traced_for,
         name,
@@ -307,10 +294,10 @@ def function_name(fun: Callable[..., Any]) -> str:
     >>> function_name(functools.partial(max, 1)), function_name(lambda x: x)
     ('max', '<lambda>')
     """
-    return _identify(fun)[0]
+    return identify(fun)[0]
 
 
-def _identify(fun: Callable[..., Any]) -> tuple[str, CodeType | None]:
+def identify(fun: Callable[..., Any]) -> tuple[str, CodeType | None]:
     """A callable's name and, where it was written in Python, its code."""
     fun = _unwrap(fun)
     code = getattr(fun, "__code__", None)

@@ -2,18 +2,22 @@
 
 import contextlib
 import inspect
+import re
 import warnings
+from pathlib import Path
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
+import minijax
 from minijax import errors
 
 ORIGIN = ("\nThe error occurred while tracing the function f at model.py:7 for jit. This concrete "
           "value was not available in Python because it depends on the value of the argument x.")
-TRACER = SimpleNamespace(aval=SimpleNamespace(str_short=lambda: "bool[5]"),
+TRACER = SimpleNamespace(aval=SimpleNamespace(str_long=lambda: "bool[5]"),
                          _origin_msg=lambda: ORIGIN)
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass)
            if issubclass(kind, Exception) and not kind.__name__.startswith("_")]
@@ -91,6 +95,56 @@ def test_messages_hold_every_line_of_jaxs_own():
         assert str(kind(TRACER)).startswith(theirs(f, jnp.arange(3))), kind
 
 
+PROGRAMS = (Path(__file__).parent / "error_messages.txt").read_text().splitlines()
+
+
+def normalized(said):
+    """A message without what the seed pages print otherwise, and without extra white space."""
+    said = said.replace("docs.jax.dev/en/latest", "jax.readthedocs.io/en/latest")
+    said = said.replace("minijax", "jax").replace("..", ".")
+    said = re.sub(r"(traced array with shape \S+?\])\.?", r"\1", said)
+    tracer = r"Traced<ShapedArray\((\w+\[[\d,]*\])(, weak_type=True)?\)>with<\w+\(level=\d/0\)>"
+    said = re.sub(tracer, r"JitTracer(\1)", said)
+    return " ".join(said.replace("JitTracer(~", "JitTracer(").split())
+
+
+def message_of(program, lib):
+    names = {"jax": lib, "jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn, "random": lib.random,
+             "np": np, "jit": lib.jit, "grad": lib.grad, "vmap": lib.vmap,
+             "X": np.array([3, 1, 0, 2, 0, 3])}
+    try:
+        return f"no error: {eval(program, names)}"
+    except Exception as error:
+        return normalized(f"{type(error).__name__}: {error}")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_wrong_program_gets_the_class_and_the_words_of_jax(program):
+    ours = message_of(program, minijax)
+    assert ours == message_of(program, jax) and not ours.startswith("no error")
+
+
+@pytest.mark.parametrize("program, cure", [
+    ("vmap(lambda x, y: x)(jnp.ones(3), 2.0)", "argument y"),
+    ("grad(lambda x: x)(2)", "write 2.0"),
+    ("grad(lambda x: x)(jnp.ones(3))", "vmap(grad(f))"),
+    ("random.normal(0)", "jax.random.key(0)"),
+    ("lax.scan(lambda c, x: c, 0.0, jnp.ones(3))", "(carry, output)"),
+    ("lax.psum(1.0, 'i')", "axis_name='i'")])
+def test_what_to_do_about_it_is_a_note_below_the_words_of_jax(program, cure):
+    names = {"jnp": minijax.numpy, "lax": minijax.lax, "random": minijax.random,
+             "grad": minijax.grad, "vmap": minijax.vmap}
+    with pytest.raises(Exception) as caught:
+        eval(program, names)
+    assert any(cure in note for note in caught.value.__notes__)
+
+
+def test_to_assign_to_at_is_refused_with_what_was_meant():
+    with pytest.raises(TypeError, match=r"Write x = x.at\[idx\].set\(y\)"):
+        minijax.numpy.ones(3).at[0] = 1
+
+
 def test_the_unexpected_tracer_error_is_made_from_a_message():
     said = str(errors.UnexpectedTracerError("my words"))
     assert said == "my words\n" + page("UnexpectedTracerError")
@@ -102,10 +156,10 @@ def test_a_leak_error_lists_the_tracers():
 
 
 def test_a_nan_error_is_a_floating_point_error_with_the_words_of_the_page():
-    said = str(errors.NonFiniteError("nan", "div"))
-    assert isinstance(errors.NonFiniteError("nan", "div"), FloatingPointError)
-    assert said == "invalid value (nan) encountered in div"
-    assert str(errors.NonFiniteError("inf", "exp", "Try log1p.")).endswith("exp. Try log1p.")
+    error = errors.NonFiniteError("invalid value (nan) encountered in div", "model.py:7 (f)", "So.")
+    assert isinstance(error, FloatingPointError)
+    assert str(error).splitlines()[0] == "invalid value (nan) encountered in div"
+    assert "model.py:7 (f)" in str(error) and str(error).endswith("So.")
 
 
 @pytest.mark.parametrize("rule, words", [

@@ -1,4 +1,4 @@
-"""Where the user's program is: frames, notes, tracebacks, and the names of arguments."""
+"""Where the user's program is: frames, notes, and the names of arguments."""
 
 import contextlib
 import functools
@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from jax._src.api_util import debug_info as jax_debug_info
 
-from minijax import config, source_info
-from minijax.source_info import SourceInfo, add_user_note, describe, filter_traceback, user_frame
+from minijax import source_info
+from minijax.source_info import SourceInfo, add_user_note, describe, user_frame
 
 
 def line_of_caller():
@@ -121,93 +121,6 @@ def test_a_note_may_name_another_line():
     error = ValueError("shapes differ")
     add_user_note(error, SourceInfo(describe.__code__, describe.__code__.co_firstlineno))
     assert error.__notes__[0].startswith("minijax: in `describe`, source_info.py:")
-
-
-def test_a_filtered_traceback_has_the_users_frames_only():
-    def user_function():
-        return 1 / 0
-
-    def outer():
-        inside["fail"](inside["wrap"](user_function))
-
-    try:
-        outer()
-    except ZeroDivisionError as error:
-        full, kept = error.__traceback__, filter_traceback(error.__traceback__)
-    names = []
-    while kept is not None:
-        names.append((kept.tb_frame.f_code.co_name, kept.tb_lineno))
-        kept = kept.tb_next
-    here = "test_a_filtered_traceback_has_the_users_frames_only"
-    assert [name for name, _ in names] == [here, "outer", "user_function"]
-    assert names[2][1] == user_function.__code__.co_firstlineno + 1
-    assert full.tb_next.tb_next.tb_frame.f_code.co_name == "fail"
-
-
-def test_a_traceback_without_a_user_frame_becomes_none():
-    assert filter_traceback(None) is None
-
-
-def boundary(f):
-    """A function of the package that calls the user's, as `jit` and `grad` do."""
-    return package_code(
-        """
-def boundary(*args):
-    try:
-        return between(*args)
-    except Exception as error:
-        hide(error)
-        raise
-def between(*args):
-    return f(*args)
-""",
-        f=f,
-        hide=source_info.hide_internal_frames,
-    )["boundary"]
-
-
-def functions_in(tb):
-    names = []
-    while tb is not None:
-        names.append(tb.tb_frame.f_code.co_name)
-        tb = tb.tb_next
-    return names
-
-
-def test_an_error_that_leaves_the_package_shows_the_users_frames_and_keeps_the_others():
-    def innermost():
-        raise KeyError("here")
-
-    def middle():
-        boundary(innermost)()
-
-    with pytest.raises(KeyError) as caught:
-        boundary(middle)()
-    here = "test_an_error_that_leaves_the_package_shows_the_users_frames_and_keeps_the_others"
-    assert functions_in(caught.value.__traceback__) == [here, "middle", "innermost"]
-    full = ["boundary", "between", "middle", "boundary", "between", "innermost"]
-    assert functions_in(caught.value.full_traceback) == full
-
-
-def test_an_error_of_the_package_itself_points_at_the_users_call():
-    fail = package_code("def fail(): raise TypeError('shapes differ')")["fail"]
-    with pytest.raises(TypeError) as caught:
-        boundary(boundary(fail))()
-    here = "test_an_error_of_the_package_itself_points_at_the_users_call"
-    assert functions_in(caught.value.__traceback__) == [here]
-    full = ["boundary", "between", "boundary", "between", "fail"]
-    assert functions_in(caught.value.full_traceback) == full
-
-
-def test_frames_stay_where_filtering_is_off():
-    def fail():
-        raise KeyError("here")
-
-    with config.traceback_filtering("off"), pytest.raises(KeyError) as caught:
-        boundary(fail)()
-    names = functions_in(caught.value.__traceback__)
-    assert names[1:] == ["boundary", "between", "fail"]
-    assert not hasattr(caught.value, "full_traceback")
 
 
 # ---- names of arguments, as JAX gives them

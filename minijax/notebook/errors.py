@@ -1,11 +1,11 @@
 """Errors as a cell shows them: what happened, the reader's line, and the cure.
 
-Stands on `source_info`.  The whole traceback is a `%full_error` away.  JAX has no counterpart.
+Stands on `error_pages`.  The whole traceback is a `%full_error` away.  JAX has no counterpart.
 """
 
 from __future__ import annotations
 
-import inspect
+import html
 import linecache
 import os
 import re
@@ -14,13 +14,14 @@ import traceback
 from collections.abc import Sequence
 from types import TracebackType
 
-from minijax import source_info
+from minijax import source_info, tracebacks
 from minijax.errors import is_internal
+from minijax.notebook.error_pages import parts_of
 
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 AROUND = 2  # lines shown before the marked one
-CURE_LINES = 12
+FRAMES = 3
 
 
 def is_readers_file(filename: str) -> bool:
@@ -29,14 +30,17 @@ def is_readers_file(filename: str) -> bool:
     >>> is_readers_file("model.py"), is_readers_file(os.__file__), is_readers_file(__file__)
     (True, False, False)
     """
-    if filename.startswith(source_info.LIVE):
+    if filename.startswith(tracebacks.LIVE):
         return True
     known = filename.startswith(("<frozen", _LIBRARY)) or any(p in filename for p in _INSTALLED)
     return not known and not is_internal(filename)
 
 
+# ── In a few lines ───────────────────────────────────────────────────────────────────────────
+
+
 def short_error(error: BaseException) -> str:
-    """An error in a few lines.
+    """An error in a few lines of text.
 
     >>> try:
     ...     1 / 0
@@ -44,17 +48,86 @@ def short_error(error: BaseException) -> str:
     ...     print(short_error(error).splitlines()[0])
     ZeroDivisionError: division by zero
     """
-    parts = [f"{type(error).__name__}: {error}".rstrip().removesuffix(":")]
+    parts = [_headline(error)]
     if isinstance(error, SyntaxError) and error.text:
-        marker = " " * max((error.offset or 1) - 1, 0) + "^"
-        parts = [f"SyntaxError: {error.msg}", f"--> {error.lineno} {error.text.rstrip()}",
-                 f"{' ' * len(f'--> {error.lineno} ')}{marker}"]
-    frames = _readers_frames(error.__traceback__)
-    for frame in frames[-3:]:
-        parts += ["", f"{_place(frame)}:", *_marked_lines(frame)]
-    if cure := cure_of(type(error)):
-        parts += ["", "The fix:", cure] if "\n" in cure else ["", f"The fix: {cure}"]
+        parts += _place_in_text(error)
+    parts += _frames_in_text(error)
+    if cause := _cause(error):
+        parts += ["", f"It was raised from {_headline(cause)}", *_frames_in_text(cause)]
+    if cure := cure_of(error):
+        parts += ["", f"The fix: {cure}"]
     return "\n".join(parts)
+
+
+def short_error_html(error: BaseException) -> str:
+    """The same in HTML: it wraps on a phone, and is readable on a light and on a dark page."""
+    said, _, more = _headline(error).partition("\n")
+    name, colon, message = said.partition(":")
+    parts = [f'<div style="overflow-wrap:anywhere"><b>{html.escape(name)}</b>'
+             f"{html.escape(colon + message)}</div>"]
+    if more:
+        parts.append(f'<div style="font-size:.85em;opacity:.75;overflow-wrap:anywhere">'
+                     f"{_linked(more)}</div>")
+    parts += _frames_in_html(error)
+    if cause := _cause(error):
+        parts.append('<div style="margin-top:.5em;overflow-wrap:anywhere">It was raised from '
+                     f"{html.escape(_headline(cause))}</div>")
+        parts += _frames_in_html(cause)
+    if cure := cure_of(error):
+        parts.append(f'<div style="margin-top:.5em"><b>The fix:</b> {with_code(cure)}</div>')
+    return ('<div style="border-left:4px solid #cf222e;padding:.2em .8em;text-align:left">'
+            f'{"".join(parts)}</div>')
+
+
+def _cause(error: BaseException) -> BaseException | None:
+    """What an error was raised from, where the reader has a line in it."""
+    cause = error.__cause__
+    return cause if cause is not None and _readers_frames(cause.__traceback__) else None
+
+
+def _frames_in_text(error: BaseException) -> list[str]:
+    return [line for frame in _readers_frames(error.__traceback__)[-FRAMES:]
+            for line in ("", f"{_place(frame)}:", *_marked_lines(frame))]
+
+
+def _frames_in_html(error: BaseException) -> list[str]:
+    return [f'<div style="margin-top:.5em;opacity:.75">{html.escape(_place(frame))}</div>'
+            + _marked_html(frame) for frame in _readers_frames(error.__traceback__)[-FRAMES:]]
+
+
+def with_code(text: str) -> str:
+    """Text as HTML, what stands between backquotes as code.
+
+    >>> with_code("`a < b`")
+    '<code>a &lt; b</code>'
+    """
+    return re.sub(r"`([^`]*)`", r"<code>\1</code>", html.escape(text, quote=False))
+
+
+def _linked(text: str) -> str:
+    lines = re.sub(r"(https?://\S+)", r'<a href="\1">\1</a>', html.escape(text, quote=False))
+    return lines.strip().replace("\n", "<br>")
+
+
+def _headline(error: BaseException) -> str:
+    if isinstance(error, SyntaxError) and error.text:
+        return f"SyntaxError: {error.msg}"
+    said = f"{type(error).__name__}: {error}".rstrip().removesuffix(":")
+    return "\n".join([said, *filter(_is_news, getattr(error, "__notes__", ()))])
+
+
+def _is_news(note: str) -> bool:
+    """Whether a note says more than where it happened, which is shown, and what is hidden."""
+    return not note.startswith((source_info.PLACE_NOTE, tracebacks.HIDDEN_NOTE))
+
+
+def _place_in_text(error: SyntaxError) -> list[str]:
+    marker = " " * max((error.offset or 1) - 1, 0) + "^"
+    number = f"--> {error.lineno} "
+    return [f"{number}{(error.text or '').rstrip()}", f"{' ' * len(number)}{marker}"]
+
+
+# ── The reader's lines ───────────────────────────────────────────────────────────────────────
 
 
 def _readers_frames(tb: TracebackType | None) -> Sequence[traceback.FrameSummary]:
@@ -62,8 +135,8 @@ def _readers_frames(tb: TracebackType | None) -> Sequence[traceback.FrameSummary
 
 
 def _place(frame: traceback.FrameSummary) -> str:
-    if frame.filename.startswith(source_info.LIVE):
-        where = f"in the live cell {frame.filename.removeprefix(source_info.LIVE).rstrip('>')}"
+    if frame.filename.startswith(tracebacks.LIVE):
+        where = f"in the live cell {frame.filename.removeprefix(tracebacks.LIVE).rstrip('>')}"
     elif os.path.basename(os.path.dirname(frame.filename)).startswith("ipykernel_"):
         where = "in the cell"
     else:
@@ -71,28 +144,46 @@ def _place(frame: traceback.FrameSummary) -> str:
     return where if frame.name == "<module>" else f"{where}, in {frame.name}"
 
 
-def _marked_lines(frame: traceback.FrameSummary) -> list[str]:
-    """The line, marked, with a few before it."""
+def _lines(frame: traceback.FrameSummary) -> list[tuple[bool, str]]:
+    """The line where it happened, with a few before it: (is it the line, number and text)."""
     last = frame.lineno or 1
     numbers = range(max(1, last - AROUND), last + 1)
-    lines = [(number, linecache.getline(frame.filename, number).rstrip()) for number in numbers]
-    return [f"{'-->' if number == last else '   '} {number:3} {text}" for number, text in lines]
+    return [(n == last, f"{n:3} {linecache.getline(frame.filename, n).rstrip()}")
+            for n in numbers]
 
 
-def cure_of(kind: type[BaseException]) -> str:
-    """What an error class of ours advises on its page; empty for another class.
+def _marked_lines(frame: traceback.FrameSummary) -> list[str]:
+    return [f"{'-->' if is_it else '   '} {text}" for is_it, text in _lines(frame)]
+
+
+def _marked_html(frame: traceback.FrameSummary) -> str:
+    mark = "background:rgba(255,80,80,.22)"
+    rows = "".join(f'<div style="{mark if is_it else ""}">{html.escape(text)}</div>'
+                   for is_it, text in _lines(frame))
+    return (f'<pre style="margin:0;background:none;overflow-x:auto;text-align:left">{rows}'
+            "</pre>")
+
+
+# ── The cure ─────────────────────────────────────────────────────────────────────────────────
+
+
+def cure_of(error: BaseException) -> str:
+    """What to do about an error, in a sentence; empty where its message says so, or nobody knows.
+
+    It is the cure of the check that found it, or the one on the page of its class.
 
     >>> from minijax.errors import KeyReuseError
-    >>> cure_of(KeyReuseError)
-    'Split before each use: `key, part = random.split(key)`, and draw from `part`.'
+    >>> cure_of(KeyReuseError("used twice"))
+    'Split the key, and draw from each part once.'
     """
-    _, _, advice = (inspect.getdoc(kind) or "").partition("**The fix.**")
-    if not kind.__module__.startswith("minijax") or not advice:
+    found = getattr(error, "finding", None)
+    if found is not None:
+        return "" if found.fix in str(error) else str(found.fix)
+    fix = parts_of(type(error)).get("The fix")
+    if fix is None or not type(error).__module__.startswith("minijax"):
         return ""
-    advice = re.sub(r":\w+:`(\w+)`", r"`\1`", advice).replace("``", "`").replace("::\n", ":\n")
-    lines = advice.strip().splitlines()
-    few = lines[:CURE_LINES] + ["…"] * (len(lines) > CURE_LINES)
-    return "\n".join(few)
+    which = getattr(error, "which_fix", 0)
+    return "" if which is None else fix.sentence(which)
 
 
 def full_error() -> str:

@@ -1,0 +1,194 @@
+"""Tracebacks that show the user's lines: frames of the package are taken out at its boundaries.
+
+Stands on `config`.  A boundary is where a user's line calls us: what `jit`, `grad`, … return, and
+every function of a façade such as `minijax.numpy`.  Chapter 21, *The errors, one by one*.
+In JAX: `jax/_src/traceback_util.py`.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+from minijax import config
+from minijax.errors import UnfilteredStackTrace, is_internal
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+# The package's code as a reader of the course has edited it: ours, but shown when it fails.
+LIVE = "<minijax live "
+HIDDEN_NOTE = ("For simplicity, JAX has removed its internal frames from the traceback. "
+               "Set JAX_TRACEBACK_FILTERING=off to include these.")
+
+
+def is_user_frame(frame: FrameType) -> bool:
+    """Whether a frame runs code from outside the package.
+
+    >>> import sys
+    >>> is_user_frame(sys._getframe())
+    True
+    """
+    return not is_internal(frame.f_code.co_filename)
+
+
+def _is_shown(frame: FrameType) -> bool:
+    return is_user_frame(frame) or frame.f_code.co_filename.startswith(LIVE)
+
+
+def filter_traceback(tb: TracebackType | None) -> TracebackType | None:
+    """A copy of a traceback with the frames of the user's program only; None if there are none."""
+    return _chain([entry for entry in _entries(tb) if _is_shown(entry.tb_frame)])
+
+
+def mark_traceback(tb: TracebackType | None) -> TracebackType | None:
+    """A copy that ends at the user's last line, the package's frames above it marked as hidden.
+
+    IPython and pytest pass over a frame with a variable `__tracebackhide__`, the last one excepted.
+    """
+    entries = list(_entries(tb))
+    while entries and not _is_shown(entries[-1].tb_frame):
+        entries.pop()
+    for entry in entries:
+        if not _is_shown(entry.tb_frame):
+            entry.tb_frame.f_locals["__tracebackhide__"] = True
+    return _chain(entries)
+
+
+def _entries(tb: TracebackType | None) -> Iterator[TracebackType]:
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
+
+
+def _chain(entries: Sequence[TracebackType]) -> TracebackType | None:
+    chain: TracebackType | None = None
+    for entry in reversed(entries):
+        chain = TracebackType(chain, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return chain
+
+
+# ── What each mode of `traceback_filtering` does ─────────────────────────────────────────────
+
+
+def hide_internal_frames(error: BaseException) -> None:
+    """Take the package's frames out of an exception's traceback; `full_traceback` keeps them all.
+
+    To be called in an `except` block that ends with a bare `raise`: Python then adds no entry for
+    the frame of that block itself.  How they are taken out, the flag `traceback_filtering` says.
+    """
+    mode = _mode()
+    if mode == "off":
+        return
+    is_first = not hasattr(error, "full_traceback")
+    _replace_traceback(error, mark_traceback if mode == "tracebackhide" else filter_traceback)
+    if mode == "remove_frames":
+        _keep_as_cause(error)
+    elif is_first and mode != "tracebackhide":
+        error.add_note(HIDDEN_NOTE)
+
+
+def _mode() -> str:
+    mode: str = config.traceback_filtering.value
+    if mode == "auto":
+        return "tracebackhide" if hasattr(builtins, "get_ipython") else "quiet_remove_frames"
+    return mode
+
+
+def _replace_traceback(error: BaseException, shorter: Callable[..., TracebackType | None]
+                       ) -> None:
+    entries = list(_entries(error.__traceback__))
+    # What a boundary further inside has hidden stands where its first shown entry stands.
+    shown, hidden = getattr(error, "_hidden_frames", (None, []))
+    place = next((n for n, entry in enumerate(entries) if entry is shown), len(entries))
+    full = entries[:place] + hidden
+    error.__traceback__ = shorter(error.__traceback__)
+    error._hidden_frames = (error.__traceback__, full)  # type: ignore[attr-defined]
+    error.full_traceback = _chain(full)  # type: ignore[attr-defined]
+
+
+def _keep_as_cause(error: BaseException) -> None:
+    """Chain what has the full traceback before the error, as what it was raised from."""
+    cause = error.__cause__
+    if not isinstance(cause, UnfilteredStackTrace):
+        before = cause
+        cause = UnfilteredStackTrace(f"{type(error).__name__}: {error}")
+        cause.__cause__, cause.__context__ = before, error.__context__
+        cause.__suppress_context__ = error.__suppress_context__
+        error.__cause__ = cause
+    cause.__traceback__ = error.full_traceback  # type: ignore[attr-defined]
+
+
+# ── Boundaries ───────────────────────────────────────────────────────────────────────────────
+
+
+def api_boundary(fun: F, *, is_whole: bool = False) -> F:
+    """The function, whose errors show the frames of the user's program only.
+
+    A function that `is_whole` is one operation to its user.  An error with an attribute `settle`
+    is to be raised only if it still is one when the function is seen as a whole: `settle` then
+    returns None, and otherwise the function's result in a tuple.
+
+    >>> api_boundary(len)([1, 2])
+    2
+    """
+    @functools.wraps(fun)
+    def boundary(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return fun(*args, **kwargs)
+        except Exception as error:
+            if is_whole and getattr(error, "settle", None) is not None:
+                settled = error.settle(fun, args, kwargs)  # type: ignore[attr-defined]
+                if settled is not None:
+                    return settled[0]
+            hide_internal_frames(error)
+            raise
+    return boundary  # type: ignore[return-value]
+
+
+def whole_functions_running() -> int:
+    """How many functions are running, one called by the other, that are one operation to users.
+
+    >>> whole_functions_running()
+    0
+    """
+    frame: FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None and not is_user_frame(frame):
+        count += frame.f_code.co_name == "boundary" and bool(frame.f_locals.get("is_whole"))
+        frame = frame.f_back
+    return count
+
+
+def guard(*facades: dict[str, Any]) -> None:
+    """Make a boundary of each function of modules that users import, given by their names.
+
+    Inside the package functions are called where they are written, and no boundary is crossed.
+    """
+    made: dict[Any, Any] = {}  # two names of one function stay one function
+    for facade in facades:
+        for name, value in list(facade.items()):
+            exported = inspect.isfunction(value) and not name.startswith("_")
+            if exported and not is_boundary(value):
+                facade[name] = made.setdefault(value, api_boundary(value, is_whole=True))
+
+
+def is_boundary(fun: Any) -> bool:
+    """Whether a function is what `api_boundary` returns.
+
+    >>> is_boundary(api_boundary(len)), is_boundary(len)
+    (True, False)
+    """
+    return getattr(fun, "__globals__", None) is globals()
+
+
+def guard_methods(cls: type) -> type:
+    """Make a boundary of each public method of a class that users hold."""
+    for name, value in list(vars(cls).items()):
+        if inspect.isfunction(value) and not name.startswith("_"):
+            setattr(cls, name, api_boundary(value, is_whole=True))
+    return cls
