@@ -1,6 +1,6 @@
-"""Operations along a named axis: its index, and sums and extremes over it.
+"""Operations along a named axis: its index, sums and extremes over it, and moves along it.
 
-Stands on `core`, `shape`.  Chapter 11, *Named axes*.  In JAX: `jax/_src/lax/parallel.py`.
+Stands on `core`, `shape`, `index`.  Chapter 11, *Named axes*.  In JAX: `jax/_src/lax/parallel.py`.
 """
 
 from __future__ import annotations
@@ -10,19 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, tree_util
+from minijax import core, errors, tree_util
 from minijax.core import (Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined,
                           Zero, cannot)
+from minijax.primitives.choice import ne, select_n
 from minijax.primitives.elementwise import div_p, mul_p
+from minijax.primitives.emitted import broadcast_batch, move_axis, zeros
+from minijax.primitives.index import dynamic_index_in_dim
+from minijax.primitives.rearranging import canonical_axis
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p, reduce_sum_p
-from minijax.primitives.shape import iota_p
+from minijax.primitives.shape import iota_p, reshape
+
 
 def _names_axis(*, axis_name: Any, **_: Any) -> core.Effects:
     return frozenset([NamedAxisEffect(axis_name)])
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
-    raise NameError(f"unbound axis name: {axis_name}")
+    raise errors.unbound_axis(axis_name)
 
 
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
@@ -148,3 +153,125 @@ def pmean(x: Any, axis_name: Any) -> Any:
     size = int(np.prod([axis_size(n) for n in names]))
     return tree_util.tree_map(
         lambda s: div_p.bind(s, np.asarray(size, s.dtype)[()]), psum(x, axis_name))
+
+
+# ── Moves along the axis ─────────────────────────────────────────────────────────────────────
+
+def _gather_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any,
+                  **params: Any) -> tuple[list, list]:
+    (x,), (dim,) = args, dims
+    place = params["all_gather_dimension"]
+    if axis.name == axis_name:
+        x = broadcast_batch(x, 0, axis.size) if dim is None else move_axis(x, dim, 0)
+        return [move_axis(x, 0, place)], [None]
+    if dim is not None:  # another axis is mapped: it steps aside
+        x, dim, place = move_axis(x, dim, 0), 0, place + 1
+    return [all_gather_p.bind(x, axis_name=axis_name,
+                              **params | {"all_gather_dimension": place})], [dim]
+
+
+def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+                ) -> tuple[list, list]:
+    out, (t,) = all_gather_p.bind(*primals, **params), tangents
+    if isinstance(t, Zero):
+        return [out], [Zero(core.typeof(out).to_tangent_aval())]
+    return [out], [all_gather_p.bind(t, **params)]
+
+
+def _transpose_gather(cotangents: Sequence[Any], x: Undefined, *, axis_name: Any,
+                      all_gather_dimension: int, axis_size: int) -> list:
+    """Each example gets what all of them say of its row."""
+    total = psum_p.bind(cotangents[0], axis_name=axis_name)
+    row = axis_index_p.bind(axis_name=axis_name)
+    return [dynamic_index_in_dim(total, row, all_gather_dimension, keepdims=False)]
+
+
+all_gather_p = Primitive(
+    "all_gather",
+    impl=_unbound,
+    abstract_eval=lambda x, *, axis_name, all_gather_dimension, axis_size: [x.update(shape=(
+        *x.shape[:all_gather_dimension], axis_size, *x.shape[all_gather_dimension:]))],
+    jvp=_gather_jvp,
+    transpose=_transpose_gather,
+    batch=_gather_batch,
+    loop=_unbound,
+    effects=_names_axis,
+    examples=list)
+
+
+def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+    """The values of all examples along a named axis, each example getting all of them.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the name given to `vmap` or `pmap`.
+      axis: the axis of each result along which the examples go.
+      tiled: whether they are joined along an axis that is there, and not stacked along a new one.
+
+    Returns:
+      The same tree; the value no longer depends on the place along the axis.
+
+    Raises:
+      NameError: when no enclosing `vmap` bears the name.
+
+    >>> import minijax as jax
+    >>> jax.vmap(lambda x: all_gather(x, 'i'), axis_name='i')(np.arange(3))
+    Array([[0, 1, 2],
+           [0, 1, 2],
+           [0, 1, 2]], dtype=int32)
+    """
+    size = axis_size(axis_name)
+
+    def gathered(leaf: Any) -> Array:
+        leaf = core.as_value(leaf)
+        place = canonical_axis(axis, leaf.ndim + (not tiled))
+        out = all_gather_p.bind(leaf, axis_name=axis_name, all_gather_dimension=place,
+                                axis_size=size)
+        if not tiled:
+            return out
+        shape = leaf.shape
+        return reshape(out, (*shape[:place], size * shape[place], *shape[place + 1:]))
+    return tree_util.tree_map(gathered, x)
+
+
+def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
+    """The values of the examples sent along a named axis: each pair says from where, to where.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the name given to `vmap` or `pmap`.
+      perm: pairs (source, destination), no place twice on either side.
+
+    Returns:
+      The same tree; zeros where nothing was sent.
+
+    Raises:
+      NameError: when no enclosing `vmap` bears the name.
+      ValueError: when two examples send to one place, or one to two, or a place is not there.
+
+    >>> import minijax as jax
+    >>> around = [(0, 1), (1, 2), (2, 0)]
+    >>> jax.vmap(lambda x: ppermute(x, 'i', around), axis_name='i')(np.arange(3))
+    Array([2, 0, 1], dtype=int32)
+    """
+    sources = _sources(perm, axis_size(axis_name))
+    source = dynamic_index_in_dim(sources, axis_index(axis_name), 0, keepdims=False)
+
+    def sent(leaf: Any) -> Array:
+        everything = all_gather(leaf, axis_name)
+        found = dynamic_index_in_dim(everything, source, 0, keepdims=False)
+        return select_n(ne(source, np.int32(-1)), zeros(core.typeof(found)), found)
+    return tree_util.tree_map(sent, x)
+
+
+def _sources(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
+    """From where each place along the axis gets its value; -1 where from nowhere."""
+    senders, receivers = [a for a, _ in perm], [b for _, b in perm]
+    if any(len(set(places)) < len(places) for places in (senders, receivers)):
+        raise ValueError(f"ppermute sources and destinations must be unique, got {tuple(perm)}.")
+    if not all(0 <= place < size for place in senders + receivers):
+        raise ValueError(f"ppermute sources and destinations must lie between 0 and {size - 1}, "
+                         f"for the axis has size {size}; got {tuple(perm)}.")
+    sources = np.full(size, -1, np.int32)
+    sources[receivers] = senders
+    return sources

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors, tree_util
+from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (Array, ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
 from minijax.primitives.families import (NOT_DIFFERENTIABLE, elementwise,
                                          numpy_scalars, points, transposed)
@@ -87,6 +87,9 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array(2, dtype=int32)
     """
     dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
+    if config.debug_unsafe_casts.value:
+        from minijax.primitives.checks import check_cast
+        check_cast(core.as_value(operand), dtype)
     return converted(operand, dtype, False)
 
 

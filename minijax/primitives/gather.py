@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import core, dtypes
+from minijax import config, core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero
 from minijax.primitives.emitted import zeros
 from minijax.primitives.rearranging import Index, Shape, canonical_shape, grid
@@ -411,12 +411,25 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
            [0, 1]], dtype=int32)
     """
     parsed = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
-    if parsed is not GatherScatterMode.FILL_OR_DROP:
+    if config.debug_out_of_bounds.value and parsed is GatherScatterMode.PROMISE_IN_BOUNDS:
+        from minijax.primitives.checks import check_windows
+        check_windows(start_indices, dimension_numbers.start_index_map, np.shape(operand),
+                      slice_sizes, kind="window read")
+    return gathered(operand, start_indices, dimension_numbers, slice_sizes,
+                    unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
+                    mode=parsed, fill_value=fill_value)
+
+
+def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
+             slice_sizes: Sequence[int], *, unique_indices: bool, indices_are_sorted: bool,
+             mode: GatherScatterMode, fill_value: Any) -> Array:
+    """The same, of indices that were checked where the user wrote them."""
+    if mode is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
         fill_value = default_fill(core.get_aval(operand).dtype)
     return gather_p.bind(operand, start_indices, dimension_numbers=dimension_numbers,
                          slice_sizes=canonical_shape(slice_sizes),
                          unique_indices=bool(unique_indices),
-                         indices_are_sorted=bool(indices_are_sorted), mode=parsed,
+                         indices_are_sorted=bool(indices_are_sorted), mode=mode,
                          fill_value=fill_value)

@@ -13,8 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes
+from minijax import config, core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.primitives.checks import check_starts_within
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.elementwise import add_p
 from minijax.primitives.emitted import instantiate, zeros
@@ -198,7 +199,10 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     Array([3, 4], dtype=int32)
     """
     starts = canonical_starts(operand, start_indices, allow_negative_indices)
-    return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
+    sizes = canonical_shape(slice_sizes)
+    if config.debug_out_of_bounds.value:
+        check_starts_within(starts, np.shape(operand), sizes, kind="window read")
+    return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
 
 
 def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: int = 0, *,
@@ -335,6 +339,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     Array([0, 1, 2, 7, 8], dtype=int32)
     """
     starts = canonical_starts(operand, start_indices, allow_negative_indices)
+    if config.debug_out_of_bounds.value:
+        check_starts_within(starts, np.shape(operand), np.shape(update), kind="window update")
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 

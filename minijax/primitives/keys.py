@@ -61,7 +61,8 @@ threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
 def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Callable,
-                  examples: Callable[[], list[Example]]) -> Primitive:
+                  examples: Callable[[], list[Example]],
+                  consumes_key: bool = False) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
     Args:
@@ -70,6 +71,7 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Call
       type_of: from the types as programs see them to the type of the result.
       batch: ``(axis, args, dims, **params) -> (outs, dims)``.
       examples: arguments inside its domain.
+      consumes_key: whether its key must not be used again.
     """
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
         out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
@@ -94,6 +96,7 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Call
         loop=lower,
         examples=examples,
         handles_keys=True,
+        consumes_key=consumes_key,
         program=program)
     return primitive
 
@@ -301,7 +304,8 @@ random_split_p = key_operation(
     program=_split,
     type_of=_split_type,
     batch=same_dim(lambda: random_split_p),
-    examples=_on_keys({"shape": (2,)}, {"shape": (3, 1)}, {"shape": ()}, {"shape": (0,)}))
+    examples=_on_keys({"shape": (2,)}, {"shape": (3, 1)}, {"shape": ()}, {"shape": (0,)}),
+    consumes_key=True)
 
 
 # ── random_fold_in ───────────────────────────────────────────────────────────────────────────
@@ -397,4 +401,5 @@ random_bits_p = key_operation(
     type_of=_bits_type,
     batch=same_dim(lambda: random_bits_p),
     examples=_on_keys(*({"bit_width": width, "shape": shape} for width, shape in [
-        (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)), (32, (0,)), (64, (3,))])))
+        (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)), (32, (0,)), (64, (3,))])),
+    consumes_key=True)

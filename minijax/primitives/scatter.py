@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes
+from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero, cannot
 from minijax.primitives.choice import eq_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p
@@ -408,12 +408,21 @@ scatter_max_p = scatter_family(
 
 # ── What users call ──────────────────────────────────────────────────────────────────────────
 
+# The modes of a caller who does not say that an index may be outside.
+UNSAID = (None, "promise_in_bounds", GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
 def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., Array]:
     def function(operand: Any, scatter_indices: Any, updates: Any,
                  dimension_numbers: ScatterDimensionNumbers, *,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  mode: str | GatherScatterMode | None = None) -> Array:
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
+        if config.debug_out_of_bounds.value and mode in UNSAID:
+            from minijax.primitives.checks import check_windows
+            shape = np.shape(operand)
+            check_windows(scatter_indices, dnums.scatter_dims_to_operand_dims, shape,
+                          window_sizes(dnums, shape, np.shape(updates)), kind="window drop")
         return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
                               indices_are_sorted=bool(indices_are_sorted),
                               unique_indices=bool(unique_indices),

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero, cannot
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, cannot, dtype_name,
+                          has_key_dtype)
 from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, gather_p,
                                        gather_params)
 from minijax.primitives.rearranging import canonical_axis, grid, without
@@ -27,6 +28,10 @@ def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
     if any(aval.shape != avals[0].shape for aval in avals):
         raise TypeError("Arguments to sort must have equal shapes, got: "
                         f"{' '.join(str(aval.shape) for aval in avals)}")
+    for aval in avals[:num_keys]:
+        if has_key_dtype(aval):
+            raise TypeError(f"sort does not accept dtype {dtype_name(aval.dtype)}: keys have no "
+                            "order. Sort the words of one, jax.random.key_data(keys)[:, 0].")
     return list(avals)
 
 

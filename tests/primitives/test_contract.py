@@ -53,14 +53,16 @@ def test_gradients_of_products_are_the_programs_and_numbers_of_jax(left, right, 
 
 @pytest.mark.parametrize(("left", "right", "numbers"), PLACEMENTS[:7], ids=str)
 def test_every_batch_axis_of_either_side_is_right(left, right, numbers):
-    dims = itertools.product([None, *range(len(left) + 1)], [None, *range(len(right) + 1)])
-    for in_axes in dims:
-        if in_axes == (None, None):
-            continue
-        x, y = (of_shape(s if d is None else (*s[:d], 6, *s[d:]))
-                for s, d in zip((left, right), in_axes, strict=True))
-        ours, theirs = (m.vmap(lambda x, y, m=m: m.lax.dot_general(x, y, numbers), in_axes)(x, y)
-                        for m in (minijax, jax))
+    ways = list(itertools.product([None, *range(len(left) + 1)], [None, *range(len(right) + 1)]))
+    ways.remove((None, None))
+    pairs = [[of_shape(s if d is None else (*s[:d], 6, *s[d:]))
+              for s, d in zip((left, right), in_axes, strict=True)] for in_axes in ways]
+
+    def batched(m, pairs):
+        return [m.vmap(lambda x, y: m.lax.dot_general(x, y, numbers), in_axes)(x, y)
+                for in_axes, (x, y) in zip(ways, pairs, strict=True)]
+    wanted = jax.jit(lambda pairs: batched(jax, pairs))(pairs)
+    for ours, theirs in zip(batched(minijax, pairs), wanted, strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
 
 

@@ -36,10 +36,14 @@ def test_signs_of_zero_are_as_in_jax(name):
 @pytest.mark.parametrize("x", [FLOATS, INTS, BYTES, HALVES], ids=lambda x: str(x.dtype))
 @pytest.mark.parametrize("name", ["neg", "sign", "abs", "square", "sqrt", "rsqrt", "cbrt",
                                   "reciprocal"])
-def test_arithmetic_of_one_array_is_as_in_jax(name, x, agrees_closely):
+def test_arithmetic_of_one_array_is_as_in_jax(name, x, agrees_closely, as_users_compile):
     if (name, x.dtype) == ("abs", np.uint8):
         pytest.skip("JAX lists the dtypes it wants in no fixed order")
-    agrees_closely(lambda lax: getattr(lax, name)(x), 1e-2 if x is HALVES else 3e-7)
+
+    def call(lax):
+        f = getattr(lax, name)
+        return as_users_compile(f)(x) if name == "cbrt" and lax is jax.lax else f(x)
+    agrees_closely(call, 1e-2 if x is HALVES else 3e-7)
 
 
 @pytest.mark.parametrize("y", [-3, -1, 0, 1, 2, 3, 6, 7])

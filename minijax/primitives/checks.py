@@ -1,0 +1,162 @@
+"""Primitive check: every element must lie within bounds, or else somebody is told, at run time.
+
+Stands on `gather`; what is said is in `sharp_bits`, imported when there is something to check.
+Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which returns errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, source_info
+from minijax.core import (Array, ArrayImpl, Axis, Effect, Effects, Params, Primitive,
+                          ShapedArray, cannot)
+from minijax.primitives.families import numpy_scalars
+from minijax.primitives.gather import LARGEST, as_int64
+from minijax.primitives.slicing import slice_in_dim
+
+Number = int | float
+Report = Callable[[np.ndarray], None]
+
+
+# ── The block ────────────────────────────────────────────────────────────────────────────────
+
+class CheckEffect(Effect):
+    """Somebody may be told of a value: the equation stays, in its place."""
+
+    def __repr__(self) -> str:
+        return "Check"
+
+
+check_effect = CheckEffect()
+
+
+def is_outside(x: np.ndarray, low: Number, high: Number, finite: bool) -> np.ndarray:
+    """Which elements are not within the bounds; nans and infinities only where `finite`."""
+    inside = (x >= x.dtype.type(low)) & (x <= x.dtype.type(high))
+    return ~inside if finite else ~inside & np.isfinite(x)
+
+
+def _impl(x: np.ndarray, *, low: Number, high: Number, finite: bool, report: Report
+          ) -> list[np.ndarray]:
+    if is_outside(x, low, high, finite).any():
+        report(x)
+    return []
+
+
+def _emit_outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
+    inside = s.and_(s.ge(x, low), s.le(x, high))
+    if finite:
+        return s.not_(inside)
+    return s.and_(s.not_(inside), s.lt(s.abs(x), np.inf))
+
+
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, low: Number,
+           high: Number, finite: bool, report: Report) -> None:
+    """No memory is touched outside anyway, so what is told may let the kernel go on."""
+    [x] = operands
+    if 0 in x.shape:
+        return
+    outside = b.accumulate("or", None, x.shape, lambda *index: _emit_outside(
+        b, x(index), low, high, finite))
+    with b.when(outside):
+        b.host_call(report, [x])
+
+
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
+    check_p.bind(*primals, **params)
+    return [], []
+
+
+def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+           ) -> tuple[list, list]:
+    check_p.bind(*args, **params)
+    return [], []
+
+
+def _effects(**_: Any) -> Effects:
+    return frozenset([check_effect])
+
+
+def _printed(*, low: Number, high: Number, **_: Any) -> Params:
+    return {"low": low, "high": high}
+
+
+def _type(x: ShapedArray, **_: Any) -> list[ShapedArray]:
+    return []
+
+
+check_p = Primitive(
+    "check",
+    impl=_impl,
+    abstract_eval=_type,
+    jvp=_jvp,
+    transpose=cannot("it has no result, so nothing flows back through it"),
+    batch=_batch,
+    loop=_lower,
+    effects=_effects,
+    printed=_printed,
+    examples=list,  # it has no result to hold a law to; its tests watch what it tells
+    multiple_results=True)
+
+
+# ── What is checked ──────────────────────────────────────────────────────────────────────────
+
+def check_index(index: Any, axis: int, size: int, *, kind: str, **details: Any) -> None:
+    """Have it told when an index lies outside of its axis; `sharp_bits` says what `kind` means.
+
+    Args:
+      index: an integer of the program, or an array of integers.
+      axis, size: the axis, and how long it is.
+      kind, details: as in `sharp_bits.out_of_bounds.Access`.
+    """
+    from minijax.sharp_bits.out_of_bounds import Access
+    access = Access(kind, axis, size, source=source_info.user_frame(), **details)
+    if isinstance(index, int):
+        index = np.asarray(max(-LARGEST, min(index, LARGEST)))
+    if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
+        index = np.clip(as_int64(index), -2**31, 2**31 - 1).astype(np.int32)
+    if index.dtype == bool:
+        return  # a mask: it fits, or is refused for its shape
+    limits = dtypes.iinfo(index.dtype)
+    low, high = max(access.low, int(limits.min)), min(access.high, int(limits.max))
+    _check_within(index, low, high, True, access)
+
+
+def check_windows(indices: Any, axes: Sequence[int], shape: Sequence[int],
+                  sizes: Sequence[int], *, kind: str) -> None:
+    """The same of the index vectors along the last axis of `indices`, the corners of windows."""
+    indices = core.as_value(indices)
+    for k, axis in enumerate(axes):
+        column = slice_in_dim(indices, k, k + 1, axis=-1)
+        check_index(column, axis, shape[axis], kind=kind, width=sizes[axis], wraps=False)
+
+
+def check_starts_within(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int], *,
+                        kind: str) -> None:
+    """The same of where one window starts along each axis, negative ones counted already."""
+    for axis, (start, n, width) in enumerate(zip(starts, shape, sizes, strict=True)):
+        check_index(start, axis, n, kind=kind, width=width, normalized=True)
+
+
+def check_cast(x: Array | np.ndarray | np.generic, dtype: Any) -> None:
+    """Have it told when a value does not fit into another dtype; of NumPy's, at once."""
+    from minijax.sharp_bits.casts import Cast, range_held
+    held = range_held(x.dtype, dtype)
+    if held is not None:
+        cast = Cast(x.dtype, dtype, held, numpy_scalars().convert, source_info.user_frame())
+        if isinstance(x, Array):
+            _check_within(x, *held, cast)
+        elif is_outside(np.asarray(x), *held).any():
+            cast(np.asarray(x))
+
+
+def _check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool, report: Report
+                  ) -> None:
+    """Record the check, unless it is known to pass."""
+    known = x._buffer if isinstance(x, ArrayImpl) else x
+    if isinstance(known, Array) or is_outside(known, low, high, finite).any():
+        check_p.bind(x, low=low, high=high, finite=finite, report=report)

@@ -1,0 +1,117 @@
+"""A cast that its new dtype cannot hold: which values those are, and what is said of one.
+
+Stands on `findings`.  `primitives/checks.py` looks; `config.debug_unsafe_casts` has it look.
+Chapter 20, *Precision, and where NumPy differs*.  In JAX: nothing; NumPy warns of a nan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes, errors
+from minijax.sharp_bits import findings
+from minijax.source_info import SourceInfo
+
+Number = int | float
+FIX = ("Bring the values into the range of the new dtype first (jnp.clip, jnp.nan_to_num, "
+       "jnp.where), or cast to a wider one.")
+
+
+class Range(NamedTuple):
+    """The values of one dtype that another can hold; of a float's also nans, unless `finite`."""
+
+    low: Number
+    high: Number
+    finite: bool
+
+
+def range_held(old: Any, new: Any) -> Range | None:
+    """Which values of a dtype another holds, rounding aside; None where it holds them all.
+
+    >>> range_held(np.dtype("int32"), np.dtype("uint8"))
+    Range(low=0, high=255, finite=True)
+    >>> range_held(np.dtype("int8"), np.dtype("float32")) is None
+    True
+    """
+    kinds = [_kind(dtype) for dtype in (old, new)]
+    if "other" in kinds:
+        return None
+    if kinds == ["float", "float"] and dtypes.finfo(new).max >= dtypes.finfo(old).max:
+        return None
+    low, high = _limits(new) if kinds[1] == "integer" else _rounded_to_finite(new)
+    if kinds[0] == "float":
+        return Range(_above(low - 1, old), -_above(-high - 1, old), kinds[1] == "integer")
+    own = _limits(old)
+    held = max(low, own[0]), min(high, own[1])
+    return None if held == own else Range(*held, True)
+
+
+def _kind(dtype: Any) -> str:
+    if dtypes.issubdtype(dtype, np.integer):
+        return "integer"
+    return "float" if dtypes.issubdtype(dtype, np.floating) else "other"
+
+
+def _limits(dtype: Any) -> tuple[int, int]:
+    info = dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
+
+
+def _rounded_to_finite(dtype: Any) -> tuple[int, int]:
+    """The least and the largest integer that a float rounds to something finite."""
+    largest = np.dtype(dtype).type(dtypes.finfo(dtype).max)
+    step = _as_int(largest) - _as_int(np.nextafter(largest, largest.dtype.type(0)))
+    bound = _as_int(largest) + step // 2  # half-way to the next, which is already too large
+    return 1 - bound, bound - 1
+
+
+def _as_int(x: Any) -> int:
+    return int(float(x))  # a short float's own `int` stops at 64 bits
+
+
+def _above(bound: int, dtype: Any) -> float:
+    """The least number of a float dtype that is larger than an integer."""
+    least = dtypes.finfo(dtype).min
+    if bound < _as_int(least):
+        return float(least)
+    nearest = np.dtype(dtype).type(float(bound))
+    if _as_int(nearest) <= bound:
+        nearest = np.nextafter(nearest, nearest.dtype.type(np.inf))
+    return float(nearest)
+
+
+@dataclass(frozen=True)
+class Cast:
+    """One cast of a program: called with the values it was given when one does not fit.
+
+    Args:
+      old, new: the dtypes.
+      held: the values of the old dtype that the new one can hold.
+      convert: ``(array, dtype) -> array``, to say what becomes of the value.
+      source: the user's line.
+    """
+
+    flag: ClassVar[str] = "debug_unsafe_casts"
+    old: Any
+    new: Any
+    held: Range
+    convert: Callable[[np.ndarray, Any], np.ndarray]
+    source: SourceInfo | None = None
+
+    def __call__(self, values: np.ndarray) -> None:
+        """Raise, or collect, the first value that does not fit.
+
+        Raises:
+          UnsafeCastError: unless findings are collected.
+        """
+        low, high, finite = self.held
+        inside = (values >= values.dtype.type(low)) & (values <= values.dtype.type(high))
+        outside = ~inside if finite else ~inside & np.isfinite(values)
+        value = values[outside].flat[:1]
+        message = (f"{self.new.name} cannot hold the {self.old.name} {value[0]}. Unchecked, the "
+                   f"cast gives {self.convert(value, self.new)[0]}.")
+        findings.report_value(self, message, FIX, errors.UnsafeCastError)

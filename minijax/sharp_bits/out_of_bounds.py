@@ -1,0 +1,97 @@
+"""An index that lies outside of its array: what is said of it, as it happens or in compiled code.
+
+Stands on `findings`.  `primitives/checks.py` looks; `config.debug_out_of_bounds` has it look.
+Chapter 14, *Out-of-bounds indexing*.  In JAX: nothing; the index is moved, or the access dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from minijax import errors
+from minijax.sharp_bits import findings
+from minijax.source_info import SourceInfo
+
+# For every kind of access: what is done in place of an error, and what to do about it.
+KINDS = {
+    "read": (
+        "the nearest element is read",
+        "Keep the index inside, or say what is meant outside: x.at[i].get(mode='clip'), or "
+        "mode='fill'."),
+    "take": (
+        "nan is read, or an extreme integer",
+        "Keep the index inside, or say what is meant outside: mode='fill', 'clip' or 'wrap'."),
+    "update": (
+        "nothing is written there",
+        "Keep the index inside, or say that it may be dropped: x.at[i].set(y, mode='drop')."),
+    "window drop": (
+        "nothing is written there",
+        "Keep the whole window inside, or say that it may be dropped: mode='drop'."),
+    "window read": (
+        "the window is moved inside",
+        "Keep the whole window inside: start <= size - width."),
+    "window update": (
+        "the window is moved inside, and written there",
+        "Keep the whole window inside: start <= size - width."),
+}
+
+
+@dataclass(frozen=True)
+class Access:
+    """One index of a program, along one axis; called with its values when one lies outside.
+
+    Args:
+      kind: one of `KINDS`.
+      axis, size: the axis of the array, and how long it is.
+      width: how much of the axis is accessed, from the index on.
+      wraps: whether negative indices count from the end.
+      normalized: whether those have been counted from the front already.
+      source: the user's line.
+    """
+
+    flag: ClassVar[str] = "debug_out_of_bounds"
+    kind: str
+    axis: int
+    size: int
+    width: int = 1
+    wraps: bool = True
+    normalized: bool = False
+    source: SourceInfo | None = None
+
+    @property
+    def low(self) -> int:
+        """The smallest index that is inside."""
+        return -self.size if self.wraps and not self.normalized else 0
+
+    @property
+    def high(self) -> int:
+        """The largest index that is inside."""
+        return self.size - self.width
+
+    def __call__(self, places: np.ndarray) -> None:
+        """Raise, or collect, the first index outside.
+
+        Raises:
+          OutOfBoundsError: unless findings are collected.
+        """
+        index = int(places[(places < self.low) | (places > self.high)].flat[0])
+        instead, fix = KINDS[self.kind]
+        findings.report_value(self, f"{self.refusal(index)}. Unchecked, {instead}.", fix,
+                              errors.OutOfBoundsError)
+
+    def refusal(self, index: int) -> str:
+        """What is wrong with an index, as NumPy says it.
+
+        >>> Access("read", axis=0, size=5).refusal(7)
+        'index 7 is out of bounds for axis 0 with size 5'
+        >>> Access("window read", axis=1, size=5, width=3).refusal(4)
+        'index 4 is out of bounds for a window of 3 along axis 1 with size 5'
+        """
+        said = str(index)
+        if self.wraps and self.normalized and index < self.size:
+            said = f"{index} (or {index - self.size})" if index >= 0 else f"{index - self.size}"
+        window = f"a window of {self.width} along " if self.width != 1 else ""
+        return f"index {said} is out of bounds for {window}axis {self.axis} with size {self.size}"
