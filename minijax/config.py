@@ -112,12 +112,14 @@ class _Shared:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.stamp = object()  # another one after each change
+        self.is_looking = False  # whether a check looks at each operation
         self.key: tuple[object, tuple[Any, ...]] = (None, ())  # made when the stamp was this
 
     def set(self, name: str, value: Any) -> None:
         stamp = object()
-        # one statement without a call: no thread and no interrupt comes between the two
-        self.values[name], self.stamp = value, stamp
+        looking = any({**self.values, name: value}.get(each) for each in _LOOK_AT_OPERATIONS)
+        # one statement without a call: no thread and no interrupt comes between them
+        self.values[name], self.stamp, self.is_looking = value, stamp, looking
 
     def current_key(self) -> tuple[Any, ...]:
         stamp, key = self.key
@@ -129,6 +131,7 @@ class _Shared:
 
 
 _UNSET: Any = object()
+_LOOK_AT_OPERATIONS = ("debug_nans", "debug_infs", "debug_key_reuse")
 _thread = _Thread()
 _shared = _Shared()
 _flags: dict[str, Flag] = {}
@@ -222,6 +225,15 @@ def trace_key() -> tuple[Any, ...]:
     return _key_of({**_shared.values, **overrides})
 
 
+def traced_names() -> tuple[str, ...]:
+    """Return the names of the flags whose values `trace_key` returns, in its order.
+
+    >>> len(traced_names()) == len(trace_key())
+    True
+    """
+    return _traced_names
+
+
 def stamp() -> object:
     """Return what stays the same object as long as no flag changes: the fast half of a key.
 
@@ -235,6 +247,25 @@ def stamp() -> object:
     False
     """
     return object() if _thread.overrides else _shared.stamp
+
+
+def may_look() -> bool:
+    """Return whether a check may be on that looks at every operation: a fast first question.
+
+    >>> may_look()
+    False
+    """
+    return bool(_thread.overrides) or _shared.is_looking
+
+
+def looks_for_nans() -> bool:
+    """Return whether `debug_nans` or `debug_infs` is on.
+
+    >>> with debug_nans():
+    ...     looks_for_nans()
+    True
+    """
+    return may_look() and (debug_nans.value or debug_infs.value)
 
 
 # -- declaring -----------------------------------------------------------------------------------
@@ -351,8 +382,9 @@ explain_cache_misses = define(
     doc="Log, at level WARNING, why a call of a jitted function had to be traced.")
 traceback_filtering = define(
     "traceback_filtering",
-    one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames"), "auto",
-    doc="How frames of the package are kept out of tracebacks: 'off' shows everything.")
+    one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "quiet"), "auto",
+    doc="How frames of the package are kept out of tracebacks: 'off' shows everything, 'quiet' is "
+        "short for 'quiet_remove_frames'.")
 tracer_error_num_traceback_frames = define(
     "tracer_error_num_traceback_frames", integer, 5,
     doc="How many frames an UnexpectedTracerError shows of where the tracer was made.")
@@ -380,6 +412,9 @@ checking_leaks = check_tracer_leaks
 # What `checking_sharp_bits` turns on, all at once.
 SHARP_BITS = (check_tracer_leaks, debug_nans, debug_infs, debug_key_reuse, debug_out_of_bounds,
               debug_purity, debug_recompiles, debug_dtype_truncation, debug_unsafe_casts)
+# Those that would miss what a call does if it went straight to compiled code.
+LOOK_AT_EACH_CALL = (debug_nans, debug_infs, debug_key_reuse, debug_purity,
+                     debug_dtype_truncation)
 
 
 sharp_bits = define(
@@ -438,6 +473,11 @@ def read(name: str) -> Any:
     return _find(name).value
 
 
+def _spellings(flag: Flag) -> list[str]:
+    """What a flag may be called on a command line; ours comes last, so that it decides."""
+    return [prefix + flag.name for prefix in reversed(_PREFIXES)]
+
+
 def config_with_absl() -> None:
     """Declare every flag to absl, so that ``absl.app.run`` reads ``--jax_enable_x64=True``.
 
@@ -445,20 +485,21 @@ def config_with_absl() -> None:
     """
     flags = _absl("flags")
     for flag in _flags.values():
-        name = "jax_" + flag.name
-        if name not in flags.FLAGS:
-            define_flag = flags.DEFINE_bool if flag.kind is boolean else flags.DEFINE_string
-            define_flag(name, None, flag.__doc__)
+        define_flag = flags.DEFINE_bool if flag.kind is boolean else flags.DEFINE_string
+        for name in _spellings(flag):
+            if name not in flags.FLAGS:
+                define_flag(name, None, flag.__doc__)
     _absl("app").call_after_init(_take_from_absl)
 
 
 def parse_flags_with_absl() -> None:
-    """Read ``--jax_…`` flags from the command line now, leaving the others to the program.
+    """Read ``--jax_…`` and ``--minijax_…`` flags from the command line now, and no others.
 
     Raises ImportError where absl is not installed.
     """
     config_with_absl()
-    ours = [word for word in sys.argv[1:] if word.lstrip("-").removeprefix("no").startswith("jax_")]
+    ours = [word for word in sys.argv[1:]
+            if word.lstrip("-").removeprefix("no").startswith(_PREFIXES)]
     _absl("flags").FLAGS(sys.argv[:1] + ours, known_only=True)
     _take_from_absl()
 
@@ -476,9 +517,10 @@ def _absl(module: str) -> Any:
 def _take_from_absl() -> None:
     given = _absl("flags").FLAGS
     for flag in _flags.values():
-        value = given["jax_" + flag.name].value
-        if value is not None:
-            update(flag.name, flag.from_text(str(value), f"--jax_{flag.name}"))
+        for name in _spellings(flag):
+            value = given[name].value
+            if value is not None:
+                update(flag.name, flag.from_text(str(value), f"--{name}"))
 
 
 class _ConfigModule(types.ModuleType):

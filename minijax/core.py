@@ -10,13 +10,14 @@ import contextvars
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
 from minijax import config, dtypes, errors, source_info
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 Params = dict[str, Any]
 
 
@@ -210,6 +211,7 @@ def _as_value_slow(x: Any) -> Array:
     if isinstance(x, (bool, int, float, complex, np.generic)) and np.ndim(x) == 0:
         dtype = dtypes.dtype(x)
         if _is_array_dtype(dtype):
+            check_truncation(x, dtype)
             aval = ShapedArray((), dtype, dtypes.is_weakly_typed(x))
             return ArrayImpl(np.array(x, dtype), aval, is_literal=True)
     elif isinstance(x, np.ndarray):
@@ -217,6 +219,7 @@ def _as_value_slow(x: Any) -> Array:
             return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
         dtype = dtypes.canonicalize_dtype(x.dtype) if _is_array_dtype(x.dtype) else None
         if dtype is not None:
+            check_truncation(x, dtype)
             return array_from_buffer(x, ShapedArray(x.shape, dtype))
     elif hasattr(x, "__jax_array__"):
         raise ValueError("Triggering __jax_array__() during abstractification is no longer "
@@ -225,6 +228,13 @@ def _as_value_slow(x: Any) -> Array:
     dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
     raise TypeError(f"Value {x!r}{dtype_of} is not a valid JAX array type. "
                     "Only arrays of numeric types are supported by JAX.")
+
+
+def check_truncation(x: Any, dtype: np.dtype) -> None:
+    """Under the flag for it, warn where NumPy data becomes narrower and loses what it says."""
+    if config.debug_dtype_truncation.value and isinstance(x, np.ndarray | np.generic):
+        from minijax.sharp_bits import truncation
+        truncation.check(x, dtype)
 
 
 def _is_array_dtype(dtype: np.dtype) -> bool:
@@ -310,12 +320,20 @@ class Level:
     the current trace, so there is nothing to close and nothing an exception could leave open.
     """
 
-    __slots__ = ("debug_info", "depth")
+    __slots__ = ("__weakref__", "debug_info", "depth", "is_watched")
     depth: int
 
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         self.depth = parent.level.depth + 1 if parent.level else 1
         self.debug_info = debug_info
+        self.is_watched = config.check_tracer_leaks.value
+        if self.is_watched:
+            from minijax.sharp_bits import leaks
+            leaks.watch(self)
+
+    def creation_frames(self) -> tuple[source_info.SourceInfo, ...]:
+        """The user's frames, for a tracer made now; recorded only where leaks are looked for."""
+        return user_frames_for_errors() if self.is_watched else ()
 
 
 class Axis(NamedTuple):
@@ -366,14 +384,29 @@ class EvalTrace(Trace):
         for x in args:
             if isinstance(x, Tracer):
                 raise errors.UnexpectedTracerError(x.leak_message())
+        if config.may_look():
+            return self.look_and_evaluate(primitive, args, params)
         return primitive.evaluate(args, params)
+
+    def look_and_evaluate(self, primitive: Primitive, args: Sequence[Array], params: Params
+                          ) -> list:
+        """Evaluation under the checks that look at every operation."""
+        evaluate: Callable = primitive.evaluate
+        if config.debug_key_reuse.value:
+            from minijax.sharp_bits import key_reuse
+            evaluate = functools.partial(key_reuse.evaluated, primitive)
+        if config.looks_for_nans():
+            from minijax.sharp_bits import nans
+            return nans.evaluated(primitive, evaluate, args, params)
+        return evaluate(args, params)
 
 
 class Tracer(Array):
     """Stands for an array while a transformation runs."""
 
-    __slots__ = ("aval", "level")
+    __slots__ = ("aval", "frames", "level")
     level: Level
+    frames: tuple[source_info.SourceInfo, ...]
 
     def _concrete(self) -> ArrayImpl | None:
         """The array of numbers behind the tracer, where the transformation knows it."""
@@ -392,7 +425,7 @@ class Tracer(Array):
 
     def creation_frames(self) -> Sequence[source_info.SourceInfo]:
         """The user's frames in which the tracer was made, innermost last, where recorded."""
-        return ()
+        return getattr(self, "frames", ())
 
     def leak_message(self) -> str:
         """What `UnexpectedTracerError` says of this value."""
@@ -402,8 +435,14 @@ class Tracer(Array):
         return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
 
 
+def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
+    """The innermost frames of the user's, as many as an error is to show."""
+    return source_info.user_frames(config.tracer_error_num_traceback_frames.value)
+
+
 def leak_message(tracer: Tracer) -> str:
-    info = tracer.level.debug_info
+    """Which value leaked, out of which function, where it was made, and how to find the leak."""
+    info, frames, rule = tracer.level.debug_info, tracer.creation_frames(), "-" * 30
     parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
              "allowing for a reference to an intermediate value with type "
              f"{tracer.aval.str_long()} wrapped in a {type(tracer).__name__} to escape the scope "
@@ -412,13 +451,12 @@ def leak_message(tracer: Tracer) -> str:
     if info is not None:
         parts.append(f"The function being traced when the value leaked was "
                      f"{info.func_src_info} traced for {info.traced_for}.")
-    if frames := tracer.creation_frames():
-        origin = frames[-1]
-        parts.append("The leaked intermediate value was created on line "
-                     f"{origin.file}:{origin.line} ({origin.function}).")
-        parts.append("When the value was created, the final 5 stack frames (most recent last) "
-                     "excluding JAX-internal frames were:")
-        parts += [f"{f.file}:{f.line} ({f.function})" for f in frames]
+    if frames:
+        limit = config.tracer_error_num_traceback_frames.value
+        shown = [f.place for f in frames[-limit:]]
+        parts += [rule, f"The leaked intermediate value was created on line {shown[-1]}. ", rule,
+                  f"When the value was created, the final {limit} stack frames (most recent last) "
+                  "excluding JAX-internal frames were:", rule, *shown, rule, ""]
     parts.append("To catch the leak earlier, try setting the environment variable "
                  "JAX_CHECK_TRACER_LEAKS or using the `jax.checking_leaks` context manager.")
     return "\n".join(parts)
@@ -446,6 +484,19 @@ def _set_trace_and_call(trace: Trace, f: Callable[..., T], args: tuple, kwargs: 
     return f(*args, **kwargs)
 
 
+def leaves_no_tracer(enter: F) -> F:
+    """`enter`, which runs a user's function at a new level; under `checking_leaks` it raises when
+    a tracer of that level is still held as it returns.
+    """
+    @functools.wraps(enter)
+    def entered(*args: Any, **kwargs: Any) -> Any:
+        if not config.check_tracer_leaks.value:
+            return enter(*args, **kwargs)
+        from minijax.sharp_bits import leaks
+        return leaks.checked(enter, args, kwargs)
+    return cast(F, entered)
+
+
 def find_axis(name: Any) -> Axis:
     """The innermost mapped axis of that name.
 
@@ -455,7 +506,7 @@ def find_axis(name: Any) -> Axis:
     for axis in reversed(current_trace.get().axes):
         if axis.name == name:
             return axis
-    raise NameError(f"unbound axis name: {name}")
+    raise errors.unbound_axis(name)
 
 
 def check_not_leaked(trace: Trace, x: Tracer) -> None:
@@ -510,6 +561,7 @@ class Primitive:
       effects: what it does besides; by default what the programs inside it do.
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
+      consumes_key: whether the key that is its first argument must not be used again.
       program: for an operation on keys: the ordinary operations on their words it stands for.
       in_place: the argument whose buffer the first output may take over inside a loop.
       printed: ``(**params) -> params``: which of them a printed program shows.
@@ -520,7 +572,9 @@ class Primitive:
                  element: Any = None, loop: Any = None, library: Any = None,
                  split: Any = None, effects: Callable[..., Effects] = joined_effects,
                  examples: Callable[[], list[Example]] | None = None,
-                 multiple_results: bool = False, handles_keys: bool = False,
+                 multiple_results: bool = False,
+                 # rare: for random keys, for loops that reuse memory, for what is long to print
+                 handles_keys: bool = False, consumes_key: bool = False,
                  program: Callable | None = None, in_place: int | None = None,
                  printed: Callable[..., Params] | None = None):
         self.name = name
@@ -529,7 +583,7 @@ class Primitive:
         self.element, self.loop, self.library = element, loop, library
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results
-        self.handles_keys = handles_keys
+        self.handles_keys, self.consumes_key = handles_keys, consumes_key
         self.program, self.in_place, self.printed = program, in_place, printed
 
     def bind(self, *args: Any, **params: Any) -> Any:
@@ -545,8 +599,10 @@ class Primitive:
 
     def _argument(self, x: Any, position: int) -> Array:
         if isinstance(x, Zero | Undefined):
-            raise TypeError(f"{x} stands for an absent value and cannot be computed with; a "
-                            "differentiation rule has to treat it first.")
+            raise TypeError(
+                f"{self.name} was given a tangent or cotangent that has no value ({x}). Either the "
+                "function is transposed (linear_transpose, custom rules) and is not linear in its "
+                "arguments, or a differentiation rule takes a zero for an array.")
         try:
             return as_value(x)
         except TypeError:

@@ -18,17 +18,14 @@ from minijax.source_info import DebugInfo
 class DynamicJaxprTracer(Tracer):
     """Stands for a value of which only the type is known: a variable of the program."""
 
-    __slots__ = ("frames", "trace", "var")
+    __slots__ = ("trace", "var")
 
     def __init__(self, trace: DynamicJaxprTrace, var: Var):
         self.level = trace.level
         self.trace = trace
         self.aval = var.aval
         self.var = var
-        self.frames = source_info.user_frames(5)
-
-    def creation_frames(self) -> tuple:
-        return self.frames
+        self.frames = core.user_frames_for_errors()
 
     def trace_name(self) -> str:
         return "DynamicJaxprTrace"
@@ -114,6 +111,7 @@ class DynamicJaxprTrace(Trace):
         return [name for name in found if name is not None]
 
 
+@core.leaves_no_tracer
 def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
           debug_info: DebugInfo | None = None) -> ClosedJaxpr:
     """The program of a function of flat arguments.
@@ -131,6 +129,14 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
     >>> stage(lambda x: [lax.sin(x)], [core.typeof(1.0)])
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
+    if config.debug_purity.value and isinstance(fun, FlatFunction):
+        from minijax.sharp_bits import purity
+        return purity.watched(_recorded, fun, in_avals, debug_info)
+    return _recorded(fun, in_avals, debug_info)
+
+
+def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
+              debug_info: DebugInfo | None) -> ClosedJaxpr:
     trace = DynamicJaxprTrace(core.current_trace.get(), debug_info)
     args = [trace.new_arg(aval) for aval in in_avals]
     outs = core.run_with(trace, fun, *args)
@@ -185,7 +191,8 @@ class FlatFunction:
             if info is not None and self.out_tree is not None:
                 where = f"function {info.func_src_info} traced for {info.traced_for} "
                 paths = info.with_results(self.out_tree).result_paths or ()
-                path = f" at output component {paths[place]}" if place < len(paths) else ""
+                path = paths[place].removeprefix("result") if place < len(paths) else ""
+                path = f" at output component {path}" if path else ""
             raise TypeError(f"{where}returned a value of type {type(leaf)}{path}, "
                             "which is not a valid JAX type") from None
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import dataclasses
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 from minijax import config, errors, source_info
 from minijax.source_info import SourceInfo
@@ -40,6 +42,7 @@ class Finding:
     file: str | None = None
     line: int | None = None
     fix: str = ""
+    by: object = field(default=None, compare=False, repr=False)  # one equation's findings are one
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}, in {self.function}: " if self.file else ""
@@ -59,6 +62,15 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None)
     return Finding(kind, message, source.function, source.short_file, source.line, fix)
 
 
+class Checked(Protocol):
+    """An equation that looks at values: what has its place in the program."""
+
+    flag: ClassVar[str]
+
+    @property
+    def source(self) -> SourceInfo | None: ...
+
+
 # The list that findings go to; None where they are raised and warned of.
 _collected: contextvars.ContextVar[list[Finding] | None] = contextvars.ContextVar(
     "minijax_findings", default=None)
@@ -69,6 +81,11 @@ def is_collecting() -> bool:
     return _collected.get() is not None
 
 
+def has_collected(kind: str) -> bool:
+    """Whether there is a finding of a kind among those collected."""
+    return any(found.kind == kind for found in _collected.get() or ())
+
+
 def report(found: Finding, error: Exception | None = None) -> None:
     """Collect a finding; or else raise `error`, or warn where there is none.
 
@@ -76,13 +93,26 @@ def report(found: Finding, error: Exception | None = None) -> None:
     """
     collected = _collected.get()
     if collected is not None:
-        if found not in collected:  # a loop that steps into it a thousand times is one finding
+        # a loop that steps into it a thousand times is one finding
+        known = any(other == found or (found.by is not None and other.by == found.by)
+                    for other in collected)
+        if not known:
             collected.append(found)
     elif error is None:
         errors.warn(f"{found.message} {found.fix}".rstrip(), errors.SharpBitWarning)
     else:
         error.finding = found  # type: ignore[attr-defined]
         raise error
+
+
+def report_value(by: Checked, message: str, fix: str, error: type[Exception]) -> None:
+    """Collect, or raise, what an equation found in its values while the program ran."""
+    source = by.source
+    found = dataclasses.replace(finding(by.flag, message, fix, source), by=by)
+    place = f"\nIn {source.function}, {source.short_file}:{source.line}: " if source else ""
+    raised = error(f"{message}{place}{source.text if source else ''}\n{fix}")
+    source_info.add_user_note(raised, source)
+    report(found, raised)
 
 
 @contextlib.contextmanager
@@ -104,7 +134,7 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
     """
     findings: list[Finding] = []
     with contextlib.ExitStack() as stack:
-        for flag in config.SHARP_BITS:
+        for flag in (config.sharp_bits, *config.SHARP_BITS):
             stack.enter_context(flag(value))
         stack.callback(_collected.set, _collected.get())
         _collected.set(findings if collect else None)

@@ -1,0 +1,266 @@
+"""What a function sees besides its arguments: a snapshot of it, to be compared with a later one.
+
+Stands on `contents`.  Globals that its code names, closures, defaults, what these refer to, and the
+same of the user's functions among them.  Chapter 12, *Pure functions*.  JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import random
+import sys
+import sysconfig
+import types
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import Array
+from minijax.errors import is_internal
+from minijax.sharp_bits.contents import GENERATORS, MOST_PARTS, Content, content, plain_keys
+
+MOST_SEEN = 20_000  # objects; a program that captures more is looked at in part
+_LIBRARIES = tuple({sysconfig.get_path(name) for name in
+                    ("stdlib", "platstdlib", "purelib", "platlib")})
+_NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own(filename: str) -> bool:
+    """Whether a file is the user's: neither this package's, nor a library's, nor Python's.
+
+    >>> is_own("model.py"), is_own(functools.__file__)
+    (True, False)
+    """
+    return not (is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")))
+
+
+class Place(NamedTuple):
+    """How a program names an object: ``model.layers[0]`` is root "model", path (".layers", "[0]").
+
+    >>> str(Place("global", "model", (".layers", "[0]")))
+    'model.layers[0]'
+    """
+
+    kind: str  # "global", "closure variable", "default argument", …
+    root: str
+    path: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.root + "".join(self.path)
+
+    def at(self, step: str) -> Place:
+        return Place(self.kind, self.root, (*self.path, step))
+
+    def is_inside(self, other: Place) -> bool:
+        return self[:2] == other[:2] and self.path[:len(other.path)] == other.path
+
+    def overlaps(self, other: Place) -> bool:
+        return self.is_inside(other) or other.is_inside(self)
+
+    @property
+    def last_name(self) -> str:
+        """The last name in it that stands in the code: of an attribute, else of the root."""
+        names = [step[1:] for step in self.path if step.startswith(".")]
+        return names[-1] if names else self.root
+
+
+# ── The walk ─────────────────────────────────────────────────────────────────────────────────
+
+class Snapshot:
+    """All that a function sees besides its arguments, by place.
+
+    >>> seen = []
+    >>> def f(x):
+    ...     seen.append(x)
+    >>> before = Snapshot(f)
+    >>> f(1)
+    >>> [str(change.place) for change in before.changes(Snapshot(f))]
+    ['seen']
+    """
+
+    def __init__(self, fun: Callable):
+        self.contents: dict[Place, Content] = {}
+        self.codes: dict[types.CodeType, None] = {}     # of the user's functions, in order
+        self.generators: list[tuple[weakref.ref[types.GeneratorType], Place]] = []
+        self._seen: dict[int, Any] = {}
+        self._waiting: deque[tuple[Place | None, Any, frozenset[str]]] = deque()
+        self._waiting.append((None, fun, frozenset()))
+        while self._waiting and len(self._seen) < MOST_SEEN:
+            self._visit(*self._waiting.popleft())
+        self._seen.clear()  # what is seen is not kept alive
+
+    def changes(self, later: Snapshot) -> list[Change]:
+        """What differs in a later snapshot; of a thing and its parts, the thing."""
+        found: list[Change] = []
+        for place in {**self.contents, **later.contents}:
+            old, new = self.contents.get(place), later.contents.get(place)
+            same = old is not None and new is not None and old.token == new.token
+            if not same and not any(place.is_inside(change.place) for change in found):
+                found.append(Change(place, old, new, later.has_new_tracer(place, self)))
+        return found
+
+    def has_new_tracer(self, place: Place, earlier: Snapshot) -> bool:
+        """Whether a tracer is at a place, or inside, that was not there in an earlier snapshot."""
+        return any(part.what == "tracer" and part != earlier.contents.get(where)
+                   for where, part in self.contents.items() if where.is_inside(place))
+
+    def _visit(self, place: Place | None, x: Any, names: frozenset[str]) -> None:
+        if place is not None and not isinstance(x, types.ModuleType | type):
+            self.contents.setdefault(place, content(x))
+        if id(x) not in self._seen:
+            self._seen[id(x)] = x
+            names = names_in(x) or names
+            for part, value in _parts(x, place, names):
+                self._waiting.append((part, value, names))
+            if isinstance(x, types.FunctionType) and is_own(x.__code__.co_filename):
+                self.codes.update(dict.fromkeys(_with_nested(x.__code__)))
+            if isinstance(x, types.GeneratorType) and place:
+                self.generators.append((weakref.ref(x), place))
+
+
+class Change(NamedTuple):
+    """A place where two snapshots differ; `old` or `new` is None where there was nothing."""
+
+    place: Place
+    old: Content | None
+    new: Content | None
+    brings_tracer: bool
+
+    @property
+    def what(self) -> str:
+        return (self.new or self.old).what  # type: ignore[union-attr]
+
+
+def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _with_nested(constant)
+
+
+def names_in(x: Any) -> frozenset[str]:
+    """The names that a function's code, and that of functions inside it, looks up."""
+    return _names_in_code(x.__code__) if isinstance(x, types.FunctionType) else frozenset()
+
+
+@functools.lru_cache(maxsize=4096)
+def _names_in_code(code: types.CodeType) -> frozenset[str]:
+    return frozenset(name for part in _with_nested(code) for name in part.co_names)
+
+
+Part = tuple[Place | None, Any]
+
+
+def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]:
+    """What is to be looked at in an object, and how a program names it.
+
+    `names` are those in the code that led here: of modules and classes only these are looked at.
+    """
+    here = place or Place("attribute", "self")  # of an object that is called
+    if isinstance(x, types.FunctionType):
+        yield from _parts_of_function(x)
+    elif isinstance(x, types.MethodType):
+        yield Place("attribute", "self"), x.__self__
+        yield None, x.__func__
+    elif isinstance(x, functools.partial):
+        yield None, x.func
+        for i, part in enumerate(x.args):
+            yield Place("argument", _argument_name(x.func, i)), part
+        yield from ((Place("argument", name), part) for name, part in x.keywords.items())
+    elif isinstance(x, list | tuple | deque):
+        yield from ((here.at(f"[{i}]"), x[i]) for i in range(min(len(x), MOST_PARTS)))
+    elif isinstance(x, dict):
+        yield from ((here.at(f"[{key!r}]"), x[key]) for key in plain_keys(x)[:MOST_PARTS])
+    elif isinstance(x, types.ModuleType | type):
+        yield from _parts_of_namespace(x, here, names)
+    else:
+        yield from _parts_of_instance(x, here, names)
+
+
+def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
+    code = fun.__code__
+    own = is_own(code.co_filename)
+    for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):  # nothing is bound to it yet
+            value = cell.cell_contents
+            if own:
+                yield Place("closure variable", name), value
+            elif callable(value):
+                yield None, value
+    if wrapped := fun.__dict__.get("__wrapped__"):
+        yield None, wrapped
+    if own:
+        for name in sorted(names_in(fun) & fun.__globals__.keys()):
+            yield Place("global", name), fun.__globals__[name]
+        count = code.co_argcount
+        defaults = fun.__defaults__ or ()
+        yield from zip([Place("default argument", name) for name in
+                        code.co_varnames[count - len(defaults):count]], defaults, strict=True)
+        for name, value in (fun.__kwdefaults__ or {}).items():
+            yield Place("default argument", name), value
+
+
+def _parts_of_namespace(x: Any, here: Place, names: frozenset[str]) -> Iterator[Part]:
+    """Of a module or class of the user's, what the code names; the methods of a class, all."""
+    if x is random:
+        yield here, random._inst
+    elif x is np.random or x is np and "random" in names:
+        yield here if x is np.random else here.at(".random"), np.random.mtrand._rand
+    elif is_own_module(x):
+        for name, value in list(vars(x).items()):
+            value = getattr(value, "__func__", value)  # under classmethod and staticmethod
+            if name in names or isinstance(x, type) and isinstance(value, types.FunctionType):
+                yield here.at(f".{name}"), value
+
+
+def is_own_module(x: Any) -> bool:
+    """Whether a module, or the module of a class, is the user's."""
+    name = x.__module__ if isinstance(x, type) else x.__name__
+    module = sys.modules.get(name)
+    file = getattr(module, "__file__", None)
+    return is_own(file) if file else name == "__main__" or module is None
+
+
+def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[Part]:
+    kind = type(x)
+    owner = getattr(x, "__self__", None) if kind is types.BuiltinMethodType else None
+    if isinstance(owner, GENERATORS):  # numpy.random.normal, imported by name
+        yield here.at(".__self__"), owner
+    if isinstance(x, Array | np.ndarray) or kind.__module__ == "builtins":
+        return
+    held: Mapping[str, Any] = {}
+    with contextlib.suppress(AttributeError):
+        held = object.__getattribute__(x, "__dict__")  # asks no `__getattr__` of the user's
+    if kind in _NAMESPACES or is_own_module(kind):
+        slots = [name for base in kind.__mro__ for name in _slots(base)]
+        for name in (*held, *slots):
+            if name in held or hasattr(x, name):
+                yield here.at(f".{name}"), held[name] if name in held else getattr(x, name)
+        yield from ((here, base) for base in kind.__mro__ if base is not object)
+        return
+    for name, value in list(held.items()):
+        if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+            yield None, value  # what a transformation or a decorator's object calls
+        elif name in names and isinstance(value, int | float | complex | str | np.ndarray | Array):
+            yield here.at(f".{name}"), value
+        elif name == "__wrapped__":
+            yield None, value
+    for i in held.get("static", ()):  # a jitted function with its static arguments
+        yield Place("static argument", _argument_name(held["fun"], i)), held["args"][i]
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
+
+
+def _argument_name(fun: Any, place: int) -> str:
+    code = getattr(fun, "__code__", None)
+    known = code.co_varnames[:code.co_argcount] if isinstance(code, types.CodeType) else ()
+    return known[place] if place < len(known) else f"argument {place}"

@@ -1,0 +1,334 @@
+"""Random keys that are consumed twice: each key bears a name, which follows it wherever it goes.
+
+A *shadow* is the buffer of a key array with a key's name in place of its words.  What moves keys
+about moves shadows too, by running on them; so no list of primitives is needed.
+Stands on `core`, `jaxpr`.  Chapter 16.  In JAX: `jax/experimental/key_reuse/_core.py`.
+"""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, errors, source_info
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.jaxpr import ClosedJaxpr, Literal, subjaxprs
+from minijax.sharp_bits.findings import finding, report
+from minijax.source_info import SourceInfo
+
+Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
+Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
+
+FIX = "Split the key before each use: `key, part = random.split(key)`, then draw from `part`."
+
+
+# ── Names ────────────────────────────────────────────────────────────────────────────────────
+
+class Names:
+    """Which keys there are, and where each was consumed.  Name 0 is of no key in particular."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.count = 1
+        self.consumed = np.zeros(1024, np.int32)  # by name: the number of a use, 0 for none
+        self.uses: dict[Use, int] = {}
+        self.log: list[np.ndarray] = []  # the names consumed by the program being followed
+
+    def fresh(self, words_shape: Sequence[int]) -> Shadow:
+        """A shadow of keys that nobody has seen before."""
+        size = int(np.prod(words_shape))
+        first, self.count = self.count, self.count + size // 2
+        while self.count > len(self.consumed):
+            self.consumed = np.concatenate([self.consumed, np.zeros_like(self.consumed)])
+        return np.arange(2 * first, 2 * first + size, dtype=np.uint32).reshape(words_shape)
+
+    def consume(self, shadow: Shadow, use: Use) -> None:
+        """Note that keys are consumed, once each; report those that were before."""
+        names = np.unique(shadow // 2)
+        names = names[names > 0]
+        before = self.consumed[names]
+        again = before[before > 0]
+        if again.size:
+            self.report(list(self.uses)[int(again[0]) - 1], use)
+        names = names[before == 0]
+        self.consumed[names] = self.uses.setdefault(use, len(self.uses) + 1)
+        self.log.append(names)
+
+    def report(self, first: Use, second: Use) -> None:
+        message = f"Previously-consumed key passed to a random function: {_story(first, second)}"
+        found = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
+        report(found, errors.KeyReuseError(f"{message}\n{FIX}"))
+
+
+def _story(first: Use, second: Use) -> str:
+    """Both uses with their lines."""
+    if not first or not second:
+        return "its numbers were drawn before."
+    if first == second:
+        return f"it is consumed again and again at\n  {_place(second)}"
+    return f"it was consumed at\n  {_place(first)}\nand is consumed again at\n  {_place(second)}"
+
+
+def _place(use: Use) -> str:
+    *callers, last = use
+    text = f": {last.text}" if last.text else ""
+    called = "".join(f",\n    called at {caller.summary}" for caller in reversed(callers))
+    return f"{last.summary}{text}{called}"
+
+
+names = Names()
+# The shadows of arrays that exist, by identity; an entry goes when its array does.
+_shadows: dict[int, tuple[weakref.ref, Shadow]] = {}
+
+
+def _attach(x: ArrayImpl, shadow: Shadow) -> None:
+    place = id(x)
+    _shadows[place] = (weakref.ref(x, lambda _: _shadows.pop(place, None)), shadow)
+
+
+@dataclass(eq=False)
+class Operand:
+    """A value as far as it matters here.
+
+    Args:
+      aval: its type.
+      shadow: the names of the keys it holds, once somebody has asked for them.
+      array: the value itself, where it is known.
+    """
+
+    aval: ShapedArray
+    shadow: Shadow | None = None
+    array: Any = None
+
+    @staticmethod
+    def of(x: ArrayImpl) -> Operand:
+        """The operand for an array, with the names that its keys have already."""
+        entry = _shadows.get(id(x))
+        return Operand(x.aval, entry[1] if entry and entry[0]() is x else None, x)
+
+    @property
+    def holds_keys(self) -> bool:
+        return self.shadow is not None or core.has_key_dtype(self.aval)
+
+    def named(self) -> Shadow:
+        """The names of its keys: new ones at the first time."""
+        if self.shadow is None:
+            self.shadow = names.fresh(core.physical_aval(self.aval).shape)
+            if self.array is not None:
+                _attach(self.array, self.shadow)
+        return self.shadow
+
+
+# ── Evaluation ───────────────────────────────────────────────────────────────────────────────
+
+def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+    """What the primitive gives; keys that it consumes must not have been consumed before.
+
+    Raises:
+      KeyReuseError: naming both uses.
+    """
+    if primitive.calls_python(params) or not _concerns_keys(primitive, args, params):
+        return primitive.evaluate(args, params)
+    with config.debug_key_reuse(False):  # what evaluation does inside is no use of its own
+        outs = primitive.evaluate(args, params)
+    frame = source_info.user_frame()
+    with names.lock:
+        names.log.clear()
+        found = _follow(primitive, params, [Operand.of(x) for x in args], [x.aval for x in outs],
+                        (frame,) if frame else ())
+        for x, operand in zip(outs, found, strict=True):
+            if operand.holds_keys and (operand.shadow is not None or operand.array is not None):
+                _attach(x, operand.named())
+    return outs
+
+
+def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
+    return (primitive.name in _SAME_WORDS
+            or any(core.has_key_dtype(x.aval) or id(x) in _shadows for x in args)
+            or any(map(_mentions_keys, subjaxprs(params))))
+
+
+def _mentions_keys(closed: ClosedJaxpr) -> bool:
+    """Whether a program holds keys anywhere."""
+    return bool(closed.derived(("mentions keys",), lambda: any(
+        any(core.has_key_dtype(v.aval) for v in (*eqn.invars, *eqn.outvars))
+        or any(map(_mentions_keys, subjaxprs(eqn.params))) for eqn in closed.eqns)))
+
+
+# ── One equation ─────────────────────────────────────────────────────────────────────────────
+
+# Typed keys from raw words, and raw words from typed keys: the words stay the same.
+_SAME_WORDS = ("random_wrap", "random_unwrap")
+
+
+def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
+            out_avals: Sequence[ShapedArray], where: Use) -> list[Operand]:
+    """The outputs of an equation, with their keys; notes the keys that it consumes."""
+    if primitive.name in _PROGRAMS:
+        return _PROGRAMS[primitive.name](params, operands, where)
+    if primitive.consumes_key:
+        names.consume(operands[0].named(), where)
+    elif primitive.name in _SAME_WORDS:
+        return [Operand(out_avals[0], _whole_keys(operands[0].named()))]
+    elif not primitive.handles_keys and any(x.holds_keys for x in operands):
+        return _moved(primitive, params, operands, out_avals)
+    return [Operand(aval) for aval in out_avals]
+
+
+def _whole_keys(shadow: Shadow) -> Shadow:
+    """The same where both words are of one key; where words were mixed, no key in particular."""
+    first, second = shadow[..., :1], shadow[..., 1:]
+    return np.where((first % 2 == 0) & (second == first + 1), shadow, np.uint32(0))
+
+
+def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand],
+           out_avals: Sequence[ShapedArray]) -> list[Operand]:
+    """Where keys end up: the primitive, run on their shadows."""
+    shadows = [x.named() if x.holds_keys else None for x in operands]
+    given = [x.array if shadow is None else ArrayImpl(shadow, x.aval)
+             for x, shadow in zip(operands, shadows, strict=True)]
+    if any(x is None for x in given) or not _moves_only(primitive, params, operands):
+        return [Operand(aval) for aval in out_avals]
+    with config.debug_key_reuse(False):
+        outs = primitive.evaluate(given, params)
+    words = np.concatenate([shadow.ravel() for shadow in shadows if shadow is not None])
+    # what fills a gap is no key of ours
+    return [Operand(aval, np.where(np.isin(out._buffer, words), out._buffer, np.uint32(0))
+                    if out._buffer.dtype == np.uint32 else None)
+            for out, aval in zip(outs, out_avals, strict=True)]
+
+
+def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> bool:
+    """Whether the primitive takes elements as they are: then it would take typed keys, too."""
+    if any(core.has_key_dtype(x.aval) for x in operands):
+        return True
+    key = core.dtypes.key_dtype("threefry2x32")
+    try:
+        primitive.type_of([x.aval if x.shadow is None else x.aval.update(dtype=key)
+                           for x in operands], params)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+# ── Programs ─────────────────────────────────────────────────────────────────────────────────
+
+def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    """Follow keys through a program; `where` are the lines from which it was called."""
+    if not _mentions_keys(closed) and not any(x.holds_keys for x in operands):
+        return [Operand(aval) for aval in closed.out_avals]
+    jaxpr = closed.jaxpr
+    info = jaxpr.debug_info
+    # a function of ours was traced for whoever called it first: its lines say nothing of this call
+    ours = info is not None and info.func_filename is not None and errors.is_internal(
+        info.func_filename)
+    consts = [Operand.of(x) if isinstance(x, ArrayImpl) else Operand(x.aval)
+              for x in closed.consts]
+    env = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands), strict=True))
+    same: dict[Any, list[Operand]] = {}
+
+    def read(atom: Any) -> Operand:
+        return Operand(atom.aval, None, atom.value) if isinstance(atom, Literal) else env[atom]
+
+    for eqn in jaxpr.eqns:
+        # the same row, at a place that is not known, of the same keys is the same key
+        row: Any = eqn if eqn.primitive.name not in _ROWS else (repr(eqn.params), *(
+            repr(v) if isinstance(v, Literal) else v for v in eqn.invars))
+        if row not in same:
+            lines = where if ours or eqn.source_info is None else _further(where, eqn.source_info)
+            same[row] = _follow(eqn.primitive, eqn.params, [read(v) for v in eqn.invars],
+                                [v.aval for v in eqn.outvars], lines)
+        env.update(zip(eqn.outvars, same[row], strict=True))
+    return [read(v) for v in jaxpr.outvars]
+
+
+_ROWS = ("dynamic_slice", "gather")
+
+
+def _further(where: Use, line: SourceInfo) -> Use:
+    return where if where and where[-1] == line else (*where, line)
+
+
+def _call(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    (closed,) = subjaxprs(params)
+    if params.get("differentiated"):  # what a backward pass computes again is no second use
+        return [Operand(aval) for aval in closed.out_avals]
+    return _run(closed, operands, where)
+
+
+def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    """One branch of them runs: a key may be consumed in each, and then is."""
+    start, consumed, results = len(names.log), [], []
+    for branch in params["branches"]:
+        results.append(_run(branch, operands[1:], where))
+        taken = names.log[start:]
+        del names.log[start:]
+        consumed += [(each, names.consumed[each]) for each in taken]
+        for each in taken:
+            names.consumed[each] = 0
+    for each, uses in consumed:
+        names.consumed[each] = uses
+        names.log.append(each)
+    return [_either(outs) for outs in zip(*results, strict=True)]
+
+
+def _either(outs: Sequence[Operand]) -> Operand:
+    """What one of several programs gives: the keys they agree on, otherwise others."""
+    first, *rest = outs
+    same = all(x is first or (first.shadow is not None and x.shadow is not None
+                              and np.array_equal(first.shadow, x.shadow)) for x in rest)
+    return first if same else Operand(first.aval)
+
+
+def _turns(carry: Sequence[Operand]) -> int:
+    """How often to go round a loop: keys that take turns come back after as many as there are."""
+    keys = sum(x.named().size // 2 for x in carry if x.holds_keys)
+    return 1 + min(max(keys, 1), 8)
+
+
+def _scan(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    closed, length = params["jaxpr"], params["length"]
+    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    consts, xs = operands[:num_consts], operands[num_consts + num_carry:]
+    carry = list(operands[num_consts:num_consts + num_carry])
+    steps = list(range(length))[::-1 if params["reverse"] else 1]
+    turns, start = min(length, _turns(carry)), len(names.log)
+    for step in steps[:turns]:
+        start = len(names.log)
+        row = [Operand(aval, x.named()[step] if x.holds_keys else None)
+               for aval, x in zip(closed.in_avals[num_consts + num_carry:], xs, strict=True)]
+        carry = _run(closed, [*consts, *carry, *row], where)[:num_carry]
+    if turns < length:
+        _consume_rows(xs, steps[turns - 1], steps[turns:], names.log[start:], where)
+    return [*carry, *(Operand(aval.update(shape=(length, *aval.shape)))
+                      for aval in closed.out_avals[num_carry:])]
+
+
+def _consume_rows(xs: Sequence[Operand], seen: int, rest: Sequence[int],
+                  log: Sequence[np.ndarray], where: Use) -> None:
+    """What the loop's last turn but these did with its row, these do with theirs."""
+    consumed = np.concatenate([np.zeros(0, np.int64), *log])
+    for x in xs:
+        if x.shadow is not None:
+            places = np.isin(x.shadow[seen] // 2, consumed)
+            if places.any():
+                names.consume(x.shadow[list(rest)][:, places], where)
+
+
+def _while(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
+    cond_consts, body_consts = operands[:of_cond], operands[of_cond:of_cond + of_body]
+    carry = list(operands[of_cond + of_body:])
+    for _ in range(_turns(carry)):
+        _run(params["cond_jaxpr"], [*cond_consts, *carry], where)
+        carry = _run(params["body_jaxpr"], [*body_consts, *carry], where)
+    return carry
+
+
+_PROGRAMS = {"jit": _call, "checkpoint": _call, "custom_jvp_call": _call,
+             "custom_vjp_call": _call, "cond": _cond, "scan": _scan, "while": _while}

@@ -1,0 +1,382 @@
+"""A nan or an infinity, found at the operation that makes it: eager, compiled, batched, in a loop.
+
+Compiled code is looked at from outside.  Where its outputs are bad the program is run by its
+equations, and followed back from the output to the equation where the bad number came up.
+Stands on `jaxpr`, `findings`, `origins`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import config, core, errors, source_info, tree_util
+from minijax.core import ArrayImpl, Params, Primitive
+from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
+from minijax.sharp_bits.findings import Finding, is_collecting, report
+from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
+                                        is_new_in_the_backward_pass, without_bad)
+from minijax.source_info import SourceInfo, Step, in_step
+from minijax.tracebacks import whole_functions_running
+
+T = TypeVar("T")
+
+# What happens when something bad is found: it is told to the user; or it ends the run with
+# `_Found`, for whoever is looking for its origin; or nobody looks.
+REPORT, FIND, OFF = "report", "find", "off"
+_mode: contextvars.ContextVar[str] = contextvars.ContextVar("minijax_nans_mode", default=REPORT)
+# While Python is run again: the only lines that are still of interest.
+_wanted: contextvars.ContextVar[Sequence[SourceInfo | None] | None] = contextvars.ContextVar(
+    "minijax_nans_wanted", default=None)
+# While nobody looks: a list of the bad outputs that came by all the same.
+_noticed: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
+    "minijax_nans_noticed", default=None)
+# Whether what runs has run before, in earnest, and consumed its random keys then.
+_again: contextvars.ContextVar[bool] = contextvars.ContextVar("minijax_nans_again", default=False)
+
+
+class _Found(Exception):
+    """Ends a run in mode `FIND`."""
+
+    def __init__(self, origins: list[Origin]):
+        self.origins = origins
+
+
+def is_finding() -> bool:
+    """Whether a run has the one purpose of finding where something bad came up."""
+    return _mode.get() == FIND
+
+
+def _kinds() -> list[str]:
+    """What to look for, of "nan" and "inf"."""
+    return [kind for kind, (flag, _) in KINDS.items() if flag.value]
+
+
+def _only_what_is_made() -> bool:
+    """Whether bad numbers may be handed on, as those of a program that uses them as data.
+
+    JAX raises for each operation that has a nan among its outputs, and so does `debug_nans`.
+    Under the one switch for all checks a correct program must give no alarm.
+    """
+    return bool(config.sharp_bits.value)
+
+
+def _unseen(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`f(*args, **kwargs)`, at whose operations nobody looks."""
+    return _with({_mode: OFF, _noticed: None}, f, *args, **kwargs)
+
+
+def _with(settings: dict[contextvars.ContextVar, Any], f: Callable[..., T], *args: Any,
+          **kwargs: Any) -> T:
+    context = contextvars.copy_context()
+    for variable, value in settings.items():
+        context.run(variable.set, value)
+    return context.run(f, *args, **kwargs)
+
+
+def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
+    """Where something bad first comes up in a run of `f`: each independent place."""
+    try:
+        _with({_mode: FIND, _again: True}, f, *args, **kwargs)
+    except _Found as found:
+        return found.origins
+    return []
+
+
+# ── One operation ────────────────────────────────────────────────────────────────────────────
+
+def evaluated(primitive: Primitive, evaluate: Callable, args: Sequence[Any], params: Params
+              ) -> list:
+    """The outputs of an operation on numbers, after a look at them."""
+    if primitive.calls_python(params):  # whose operations come by here one by one
+        return evaluate(args, params)
+    if _again.get():
+        evaluate = primitive.evaluate
+    outs = _unseen(evaluate, args, params) if _is_program(primitive) else evaluate(args, params)
+    noticed = _noticed.get()
+    if _mode.get() != OFF:
+        look(primitive, args, params, outs)
+    elif noticed is not None:
+        noticed += [kind for kind in _kinds() if is_bad(outs, kind)]
+    return outs
+
+
+def _is_program(primitive: Primitive) -> bool:
+    """Whether an operation has programs inside, which it runs."""
+    return primitive.split is not None
+
+
+def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
+         ) -> None:
+    """Report what is bad among the outputs of an operation."""
+    for kind in _kinds():
+        if not is_bad(outs, kind):
+            continue
+        if _is_program(primitive):
+            _tell(_find(primitive.rule("impl"), *[x._buffer for x in args], **params))
+        elif (not _only_what_is_made() or _is_made(primitive, args, params, kind)
+              or is_new_in_the_backward_pass(kind)):
+            source = core.current_source.get() or source_info.user_frame()
+            _tell([Origin(kind, primitive, tuple(args), tuple(outs), source,
+                          source_info.current_steps.get(), derivative_of(primitive))])
+
+
+def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str,
+             remains: Callable[[Sequence[Any]], np.ndarray] | None = None) -> bool:
+    """Whether an operation whose output is bad made it, and was not just handed it.
+
+    What is asked: would the output be bad if the operands were not?  `remains` takes outputs
+    and says where they are bad, of the places that matter.
+    """
+    if not any(x.size for x in args) or any(_is_bad_number(p, kind) for p in params.values()):
+        return False  # the maximum of nothing, the filling asked for
+    if not is_bad(args, kind):
+        return True
+    clean = [without_bad(x, kind) for x in args]
+    outs = _unseen(primitive.evaluate, clean, params)
+    return bool(remains(outs).any()) if remains else is_bad(outs, kind)
+
+
+def _is_bad_number(x: Any, kind: str) -> bool:
+    return isinstance(x, float | np.inexact) and bool(KINDS[kind][1](x))
+
+
+def _tell(origins: list[Origin]) -> None:
+    """Report origins, unless somebody is looking for them, or for others."""
+    if origins and _mode.get() == FIND:
+        raise _Found(origins)
+    wanted = _wanted.get()
+    for origin in origins:
+        if wanted is not None and origin.source not in wanted:
+            continue
+        found = origin.finding()
+        error = errors.NonFiniteError(found.message, origin.place, found.fix)
+        _report_from(whole_functions_running(), found, error, origin.kind)
+
+
+def _report_from(depth: int, found: Finding, error: errors.NonFiniteError, kind: str) -> None:
+    """Report what was found `depth` functions of the package deep; each has a say in it."""
+    if depth > 0:
+        error.settle = functools.partial(_settle, depth - 1, found, error, kind)
+        raise error
+    error.settle = None
+    report(found, error)
+
+
+def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: str, fun: Callable,
+            args: tuple, kwargs: dict) -> tuple | None:
+    """What a function of the package returns, in a tuple; None where the error in it stands.
+
+    What a bad number inside it was chosen away from, or stands for a bad argument, is its affair.
+    """
+    def is_good(tree: Any) -> bool:
+        return not any(is_bad(tree_util.tree_leaves(tree), each) for each in (kind, "nan"))
+
+    again = functools.partial(_with, {_mode: OFF, _again: True}, fun)
+    result = again(*args, **kwargs)
+    if is_good(result):
+        return (result,)
+    if _only_what_is_made() and not is_good((args, kwargs)):
+        clean_args, clean_kwargs = tree_util.tree_map(
+            lambda x: without_bad(without_bad(x, kind), "nan"), (args, kwargs))
+        if is_good(again(*clean_args, **clean_kwargs)):
+            return (result,)
+    try:
+        _report_from(outside, found, error, kind)
+    except errors.NonFiniteError:
+        return None
+    return (result,)
+
+
+# ── Programs ─────────────────────────────────────────────────────────────────────────────────
+
+def interpret(closed: ClosedJaxpr, buffers: Sequence[np.ndarray],
+              run: Callable[..., list[np.ndarray]]) -> list[np.ndarray]:
+    """What a program returns for these buffers; in mode `FIND`, where a bad output came up.
+
+    Args:
+      closed: the program.
+      buffers: its inputs.
+      run: the same program, compiled.
+    """
+    found = _unseen(run, *buffers)
+    outs = [ArrayImpl(np.asarray(b), aval)
+            for b, aval in zip(found, closed.out_avals, strict=True)]
+    for kind in _kinds():
+        if is_bad(outs, kind):
+            args = [ArrayImpl(np.asarray(b), aval)
+                    for b, aval in zip(buffers, closed.in_avals, strict=True)]
+            core.run_with(core.base_trace, _blame, closed, args, kind)
+    return found
+
+
+def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
+    """Look at the equations of a program where its bad outputs came up."""
+    values = _unseen(all_values, closed.jaxpr, closed.consts, args)
+
+    def read(atom: Atom) -> Any:
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    origins: list[Origin] = []
+    for eqn in _makers(closed.jaxpr, read, kind):
+        core.current_source.set(eqn.source_info)
+        origins += _find(look, eqn.primitive, [*map(read, eqn.invars)], eqn.params,
+                         [*map(read, eqn.outvars)])
+    _tell(origins)
+
+
+def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprEqn]:
+    """The equations that made what is bad in the outputs; where it came in, those that took it."""
+    made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    pending: list[tuple[Atom, np.ndarray]] = [
+        (v, bad_places(read(v), kind)) for v in jaxpr.outvars if is_bad([read(v)], kind)]
+    makers, seen = set(), set()
+    while pending:
+        atom, places = pending.pop()
+        if not isinstance(atom, Var) or atom not in made_by or atom in seen:
+            continue
+        seen.add(atom)
+        eqn = made_by[atom]
+        args, number = [read(v) for v in eqn.invars], eqn.outvars.index(atom)
+        guilty = _guilty(eqn, args, kind, number, places)
+        came_in = all(eqn.invars[i] not in made_by for i in guilty)
+        if not guilty or (came_in and not _only_what_is_made()):
+            makers.add(eqn)
+        pending += [(eqn.invars[i], _narrowed(bad_places(args[i], kind), places))
+                    for i in guilty]
+    return [eqn for eqn in jaxpr.eqns if eqn in makers]
+
+
+def _guilty(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, places: np.ndarray
+            ) -> list[int]:
+    """The operands that handed on what is bad at these places of an output; none: it was made."""
+    def remains(outs: Sequence[Any]) -> np.ndarray:
+        return bad_places(outs[number], kind) & places
+
+    if _is_made(eqn.primitive, args, eqn.params, kind, remains):
+        return []
+    suspects = [i for i, x in enumerate(args) if is_bad([x], kind)]
+    alone = [i for i in suspects if (places & ~remains(_without(eqn, args, i, kind))).any()]
+    return alone or suspects  # several, any one of which would do
+
+
+def _without(eqn: JaxprEqn, args: Sequence[ArrayImpl], i: int, kind: str) -> list:
+    """The outputs of an equation if operand `i` were good."""
+    others = [without_bad(x, kind) if i == k else x for k, x in enumerate(args)]
+    return _unseen(eqn.primitive.evaluate, others, eqn.params)
+
+
+def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """Of the bad places of an operand, those that matter for these places of the output."""
+    if bad.shape == places.shape and (bad & places).any():
+        return bad & places
+    return bad
+
+
+# ── Functions that are compiled, and can be run as Python ────────────────────────────────────
+
+def called(compiled: Callable[[], T], python: Callable[[], Any], function: str | None = None
+           ) -> T:
+    """What a compiled function returns; where that is bad, its Python is run to show the line.
+
+    Args:
+      compiled: makes the call.
+      python: makes it by running the function operation by operation.
+      function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
+    """
+    if _mode.get() == OFF:
+        return compiled()
+    noticed: list[str] = []  # among what is kept for the derivative, too
+    result = _with({_mode: OFF, _noticed: noticed}, compiled)
+    leaves = tree_util.tree_leaves(result)
+    for kind in _kinds():
+        shows = is_bad(leaves, kind)
+        if not shows and kind not in noticed:
+            continue
+        origins = _find(compiled)
+        wanted = _wanted.get()
+        if _mode.get() == FIND:
+            _tell(origins)
+        elif not origins and shows and not _only_what_is_made():
+            _announce(kind, function)
+            _say_it_came_in(kind, function)
+        elif origins and (wanted is None or any(o.source in wanted for o in origins)):
+            _announce(kind, function)
+            _run_again(python, origins)
+    return result
+
+
+def called_back(function: Callable, arrays: Sequence[Any]) -> None:
+    """Call a Python function from compiled code: it is looked at, whatever is done to the code."""
+    if not _again.get():
+        function = functools.partial(_with, {_mode: REPORT, _wanted: None}, function)
+    function(*arrays)
+
+
+def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
+    """Run the Python of what was compiled, so that the error comes from the user's own line."""
+    try:
+        with config.debug_recompiles(False):
+            _with({_wanted: [origin.source for origin in origins], _again: True}, python)
+    except errors.NonFiniteError:
+        raise
+    except Exception:  # what else the Python does when it is not traced is not the question here
+        pass
+    _tell(origins)
+
+
+def _announce(kind: str, function: str | None) -> None:
+    is_first = _wanted.get() is None  # of those that are jitted inside nothing is said
+    if function is not None and is_first and not is_collecting():
+        print(f"Invalid {kind} value encountered in the output of a {function} function. "
+              "Calling the de-optimized version.")
+
+
+def _say_it_came_in(kind: str, function: str | None) -> None:
+    if function is not None and not is_collecting():
+        print(f"The de-optimized version made no {kind}: it came in with an argument or is "
+              "written in the program, or only the compiled code gives it. Going on.")
+
+
+# ── Batches ──────────────────────────────────────────────────────────────────────────────────
+
+def batched(rule: Callable[[], tuple[list, list]], example: Callable[[int], list],
+            apply: Callable[[list], Any], size: int, outside: int) -> tuple[list, list]:
+    """What a batching rule returns; where that is bad, the operation on one example at a time.
+
+    So a finding names the example, and what a batch computes for the branches that an example
+    does not take gives none.
+
+    Args:
+      rule: applies the batching rule.
+      example: the operands of one example.
+      apply: applies the operation itself to an example's operands.
+      size: how many examples there are.
+      outside: how many of the steps that a loop is in are around the batch.
+    """
+    if _mode.get() == OFF:
+        return rule()
+    outs, dims = _unseen(rule)
+    for kind in _kinds():
+        bad = _bad_examples(outs, dims, kind)
+        for i in bad[:3]:
+            step = Step("vmap", i, size, tuple(k for k in bad if k != i))
+            _with({_again: True}, in_step, step, apply, _unseen(example, i), outside=outside)
+    return outs, dims
+
+
+def _bad_examples(outs: Sequence[Any], dims: Sequence[int | None], kind: str) -> list[int]:
+    """Which examples are bad."""
+    found: set[int] = set()
+    for x, dim in zip(outs, dims, strict=True):
+        bad = bad_places(x, kind)
+        if dim is not None:
+            found.update(np.flatnonzero(np.moveaxis(bad, dim, 0).reshape(bad.shape[dim], -1)
+                                        .any(axis=1)).tolist())
+        elif bad.any():
+            found.add(0)
+    return sorted(found)

@@ -1,0 +1,178 @@
+"""Which numbers are bad, and what there is to say of the operation that made them.
+
+Stands on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, dtypes
+from minijax.core import ArrayImpl, Primitive
+from minijax.sharp_bits.findings import Finding, finding, has_collected
+from minijax.source_info import SourceInfo, Step
+from minijax.tracebacks import is_user_frame
+
+# For each kind of bad number: the flag that looks for it, the test, what to do about it.
+KINDS: dict[str, tuple[config.Flag, Any]] = {
+    "nan": (config.debug_nans, np.isnan), "inf": (config.debug_infs, np.isinf)}
+
+FIX = ("Keep the operation away from such operands: choose safe ones with `jnp.where` before it, "
+       "and the result you want after it.")
+FIX_BACKWARD = ("The derivative of what `jnp.where` does not choose is computed too, and 0 * inf "
+                "is nan: choose safe operands before the operation as well.")
+
+
+# ── Which numbers are bad ────────────────────────────────────────────────────────────────────
+
+def bad_places(x: Any, kind: str) -> np.ndarray:
+    """Where a value is bad, or the numbers behind a tracer are: booleans of its shape.
+
+    >>> bad_places(core.as_value(np.float32([1, np.nan])), "nan")
+    array([False,  True])
+    """
+    if isinstance(x, np.ndarray | np.generic):
+        return KINDS[kind][1](x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
+    if isinstance(x, ArrayImpl) and dtypes.issubdtype(x.dtype, np.inexact):
+        return KINDS[kind][1](x._buffer)
+    if hasattr(x, "batch_dim"):
+        return bad_places(x.value, kind).any(axis=x.batch_dim)
+    if hasattr(x, "tangent"):
+        return bad_places(x.primal, kind) | bad_places(x.tangent, kind)
+    return np.zeros(x.shape, bool)
+
+
+def is_bad(values: Sequence[Any], kind: str) -> bool:
+    """Whether any of some values is bad anywhere."""
+    return any(bad_places(x, kind).any() for x in values
+               if isinstance(x, core.Array | np.ndarray | np.generic))
+
+
+def without_bad(x: Any, kind: str) -> Any:
+    """The same array with ones in place of its bad numbers; what is no array stays."""
+    if isinstance(x, np.ndarray | np.generic | float | complex):
+        x = core.as_value(x)
+    bad = bad_places(x, kind) if isinstance(x, ArrayImpl) else np.zeros((), bool)
+    if not bad.any():
+        return x
+    return ArrayImpl(np.where(bad, np.ones((), x.dtype), x._buffer), x.aval)
+
+
+# ── Of which derivative it is ──────────────────────────────────────────────────────────────────
+
+def is_new_in_the_backward_pass(kind: str) -> bool:
+    """Whether a step of a backward pass is running that was given good cotangents.
+
+    A bad factor to them was made by the derivative of a function that is itself good, and seen
+    nowhere; unless it comes from what has been collected before.
+    """
+    found = _innermost("_BackwardPass.transpose")
+    if found is None or _innermost("_BackwardPass.accumulate") is not None:
+        return False
+    return not (is_bad(found["cotangents"], kind) or has_collected(KINDS[kind][0].name))
+
+
+def derivative_of(primitive: Primitive) -> str | None:
+    """The operation whose derivative rule is running, where that is another than `primitive`."""
+    found = _innermost("JVPTrace.process_primitive")
+    return None if found is None or found["primitive"] is primitive else found["primitive"].name
+
+
+def _innermost(function: str) -> Mapping[str, Any] | None:
+    """The variables of a function of the package that is running; the innermost call of it."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and not is_user_frame(frame):
+        if frame.f_code.co_qualname == function:
+            return frame.f_locals
+        frame = frame.f_back
+    return None
+
+
+# ── What is said ─────────────────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True, eq=False)
+class Origin:
+    """The operation that made a bad number: which, on what, in which line, in which steps."""
+
+    kind: str
+    primitive: Primitive
+    operands: tuple[ArrayImpl, ...]
+    outs: tuple[ArrayImpl, ...]
+    source: SourceInfo | None
+    steps: tuple[Step, ...]
+    derivative_of: str | None = None
+
+    @property
+    def place(self) -> str | None:
+        """The user's line, as an error shows it."""
+        if self.source is None:
+            return None
+        text = f": {self.source.text}" if self.source.text else ""
+        return f"{self.source.summary}{text}"
+
+    @property
+    def is_backward(self) -> bool:
+        return self.source is not None and self.source.backward
+
+    def finding(self) -> Finding:
+        flag = KINDS[self.kind][0]
+        backward = ", in the backward pass" if self.is_backward else (
+            f", in the derivative of {self.derivative_of}" if self.derivative_of else "")
+        steps = "".join(f", in {step}" for step in self.steps)
+        message = (f"invalid value ({self.kind}) encountered in {self.primitive.name}"
+                   f"{self.operands_text()}{backward}{steps}")
+        found = finding(flag.name, message, FIX_BACKWARD if self.is_backward else FIX,
+                        self.source)
+        return replace(found, by=(flag.name, found.function, found.file, found.line))
+
+    def operands_text(self) -> str:
+        """The operands, in short: their numbers where the output is bad."""
+        out = next(x for x in self.outs if bad_places(x, self.kind).any())
+        is_elementwise = callable(self.primitive.element)
+        bad = bad_places(out, self.kind)
+        for x in self.operands:  # where it was made tells more than where it was handed on
+            made = bad & ~bad_places(x, self.kind) if x.shape == out.shape else bad
+            bad = made if made.any() else bad
+        place = tuple(int(i) for i in np.argwhere(bad)[0])
+        shown = [_number(x._buffer[place]) if is_elementwise and x.shape == out.shape
+                 else _short(x) for x in self.operands]
+        others = int(bad.sum()) - 1
+        more = f" (and {others} more)" if others else ""
+        at = f" at index {list(place)} of {out.aval.str_long()}{more}" if place else ""
+        of = f" of {' and '.join(shown)}" if shown else ""
+        return of + at
+
+
+def _short(x: ArrayImpl) -> str:
+    """An array in a few characters: itself if small, or its range."""
+    if core.has_key_dtype(x.aval):
+        return x.aval.str_long()
+    if x.size <= 4:
+        return "[" * (x.ndim > 0) + ", ".join(map(_number, x._buffer.flat)) + "]" * (x.ndim > 0)
+    if np.issubdtype(x._buffer.dtype, np.complexfloating) or x._buffer.dtype == bool:
+        return x.aval.str_long()
+    numbers = x._buffer.astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    if not finite.size:
+        return x.aval.str_long()
+    return f"{x.aval.str_long()} from {_number(finite.min())} to {_number(finite.max())}"
+
+
+def _number(x: Any) -> str:
+    """A number with up to six digits.
+
+    >>> _number(np.float32(0.1)), _number(np.int32(3)), _number(np.float32(-np.inf))
+    ('0.1', '3', '-inf')
+    """
+    if isinstance(x, np.bool_ | np.integer):
+        return str(x)
+    if isinstance(x, np.complexfloating):
+        return f"{x:.6g}"
+    text = f"{float(x):.6g}"
+    return text if not text.lstrip("-").isdigit() else f"{text}.0"

@@ -1,0 +1,176 @@
+"""Functions that are not pure: what they did while they were traced, and will not do again.
+
+Stands on `captured` (what changed), `happenings` (what was called), `code_lines` (where).
+Chapter 12, *Pure functions*.  JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from types import CodeType
+from typing import Any
+
+import numpy as np
+
+from minijax import config, errors
+from minijax.core import Array, ShapedArray
+from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.sharp_bits.captured import Change, Snapshot
+from minijax.sharp_bits.code_lines import read_line, write_line
+from minijax.sharp_bits.findings import finding, report
+from minijax.sharp_bits.happenings import Happenings
+from minijax.source_info import DebugInfo, SourceInfo
+
+KIND = "debug_purity"
+
+
+# ── While a function is traced ───────────────────────────────────────────────────────────────
+
+def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
+            debug_info: DebugInfo | None) -> ClosedJaxpr:
+    """The program of a user's function; a finding for each thing that it did besides.
+
+    Args:
+      stage: traces a function: ``(fun, in_avals, debug_info) -> program``.
+      fun: a `FlatFunction`; its `fun` is the user's.
+
+    Raises:
+      ImpureFunctionError: unless findings are collected.
+    """
+    before = Snapshot(fun.fun)
+    happenings = Happenings(before)
+    closed = happenings.run(stage, fun, in_avals, debug_info)
+    after = Snapshot(fun.fun)
+    changes = happenings.changes(before, after)
+    if any(map(_may_be_harmless, changes)):
+        # what is computed once and kept is found there by the second trace, which keeps nothing
+        stage(fun, in_avals, debug_info)
+        again = [change.place for change in after.changes(Snapshot(fun.fun))]
+        changes = [change for change in changes if any(map(change.place.overlaps, again))]
+    ran = [code for code in before.codes if code in happenings.executed]
+    codes = [*ran, *happenings.executed, *before.codes]
+    name = _name(debug_info, codes)
+    for message, fix, source in happenings.seen:
+        _report(message.format(name), fix, source)
+    for change in changes:
+        _report_once(happenings, name, change,
+                     happenings.line_of(change) or write_line(codes, change.place))
+    return closed
+
+
+def _name(info: DebugInfo | None, codes: list[CodeType]) -> str:
+    """The user's function; a loop may have one of ours around it."""
+    if info is not None and not errors.is_internal(info.func_filename or ""):
+        return info.func_name
+    return codes[0].co_name if codes else "the function"
+
+
+def _may_be_harmless(change: Change) -> bool:
+    """Whether a change may be one that another trace would not repeat."""
+    certain = ("number", "NumPy array", "iterator", "random generator")
+    return not (change.brings_tracer or change.what in certain and change.old is not None
+                and change.old.what == change.what)
+
+
+def _report_once(happenings: Happenings, name: str, change: Change, source: SourceInfo | None
+                 ) -> None:
+    """A body's change is also one of the function around it: the innermost has it reported."""
+    place = source and (source.code, source.line)
+    if place is None or place not in happenings.reported:
+        happenings.reported.add(place)
+        _report(*_words_for(name, change), source)
+
+
+def _words_for(name: str, change: Change) -> tuple[str, str]:
+    """Message and fix for something that a traced function changed."""
+    place, what = change.place, change.what
+    once = f"while `{name}` is traced, and not when its compiled code runs"
+    if what == "iterator":
+        return (f"the {place.kind} `{place}`, an iterator, is advanced {once}: every call uses "
+                "the item that was taken then.",
+                "Turn the iterator into an array before the call, and pass it as an argument.")
+    if what == "random generator":
+        return (f"`{place}` is drawn from {once}: the numbers become constants.",
+                "Use jax.random with a key that is passed as an argument.")
+    return (f"the {place.kind} `{place}` is changed {once}{_from_to(change)}.",
+            "Return the new value from the function, and store it where the function is called.")
+
+
+def _from_to(change: Change) -> str:
+    old, new = (part.text if part else "nothing" for part in (change.old, change.new))
+    return f" (from {old} to {new})" if old != new else ""
+
+
+def _report(message: str, fix: str, source: SourceInfo | None) -> None:
+    found = finding(KIND, message, fix, source)
+    place = f"\nIn {found.function}, {found.file}:{found.line}: " if source else ""
+    report(found, errors.ImpureFunctionError(
+        f"{message}{place}{source.text if source else ''}\n{fix}"))
+
+
+# ── When a traced function is called again ───────────────────────────────────────────────────
+
+# What each trace saw besides its arguments.
+_seen_by: weakref.WeakKeyDictionary[Any, Snapshot] = weakref.WeakKeyDictionary()
+
+
+def check_current(traced: Any, fun: Callable, trace_again: Callable[[], Any]) -> None:
+    """Note what a new trace saw; a finding when an old one would be another program by now.
+
+    Args:
+      traced: what was traced: has `jaxpr` and `debug_info`.
+      fun: the user's function.
+      trace_again: traces it anew; asked for where something that the function sees has changed.
+
+    Raises:
+      ImpureFunctionError: when the program would be another one; unless findings are collected.
+    """
+    now, before = Snapshot(fun), _seen_by.get(traced)
+    changes = before.changes(now) if before else []
+    if changes:
+        with config.debug_purity(False):  # what it does besides was found the first time
+            again = trace_again()
+        if _form(again.jaxpr) != _form(traced.jaxpr):
+            for change in changes:
+                _report(*_words_for_stale(traced.debug_info.func_name, change),
+                        read_line([*now.codes], change.place))
+            return
+        now = Snapshot(fun)
+    _seen_by[traced] = now
+
+
+def _words_for_stale(name: str, change: Change) -> tuple[str, str]:
+    place = change.place
+    old, new = (part.text if part else "not there" for part in (change.old, change.new))
+    was = f"was {old} when `{name}` was traced and is {new} now" if old != new else (
+        f"({old}) has changed since `{name}` was traced")
+    return (f"the {place.kind} `{place}` {was}: the compiled function still uses the old value.",
+            f"Pass `{place}` to the function as an argument.")
+
+
+def _form(x: Any) -> Any:
+    """A program as data that can be compared: variables are numbered, arrays are their bytes."""
+    if isinstance(x, ClosedJaxpr):
+        return _form(x.jaxpr), tuple(map(_form, x.consts))
+    if isinstance(x, Jaxpr):
+        numbers: dict[Any, int] = {}
+
+        def atom(v: Any) -> Any:
+            return _form(v.val) if isinstance(v, Literal) else (
+                numbers.setdefault(v, len(numbers)), v.aval)
+
+        def equation(eqn: JaxprEqn) -> tuple:
+            params = tuple((name, _form(value)) for name, value in eqn.params.items())
+            return (eqn.primitive.name, params, tuple(map(atom, eqn.invars)),
+                    tuple(map(atom, eqn.outvars)))
+        head = tuple(map(atom, (*x.constvars, *x.invars)))
+        return head, tuple(map(equation, x.eqns)), tuple(map(atom, x.outvars))
+    if isinstance(x, np.ndarray | np.generic):
+        return x.shape, str(x.dtype), x.tobytes()
+    if isinstance(x, Array):
+        known = x._concrete()  # type: ignore[attr-defined]
+        return x.aval, _form(known._buffer) if known is not None else id(x)
+    if isinstance(x, tuple | list):
+        return tuple(map(_form, x))
+    return repr(x)

@@ -1,0 +1,105 @@
+"""64-bit NumPy data that loses what it says as it becomes 32 bits wide on its way in.
+
+Rounding alone is no mistake, for nearly every float64 is rounded: see `what_is_lost`.
+Stands on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs*.
+JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax.sharp_bits.findings import finding, report
+
+# Neighbours that differ by less, relative to their size, may differ by float64's own rounding.
+NOISE = 2.0**-40
+WIDE = "jax.config.update('jax_enable_x64', True)"
+FIXES = {
+    "integers": f"Keep 64 bits with `{WIDE}`, or make the numbers smaller before they come in: "
+                "subtract an offset, or take a coarser unit.",
+    "range": f"Change the unit before the numbers come in, or keep 64 bits with `{WIDE}`.",
+    "differences": "Subtract an offset in NumPy before the numbers come in (times since the "
+                   f"first one, not since 1970), or keep 64 bits with `{WIDE}`.",
+}
+
+
+def check(x: Any, dtype: np.dtype) -> None:
+    """Warn where NumPy data cannot become an array of this dtype without loss.
+
+    Args:
+      x: a NumPy array or scalar.
+      dtype: what its elements become, unasked.
+    """
+    given = np.asarray(x)
+    if given.dtype == dtype or given.dtype.itemsize < 8 or not given.size:
+        return
+    lost = what_is_lost(given, dtype)
+    if lost is not None:
+        kind, how = lost
+        shape = f" of shape {given.shape}" if given.ndim else ""
+        message = f"{given.dtype} data{shape} becomes {dtype}, {how}."
+        report(finding("debug_dtype_truncation", message, FIXES[kind]))
+
+
+def what_is_lost(x: np.ndarray, dtype: np.dtype) -> tuple[str, str] | None:
+    """What data loses besides the last digits of its numbers; None where nothing.
+
+    - Whole numbers: any that does not fit, as it would become another one.
+    - Floats that become infinite; or all of them zero.
+    - Floats whose differences vanish: neighbours that become equal make up most of the way that
+      the data goes up and down.  (What float64 itself cannot tell from noise does not count.)
+
+    Data that is merely rounded is fine, and so is a table whose tails become zero or level off.
+
+    >>> what_is_lost(np.array([1, 2**31]), np.dtype("int32"))
+    ('integers', 'in which 1 of 2 values does not fit: 2147483648 becomes -2147483648')
+    >>> what_is_lost(np.linspace(0.0, 1.0, 7), np.dtype("float32"))
+    >>> what_is_lost(1.7e9 + np.arange(60.0), np.dtype("float32"))[0]
+    'differences'
+    """
+    if x.dtype.kind == "c":
+        parts = [what_is_lost(part, dtype.type(0).real.dtype) for part in (x.real, x.imag)]
+        return parts[0] or parts[1]
+    with np.errstate(all="ignore"):
+        rounded = x.astype(dtype)
+    return _integers(x, rounded) if dtype.kind in "iu" else _floats(x, rounded)
+
+
+def _integers(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
+    wrong = rounded != x
+    return ("integers", _example(x, rounded, wrong, "does", "not fit")) if wrong.any() else None
+
+
+def _floats(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
+    infinite = np.isinf(rounded) & np.isfinite(x)
+    if infinite.any():
+        return "range", _example(x, rounded, infinite, "is", "too large")
+    numbers = (x != 0) & np.isfinite(x)
+    if numbers.any() and not rounded[numbers].any():
+        return "range", _example(x, rounded, numbers, "is", "too small")
+    return _differences(x.ravel(), rounded.ravel())
+
+
+def _differences(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
+    """Whether most of the way that the data goes up and down is lost."""
+    with np.errstate(all="ignore"):
+        steps = np.abs(np.diff(x))
+        matters = np.isfinite(steps) & (steps > NOISE * np.abs(x[1:]))
+        equal = matters & (rounded[1:] == rounded[:-1]) & (rounded[1:] != 0)
+        if not 2 * steps[equal].sum() > steps[np.isfinite(steps)].sum():
+            return None
+    place = int(np.flatnonzero(equal)[0])
+    pair = " and ".join(repr(float(v)) for v in x[place:place + 2])
+    return "differences", (f"in which {equal.sum()} of {len(x) - 1} pairs of neighbours become "
+                           f"equal: {pair} are both {float(rounded[place])!r}")
+
+
+def _example(x: np.ndarray, rounded: np.ndarray, wrong: np.ndarray, verb: str, problem: str
+             ) -> str:
+    first = int(np.flatnonzero(wrong)[0])
+    value, became = x.ravel()[first].item(), rounded.ravel()[first].item()
+    verb = verb if wrong.sum() == 1 else {"is": "are", "does": "do"}[verb]
+    return (f"in which {wrong.sum()} of {x.size} value{'s' * (x.size > 1)} {verb} {problem}: "
+            f"{value} becomes {became}")
