@@ -6,13 +6,14 @@ In JAX: `jax/_src/api.py`.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax import core, dtypes, source_info, tree_util
+from minijax import config, core, dtypes, errors, source_info, tree_util
 from minijax.core import Array, ShapedArray
 from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable, check_input,
                                  jvp, partial_by_argnums, vjp)
@@ -21,6 +22,7 @@ from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives.emitted import zeros
 from minijax.stage import FlatFunction
+from minijax.tracebacks import api_boundary
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 
@@ -53,6 +55,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
 
+    @api_boundary
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -60,51 +63,62 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got len(in_axes)="
                 f"{len(in_axes)}, len(args)={len(args)}")
-        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-        dims = tree_util.flatten_axes("vmap in_axes", tree_util.tree_structure(args), in_axes)
-        dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
-        values = [check_arg(x) for x in leaves]
-        info = source_info.describe(fun, args, kwargs, "vmap")
-        size, places = _mapped_axes(values, dims, info, axis_size)
-        flat = FlatFunction(fun, in_tree, info)
-        outs, out_dims = vmap_flat(flat, size, axis_name, values, places, info)
-        assert flat.out_tree is not None
-        wanted = tree_util.flatten_axes("vmap out_axes", flat.out_tree, out_axes)
-        results = [_moved_out(x, d, w, size)
-                   for x, d, w in zip(outs, out_dims, wanted, strict=True)]
-        return tree_util.tree_unflatten(flat.out_tree, results)
+        return map_axes("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size)
     return mapped
+
+
+def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
+             axis_name: Hashable, axis_size: int | None) -> Any:
+    """A function's results over axes of its arguments; `api` is what errors call the caller."""
+    leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+    dims = tree_util.flatten_axes(f"{api} in_axes", tree_util.tree_structure(args), in_axes)
+    dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
+    values = [check_arg(x) for x in leaves]
+    info = source_info.describe(fun, args, kwargs, api)
+    size, places = _mapped_axes(values, dims, info, axis_size)
+    flat = FlatFunction(fun, in_tree, info)
+    outs, out_dims = vmap_flat(flat, size, axis_name, values, places, info)
+    assert flat.out_tree is not None
+    wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
+    results = [_moved_out(api, x, d, w, size)
+               for x, d, w in zip(outs, out_dims, wanted, strict=True)]
+    return tree_util.tree_unflatten(flat.out_tree, results)
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: source_info.DebugInfo,
                  axis_size: int | None) -> tuple[int, list[Dim]]:
     """The size of the mapped axis, and each argument's place of it."""
-    places = [None if d is None else _axis_of(x, d) for x, d in zip(values, dims, strict=True)]
+    api = info.traced_for
+    places = [None if d is None else _axis_of(api, x, d, name)
+              for x, d, name in zip(values, dims, info.arg_names, strict=True)]
     sizes: dict[int, list[str]] = {}
     for x, place, name in zip(values, places, info.arg_names, strict=True):
         if place is not None:
             sizes.setdefault(x.shape[place], []).append(
                 f"axis {place} of argument {name} of type {x.aval.str_long()}")
     if axis_size is not None and set(sizes) - {axis_size}:
-        raise ValueError(_sizes_differ(sizes, f"  * the `axis_size` argument was {axis_size};\n"))
+        first = f"  * the `axis_size` argument was {axis_size};\n"
+        raise ValueError(_sizes_differ(api, sizes, first))
     if len(sizes) > 1:
-        raise ValueError(_sizes_differ(sizes, ""))
+        raise ValueError(_sizes_differ(api, sizes, ""))
     if not sizes and axis_size is None:
-        raise ValueError("vmap must have at least one non-None value in in_axes or axis_size "
+        raise ValueError(f"{api} must have at least one non-None value in in_axes or axis_size "
                          "must be specified")
     return (axis_size if axis_size is not None else next(iter(sizes))), places
 
 
-def _axis_of(x: Array, axis: int) -> int:
+def _axis_of(api: str, x: Array, axis: int, name: str | None) -> int:
     if not -x.ndim <= axis < x.ndim:
-        raise ValueError(f"vmap was requested to map its argument along axis {axis}, which "
-                         f"implies that its rank should be at least "
-                         f"{axis + 1 if axis >= 0 else -axis}, but is only {x.ndim} "
-                         f"(its shape is {x.shape})")
+        raise errors.with_cure(
+            ValueError(f"{api} was requested to map its argument along axis {axis}, which implies "
+                       f"that its rank should be at least {axis + 1 if axis >= 0 else -axis}, but "
+                       f"is only {x.ndim} (its shape is {x.shape})"),
+            f"It is about the argument {name}. In in_axes, None stands for an argument that is "
+            "the same for all: in_axes=(0, None).")
     return axis % x.ndim
 
 
-def _sizes_differ(sizes: dict[int, list[str]], first_line: str) -> str:
+def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str:
     most = max(sizes, key=lambda size: len(sizes[size]))
     lines = []
     for size in sorted(sizes, key=lambda size: size != most):
@@ -115,14 +129,14 @@ def _sizes_differ(sizes: dict[int, list[str]], first_line: str) -> str:
             which = "most" if size == most and len(sizes) > 1 else "some"
             lines.append(f"  * {which} axes ({len(where)} of them) had size {size}, "
                          f"e.g. {where[0]}")
-    return ("vmap got inconsistent sizes for array axes to be mapped:\n" + first_line
+    return (f"{api} got inconsistent sizes for array axes to be mapped:\n" + first_line
             + ";\n".join(lines))
 
 
-def _moved_out(x: Array, dim: Dim, wanted: Any, size: int) -> Array:
+def _moved_out(api: str, x: Array, dim: Dim, wanted: Any, size: int) -> Array:
     if wanted is None:
         if dim is not None:
-            raise ValueError("at vmap out_axes, got axis spec None but output was batched on "
+            raise ValueError(f"at {api} out_axes, got axis spec None but output was batched on "
                              f"axis {dim}")
         return x
     ndim = x.ndim + (dim is None)
@@ -153,6 +167,7 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     check_callable(fun)
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_by_argnums(fun, places, args, kwargs)
@@ -187,6 +202,7 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
     check_callable(fun)
     places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_by_argnums(fun, places, args, kwargs)
@@ -300,6 +316,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     check_callable(fun)
     jitted = jit(fun, static_argnums=as_tuple(static_argnums, int) or None)
 
+    @api_boundary
     @functools.wraps(fun)
     def program(*args: Any, **kwargs: Any) -> ClosedJaxpr | tuple[ClosedJaxpr, Any]:
         trace = core.current_trace.get()
@@ -334,34 +351,35 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 # ── Devices ──────────────────────────────────────────────────────────────────────────────────
 
+@dataclasses.dataclass(frozen=True)
 class Device:
-    """The processor that arrays live on.  There is one.
+    """A processor.  Arrays live on the first; the flag `num_cpu_devices` pretends that more exist.
 
     >>> devices()
     [CpuDevice(id=0)]
     """
 
-    id, platform, device_kind, process_index = 0, "cpu", "cpu", 0
+    id: int = 0
+    platform: ClassVar[str] = "cpu"
+    device_kind: ClassVar[str] = "cpu"
+    process_index: ClassVar[int] = 0
 
     def __repr__(self) -> str:
-        return "CpuDevice(id=0)"
+        return f"CpuDevice(id={self.id})"
 
     def __str__(self) -> str:
-        return "TFRT_CPU_0"
-
-
-_device = Device()
+        return f"TFRT_CPU_{self.id}"
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices: one.
+    """All devices: one, or as many as the flag `num_cpu_devices` pretends.
 
     Raises:
       RuntimeError: for a backend other than the CPU.
     """
     if backend not in (None, "cpu"):
         raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
-    return [_device]
+    return [Device(i) for i in range(max(1, config.num_cpu_devices.value))]
 
 
 local_devices = devices

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, source_info, tree_util
+from minijax import core, dtypes, errors, source_info, tree_util
 from minijax.core import Array, ShapedArray, Zero
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import LinearProgram, linearize_flat
@@ -19,6 +19,8 @@ from minijax.interpreters.transpose import backward_pass
 from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, stage
+from minijax.tracebacks import api_boundary
+from minijax.tree_errors import equality_errors_pytreedef
 
 Argnums = int | Sequence[int]
 
@@ -50,20 +52,11 @@ class AuxFunction:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             raise TypeError("expected function with aux output to return a two-element tuple, "
                             f"but got type {type(pair)} with value {pair!r}")
-        result, self.aux = pair
+        result, aux = pair
+        # without the wrapping of the transformation that runs the function
+        trace = core.current_trace.get()
+        self.aux = tree_util.tree_map(lambda x: x.primal if trace.owns(x) else x, aux)
         return result
-
-
-def _aux_primals(aux: Any, trace_of: core.Trace) -> Any:
-    """Auxiliary output without the wrapping of the transformation that produced it."""
-    def lowered(x: Any) -> Any:
-        while isinstance(x, core.Tracer) and not trace_of.is_open(x.level):
-            primal = getattr(x, "primal", None)
-            if primal is None:
-                break
-            x = primal
-        return x
-    return tree_util.tree_map(lowered, aux)
 
 
 # ── Forward ──────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +101,7 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
     result = tree_util.tree_unflatten(flat.out_tree, outs)
     tangent = tree_util.tree_unflatten(flat.out_tree, map(public_tangent, out_dots))
     if has_aux:
-        return result, tangent, _aux_primals(aux_fun.aux, core.current_trace.get())
+        return result, tangent, aux_fun.aux
     return result, tangent
 
 
@@ -154,7 +147,7 @@ class Linearized:
         self.outs, self.program = linearize_flat(flat, self.primals, self.info)
         assert flat.out_tree is not None
         self.out_tree = flat.out_tree
-        self.aux = _aux_primals(target.aux, core.current_trace.get()) if has_aux else None
+        self.aux = target.aux if has_aux else None
 
     @property
     def result(self) -> Any:
@@ -181,6 +174,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     at = Linearized(fun, primals, {}, "linearize", has_aux)
 
+    @api_boundary
     def derivative(*tangents: Any) -> Any:
         dots, tree = tree_util.tree_flatten(tangents)
         if tree != at.in_tree:
@@ -223,6 +217,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     at = Linearized(fun, primals, {}, "vjp", has_aux)
 
+    @api_boundary
     def pull(cotangent: Any) -> tuple:
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != at.out_tree:
@@ -257,10 +252,12 @@ def _check_cotangent(out: ShapedArray, ct: Array) -> Any:
 
 
 def _tree_message(at: Linearized, got: tree_util.PyTreeDef) -> str:
+    differences = equality_errors_pytreedef(at.out_tree, got)
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the differentiated function "
-            f"{at.info.func_src_info}.\n\nBut the tree structures differ: the original output "
-            f"was {at.out_tree}, the argument is {got}.")
+            f"{at.info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
+                f"  * out{tree_util.keystr(path)} was a {was} in the original output, but a {now} "
+                f"here, so {why}." for path, was, now, why in differences))
 
 
 def linear_transpose(fun: Callable, *primals: Any) -> Callable:
@@ -283,6 +280,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     flat = FlatFunction(fun, _with_no_keywords(in_tree), info)
     closed = stage(flat, avals, info)
 
+    @api_boundary
     def transposed(cotangent: Any) -> tuple:
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != flat.out_tree:
@@ -320,6 +318,7 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     """
     with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _name="grad")
 
+    @api_boundary
     @functools.wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, found = with_value(*args, **kwargs)
@@ -344,6 +343,7 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     check_callable(fun)
     places = _check_argnums(argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
         partial, chosen = partial_by_argnums(fun, places, args, kwargs)
@@ -405,10 +405,12 @@ def check_input(x: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
             raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, "
                             f"but got {core.dtype_name(dtype)}.")
     elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
-        raise TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
-                        f"sub-dtype of np.inexact), but got {core.dtype_name(dtype)}. If you "
-                        "want to use Boolean- or integer-valued inputs, use vjp or set "
-                        "allow_int to True.")
+        raise errors.with_cure(
+            TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
+                      f"sub-dtype of np.inexact), but got {core.dtype_name(dtype)}. If you "
+                      "want to use Boolean- or integer-valued inputs, use vjp or set "
+                      "allow_int to True."),
+            "Derivatives are of floats: write 2.0 in place of 2, or x.astype(float).")
 
 
 def _check_scalar(value: Any) -> None:
@@ -416,8 +418,11 @@ def _check_scalar(value: Any) -> None:
         raise TypeError("Gradient only defined for scalar-output functions. "
                         f"Output was {value}.")
     if value.shape != ():
-        raise TypeError("Gradient only defined for scalar-output functions. "
-                        f"Output had shape: {value.shape}.")
+        raise errors.with_cure(
+            TypeError("Gradient only defined for scalar-output functions. "
+                      f"Output had shape: {value.shape}."),
+            "Return one number, such as the sum or the mean; or use vmap(grad(f)) for the "
+            "derivative of each, jacobian(f) for all of them.")
 
 
 def _check_output(dtype: Any, name: str, holomorphic: bool) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -180,10 +180,16 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """
     if len(args) != len(jaxpr.invars):
         raise TypeError(f"the program takes {len(jaxpr.invars)} arguments, got {len(args)}")
+    env = all_values(jaxpr, consts, args)
+    return [atom.value if isinstance(atom, Literal) else env[atom] for atom in jaxpr.outvars]
+
+
+def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> dict[Var, Any]:
+    """The value of every variable in a run of a program; takes what `eval_jaxpr` takes."""
     return contextvars.copy_context().run(_eval_equations, jaxpr, consts, args)
 
 
-def _eval_equations(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+def _eval_equations(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> dict[Var, Any]:
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update(zip(jaxpr.invars, args, strict=True))
 
@@ -194,7 +200,7 @@ def _eval_equations(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) ->
         core.current_source.set(eqn.source_info)
         outs = eqn.primitive.bind_list(*map(read, eqn.invars), **eqn.params)
         env.update(zip(eqn.outvars, outs, strict=True))
-    return [read(v) for v in jaxpr.outvars]
+    return env
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
@@ -259,16 +265,19 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     """
     defined: set[Var] = set()
 
+    def refuse(v: Var, what: str) -> NoReturn:
+        raise JaxprTypeError(f"a variable of type {v.aval.str_short()} is {what}\nin\n{jaxpr}")
+
     def define(variables: Sequence[Var], where: object) -> None:
         for v in variables:
             if v in defined:
-                raise JaxprTypeError(f"variable {v} is defined twice, again by: {where}")
+                refuse(v, f"defined twice, again by: {where}")
             defined.add(v)
 
     def use(atoms: Sequence[Atom], where: object) -> None:
         for v in atoms:
             if isinstance(v, Var) and v not in defined:
-                raise JaxprTypeError(f"variable {v} is used before its definition, in: {where}")
+                refuse(v, f"used before its definition, by: {where}")
 
     define(jaxpr.constvars + jaxpr.invars, "the inputs")
     for eqn in jaxpr.eqns:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, tree_util
+from minijax import config, core, tree_util
 from minijax.core import Axis, Effect, Effects, Primitive, cannot
 from minijax.interpreters.vmap import Dim, batch_to
 from minijax.primitives.emitted import index_leading
@@ -36,7 +36,11 @@ class HostCallback:
         self.function = function
 
     def __call__(self, *arrays: np.ndarray) -> None:
-        self.function(*arrays)
+        if config.looks_for_nans():
+            from minijax.sharp_bits import nans
+            nans.called_back(self.function, arrays)
+        else:
+            self.function(*arrays)
 
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", "callback")
@@ -145,6 +149,9 @@ class _CheckingFormatter(string.Formatter):
         if unused_names:
             raise ValueError(f"Unused keyword arguments to `jax.debug.print`: {unused_names}. "
                              + IS_IT_AN_F_STRING)
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return ""  # while tracing there are no digits
 
 
 _formatter = _CheckingFormatter()

@@ -12,10 +12,11 @@ from typing import Any
 
 from minijax import core, source_info, tree_util
 from minijax.higher_order.compiled import call_of_program
-from minijax.higher_order.programs import chosen
+from minijax.higher_order.programs import chosen, or_in_python
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr
 from minijax.stage import FlatFunction, hoist_tracers, stage
+from minijax.tracebacks import api_boundary
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
@@ -27,7 +28,8 @@ def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: Clo
         halves.known.jaxpr.replace(outvars=halves.known.jaxpr.outvars[:known]),
         halves.known.consts))
     return Halves(chosen(args, [not u for u in unknown]), {"jaxpr": outputs, **params},
-                  lambda residuals: args, {"jaxpr": jaxpr, **params}, halves.unknown_out)
+                  lambda residuals: args, {"jaxpr": jaxpr, **params, "differentiated": True},
+                  halves.unknown_out)
 
 
 checkpoint_p = call_of_program("checkpoint", _computing_again)
@@ -66,6 +68,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
                                   "out, or apply checkpoint to smaller functions.")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
+    @api_boundary
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         places = {i % len(args) for i in static}
@@ -80,8 +83,9 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
         flat = FlatFunction(filled, in_tree, info)
         closed, captured = hoist_tracers(stage(flat, [x.aval for x in values], info))
         assert flat.out_tree is not None
-        outs = checkpoint_p.bind(*captured, *values, jaxpr=closed,
-                                 name=source_info.function_name(fun))
+        call = functools.partial(checkpoint_p.bind, *captured, *values, jaxpr=closed,
+                                 name=source_info.function_name(fun), differentiated=False)
+        outs = or_in_python(call, lambda: flat(*values))
         return tree_util.tree_unflatten(flat.out_tree, outs)
     return checkpointed
 

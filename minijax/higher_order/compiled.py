@@ -6,8 +6,11 @@ In JAX: `jax/_src/pjit.py`, `jax/_src/interpreters/pxla.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Sequence
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +27,8 @@ from minijax.primitives.elementwise import mul_p
 from minijax.primitives.emitted import move_axis
 from minijax.stage import stage
 
+logger = logging.getLogger("minijax")
+
 
 # ── Running a program ────────────────────────────────────────────────────────────────────────
 
@@ -39,6 +44,10 @@ def backend() -> str:
 
 def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Run a program by the NumPy meaning of its primitives."""
+    if config.may_look():
+        from minijax.sharp_bits import nans
+        if nans.is_finding():
+            return nans.interpret(closed, buffers, executable(closed))
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
     outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
@@ -55,7 +64,20 @@ def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
     if where == "numpy":
         return functools.partial(interpret, closed)
     from minijax.lowering import lower
-    return lower(closed, name).compile()
+    if config.log_compiles.value:
+        types = ", ".join(map(repr, closed.in_avals))
+        logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)
+    with timed(f"compilation of jit({name})"):
+        return lower(closed, name).compile()
+
+
+@contextlib.contextmanager
+def timed(what: str) -> Iterator[None]:
+    """Under `log_compiles`, log what was done and how long it took."""
+    start = time.perf_counter()
+    yield
+    if config.log_compiles.value:
+        logger.warning("Finished %s in %.9f sec", what, time.perf_counter() - start)
 
 
 # ── Calls of programs ────────────────────────────────────────────────────────────────────────

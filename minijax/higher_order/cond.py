@@ -6,6 +6,7 @@ In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -15,18 +16,20 @@ from minijax import config, core, dtypes, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
 from minijax.higher_order.compiled import interpret
 from minijax.higher_order.programs import (Body, CompiledPrimitive, chosen, has_tangent,
-                                           how_types_differ, share_consts, types_of,
-                                           with_output_types)
+                                           how_types_differ, listed, or_in_python, share_consts,
+                                           types_of, with_output_types)
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.primitives.choice import clamp_p, ne_p, select_n_p
-from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives.checks import check_effect
+from minijax.primitives.choice import clamp_p, eq_p, ne_p, select_n_p
+from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
 from minijax.primitives.emitted import instantiate, move_axis, zeros
 from minijax.primitives.shape import broadcast_in_dim_p
 from minijax.stage import stage
+from minijax.tree_errors import equality_errors_pytreedef
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -79,12 +82,25 @@ def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches
     operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
     batched = [True] * len(operands)
     results = []
-    for branch in branches:
+    for n, branch in enumerate(branches):
         keep = [True] * len(branch.out_avals)
+        taken = eq_p.bind(index, np.int32(n))
+        own = [_constant_elsewhere(x, taken) for x in operands]
+        if check_effect in branch.effects:
+            from minijax.higher_order.active import run_for_active  # it stands on this module
+            results.append(run_for_active(taken, axis, branch, own, batched, keep))
+            continue
         program, _ = batch_jaxpr(branch, axis, batched, keep=keep)
-        results.append(eval_jaxpr(program.jaxpr, program.consts, *operands))
+        results.append(eval_jaxpr(program.jaxpr, program.consts, *own))
     outs = [select_along_batch(which, cases) for cases in zip(*results, strict=True)]
     return outs, [0] * len(outs)
+
+
+def _constant_elsewhere(x: Any, taken: Any) -> Any:
+    """An operand, constant for examples that take another branch: its derivative may be nan."""
+    if not dtypes.issubdtype(x.dtype, np.inexact):
+        return x
+    return select_along_batch(taken, [stop_gradient_p.bind(x), x])
 
 
 def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
@@ -303,8 +319,14 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     avals = [_joined_type(column)
              for column in zip(*(p.out_avals for p in programs), strict=True)]
     branches = tuple(with_output_types(p, avals) for p in programs)
-    outs = cond_p.bind(index, *consts, *tree_util.tree_leaves(operands), branches=branches)
+    call = functools.partial(cond_p.bind, index, *consts, *tree_util.tree_leaves(operands),
+                             branches=branches)
+    outs = or_in_python(call, lambda: functions[_known_index(index)](*operands))
     return tree_util.tree_unflatten(bodies[0].out_tree, outs)
+
+
+def _known_index(index: Any) -> int:
+    return int(core.concrete_or_error(index))  # type: ignore[arg-type]
 
 
 def _joined_type(avals: Sequence[ShapedArray]) -> ShapedArray:
@@ -323,11 +345,14 @@ def _check_branches(bodies: Sequence[Body], names: Sequence[str]) -> None:
     for second, two in others:
         places = (f"{first} is {one.info.func_src_info}\n{second} is {two.info.func_src_info}")
         if one.out_tree != two.out_tree:
+            differ = [(tree_util.keystr(path), *texts) for path, *texts in
+                      equality_errors_pytreedef(one.out_tree, two.out_tree)]
+            lines = [f"{first} output{place} is a {have} but {second} output{place} is a {got}, "
+                     f"so {why}" for place, have, got, why in differ]
             raise TypeError(
                 f"{kind} branch outputs must have the same pytree structure, but they differ:"
-                f"\n\n{places}\n\n{first} output has pytree structure {one.out_tree} but "
-                f"{second} output has pytree structure {two.out_tree}.\n\nRevise {first} and/or "
-                f"{second} so that they have the same pytree structure.")
+                f"\n\n{places}\n\n{listed(lines)}\n\nRevise {first} and/or {second} so that "
+                "they have the same pytree structure.")
         if wrong := list(_differences(one, two, first, second)):
             raise TypeError(
                 f"{kind} branches must have equal output types but they differ."

@@ -6,6 +6,7 @@ In JAX: `jax/_src/custom_derivatives.py`.
 
 from __future__ import annotations
 
+import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, source_info, tree_util
+from minijax import core, dtypes, errors, source_info, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
 from minijax.higher_order.compiled import interpret
@@ -22,6 +23,7 @@ from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives.emitted import instantiate
 from minijax.primitives.reduce import reduce_sum_p
 from minijax.stage import hoist_tracers, stage
+from minijax.tracebacks import api_boundary
 
 NOT_LINEAR = cannot("a function with its own derivative rule counts as non-linear")
 NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
@@ -44,6 +46,16 @@ class FlatCallable:
 
     def __repr__(self) -> str:
         return self.__name__
+
+
+def _on_its_lines(rule: Callable, *args: Any) -> Any:
+    """Call a rule; what a user's does is of its own lines, not of the one that is run again."""
+    _, code = source_info.identify(rule)
+    if code is None or errors.is_internal(code.co_filename):
+        return rule(*args)
+    context = contextvars.copy_context()
+    context.run(core.current_source.set, None)
+    return context.run(rule, *args)
 
 
 def _function(call_jaxpr: ClosedJaxpr | None, fun: Callable | None) -> Callable:
@@ -92,7 +104,8 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, call_jaxp
 def _batched(f: Callable, axis: Axis, dims: Sequence[Dim]) -> Callable:
     """A function of flat arrays on a batch; every result has the batch axis in front."""
     def on_batch(*args: Any) -> list:
-        outs, out_dims = vmap_flat(f, axis.size, axis.name, args, dims, level=axis.level)
+        values = [core.as_value(x) for x in args]  # the tangent of an integer may be NumPy's
+        outs, out_dims = vmap_flat(f, axis.size, axis.name, values, dims, level=axis.level)
         return [batch_to(x, d, 0, axis.size) for x, d in zip(outs, out_dims, strict=True)]
     return on_batch
 
@@ -157,7 +170,11 @@ custom_jvp_call_p = CustomJVPPrimitive(
 
 
 class _Call:
-    """One call of a custom function: its flat arguments, and the trees around them."""
+    """One call of a custom function: types of its flat arguments, and the trees around them.
+
+    The values themselves are taken from it by the call: the rules in a program refer to it, and
+    must keep no tracer alive.
+    """
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int], args: tuple, kwargs: dict):
         self.name = source_info.function_name(fun)
@@ -165,10 +182,15 @@ class _Call:
         args = _all_positional(fun, args, kwargs)
         self.fixed = {i % len(args): args[i] for i in nondiff_argnums}
         self.count = len(args)
-        self.dynamic = tuple(x for i, x in enumerate(args) if i not in self.fixed)
-        leaves, self.in_tree = tree_util.tree_flatten(self.dynamic)
-        self.leaves = [core.as_value(x) for x in leaves]
+        dynamic = tuple(x for i, x in enumerate(args) if i not in self.fixed)
+        leaves, self.in_tree = tree_util.tree_flatten(dynamic)
+        self.values = [core.as_value(x) for x in leaves]
+        self.avals = [x.aval for x in self.values]
         self.out_tree: tree_util.PyTreeDef | None = None
+
+    def take_values(self) -> list[Array]:
+        values, self.values = self.values, []
+        return values
 
     def arguments(self, leaves: Sequence[Any]) -> list:
         """All arguments in their places."""
@@ -254,6 +276,7 @@ class custom_jvp:
                 lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms, zero)
         self.defjvp(jvp)
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.jvp is None:
             name = source_info.function_name(self.fun)
@@ -261,7 +284,8 @@ class custom_jvp:
         call = _Call(self.fun, self.nondiff_argnums, args, kwargs)
         rule_name = source_info.function_name(self.jvp)
         rule = FlatCallable(rule_name, functools.partial(_run_jvp_rule, call, self.jvp))
-        outs = custom_jvp_call_p.bind(*call.leaves, name=call.name, fun=call.primal, jvp=rule)
+        outs = custom_jvp_call_p.bind(*call.take_values(), name=call.name, fun=call.primal,
+                                      jvp=rule)
         return call.result(outs)
 
 
@@ -270,7 +294,7 @@ def _run_jvp_rule(call: _Call, rule: Callable, *both: Any) -> list:
     half = len(both) // 2
     primals = tree_util.tree_unflatten(call.in_tree, both[:half])
     tangents = tree_util.tree_unflatten(call.in_tree, both[half:])
-    pair = rule(*call.fixed_values, primals, tangents)
+    pair = _on_its_lines(rule, *call.fixed_values, primals, tangents)
     who = f"Custom JVP rule {source_info.function_name(rule)} for function {call.name}"
     if not (isinstance(pair, tuple | list) and len(pair) == 2):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
@@ -446,6 +470,7 @@ class custom_vjp:
                                       "ones; leave symbolic_zeros out.")
         self.fwd, self.bwd = fwd, bwd
 
+    @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self.fwd is None or self.bwd is None:
             name = source_info.function_name(self.fun)
@@ -455,8 +480,8 @@ class custom_vjp:
                            functools.partial(call.forward, self.fwd))
         bwd = FlatCallable(source_info.function_name(self.bwd),
                            functools.partial(call.backward, self.bwd))
-        outs = custom_vjp_call_p.bind(*call.leaves, name=call.name, fun=call.primal, fwd=fwd,
-                                      bwd=bwd)
+        outs = custom_vjp_call_p.bind(*call.take_values(), name=call.name, fun=call.primal,
+                                      fwd=fwd, bwd=bwd)
         return call.result(outs)
 
 
@@ -466,7 +491,7 @@ class _VJPCall(_Call):
     res_tree: tree_util.PyTreeDef
 
     def forward(self, fwd: Callable, *leaves: Any) -> tuple[list, list]:
-        pair = fwd(*self.arguments(leaves))
+        pair = _on_its_lines(fwd, *self.arguments(leaves))
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
             name = source_info.function_name(fwd)
             raise TypeError(
@@ -484,14 +509,14 @@ class _VJPCall(_Call):
         residuals = tree_util.tree_unflatten(self.res_tree, values[:count])
         assert self.out_tree is not None
         ct = tree_util.tree_unflatten(self.out_tree, values[count:])
-        found = bwd(*self.fixed_values, residuals, ct)
+        found = _on_its_lines(bwd, *self.fixed_values, residuals, ct)
         if isinstance(found, list):
             found = tuple(found)
         return self.flat_cotangents(found)
 
     def flat_cotangents(self, found: Any) -> list:
         """The rule's cotangents, one for each flat argument; None stands for zeros."""
-        if not isinstance(found, tuple) or len(found) != len(self.dynamic):
+        if not isinstance(found, tuple) or len(found) != len(self.in_tree.children()):
             raise TypeError(
                 "Custom VJP bwd rule must produce an output with the same container (pytree) "
                 "structure as the args tuple of the primal function, and in particular must "
@@ -501,8 +526,8 @@ class _VJPCall(_Call):
         flat: list[Any] = []
         for ct, subtree in zip(found, tree_util.treedef_children(self.in_tree), strict=True):
             flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
-        return [self.checked(i, x.aval.to_tangent_aval(), ct)
-                for i, (x, ct) in enumerate(zip(self.leaves, flat, strict=True))]
+        return [self.checked(i, aval.to_tangent_aval(), ct)
+                for i, (aval, ct) in enumerate(zip(self.avals, flat, strict=True))]
 
     def checked(self, place: int, want: ShapedArray, ct: Any) -> Any:
         if ct is None or want.dtype == dtypes.float0:

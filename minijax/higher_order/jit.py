@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,12 @@ import numpy as np
 
 from minijax import config, core, errors, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Params, ShapedArray
-from minijax.higher_order.compiled import backend, executable, jit_p
+from minijax.higher_order.compiled import backend, executable, jit_p, timed
 from minijax.higher_order.dispatch import Dispatcher, Miss
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, abstractify, hoist_tracers, stage
+from minijax.tracebacks import api_boundary, hide_internal_frames
 
 
 # ── Tracing and its cache ────────────────────────────────────────────────────────────────────
@@ -139,33 +140,56 @@ class JitFunction:
         self.__wrapped__ = fun
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if core.current_trace.get() is core.base_trace:
-            known = self._dispatchers
-            if known.stamp is config.stamp() and known.generation is _generation[0]:
-                try:
-                    return known.last(args, kwargs)
-                except Miss:
-                    pass
-        return self._call_anew(args, kwargs)
+        try:
+            if core.current_trace.get() is core.base_trace:
+                known = self._dispatchers
+                if known.stamp is config.stamp() and known.generation is _generation[0]:
+                    try:
+                        return known.last(args, kwargs)
+                    except Miss:
+                        pass
+            return self._call_anew(args, kwargs)
+        except Exception as error:
+            hide_internal_frames(error)
+            raise
 
     def _call_anew(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         traced, leaves = self._traced(args, kwargs)
-        if core.current_trace.get() is core.base_trace:
-            outs: Sequence[Any] = _run_on_arrays(traced, leaves)
-            self._remember(args, kwargs, traced, leaves)
-        elif self._inline:
-            outs = eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *traced.captured, *leaves)
+        if config.looks_for_nans():
+            from minijax.sharp_bits import nans
+            outs = nans.called(lambda: self._run(traced, leaves),
+                               lambda: self._run_python(args, kwargs, leaves), "jax.jit")
         else:
-            outs = jit_p.bind(*traced.captured, *leaves, jaxpr=traced.jaxpr, **traced.params)
+            outs = self._run(traced, leaves)
+        if core.current_trace.get() is core.base_trace:
+            self._remember(args, kwargs, traced, leaves)
         return tree_util.tree_unflatten(traced.out_tree, outs)
+
+    def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
+        """The traced program on the leaves of the arguments."""
+        if core.current_trace.get() is core.base_trace:
+            return _run_on_arrays(traced, leaves)
+        if self._inline:
+            return eval_jaxpr(traced.jaxpr.jaxpr, traced.jaxpr.consts, *traced.captured, *leaves)
+        return jit_p.bind(*traced.captured, *leaves, jaxpr=traced.jaxpr, **traced.params)
+
+    def _run_python(self, args: tuple, kwargs: dict, leaves: Sequence[Array]) -> Any:
+        """The function itself, on the arrays that it was traced for."""
+        fun = self._fun
+        if self._has_static:
+            fun, _, args, kwargs = self._without_static(args, kwargs)
+        args, kwargs = tree_util.tree_unflatten(tree_util.tree_structure((args, kwargs)), leaves)
+        return fun(*args, **kwargs)
 
     def _remember(self, args: tuple, kwargs: dict, traced: Traced, leaves: Sequence[Array]
                   ) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         in_tree = tree_util.tree_structure((args, kwargs))
         if self._has_static or traced.captured or not Dispatcher.can_take(in_tree):
+            return
+        if any(flag.value for flag in config.LOOK_AT_EACH_CALL):
             return
         known, stamp = self._dispatchers, config.stamp()
         if known.stamp is not stamp or known.generation is not _generation[0]:
@@ -180,15 +204,18 @@ class JitFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Any:
         """The function's program for arguments of these types."""
         from minijax.higher_order.stages import TracedStage
         return TracedStage(self._traced(args, kwargs)[0])
 
+    @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Any:
         """The stages from program to loops; ``.compile()`` goes on to machine code."""
         return self.trace(*args, **kwargs).lower()
 
+    @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The types of the outputs, computing nothing."""
         return self.trace(*args, **kwargs).out_info
@@ -222,11 +249,22 @@ class JitFunction:
         axes = core.current_trace.get().axes
         key = (*self._part, in_tree, *[x.aval for x in values], static, config.trace_key(),
                tuple((a.size, a.name) for a in axes), backend())
+        trace = functools.partial(self._trace, fun, args, kwargs, in_tree,
+                                  [x.aval for x in values])
         table = self._table()
         found = table.get(key)
         if found is None or not found.is_current():
-            found = self._trace(fun, args, kwargs, in_tree, [x.aval for x in values])
-            table[key] = found
+            if config.debug_recompiles.value or config.explain_cache_misses.value:
+                from minijax.sharp_bits import recompiles
+                recompiles.missed(self._fun, self._part, args, kwargs, key, list(table))
+            with timed(f"tracing {self._params['name']} for jit"):
+                found = trace()
+            # what is kept holds the tracers of transformations around, which a check would find
+            if not (found.captured and config.check_tracer_leaks.value):
+                table[key] = found
+        if config.debug_purity.value:
+            from minijax.sharp_bits import purity
+            purity.check_current(found, fun, trace)
         return found, values
 
     def _trace(self, fun: Callable, args: tuple, kwargs: dict, in_tree: Any,
@@ -240,8 +278,9 @@ class JitFunction:
     def _as_value(self, x: Any, place: int, args: tuple, kwargs: dict) -> Array:
         if isinstance(x, ShapeDtypeStruct):
             return x  # type: ignore[return-value]  # enough for `trace` and `lower`
-        names = source_info.describe(self._fun, args, kwargs, "jit").arg_names
-        abstractify(x, self._fun, names[place] if place < len(names) else None)
+        if not core.is_array_like(x):  # only a refusal needs names, which cost a walk of the tree
+            names = source_info.describe(self._fun, args, kwargs, "jit").arg_names
+            abstractify(x, self._fun, names[place] if place < len(names) else None)
         return core.as_value(x)
 
     def _without_static(self, args: tuple, kwargs: dict) -> tuple:
@@ -251,17 +290,25 @@ class JitFunction:
         names = [k for k in self._static_argnames if k in kwargs]
         static = (tuple((i, StaticValue(args[i])) for i in sorted(nums)),
                   tuple((k, StaticValue(kwargs[k])) for k in sorted(names)))
-        fun = _FilledFunction(self._fun, args, nums, {k: kwargs[k] for k in names})
+        fun = FilledFunction(self._fun, args, nums, {k: kwargs[k] for k in names})
         return (fun, static, tuple(x for i, x in enumerate(args) if i not in nums),
                 {k: v for k, v in kwargs.items() if k not in names})
 
 
-class _FilledFunction:
+class FilledFunction:
     """A function of its dynamic arguments, the static ones in their places."""
 
-    def __init__(self, fun: Callable, args: tuple, static: set[int], kwargs: dict):
+    def __init__(self, fun: Callable, args: tuple, static: Collection[int], kwargs: dict):
         functools.update_wrapper(self, fun)
         self.fun, self.args, self.static, self.kwargs = fun, args, static, kwargs
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """Without the static parameters: errors name the dynamic ones in their places."""
+        whole = inspect.signature(self.fun)
+        return whole.replace(parameters=[
+            p for i, p in enumerate(whole.parameters.values())
+            if i not in self.static and p.name not in self.kwargs])
 
     def __call__(self, *dynamic: Any, **kwargs: Any) -> Any:
         rest = iter(dynamic)
@@ -274,6 +321,8 @@ def _run_on_arrays(traced: Traced, leaves: Sequence[Any]) -> list[ArrayImpl]:
     for x in leaves:
         if type(x) is not ArrayImpl:
             refuse_abstract(x)
+    if config.debug_key_reuse.value or config.looks_for_nans():
+        return jit_p.bind(*leaves, jaxpr=traced.jaxpr, **traced.params)
     outs = traced.run(*[x._buffer for x in leaves])
     return [ArrayImpl(out, aval) for out, aval in zip(outs, traced.jaxpr.out_avals, strict=True)]
 

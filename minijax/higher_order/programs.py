@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, source_info, tree_util
+from minijax import config, core, dtypes, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray, Zero
 from minijax.higher_order import compiled
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, make_eqn, subjaxprs
 from minijax.primitives.convert import convert_element_type_p
 from minijax.stage import FlatFunction, hoist_consts, stage
+from minijax.tree_errors import equality_errors
 
 
 class Body:
@@ -142,8 +143,7 @@ class Carry:
                 "as the carry input.")
         wrong = list(self._type_differences(out_avals, name))
         if wrong:
-            lines = f"The {wrong[0]}." if len(wrong) == 1 else \
-                ";\n".join(f"  * the {w}" for w in wrong) + "."
+            lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
             raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
                             "function so that all output types match the corresponding input "
                             "types.")
@@ -159,6 +159,13 @@ class Carry:
                        f"{how_types_differ(x.aval, out)}")
 
 
+def listed(lines: Sequence[str]) -> str:
+    """A sentence, or a list of several, for an error message."""
+    if len(lines) == 1:
+        return f"{lines[0]}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."
+
+
 def how_types_differ(one: ShapedArray, two: ShapedArray) -> str:
     parts = []
     if one.dtype != two.dtype:
@@ -170,19 +177,8 @@ def how_types_differ(one: ShapedArray, two: ShapedArray) -> str:
 
 def _tree_difference(one: Any, two: Any) -> tuple[str, str, str]:
     """Where two trees first differ, and what stands there in each."""
-    if type(one) is not type(two) or not isinstance(one, tuple | list | dict):
-        return "", f"a {type(one)}", f"a {type(two)}, so their Python types differ"
-    if len(one) != len(two):
-        return ("", f"a {type(one)} of length {len(one)}",
-                f"a {type(two)} of length {len(two)}, so the lengths do not match")
-    if isinstance(one, dict) and one.keys() != two.keys():
-        return ("", f"a dict with keys {list(one)}",
-                f"a dict with keys {list(two)}, so the keys do not match")
-    for key in one if isinstance(one, dict) else range(len(one)):
-        if tree_util.tree_structure(one[key]) != tree_util.tree_structure(two[key]):
-            place, have, got = _tree_difference(one[key], two[key])
-            return f"[{key!r}]{place}", have, got
-    return "", f"a {type(one)}", f"a {type(two)}"
+    path, have, got, why = next(iter(equality_errors(one, two)))
+    return tree_util.keystr(path), f"a {have}", f"a {got}, so {why}"
 
 
 def fixpoint(flags: Sequence[bool], step: Callable[[list[bool]], Sequence[bool]]) -> list[bool]:
@@ -210,6 +206,14 @@ def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
         pieces.append(list(items[start:start + size]))
         start += size
     return [*pieces, list(items[start:])]
+
+
+def or_in_python(call: Callable[[], list], python: Callable[[], Any]) -> list:
+    """The outputs of a loop or branch; under a check for nans that finds one, its Python runs."""
+    if not config.looks_for_nans():
+        return call()
+    from minijax.sharp_bits import nans
+    return nans.called(call, python)
 
 
 class CompiledPrimitive(Primitive):

@@ -6,16 +6,18 @@ In JAX: `jax/_src/lax/control_flow/loops.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import config, core, tree_util
+from minijax import config, core, errors, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
 from minijax.higher_order.compiled import interpret
+from minijax.higher_order.jit import jit
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
-                                           has_tangent, rearranged)
+                                           has_tangent, or_in_python, rearranged)
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
@@ -23,6 +25,7 @@ from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, wit
 from minijax.jaxpr import ClosedJaxpr, reached
 from minijax.primitives.emitted import (add_cotangents, index_leading, instantiate, stack,
                                         zeros)
+from minijax.source_info import Step, in_step
 from minijax.stage import stage
 
 # The operands of a scan are [constants, initial carry, arrays to run over]; its body takes
@@ -37,7 +40,8 @@ def _impl(*buffers: np.ndarray, jaxpr: ClosedJaxpr, length: int, reverse: bool, 
     avals = [core.physical_aval(a) for a in jaxpr.out_avals[num_carry:]]
     ys = [np.zeros((length, *a.shape), a.dtype) for a in avals]
     for i in reversed(range(length)) if reverse else range(length):
-        outs = interpret(jaxpr, *consts, *carry, *(x[i].copy() for x in xs))
+        outs = in_step(Step("scan", i, length), interpret, jaxpr, *consts, *carry,
+                       *(x[i].copy() for x in xs))
         carry = outs[:num_carry]
         for y, row in zip(ys, outs[num_carry:], strict=True):
             y[i] = row
@@ -166,7 +170,8 @@ def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_co
     carry_lin = fixpoint(init_lin, lambda flags: reached(
         jaxpr.jaxpr, [*consts_lin, *flags, *xs_lin])[:num_carry])
     if not all(carry_lin):
-        raise NotImplementedError("scan can be transposed only where its whole carry is linear")
+        return _transpose_linear_half(cotangents, args, jaxpr=jaxpr, num_consts=num_consts,
+                                      num_carry=num_carry, reverse=reverse, **params)
     consts, init, xs = cut(args, num_consts, num_carry)
     body = jaxpr.derived(("scan transpose", *linear), lambda: _transposed_body(
         jaxpr, consts_lin, xs_lin, num_carry))
@@ -181,6 +186,18 @@ def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_co
     return [*(next(ct_consts) if lin else None for lin in consts_lin),
             *(ct if lin else None for ct, lin in zip(ct_init, init_lin, strict=True)),
             *(next(ct_xs) if lin else None for lin in xs_lin)]
+
+
+def _transpose_linear_half(cotangents: Sequence[Any], args: Sequence[Any], **params: Any) -> list:
+    """Of a loop that computes primals, too (in a `checkpoint`): those now, the rest backwards."""
+    linear = [isinstance(x, Undefined) for x in args]
+    halves = _split(linear, args, **params)
+    residuals = scan_p.bind(*halves.known_args, **halves.known)[
+        len(halves.unknown_out) - sum(halves.unknown_out):]
+    rest = halves.unknown_args(residuals)
+    found = _transpose(chosen(cotangents, halves.unknown_out), *rest, **halves.unknown)
+    by_argument = {id(x): ct for x, ct in zip(rest, found, strict=True)}
+    return [by_argument[id(x)] if lin else None for x, lin in zip(args, linear, strict=True)]
 
 
 def _transposed_body(jaxpr: ClosedJaxpr, consts_lin: Sequence[bool], xs_lin: Sequence[bool],
@@ -293,9 +310,12 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     if carry.adapted(_carry_types(body)):
         body = Body(f, (carry.types, row_types), "scan")
     carry.check(_carry_types(body), body.argument_name)
-    outs = scan_p.bind(*body.consts, *carry.values, *rows, jaxpr=body.closed, length=steps,
-                       reverse=bool(reverse), num_consts=len(body.consts),
-                       num_carry=len(carry.values), unroll=int(unroll))
+    call = functools.partial(
+        scan_p.bind, *body.consts, *carry.values, *rows, jaxpr=body.closed, length=steps,
+        reverse=bool(reverse), num_consts=len(body.consts), num_carry=len(carry.values),
+        unroll=int(unroll))
+    outs = or_in_python(call, lambda: _scan_in_python(
+        jit(f), init, rows, x_tree, steps, reverse))
     return tree_util.tree_unflatten(body.out_tree, outs)
 
 
@@ -328,7 +348,8 @@ def _carry_types(body: Body) -> Any:
     out = tree_util.tree_unflatten(body.out_tree, body.out_avals)
     if not (isinstance(out, tuple) and len(out) == 2):
         shown = out.str_long() if isinstance(out, ShapedArray) else out
-        raise TypeError(f"scan body output must be a pair, got {shown}.")
+        raise errors.with_cure(TypeError(f"scan body output must be a pair, got {shown}."),
+                               "Return (carry, output); the output may be None.")
     return out[0]
 
 
@@ -338,7 +359,8 @@ def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, s
     ys = []
     for i in reversed(range(steps)) if reverse else range(steps):
         row = [index_leading(x, i) for x in rows]
-        carry, y = f(carry, tree_util.tree_unflatten(x_tree, row))
+        carry, y = in_step(Step("scan", i, steps), f, carry,
+                           tree_util.tree_unflatten(x_tree, row))
         ys.append(y)
     if not ys:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the "

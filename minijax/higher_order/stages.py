@@ -5,9 +5,11 @@ Stands on `jit`, `lowering`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from minijax import lowering, tree_util
+from minijax import config, lowering, tree_util
+from minijax.higher_order.compiled import jit_p
 from minijax.higher_order.jit import ShapeDtypeStruct, Traced
 from minijax.jaxpr import ClosedJaxpr
 
@@ -75,13 +77,27 @@ class CompiledStage:
         from minijax import core
         leaves, _ = tree_util.tree_flatten((args, kwargs))
         values = [core.as_value(x) for x in leaves]
-        wanted = self._traced.jaxpr.in_avals
-        for x, aval in zip(values, wanted, strict=True):
-            if (x.shape, x.dtype) != (aval.shape, aval.dtype):
-                raise TypeError("Argument types differ from the types for which this computation "
-                                f"was compiled: compiled with {aval.str_long()} and called with "
-                                f"{x.aval.str_long()}")
+        self._check(values)
+        if config.looks_for_nans():
+            return tree_util.tree_unflatten(self._traced._traced.out_tree, jit_p.bind(
+                *values, jaxpr=self._traced.jaxpr, name=self._traced.fun_name))
         outs = self._run(*[x._buffer for x in values])  # type: ignore[attr-defined]
         arrays = [core.ArrayImpl(b, aval)
                   for b, aval in zip(outs, self._traced.jaxpr.out_avals, strict=True)]
         return tree_util.tree_unflatten(self._traced._traced.out_tree, arrays)
+
+    def _check(self, values: Sequence[Any]) -> None:
+        """Refuse arguments of other types than the code was made for."""
+        wanted, info = self._traced.jaxpr.in_avals, self._traced._traced.debug_info
+        if len(values) != len(wanted):
+            raise TypeError(f"{info.func_name} was compiled with {len(wanted)} arrays as its "
+                            f"arguments, and is called with {len(values)}.")
+        differ = [f"Argument '{name}' compiled with {aval.str_long()} and called with "
+                  f"{x.aval.str_long()}"
+                  for x, aval, name in zip(values, wanted, info.arg_names, strict=True)
+                  if (x.shape, x.dtype) != (aval.shape, aval.dtype)]
+        if differ:
+            raise TypeError("Argument types differ from the types for which this computation was "
+                            "compiled. Perhaps you are calling the compiled executable with a "
+                            "different enable_x64 mode than when it was AOT compiled? The "
+                            "mismatches are:\n" + "\n".join(differ))

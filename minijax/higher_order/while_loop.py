@@ -6,27 +6,32 @@ In JAX: `jax/_src/lax/control_flow/loops.py`.
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import Axis, Example, ShapedArray, Zero
+from minijax.core import Array, Axis, Example, ShapedArray, Zero
 from minijax.higher_order.cond import select_along_batch
 from minijax.higher_order.compiled import interpret
+from minijax.higher_order.jit import jit
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
-                                           has_tangent, rearranged)
+                                           has_tangent, or_in_python, rearranged)
 from minijax.higher_order.scan import _tangents_behind, scan
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.checks import check_effect
 from minijax.primitives.choice import lt_p
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.elementwise import add_p
 from minijax.primitives.emitted import instantiate
 from minijax.primitives.reduce import reduce_or_p
+from minijax.source_info import Step, in_step
 from minijax.stage import stage
 
 # The operands of a while loop are [constants of the condition, constants of the body, carry].
@@ -41,8 +46,11 @@ NO_REVERSE = ("Reverse-mode differentiation does not work for lax.while_loop or 
 def _impl(*buffers: np.ndarray, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
           body_jaxpr: ClosedJaxpr, body_nconsts: int) -> list[np.ndarray]:
     cond_consts, body_consts, carry = cut(buffers, cond_nconsts, body_nconsts)
-    while interpret(cond_jaxpr, *cond_consts, *carry)[0]:
-        carry = interpret(body_jaxpr, *body_consts, *carry)
+    for i in itertools.count():
+        step = Step("while_loop", i)
+        if not in_step(step, interpret, cond_jaxpr, *cond_consts, *carry)[0]:
+            break
+        carry = in_step(step, interpret, body_jaxpr, *body_consts, *carry)
     return carry
 
 
@@ -94,7 +102,8 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, cond_jaxpr: 
              for x, d, b in zip(args, dims, [*cond_b, *body_b, *carry_b], strict=True)]
     consts, body_consts, carry = cut(moved, cond_nconsts, body_nconsts)
     if each_its_own:
-        body, condition = _until_all_stop(condition, cond_nconsts, body, body_nconsts)
+        step = functools.partial(_step, axis, body_jaxpr, body, [*body_b, *carry_b], carry_b)
+        body, condition = _until_all_stop(condition, cond_nconsts, body, body_nconsts, step)
         body_consts = [*consts, *body_consts]
     outs = while_p.bind(*consts, *body_consts, *carry, cond_jaxpr=condition,
                         cond_nconsts=cond_nconsts, body_jaxpr=body,
@@ -102,8 +111,18 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, cond_jaxpr: 
     return outs, [0 if b else None for b in carry_b]
 
 
+def _step(axis: Axis, body: ClosedJaxpr, batched: ClosedJaxpr, flags: Sequence[bool],
+          keep: Sequence[bool], goes_on: Array, args: Sequence[Any]) -> list:
+    """The body on a batch, of which only the examples that go on count."""
+    if check_effect not in body.effects:
+        return eval_jaxpr(batched.jaxpr, batched.consts, *args)
+    from minijax.higher_order.active import run_for_active  # loaded with the first check
+    return run_for_active(goes_on, axis, body, args, flags, keep)
+
+
 def _until_all_stop(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr,
-                    body_nconsts: int) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+                    body_nconsts: int, step_of: Callable[[Array, Sequence[Any]], list]
+                    ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
     """Loop while any example goes on; examples that have stopped keep their carry."""
     consts, carry_avals = cut(condition.in_avals, cond_nconsts)
     body_const_avals, _ = cut(body.in_avals, body_nconsts)
@@ -114,7 +133,7 @@ def _until_all_stop(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr
     def step(*args: Any) -> list:
         cond_consts, body_consts, carry = cut(args, cond_nconsts, body_nconsts)
         (which,) = goes_on(*cond_consts, *carry)
-        new = eval_jaxpr(body.jaxpr, body.consts, *body_consts, *carry)
+        new = step_of(which, [*body_consts, *carry])
         return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
 
     def any_goes_on(*args: Any) -> list:
@@ -218,16 +237,21 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     _check_condition(condition)
     name = body.argument_name
     carry.check(tree_util.tree_unflatten(body.out_tree, body.out_avals), name)
-    outs = while_p.bind(*condition.consts, *body.consts, *carry.values,
-                        cond_jaxpr=condition.closed, cond_nconsts=len(condition.consts),
-                        body_jaxpr=body.closed, body_nconsts=len(body.consts))
+    call = functools.partial(
+        while_p.bind, *condition.consts, *body.consts, *carry.values,
+        cond_jaxpr=condition.closed, cond_nconsts=len(condition.consts),
+        body_jaxpr=body.closed, body_nconsts=len(body.consts))
+    outs = or_in_python(call, lambda: _run_in_python(cond_fun, jit(body_fun), init_val))
     return tree_util.tree_unflatten(body.out_tree, outs)
 
 
 def _run_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
     """For `disable_jit`: the loop a reader can step through."""
-    while cond_fun(state):
-        state = body_fun(state)
+    for i in itertools.count():
+        step = Step("while_loop", i)
+        if not in_step(step, cond_fun, state):
+            break
+        state = in_step(step, body_fun, state)
     return state
 
 
@@ -301,6 +325,9 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
                 break
             raise TypeError("lower and upper arguments to fori_loop must be integers, "
                             f"got {first.dtype} and {last.dtype}")
+    if first.ndim or last.ndim:
+        raise TypeError("lower and upper arguments to fori_loop must be scalars, got shapes "
+                        f"{first.shape} and {last.shape}")
     if first.dtype != last.dtype:
         dtype = dtypes.result_type(first, last)
         weak_first, weak_last = first.weak_type, last.weak_type

@@ -29,6 +29,7 @@ class JVPTracer(Tracer):
         self.aval = primal.aval
         self.primal = primal
         self.tangent = tangent
+        self.frames = trace.level.creation_frames()
 
     def _concrete(self) -> ArrayImpl | None:
         return self.primal._concrete()  # type: ignore[attr-defined]
@@ -72,6 +73,7 @@ def is_symbolic_zero(tangent: Any) -> bool:
     return isinstance(tangent, Zero) or tangent.dtype == dtypes.float0
 
 
+@core.leaves_no_tracer
 def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
              tangents: Sequence[Tangent], debug_info: DebugInfo | None = None
              ) -> tuple[list[Array], list[Tangent]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minijax import core
-from minijax.core import Array, Params, Primitive, Tracer
+from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, move_consts_to_inputs, remove_dead_equations
 from minijax.stage import DynamicJaxprTrace, stage
 
@@ -100,7 +100,8 @@ def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
 
 def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence[bool],
                  forwardable: Sequence[bool]) -> SplitProgram:
-    recorded: list[tuple[ClosedJaxpr, list[bool], list[int | None], list[Any]]] = []
+    # types, not the residuals: those are tracers, which nobody may hold once the program is there
+    recorded: list[tuple[ClosedJaxpr, list[bool], list[int | None], list[ShapedArray]]] = []
 
     def known_half(*known_args: Array) -> list[Array]:
         trace = SplitTrace(core.current_trace.get(), closed.jaxpr.debug_info)
@@ -113,13 +114,12 @@ def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence
         program = _without_dead_constants(program)
         places = {id(x): i for i, x in enumerate(args) if forwardable[i]}
         unknown, needs, residuals = _traced_constants_as_inputs(program, places)
-        recorded.append((unknown, unknown_out, needs, residuals))
+        recorded.append((unknown, unknown_out, needs, [x.aval for x in residuals]))
         return [x for x, u in zip(outs, unknown_out, strict=True) if not u] + residuals
 
     known_avals = [a for a, u in zip(closed.in_avals, unknown_in, strict=True) if not u]
     known = stage(known_half, known_avals, closed.jaxpr.debug_info)
-    unknown, unknown_out, needs, residuals = recorded[0]
-    return SplitProgram(known, unknown, unknown_out, needs, [x.aval for x in residuals])
+    return SplitProgram(known, *recorded[0])
 
 
 def _without_dead_constants(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -69,7 +69,7 @@ class _BackwardPass:
         cotangents = [self.cotangents.pop(v, Zero(v.aval)) for v in eqn.outvars]
         if all(isinstance(ct, Zero) for ct in cotangents):
             return
-        core.current_source.set(eqn.source_info)
+        core.current_source.set(eqn.source_info and eqn.source_info.reversed())
         args = [Undefined(v.aval) if v in self.linear else self.read(v) for v in eqn.invars]
         rule = eqn.primitive.rule("transpose")
         for v, ct in zip(eqn.invars, rule(cotangents, *args, **eqn.params), strict=True):

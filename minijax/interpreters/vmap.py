@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core
+from minijax import config, core, source_info
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
                           Tracer)
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.primitives.emitted import broadcast_batch, move_axis
+from minijax.primitives.emitted import broadcast_batch, index_leading, move_axis
 from minijax.source_info import DebugInfo
 from minijax.stage import stage
 
@@ -29,6 +29,7 @@ class BatchTracer(Tracer):
         self.level = trace.level
         self.value = value
         self.batch_dim = batch_dim
+        self.frames = trace.level.creation_frames()
         self.aval = without_axis(value.aval, batch_dim)
 
     def trace_name(self) -> str:
@@ -49,6 +50,7 @@ class BatchTrace(Trace):
                  debug_info: DebugInfo | None = None, level: Level | None = None):
         super().__init__(level or Level(parent, debug_info), parent)
         self.axis = Axis(size, name, self.level)
+        self.steps_outside = len(source_info.current_steps.get())
         if name is not None:
             self.axes = (*self.axes, self.axis)
 
@@ -65,9 +67,33 @@ class BatchTrace(Trace):
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
         if all(d is None for d in dims) and not self.concerns(primitive, params):
             return core.run_with(self.parent, primitive.bind_list, *values, **params)
-        outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
-                                       list(values), list(dims), **params)
+        if config.looks_for_nans():
+            outs, out_dims = self.look_and_batch(primitive, values, dims, params)
+        else:
+            outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
+                                           list(values), list(dims), **params)
         return [self.join(x, d) for x, d in zip(outs, out_dims, strict=True)]
+
+    def look_and_batch(self, primitive: Primitive, values: Sequence[Array], dims: Sequence[Dim],
+                       params: dict[str, Any]) -> tuple[list, list]:
+        """What the batching rule returns, under a check that can tell the examples apart."""
+        from minijax.sharp_bits import nans
+
+        def rule() -> tuple[list, list]:
+            return core.run_with(self.parent, primitive.rule("batch"), self.axis, list(values),
+                                 list(dims), **params)
+
+        def example(i: int) -> list:
+            return core.run_with(self.parent, lambda: [
+                x if d is None else index_leading(move_axis(x, d, 0), i)
+                for x, d in zip(values, dims, strict=True)])
+
+        def apply(args: list) -> Any:
+            if self.axis.name is not None and self.concerns(primitive, params):
+                return rule()  # the examples need each other
+            return core.run_with(self.parent, primitive.bind_list, *args, **params)
+
+        return nans.batched(rule, example, apply, self.axis.size, self.steps_outside)
 
     def concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether an equation without batched arguments must be batched all the same."""
@@ -92,6 +118,7 @@ def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
     return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
 
 
+@core.leaves_no_tracer
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
                args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
               level: Level | None = None) -> tuple[list[Array], list[Dim]]:

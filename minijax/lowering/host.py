@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 
 import numpy as np
 
+from minijax.errors import JaxRuntimeError
+
 from .library import External
 
 _PREFIX = "host_call_"
+RAISED = 1  # what a kernel returns whose host function raised; the error itself is kept here
 
 
 class _Raised(threading.local):
@@ -55,15 +59,27 @@ class HostFunction:
         _functions[int(self.table[0])] = self
 
     def run(self, pointers: int) -> None:
-        """Call the function on the arrays whose addresses stand at `pointers`."""
-        if _raised.error is not None:
-            return  # the kernel cannot stop half-way; what follows an error does nothing
+        """Call the function on the arrays whose addresses stand at `pointers`.
+
+        Before these stands the address of an integer, which says to the kernel that it raised.
+        """
+        raised, *places = (ctypes.c_void_p * (1 + len(self.types))).from_address(pointers)
         try:
-            places = (ctypes.c_void_p * len(self.types)).from_address(pointers)
             self.function(*[_array_at(place, *kind)
                             for place, kind in zip(places, self.types, strict=True)])
         except BaseException as error:  # nothing may unwind through machine code
-            _raised.error = error
+            _raised.error = _as_runtime_error(error)
+            ctypes.c_int32.from_address(raised or 0).value = RAISED
+
+
+def _as_runtime_error(error: BaseException) -> BaseException:
+    """What a caller is told: what a check of ours found, or an interrupt, is told as it is."""
+    if hasattr(error, "finding") or not isinstance(error, Exception):
+        return error
+    said = "".join(traceback.format_exception_only(error)).strip()
+    told = JaxRuntimeError(f"INTERNAL: CpuCallback error calling callback: {said}")
+    told.__cause__ = error
+    return told
 
 
 def _enter(reference: weakref.ref[HostFunction], pointers: int) -> None:
@@ -98,12 +114,12 @@ def is_host_call(external: str) -> bool:
 
 @cache
 def host_call(external: str) -> External:
-    """The external of that name: ``(table, *arrays)``."""
+    """The external of that name: ``(table, raised, *arrays)``."""
     count = int(external.removeprefix(_PREFIX))
     return External(external, _meaning, lambda: _definition(external, count), dict)
 
 
-def _meaning(table: np.ndarray, *arrays: np.ndarray) -> None:
+def _meaning(table: np.ndarray, raised: np.ndarray, *arrays: np.ndarray) -> None:
     function = _functions[int(table[0])]
     function.function(*[x[:int(np.prod(shape, dtype=int))].reshape(shape).copy()
                         for x, (shape, _) in zip(arrays, function.types, strict=True)])
@@ -111,12 +127,13 @@ def _meaning(table: np.ndarray, *arrays: np.ndarray) -> None:
 
 def _definition(name: str, count: int) -> str:
     """LLVM text: put the addresses in a row, and call what the table points to."""
+    count += 1  # what says that it raised comes first
     arguments = "".join(f", ptr %a{i}" for i in range(count))
     stores = "\n".join(
         f"  %p{i} = getelementptr ptr, ptr %row, i64 {i}\n  store ptr %a{i}, ptr %p{i}"
         for i in range(count))
     return f"""define internal void @{name}(ptr %table{arguments}) noinline nounwind {{
-  %row = alloca ptr, i64 {max(count, 1)}
+  %row = alloca ptr, i64 {count}
 {stores}
   %function = load ptr, ptr %table
   call void %function(ptr %row)

@@ -109,12 +109,18 @@ class ProgramBuilder(Builder):
         return self.materialize(x)
 
     def host_call(self, function: Callable[..., None], args: Sequence[Value]) -> None:
-        """Call a Python function with copies of the operands, here and now."""
-        from .host import HostFunction, call_name
+        """Call a Python function with copies of the operands, here and now.
+
+        If it raises, the kernel ends: a loop around might otherwise never do so.
+        """
+        from .host import RAISED, HostFunction, call_name
 
         host = HostFunction(function, [(x.shape, x.dtype) for x in args])
         table = self.materialize(self.constant(host.table))
-        self.call(call_name(len(args)), table, *[self.address(x) for x in args])
+        raised = self.temp((1,), np.int32, self.fresh("raised"))
+        self.store(raised, (0,), 0)
+        self.call(call_name(len(args)), table, raised, *[self.address(x) for x in args])
+        self.check(self.eq(self.load(raised, (0,)), 0), RAISED)
 
     def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Any],
               into: Sequence[Destination] | None = None) -> list[Value]:

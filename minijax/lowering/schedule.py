@@ -46,12 +46,15 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
             return kind, rule
         if isinstance(rule, Cannot):
             reason = f": {rule.reason}"
-    raise NotImplementedError(f"'{primitive.name}' has no lowering rule{reason}.{_line(eqn)}")
+    cure = "" if reason else (" Give it an element, a loop or a library rule, or run the function "
+                              "under jax.disable_jit().")
+    raise NotImplementedError(
+        f"'{primitive.name}' has no lowering rule{reason}.{_line(eqn)}{cure}")
 
 
 def _line(eqn: JaxprEqn) -> str:
     source = eqn.source_info
-    return f" It is called at {source.file}:{source.line}" if source is not None else ""
+    return "" if source is None else f" It is called at {source.place}."
 
 
 def note_of(eqn: JaxprEqn) -> str:
@@ -150,6 +153,7 @@ class Run:
         self.nests = plan(self.jaxpr, [outs[k] for k in wanted], early)
         self.paths = dict(paths(self.nests))
         self._choose_places(wanted)
+        self._share_places()
         self._define_values()
         for nest in self.nests:
             self.emit(nest, ())
@@ -176,6 +180,35 @@ class Run:
             stored = self._destination(owner, self.into[k])
             if stored is not None:
                 places.append(stored)
+
+    def _share_places(self) -> None:
+        """Let a rule that changes its operand do so in place, where nobody reads the old value."""
+        makers = {v: task for task in self.paths for v in task.outvars}
+        for writer in reversed(self.paths):
+            old = self._overwritten(writer)
+            if old in makers and old not in self.places:
+                place = self._whole_place(writer.outvars[0])
+                if self._safe_in_place(old, place.buffer):
+                    self.places[old] = [place]
+
+    def _overwritten(self, writer: Task) -> Var | None:
+        """The array that a rule may change: no other argument is it, and no later task reads it."""
+        at = writer.node.eqn.primitive.in_place if writer.node is not None else None
+        if writer.node is None or at is None:
+            return None
+        args = writer.node.eqn.invars
+        old = args[at]
+        if not isinstance(old, Var) or not old.aval.shape or args.count(old) > 1:
+            return None
+        readers = [task for task in self.paths if old in task.reads and task is not writer]
+        return old if all(self._before(task, writer) for task in readers) else None
+
+    def _whole_place(self, v: Var) -> Stored:
+        """A place that holds all of an output in one buffer of its own."""
+        places = self.places.setdefault(v, [])
+        if all(place.prefix for place in places):
+            places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
+        return next(place for place in places if not place.prefix)
 
     def _destination(self, owner: Any, place: Destination) -> Stored | None:
         if place is None or self._is_variable(place):
@@ -372,6 +405,7 @@ class Run:
             place = next((p for p in self.places.get(v, []) if not p.prefix), None)
             buffer = place.buffer if place is not None else b.temp(v.aval.shape, v.aval.dtype)
             b.origin(buffer, v)
+            b.touch(buffer)  # it may hold the operand that the rule is going to change
             outputs.append(buffer)
         given = buffers if task.node.kind == "library" else values
         with self._noting(task):
