@@ -174,6 +174,11 @@ CUT_OFF = """[...document.querySelectorAll(
 }).map(e => e.tagName + ' ' + e.textContent.slice(0, 40))"""
 
 
+# Drawings that a phone shrinks until nobody can read their letters.
+SHRUNK = """[...document.images].filter(i => i.currentSrc.endsWith('.svg') && i.checkVisibility()
+  && i.getBoundingClientRect().width < 0.7 * i.naturalWidth).map(i => i.currentSrc)"""
+
+
 def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
     """What is wrong with a page by itself, and what was found on it."""
     tab.resize(WIDE)
@@ -188,6 +193,7 @@ def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
     overflow = tab.run("document.documentElement.scrollWidth - window.innerWidth")
     wrong += [f"{overflow} pixels wider than a phone"] * (overflow > 1)
     wrong += [f"cut off on a phone: {what!r}" for what in tab.run(CUT_OFF)]
+    wrong += [f"too small on a phone: {source}" for source in tab.run(SHRUNK)]
     if facts["folded"]:
         shut = tab.run("[...document.querySelectorAll('.bd-article details')].filter(d => {"
                        "const was = d.open; d.querySelector('summary').click();"

@@ -32,7 +32,7 @@ add_module_names = False
 python_use_unqualified_type_names = True
 toc_object_entries_show_parents = "hide"
 
-# ---- chapters: outputs as they are stored, formulas as MathML (see extension.py)
+# ---- chapters: outputs as they are stored, formulas as MathML (extension.py says why)
 nb_execution_mode = "off"
 nb_merge_streams = True
 nb_render_error_lexer = "text"

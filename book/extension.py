@@ -1,12 +1,14 @@
-"""What the book adds to Sphinx: live cells, links to the source, and formulas as MathML.
+"""What the book adds to Sphinx: live cells, wide drawings, links to the source, and MathML.
 
-Browsers draw MathML by themselves, so the site needs no script for it and works without a network.
+Browsers draw MathML by themselves (Firefox and Safari always have, Chromium since 2023), so the
+site needs no script and no fonts for formulas, and works without a network.
 """
 
 from __future__ import annotations
 
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from docutils import nodes
@@ -44,6 +46,31 @@ def _show_live(block: nodes.literal_block, live: re.Match[str]) -> None:
     shown = nodes.literal_block(source, source, language="python", classes=block["classes"])
     name = nodes.paragraph("", "", nodes.literal(live[1], live[1]), classes=["live-name"])
     block.replace_self([name, shown])
+
+
+# ── Pictures ─────────────────────────────────────────────────────────────────────────────────
+
+PHONE = 520  # a drawing that is wider scrolls on a phone, so that its letters can be read
+
+
+class WideDrawings(SphinxTransform):
+    """A drawing wider than a phone has a class of its own, for `book.css`."""
+
+    default_priority = 400
+
+    def apply(self, **kwargs: Any) -> None:
+        """Look into the drawings of a page."""
+        folder = Path(self.env.doc2path(self.env.docname)).parent
+        for image in self.document.findall(nodes.image):
+            drawing = folder / image["uri"]
+            if drawing.suffix == ".svg" and drawing.is_file() and _width(drawing) > PHONE:
+                image["classes"].append("wide-drawing")
+
+
+def _width(drawing: Path) -> float:
+    """How wide a drawing says it is."""
+    found = re.search(r'viewBox="[\d.]+ [\d.]+ ([\d.]+)', drawing.read_text(encoding="utf-8"))
+    return float(found[1]) if found else 0
 
 
 # ── Links to the source ──────────────────────────────────────────────────────────────────────
@@ -104,6 +131,7 @@ def mathml(tex: str, block: bool) -> str:
 def setup(app: Sphinx) -> dict[str, Any]:
     """Sphinx's entry."""
     app.add_transform(LiveCells)
+    app.add_transform(WideDrawings)
     app.add_transform(OwnSourceOnly)
     app.connect("html-page-context", without_links_back)
     app.add_html_math_renderer("mathml", inline_renderers=(inline_math, None),

@@ -13,12 +13,16 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import textwrap
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any
 
 import minijax
 from minijax.core import LOWERINGS, Cannot, Primitive
+from minijax.notebook.error_pages import parts_of
+from minijax.notebook.errors import short_error
+from minijax.notebook.gallery import PRELUDE, exhibit
 from minijax.primitives import SLOTS
 
 # What users import, in the order in which the reference shows it.
@@ -363,7 +367,9 @@ def error_pages() -> Pages:
     made["errors/index.rst"] = "\n".join([
         heading("Errors"),
         "Each error that minijax raises of its own, why it comes, and what to write instead. "
-        "The words of the messages are JAX's.\n",
+        "The words of the messages are JAX's. Every example is run as a test, and raises its "
+        "error; every fix is run, and does not. They assume these names:\n",
+        ".. code-block:: python\n\n" + textwrap.indent(PRELUDE, "   "),
         f".. list-table::\n   :widths: 36 64\n\n{rows}",
         toctree(c.__name__ for c in error_classes()),
     ])
@@ -376,10 +382,18 @@ def _error_page(cls: type) -> str:
     caught = ", ".join(f"``{base}``" for base in bases if base != "Exception")
     return "\n".join([
         heading(cls.__name__), ".. py:currentmodule:: minijax.errors\n",
-        rst(_own_doc(cls)), "",
+        rst(_own_doc(cls)), "", _what_it_says(cls),
         directive("exception", cls.__name__,
                   f"``except`` catches it as {caught} too." if caught else ""),
     ])
+
+
+def _what_it_says(cls: type) -> str:
+    """What the first example on the page of an error says when it is run."""
+    if "The smallest example" not in parts_of(cls):
+        return ""
+    said = textwrap.indent(short_error(exhibit(cls).error), "   ")
+    return f"**What the example says.**\n\n.. code-block:: text\n   :class: said\n\n{said}\n"
 
 
 # ── The table of primitives ──────────────────────────────────────────────────────────────────
@@ -434,7 +448,8 @@ def _cell(rule: Any) -> str:
 # ── Inside ───────────────────────────────────────────────────────────────────────────────────
 
 FLOORS = {
-    "Ground": ("errors", "config", "treedefs", "tree_errors", "tree_util", "tree", "dtypes"),
+    "Ground": ("errors", "config", "tracebacks", "tree_kinds", "tree_registry", "treedefs",
+               "tree_errors", "tree_util", "tree", "element_types", "promotion", "dtypes"),
     "Machine": ("core", "jaxpr", "stage", "printing", "source_info"),
     "Primitives, the rows": ("primitives",),
     "Interpreters, the columns": ("interpreters",),

@@ -33,12 +33,23 @@ from minijax.api import make_jaxpr as make_jaxpr
 from minijax.api import vmap as vmap
 from minijax.config import check_tracer_leaks as check_tracer_leaks
 from minijax.config import checking_leaks as checking_leaks
+from minijax.config import debug_dtype_truncation as debug_dtype_truncation
 from minijax.config import debug_infs as debug_infs
+from minijax.config import debug_key_reuse as debug_key_reuse
 from minijax.config import debug_nans as debug_nans
+from minijax.config import debug_out_of_bounds as debug_out_of_bounds
+from minijax.config import debug_purity as debug_purity
+from minijax.config import debug_recompiles as debug_recompiles
+from minijax.config import debug_unsafe_casts as debug_unsafe_casts
+from minijax.config import default_device as default_device
 from minijax.config import default_matmul_precision as default_matmul_precision
+from minijax.config import default_prng_impl as default_prng_impl
 from minijax.config import disable_jit as disable_jit
+from minijax.config import enable_checks as enable_checks
+from minijax.config import enable_custom_prng as enable_custom_prng
 from minijax.config import enable_x64 as enable_x64
 from minijax.config import explain_cache_misses as explain_cache_misses
+from minijax.config import legacy_prng_key as legacy_prng_key
 from minijax.config import log_compiles as log_compiles
 from minijax.config import numpy_dtype_promotion as numpy_dtype_promotion
 from minijax.config import numpy_rank_promotion as numpy_rank_promotion
@@ -58,9 +69,12 @@ from minijax.higher_order.custom_derivatives import custom_jvp as custom_jvp
 from minijax.higher_order.custom_derivatives import custom_vjp as custom_vjp
 from minijax.higher_order.jit import clear_caches as clear_caches
 from minijax.higher_order.jit import jit as jit
+from minijax.parallel import pmap as pmap
 from minijax.sharp_bits.findings import checking_sharp_bits as checking_sharp_bits
+from minijax.tracebacks import guard as _guard
 
 __version__ = "0.1.0"
+_guard(globals(), vars(ops))
 
 
 def __getattr__(name: str) -> object:

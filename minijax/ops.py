@@ -153,7 +153,9 @@ def segment_min(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | Non
 
 
 def _options(is_sorted: bool, is_unique: bool, mode: Mode) -> dict[str, Any]:
-    return {"indices_are_sorted": is_sorted, "unique_indices": is_unique, "mode": mode}
+    return {"indices_are_sorted": is_sorted, "unique_indices": is_unique,
+            # segments that are not there are dropped: that is documented, not an accident
+            "mode": "drop" if mode is None else mode}
 
 
 def _extreme(data: ArrayLike, which: str) -> Any:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import configparser
+import itertools
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,7 @@ def check(chapter: Path) -> int:
 
 def refresh(source: Path) -> int:
     """Write a chapter's `.ipynb` from its `.md`, woven and executed; 0 if every cell ran."""
-    weave(source)
+    weave(source, [".md"])  # the other half is written from it, and may show what is no more
     target = source.with_suffix(".ipynb")
     notebook = jupytext.read(source)
     for place, cell in enumerate(notebook.cells):
@@ -142,19 +143,21 @@ def _make_stable(notebook: Any) -> None:
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Pieces of one stream as one, and of a line that was written over only the last."""
+    """The pieces of a stream as one: where they are cut depends on the machine's mood."""
     joined: list[Any] = []
-    for output in outputs:
-        if output.output_type != "stream":
-            joined.append(output)
-        elif joined and joined[-1].get("name") == output.name:
-            joined[-1].text += output.text
-        else:
-            joined.append(output)
-    for output in joined:
-        if output.output_type == "stream":
-            output.text = re.sub(r"^.*\r(?!\n)", "", output.text, flags=re.MULTILINE)
+    for is_stream, run in itertools.groupby(outputs, lambda o: o.output_type == "stream"):
+        pieces = list(run)
+        joined += _streams(pieces) if is_stream else pieces
     return joined
+
+
+def _streams(pieces: list[Any]) -> Iterator[Any]:
+    """What was printed, then the warnings; of a line that was written over only the last."""
+    for name in ("stdout", "stderr"):
+        text = "".join(piece.text for piece in pieces if piece.name == name)
+        if text:
+            text = re.sub(r"^.*\r(?!\n)", "", text, flags=re.MULTILINE)
+            yield nbformat.v4.new_output("stream", name=name, text=text)
 
 
 def _replace(output: Any, pattern: re.Pattern[str], text: str) -> None:
@@ -168,9 +171,9 @@ def _replace(output: Any, pattern: re.Pattern[str], text: str) -> None:
             output[key] = pattern.sub(text, value)
 
 
-def weave(source: Path) -> int:
+def weave(source: Path, halves: Sequence[str] = (".md", ".ipynb")) -> int:
     """Write a chapter's live cells and solutions anew; says what changed."""
-    for name in weaving.weave(source):
+    for name in weaving.weave(source, halves):
         print(f"{name}: woven anew")
     return 0
 

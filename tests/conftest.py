@@ -11,7 +11,24 @@ import pytest
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
 
+# The oracle runs each of its programs once: XLA should not take long to make them fast. That halves
+# what compiling them costs; where it changes the last bits, a test asks for `as_users_compile`.
+os.environ["XLA_FLAGS"] = " ".join((
+    "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false",
+    os.environ.get("XLA_FLAGS", "")))
+
 MANY_MAPPINGS = 15_000  # of memory, of the 65,530 that Linux grants a process
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Keep the garbage collector from searching all these tests again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        pass  # gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -26,6 +43,16 @@ def few_mappings():
         minijax.clear_caches()
         jax.clear_caches()
         gc.collect()
+
+
+@pytest.fixture
+def as_users_compile():
+    """`as_users_compile(f)`: JAX's `jit`, with what XLA does unless it is told to be quick."""
+    def jitted(f):
+        import jax
+        return jax.jit(f, compiler_options={
+            "xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True})
+    return jitted
 
 
 @pytest.fixture

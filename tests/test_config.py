@@ -8,6 +8,7 @@ import threading
 import jax
 import pytest
 
+import minijax
 from minijax import config
 from minijax.sharp_bits.findings import checking_sharp_bits, is_collecting
 
@@ -180,11 +181,13 @@ def test_an_interrupt_during_update_leaves_the_key_and_the_values_in_agreement()
     config.update("jax_enable_x64", False)
 
 
-@pytest.mark.parametrize("variable", ["JAX_ENABLE_X64", "MINIJAX_ENABLE_X64"])
-@pytest.mark.parametrize("text, value", [
-    ("True", True), ("1", True), ("on", True), ("0", False), ("False", False), ("", False)])
-def test_the_environment_sets_flags(variable, text, value):
-    assert in_new_process("print(config.jax_enable_x64)", **{variable: text}) == str(value)
+@pytest.mark.parametrize("prefix", ["JAX_", "MINIJAX_"])
+def test_the_environment_sets_flags(prefix):
+    texts = {"enable_x64": "True", "debug_nans": "1", "debug_infs": "on", "disable_jit": "0",
+             "enable_compilation_cache": "False", "log_compiles": ""}
+    program = f"print([config.read('jax_' + name) for name in {list(texts)}])"
+    environment = {prefix + name.upper(): text for name, text in texts.items()}
+    assert in_new_process(program, **environment) == "[True, True, True, False, False, False]"
 
 
 def test_our_own_prefix_goes_before_jaxs():
@@ -232,6 +235,8 @@ def test_the_command_line_is_read_through_absl():
         "print(config.jax_enable_x64, config.jax_numpy_rank_promotion, config.jax_debug_nans)")
     arguments = ["--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--other=3"]
     assert in_new_process(program, arguments) == "True warn False"
+    arguments = ["--minijax_debug_nans=on", "--jax_enable_x64=0", "--minijax_enable_x64=1"]
+    assert in_new_process(program, arguments) == "True allow True"
 
 
 def test_flags_declared_to_absl_are_taken_over_once_it_has_parsed():
@@ -247,6 +252,15 @@ def test_without_absl_the_error_names_it_and_the_other_ways():
     program = "import sys; sys.modules['absl'] = None\nconfig.parse_flags_with_absl()"
     said = in_new_process(program)
     assert "ImportError" in said and "absl" in said and "config.update" in said
+
+
+def test_a_flag_that_jax_gives_as_a_context_manager_is_one_here():
+    flags = [name.removeprefix("jax_") for name in config.names()]
+    public = [name for name in flags if hasattr(jax, name) or name.startswith("debug_")]
+    assert len(public) > 15
+    for name in public:
+        assert getattr(minijax, name) is getattr(config, name)
+    assert minijax.checking_leaks is config.check_tracer_leaks
 
 
 def test_every_flag_says_what_it_means():

@@ -1,5 +1,8 @@
 """Small programs that draw: each is written once, and run by minijax and by JAX."""
 
+import itertools
+import os
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -145,3 +148,53 @@ def test_a_program_in_a_batch_gives_what_it_gives_for_each_key(program):
     together = np.asarray(minijax.vmap(lambda k: program(OURS, k))(keys))
     for i in range(3):
         np.testing.assert_array_equal(together[i], np.asarray(program(OURS, keys[i])))
+
+
+# ---- the promise: the numbers of JAX, whatever way they are drawn
+
+SHAPES = int(os.environ.get("MINIJAX_RANDOM_SHAPES", "0"))  # per kind of number; 0: just one
+COUNTS = [(), (1,), (2,), (3,), (8,), (13,), (2, 3), (5, 5), (0, 2), (4, 1, 3), (64,), (101,)]
+EXACT = {
+    **{f"{bits} bits": (lambda lib, key, shape, bits=bits: lib.random.bits(
+        key, shape, f"uint{bits}")) for bits in (8, 16, 32, 64)},
+    "uniform": lambda lib, key, shape: lib.random.uniform(key, shape, "float32", -1.5, 2.0),
+    "uniform float64": lambda lib, key, shape: lib.random.uniform(key, shape, "float64"),
+    "randint": lambda lib, key, shape: lib.random.randint(key, shape, -7, 100, "int32"),
+    "randint int64": lambda lib, key, shape: lib.random.randint(key, shape, -2**40, 2**50, "int64"),
+    "permutation": lambda lib, key, shape: lib.random.permutation(
+        key, lib.numpy.arange(np.prod(shape, dtype=int) + 1)),
+    "normal": lambda lib, key, shape: lib.random.normal(key, shape, "float32"),
+}
+
+
+WAYS = {
+    "one by one": lambda lib, draw, keys: lib.numpy.stack([draw(key) for key in keys]),
+    "compiled": lambda lib, draw, keys: lib.numpy.stack([lib.jit(draw)(key) for key in keys]),
+    "in a batch": lambda lib, draw, keys: lib.vmap(draw)(keys),
+    "in a loop": lambda lib, draw, keys: lib.lax.scan(lambda c, k: (c, draw(k)), 0, keys)[1],
+}
+
+
+def cases(number):
+    """Shapes, ways to draw, kinds of key and layouts: all of them, or one that a number chooses."""
+    if SHAPES:
+        return list(itertools.product(COUNTS[:SHAPES], WAYS, ("key", "PRNGKey"), (False, True)))
+    return [(COUNTS[5 * number % len(COUNTS)], list(WAYS)[number % 4],
+             ("key", "PRNGKey")[number // 2 % 2], number % 3 == 0)]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_numbers_are_those_of_jax_whatever_way_they_are_drawn(name, as_users_compile):
+    for shape, way, kind, partitionable in cases(list(EXACT).index(name)):
+        with (minijax.threefry_partitionable(partitionable), minijax.enable_x64("64" in name),
+              jax.threefry_partitionable(partitionable), jax.enable_x64("64" in name)):
+            keys = [lib.random.split(getattr(lib.random, kind)(7), 2) for lib in (OURS, JAX)]
+            drawn = np.asarray(WAYS[way](OURS, lambda k, shape=shape: EXACT[name](
+                OURS, k, shape), keys[0]))
+            in_jax = as_users_compile(lambda k, shape=shape: EXACT[name](JAX, k, shape))
+            expected = np.stack([np.asarray(in_jax(key)) for key in keys[1]])
+        assert (drawn.dtype, drawn.shape) == (expected.dtype, expected.shape)
+        if name == "normal":
+            np.testing.assert_array_max_ulp(drawn, expected, maxulp=4)
+        else:
+            np.testing.assert_array_equal(drawn, expected)

@@ -38,7 +38,8 @@ from minijax.primitives.choice import (
     shift_right_logical_p as shift_right_logical_p, xor_p as xor_p,
 )
 from minijax.primitives.collectives import (
-    axis_index as axis_index, axis_size as axis_size, pmax as pmax, pmean as pmean, pmin as pmin,
+    all_gather as all_gather, all_gather_p as all_gather_p, axis_index as axis_index,
+    axis_size as axis_size, pmax as pmax, pmean as pmean, pmin as pmin, ppermute as ppermute,
     psum as psum, psum_p as psum_p,
 )
 from minijax.primitives.convert import (
@@ -122,5 +123,7 @@ from minijax.primitives.rounding import (
     floor_p as floor_p, is_finite as is_finite, is_finite_p as is_finite_p, nextafter as nextafter,
     nextafter_p as nextafter_p, round as round, round_p as round_p,
 )
+from minijax.tracebacks import guard as _guard
 
 check_package()
+_guard(globals())

@@ -14,3 +14,6 @@ from minijax.primitives.lu import (
 from minijax.primitives.spectral import (
     eigh as eigh, eigh_p as eigh_p, qr as qr, qr_p as qr_p, svd as svd, svd_p as svd_p,
 )
+from minijax.tracebacks import guard as _guard
+
+_guard(globals())

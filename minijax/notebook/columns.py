@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ast
 import html
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
+from minijax import printing
 from minijax.core import Primitive
 from minijax.notebook import source
-from minijax.notebook.show import Shown, pre
+from minijax.notebook.show import Shown
 
 # The arguments of a block, or of a family's function, that fill each slot.
 KEYWORDS = {
@@ -58,10 +58,13 @@ def show_column(slot: str, module: ModuleType, only: str = "") -> Shown:
     cells = [cell for cell in column(slot, module) if not wanted or cell.primitive in wanted]
     helpers = _helpers(module, [cell.rule for cell in cells])
     width = max((len(cell.primitive) for cell in cells), default=0) + 2
-    rows = [textwrap.indent(cell.rule, " " * width).replace(
-        " " * width, cell.primitive.ljust(width), 1) for cell in cells]
-    text = "\n".join(rows) + "".join(f"\n\n{helper}" for helper in helpers)
-    return Shown(text, _table(cells, helpers))
+    rows = [(cell.primitive.ljust(width), cell.rule.replace("\n", "\n" + " " * width))
+            for cell in cells]
+    text = "\n".join(name + rule for name, rule in rows)
+    box = "\n".join(f"<b>{html.escape(name)}</b>{html.escape(rule)}" for name, rule in rows)
+    return Shown("\n\n".join([text, *helpers]),
+                 f'<pre style="{printing.PRE}">' + "\n\n".join([box, *map(html.escape, helpers)])
+                 + "</pre>")
 
 
 def column(slot: str, module: ModuleType) -> Iterator[Cell]:
@@ -125,11 +128,3 @@ def _names(text: str) -> set[str]:
         return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     except SyntaxError:  # several rules, one below the other, or a note
         return set(text.replace("(", " ").replace(")", " ").replace(",", " ").split())
-
-
-def _table(cells: Sequence[Cell], helpers: Sequence[str]) -> str:
-    style = 'style="text-align:left;vertical-align:top"'
-    rows = "".join(f"<tr><td {style}><code>{html.escape(cell.primitive)}</code></td>"
-                   f"<td {style}>{pre(cell.rule)}</td></tr>" for cell in cells)
-    below = "".join(f'<div style="padding-top:1em">{pre(helper)}</div>' for helper in helpers)
-    return f'<div style="overflow-x:auto"><table>{rows}</table></div>{below}'

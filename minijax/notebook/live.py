@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax import source_info
+from minijax import tracebacks
 from minijax.notebook import patch, source
 from minijax.notebook.patch import Journal, LiveError
+from minijax.tracebacks import is_boundary
 
 
 @dataclass
@@ -210,7 +211,7 @@ def _keep_apart(module: types.ModuleType, edit: Edit) -> None:
 
 def _file_for(edit: Edit) -> str:
     """A file name under which tracebacks find the cell's text."""
-    filename = f"{source_info.LIVE}{' '.join(edit.names)}>"
+    filename = f"{tracebacks.LIVE}{' '.join(edit.names)}>"
     lines = edit.text.splitlines(keepends=True)
     linecache.cache[filename] = (len(edit.text), None, lines, filename)
     return filename
@@ -224,7 +225,10 @@ def _change_module(scope: Scope, node: ast.stmt) -> None:
         if name in scope.bound_later:
             continue
         if name in names:
-            patch.exchange(names[name], value, name, scope.journal)
+            old = names[name]
+            if is_boundary(old) and not is_boundary(value):  # put around it when it was exported
+                old = old.__wrapped__
+            patch.exchange(old, value, name, scope.journal)
         else:
             scope.journal.set(scope.module, name, value)
     # Of the slots that the module sets further below, the new block knows nothing.

@@ -96,10 +96,10 @@ def tags(cell: dict[str, Any]) -> list[str]:
     return list(cell.get("metadata", {}).get("tags", ()))
 
 
-def weave(chapter: Path) -> list[str]:
-    """Write both halves of a chapter anew; returns the names of the files that changed."""
+def weave(chapter: Path, halves: Sequence[str] = (".md", ".ipynb")) -> list[str]:
+    """Write the halves of a chapter anew; returns the names of the files that changed."""
     changed = []
-    for path in (chapter.with_suffix(".md"), chapter.with_suffix(".ipynb")):
+    for path in map(chapter.with_suffix, halves):
         if not path.exists():
             continue
         old = path.read_text(encoding="utf-8")

@@ -58,6 +58,8 @@ from minijax.numpy.searching import (argwhere, bincount, digitize, flatnonzero, 
 from minijax.numpy.selection import clip, piecewise, select
 from minijax.numpy.sequences import (convolve, diff, ediff1d, gradient, interp, polyval,
                                      trapezoid)
+from minijax.numpy.set_operations import (intersect1d, setdiff1d, setxor1d, union1d, unique_all,
+                                          unique_counts, unique_inverse, unique_values)
 from minijax.numpy.sets import isin, unique
 from minijax.numpy.shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays,
                                    broadcast_shapes, broadcast_to, expand_dims, flip, fliplr,
@@ -71,6 +73,7 @@ from minijax.numpy.padding import pad
 from minijax.numpy.questions import (astype, copy, iscomplex, iscomplexobj, isreal, isrealobj,
                                      isscalar, iterable, ndim, shape, size)
 from minijax.numpy.vectorize import apply_along_axis, vectorize
+from minijax.tracebacks import guard as _guard
 
 dtype = _np.dtype
 bool = bool_
@@ -78,3 +81,4 @@ set_printoptions, get_printoptions, printoptions = (
     _np.set_printoptions, _np.get_printoptions, _np.printoptions)
 
 install_operators(_sys.modules[__name__])
+_guard(globals(), vars(linalg))

@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import config, core, dtypes, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
 from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
                                      convert, promote_dtypes_inexact, promote_shapes,
                                      static_value)
+from minijax.primitives.checks import check_cast
 from minijax.primitives.shape import canonical_shape
 
 DTypeLike = Any
@@ -37,9 +38,12 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     Raises:
       TypeError: for what is no number. ValueError: for lists of uneven lengths, and None.
     """
-    wanted = dtypes.check_user_dtype_supported(dtype, "array")
+    wanted: Any = dtypes.check_user_dtype_supported(dtype, "array")
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
+    if config.debug_unsafe_casts.value and wanted is not None and isinstance(
+            object, Array | np.ndarray | np.generic):
+        check_cast(object, wanted)
     made = _array(object, wanted)
     if made.ndim < ndmin:
         made = lax.broadcast_to_rank(made, ndmin)
@@ -78,6 +82,7 @@ def _array(x: Any, dtype: Any) -> Any:
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         dtype = dtypes.dtype(x)
+        core.check_truncation(x, dtype)
         weak = dtypes.is_weakly_typed(x)
     else:
         weak = False
@@ -101,6 +106,9 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
         dtype = (dtypes.lattice_result_type(*map(_typed, leaves))[0] if leaves
                  else dtypes.default_float_dtype())
     if not any(isinstance(leaf, Array) for leaf in leaves):
+        if config.debug_dtype_truncation.value and any(isinstance(x, np.generic | np.ndarray)
+                                                       for x in leaves):
+            core.check_truncation(np.array(items), dtype)
         return _array_of_numpy(np.array(items, dtype=dtype), dtype)
     if not any(isinstance(leaf, Tracer) for leaf in leaves) and isinstance(dtype, np.dtype):
         return _array_of_numpy(np.array(_with_numpy_leaves(items), dtype=dtype), dtype)

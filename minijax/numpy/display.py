@@ -114,5 +114,5 @@ class SingleDeviceSharding:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
 
 
-[cpu] = devices()
+cpu = devices()[0]
 on_cpu = SingleDeviceSharding(cpu)

@@ -17,7 +17,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, check_arraylike,
                                      convert, like, promote_dtypes_inexact,
-                                     promote_dtypes_numeric)
+                                     promote_dtypes_numeric, promoted)
 from minijax.numpy.selection import choose
 
 Unary = Callable[[ArrayLike], Array]
@@ -28,8 +28,7 @@ Unary = Callable[[ArrayLike], Array]
 def _inexact(name: str, function: Callable[[Any], Any], summary: str, shows: str) -> Unary:
     """A function that converts its argument to floating point and applies `function`."""
     def apply(x: ArrayLike, /) -> Array:
-        check_arraylike(name, x)
-        return function(*promote_dtypes_inexact(x))
+        return function(*promoted(name, promote_dtypes_inexact, x))
 
     return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.", shows)
 

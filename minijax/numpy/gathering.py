@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import config, dtypes, lax
 from minijax.core import Array
-from minijax.numpy.promotion import (ArrayLike, as_array, broadcast_to_shape, canonical_axis,
-                                     static_axes)
+from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
+                                     canonical_axis, static_axes)
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import ravel
+from minijax.primitives.checks import check_index
 
 
 def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
@@ -32,8 +33,7 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     """
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.take is not supported.")
-    x: Any = as_array("take", a)
-    places = as_array("take", indices)
+    x, places = as_arrays("take", a, indices)
     if not dtypes.issubdtype(places.dtype, np.integer) and places.dtype != bool:
         raise ValueError("indices must have an integer type")
     if axis is None:
@@ -47,6 +47,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
         places = _wrapped(places, x.shape[axis])
+    if config.debug_out_of_bounds.value and mode is None:
+        check_index(places, axis, x.shape[axis], kind="take")
     return x.at[(slice(None),) * axis + (places,)].get(
         mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
@@ -66,8 +68,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     Array([[2],
            [3]], dtype=int32)
     """
-    x: Any = as_array("take_along_axis", arr)
-    places: Any = as_array("take_along_axis", indices)
+    x, places = as_arrays("take_along_axis", arr, indices)
     if not dtypes.issubdtype(places.dtype, np.integer):
         raise TypeError("take_along_axis indices must be of integer type, "
                         f"got {places.dtype.name}")
@@ -82,6 +83,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     axis = canonical_axis(static_axes("take_along_axis", axis), x.ndim)
     shape = lax.broadcast_shapes(*([*s[:axis], 1, *s[axis + 1:]] for s in (x.shape,
                                                                           places.shape)))
+    if config.debug_out_of_bounds.value and mode is None:
+        check_index(places, axis, x.shape[axis], kind="take")
     places = broadcast_to_shape(places, (*shape[:axis], places.shape[axis], *shape[axis + 1:]))
     x = broadcast_to_shape(x, (*shape[:axis], x.shape[axis], *shape[axis + 1:]))
     index = tuple(places if d == axis else _rows(d, places.shape) for d in range(x.ndim))

@@ -151,8 +151,11 @@ def _static_slice(item: slice, position: int) -> slice:
     for bound in (item.start, item.stop, item.step):
         if isinstance(bound, Tracer):
             if not core.is_concrete(bound):
-                raise IndexError("Slice entries must be static integers. "
-                                 f"Got {item} at position {position}")
+                raise IndexError(
+                    "Slice entries must be static integers. "
+                    f"Got {item} at position {position}. An array's size cannot depend on a "
+                    "traced value, but where it begins can: use lax.dynamic_slice_in_dim(x, "
+                    "start, size), with a size that is a plain integer.")
             bound = core.concrete_or_error(bound)
         bounds.append(None if bound is None else operator.index(bound))
     return slice(*bounds)

@@ -17,6 +17,9 @@ from minijax.lax import GatherScatterMode
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import Parsed, as_int, check_not_empty, forwards, make_plan, parse
 from minijax.numpy.promotion import broadcast_to_shape, convert, promote_dtypes
+from minijax.primitives.checks import check_index
+from minijax.primitives.gather import gathered
+from minijax.tracebacks import guard_methods
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
@@ -67,8 +70,16 @@ def _read_at(x: Array, starts: dict[int, Array]) -> Array:
     dtype = next(iter(starts.values())).dtype
     zero = np.zeros((), dtype)[()]
     sizes = [1 if axis in starts else n for axis, n in enumerate(x.shape)]
-    return lax.dynamic_slice(x, [starts.get(axis, zero) for axis in range(x.ndim)], sizes,
-                             allow_negative_indices=False)
+    corner = [starts.get(axis, zero) for axis in range(x.ndim)]
+    return lax.dynamic_slice_p.bind(x, *corner, slice_sizes=tuple(sizes))
+
+
+def _check_bounds(parsed: Parsed, wrap: bool, kind: str) -> None:
+    """Have it told when an index of nobody's choice of mode lies outside."""
+    for entry in parsed.entries:
+        if entry.kind in ("integer", "array"):
+            axis = entry.axis - sum(other < entry.axis for other in parsed.inserted)
+            check_index(entry.value, axis, parsed.shape[entry.axis], kind=kind, wraps=wrap)
 
 
 def _expanded(x: Array, parsed: Parsed) -> Array:
@@ -105,6 +116,8 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     parsed = parse(idx, x.shape)
     x = _expanded(x, parsed)
     outside = PROMISE if mode is None else GatherScatterMode.from_any(mode)
+    if config.debug_out_of_bounds.value and outside is PROMISE:
+        _check_bounds(parsed, normalize_indices, "read")
     # A gather's derivative drops what lies outside, as an update there would; a slice's does not.
     dropped = outside is PROMISE and parsed.is_outside(normalize_indices)
     if parsed.is_window and outside is not FILL and not dropped:
@@ -112,10 +125,10 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     plan = make_plan(parsed, normalize_indices)
     if 0 in plan.shape:
         return lax.reshape(lax.slice(x, (0,) * x.ndim, (0,) * x.ndim), plan.shape)
-    y = lax.gather(x, plan.indices, plan.dimension_numbers, plan.slice_sizes,
-                   unique_indices=unique_indices or plan.all_different,
-                   indices_are_sorted=indices_are_sorted or plan.all_different,
-                   mode=outside, fill_value=_static_fill(fill_value))
+    y = gathered(x, plan.indices, plan.dimension_numbers, plan.slice_sizes,
+                 unique_indices=unique_indices or plan.all_different,
+                 indices_are_sorted=indices_are_sorted or plan.all_different,
+                 mode=outside, fill_value=_static_fill(fill_value))
     if plan.reversed_axes:
         y = lax.rev(y, plan.reversed_axes)
     return lax.expand_dims(y, plan.new_axes) if plan.new_axes else y
@@ -153,6 +166,8 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     x = as_value(x)
     y = _as_update(y, x.dtype)
     plan = make_plan(parsed := parse(idx, x.shape), wrap_negative_indices)
+    if config.debug_out_of_bounds.value and mode is None:
+        _check_bounds(parsed, wrap_negative_indices, "update")
     _warn_if_unsafe(y, x)
     if 0 in plan.shape:
         return x
@@ -163,7 +178,8 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     out = scatter(_expanded(promoted, parsed), plan.indices, y,
                   lax.ScatterDimensionNumbers(*plan.dimension_numbers),
                   indices_are_sorted=indices_are_sorted or plan.all_different,
-                  unique_indices=unique_indices or plan.all_different, mode=mode)
+                  unique_indices=unique_indices or plan.all_different,
+                  mode=GatherScatterMode.from_any(mode))
     return convert(lax.squeeze(out, parsed.inserted), x.dtype, x.weak_type)
 
 
@@ -197,10 +213,15 @@ class _IndexUpdateHelper:
     def __getitem__(self, index: Any) -> _IndexUpdateRef:
         return _IndexUpdateRef(self.array, index)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError("x.at[idx] cannot be assigned to. Write x = x.at[idx].set(y): it returns "
+                        "a new array, and x stays as it was.")
+
     def __repr__(self) -> str:
         return f"_IndexUpdateHelper({self.array!r})"
 
 
+@guard_methods
 class _IndexUpdateRef:
     """`x.at[idx]`: every method gives a new array; `x` stays as it is.
 

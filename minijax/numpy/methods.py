@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, errors, lax
+from minijax import config, dtypes, errors, lax
 from minijax.core import ArrayImpl, Tracer
 from minijax.numpy import (contractions, diagonals, display, elementwise, gathering,
                            joining, reductions, searching, selection, shaping, sorting,
                            statistics)
 from minijax.numpy.promotion import convert
+from minijax.primitives.checks import check_cast
 
 # Methods that are the function of the same name, the array as its first argument.
 def _functions() -> tuple[Callable, ...]:
@@ -55,6 +56,8 @@ def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any
     """
     wanted = dtypes.check_user_dtype_supported(dtype, "astype")
     wanted = dtypes.default_float_dtype() if wanted is None else wanted
+    if config.debug_unsafe_casts.value:
+        check_cast(self, wanted)
     if isinstance(wanted, np.dtype) and wanted.kind not in "cb" and self.dtype.kind == "c":
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)
@@ -119,8 +122,8 @@ def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | 
 
 # ── Numbers for Python ───────────────────────────────────────────────────────────────────────
 
-def _numbers(x: Any, context: str) -> np.ndarray:
-    known = x._concrete()
+def _numbers(x: Any, context: str, of_tracers: bool = False) -> np.ndarray:
+    known = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
     if known is None:
         raise errors.ConcretizationTypeError(x, context)
     return display.numbers_of(known)
@@ -128,7 +131,8 @@ def _numbers(x: Any, context: str) -> np.ndarray:
 
 def item(self: Any, *args: int) -> Any:
     """The only element, or the one at the place given, as a Python number."""
-    return _numbers(self, "This occurred in the item() method of jax.Array").item(*args)
+    context = "This occurred in the item() method of jax.Array"
+    return _numbers(self, context, of_tracers=True).item(*args)
 
 
 def tolist(self: Any) -> Any:
@@ -142,7 +146,7 @@ def tobytes(self: Any, order: str = "C") -> bytes:
 
 
 def _called(name: str, x: Any) -> str:
-    return f"The {name}() method was called on traced array with shape {x.aval.str_short()}."
+    return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
 # ── The place of an array ────────────────────────────────────────────────────────────────────

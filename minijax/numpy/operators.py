@@ -6,15 +6,17 @@ Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/numpy/array_methods.py`
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors, lax
+from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl
 from minijax.numpy import (arithmetic, contractions, display, elementwise, indexing, logic,
                            methods)
+from minijax.tracebacks import api_boundary
 
 
 # ── Operators ────────────────────────────────────────────────────────────────────────────────
@@ -56,8 +58,9 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
         if isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__"):
             return function(other, self) if swapped else function(self, other)
         if isinstance(other, _REFUSED):
+            left, right = (other, self) if swapped else (self, other)
             raise TypeError(f"unsupported operand type(s) for {sign}: "
-                            f"'{type(self).__name__}' and '{type(other).__name__}'")
+                            f"'{type(left).__name__}' and '{type(right).__name__}'")
         return NotImplemented
 
     method.__name__ = method.__qualname__ = name
@@ -89,10 +92,17 @@ def _known(x: Any) -> ArrayImpl | None:
     return x._concrete()
 
 
+def _untraced(x: Any) -> ArrayImpl | None:
+    """An array itself; None for a tracer, though its numbers may be known."""
+    return x if isinstance(x, ArrayImpl) else None
+
+
 def _bool(self: Any) -> bool:
     if self.size != 1:
         _refuse_truth(self)
     known = _known(self)
+    if core.has_key_dtype(self.aval):
+        raise TypeError("key array cannot be converted to boolean.")
     if known is None:
         raise errors.TracerBoolConversionError(self)
     return bool(known._buffer.reshape(())[()])
@@ -116,7 +126,8 @@ def _number(python_type: type) -> Callable[[Any], Any]:
         if self.ndim:
             raise TypeError("Only scalar arrays can be converted to Python scalars; "
                             f"got arr.ndim={self.ndim}")
-        known = _known(self)
+        # A float taken out of a tracer would have no derivative any more, in silence.
+        known = _known(self) if python_type is int else _untraced(self)
         if known is None:
             raise errors.ConcretizationTypeError(self, hint)
         return python_type(display.numbers_of(known).item())
@@ -160,7 +171,7 @@ def _iter(self: Any) -> Iterator[Any]:
     """The slices along the first axis; while tracing, the loop is unrolled."""
     if self.ndim == 0:
         raise TypeError("iteration over a 0-d array")
-    if isinstance(self, ArrayImpl):
+    if isinstance(self, ArrayImpl) and not config.debug_key_reuse.value:
         row = self.aval.update(shape=self.shape[1:])
         return (core.array_from_buffer(each, row) for each in self._buffer)
     return (lax.index_in_dim(self, i, 0, keepdims=False) for i in range(self.shape[0]))
@@ -179,7 +190,7 @@ def _contains(self: Any, value: Any) -> bool:
 # ── NumPy's and others' protocols ────────────────────────────────────────────────────────────
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    known = _known(self)
+    known = _untraced(self)
     if known is None:
         raise errors.TracerArrayConversionError(self)
     return display.to_numpy(known, dtype, copy)
@@ -188,11 +199,15 @@ def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray
 def _format(self: Any, spec: str) -> str:
     if isinstance(self, ArrayImpl):
         return display.array_format(self, spec)
-    return format(repr(self), spec)
+    if not spec:
+        return repr(self)
+    raise TypeError(f"unsupported format string passed to {type(self).__name__}.__format__: the "
+                    "value is being traced, and has no digits yet. jax.debug.print(\"{x:"
+                    f"{spec}}}\", x=x) prints it when the compiled function runs.")
 
 
 def _dlpack(self: Any, **options: Any) -> Any:
-    known = _known(self)
+    known = _untraced(self)
     if known is None:
         raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
     return display.to_dlpack(known, **options)
@@ -224,7 +239,7 @@ def install_operators(namespace: Any) -> None:
         **methods.methods(),
     }
     for name, value in found.items():
-        setattr(Array, name, value)
+        setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
     texts = {"__repr__": display.array_repr, "__str__": display.array_str}
     for name, value in texts.items():
         setattr(ArrayImpl, name, value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -143,6 +143,25 @@ def promote_dtypes_numeric(*args: Any) -> list[Any]:
     return [convert(x, numeric, weak_type) for x in args]
 
 
+def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[Any]:
+    """The arguments of a function in the dtype it computes in.
+
+    Raises:
+      TypeError: for what is no array, and for PRNG keys, which no function computes with.
+    """
+    check_arraylike(name, *args)
+    try:
+        return promote(*args)
+    except (TypeError, ValueError):
+        avals = [core.get_aval(x) for x in args]
+        if any(map(core.has_key_dtype, avals)):
+            listed = ", ".join(core.dtype_name(aval.dtype) for aval in avals)
+            raise TypeError(f"{name} does not accept dtypes {listed}. A key is not a number: "
+                            "draw numbers from it with jax.random, or take its words with "
+                            "jax.random.key_data.") from None
+        raise
+
+
 # ── One rank ─────────────────────────────────────────────────────────────────────────────────
 
 def promote_shapes(name: str, *args: Array) -> list[Any]:
@@ -179,18 +198,15 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """What a binary function does to its arguments first: check, convert, align."""
-    check_arraylike(name, *args)
-    return promote_shapes(name, *promote_dtypes(*args))
+    return promote_shapes(name, *promoted(name, promote_dtypes, *args))
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Any]:
-    check_arraylike(name, *args)
-    return promote_shapes(name, *promote_dtypes_inexact(*args))
+    return promote_shapes(name, *promoted(name, promote_dtypes_inexact, *args))
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
-    check_arraylike(name, *args)
-    return promote_shapes(name, *promote_dtypes_numeric(*args))
+    return promote_shapes(name, *promoted(name, promote_dtypes_numeric, *args))
 
 
 def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:

@@ -46,7 +46,9 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        found = np.nonzero(static_value(x, "The error arose in jnp.nonzero."))
+        found = np.nonzero(static_value(x, "The error arose in jnp.nonzero.\nThe size argument of "
+                             "jnp.nonzero must be statically specified to use jnp.nonzero "
+                             "within JAX transformations."))
         return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in found)
     return _nonzero_of_size(x, operator.index(size), fill_value)
 

@@ -16,6 +16,7 @@ from minijax.api import vmap
 from minijax.core import Array
 from minijax.numpy.promotion import ArrayLike, as_array, as_arrays, canonical_axis
 from minijax.numpy.shaping import moveaxis
+from minijax.tracebacks import api_boundary
 
 CoreDims = tuple[str, ...]
 _ARGUMENT = r"\((?:\w+(?:,\w+)*)?\)"
@@ -39,6 +40,7 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
         raise TypeError("jax.numpy.vectorize can only exclude integer or string arguments, "
                         f"but excluded={set(excluded)!r}")
 
+    @api_boundary
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: x for i, x in enumerate(args) if i in excluded}

@@ -27,3 +27,6 @@ from minijax.random.samplers import logistic as logistic
 from minijax.random.samplers import normal as normal
 from minijax.random.samplers import truncated_normal as truncated_normal
 from minijax.random.samplers import uniform as uniform
+from minijax.tracebacks import guard as _guard
+
+_guard(globals())

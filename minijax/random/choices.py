@@ -16,6 +16,7 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax import numpy as jnp
 from minijax.core import Array
+from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcast_to_rank, canonical_axis, canonical_shape
 from minijax.random.keys import check_key, two_keys
 from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, gumbel, halves,
@@ -96,13 +97,13 @@ def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype
         beyond = broadcast_to_rank(beyond, len(shape))
     word = np.dtype(f"uint{limits.bits}")
     span = _span(low, high, beyond, word)
-    offset = lax.convert_element_type(_below(span, key, shape, word), dtype)
+    offset = converted(_below(span, key, shape, word), dtype, False)
     return lax.add(low, offset)
 
 
 def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
     """How many integers there are to choose from; at least one, and 2**bits is 0."""
-    span = lax.convert_element_type(lax.sub(high, low), word)
+    span = converted(lax.sub(high, low), word, False)
     span = lax.select(lax.le(high, low), lax.full_like(span, 1), span)
     # where maxval is one more than the dtype can say, the largest integer is wanted, too
     extended = lax.bitwise_and(beyond, lax.gt(high, low))

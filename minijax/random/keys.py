@@ -15,6 +15,7 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, Primitive
 from minijax.higher_order.jit import jit
+from minijax.primitives.convert import converted
 from minijax.primitives.keys import (PRNGImpl, random_clone_p, random_fold_in_p, random_seed_p,
                                      random_split_p, random_unwrap_p, random_wrap_p,
                                      threefry_prng_impl)
@@ -92,7 +93,9 @@ def seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
         raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape "
                         f"{np.shape(seed)} != (). Use jax.vmap for batching")
     # Through 64 bits, so that hashes and times serve as seeds without 64-bit types, too.
-    value = core.as_value(np.int64(seed) if isinstance(seed, int) else seed)
+    if isinstance(seed, int):
+        seed = np.int64(seed).astype(dtypes.default_int_dtype())
+    value = core.as_value(seed)
     if not dtypes.issubdtype(value.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
     offset = config.random_seed_offset.value
@@ -124,7 +127,9 @@ def wrapped(words: Any, impl: PRNGImpl) -> Array:
     """Typed keys from what should be their words."""
     problem = "JAX encountered invalid PRNG key data: expected key_data"
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
-        raise TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}")
+        raise errors.with_cure(
+            TypeError(f"{problem} to have ndim, shape, and dtype attributes. Got {words}"),
+            "A number is no key yet: make one of it with jax.random.key(0).")
     if words.ndim < 1:
         raise TypeError(f"{problem}.ndim >= 1; got ndim={words.ndim}")
     if tuple(words.shape[-1:]) != impl.key_shape:
@@ -236,7 +241,7 @@ def fold_in(key: Any, data: Any) -> Array:
 
 def _as_word(data: Any) -> Any:
     if isinstance(data, Array | np.ndarray | np.generic):
-        return lax.convert_element_type(data, np.uint32)
+        return converted(data, np.dtype(np.uint32), False)
     return np.uint32(data)
 
 

@@ -75,8 +75,9 @@ def test_an_error_in_the_function_is_raised_when_the_call_ends():
             raise ValueError("not one")
     step = lambda v: (minijax.debug.callback(fussy, v), v)[1]  # noqa: E731
     f = minijax.jit(lambda x: minijax.lax.map(step, x))
-    with pytest.raises(ValueError, match="not one"):
+    with pytest.raises(minijax.errors.JaxRuntimeError, match="ValueError: not one") as caught:
         f(X)
+    assert type(caught.value.__cause__) is ValueError
     assert seen == [0.0, 1.0]
     np.testing.assert_array_equal(f(X + 5), X + 5)
 
@@ -119,3 +120,8 @@ def test_bad_input_is_refused_in_jaxs_words(call):
     with pytest.raises(type(theirs.value)) as ours:
         call(minijax)
     assert str(ours.value) == str(theirs.value)
+
+
+def test_a_format_may_say_how_many_digits(capfd):
+    minijax.jit(lambda x: minijax.debug.print("{x:.2f} {:>6.1f}", x * 2, x=x))(1.0)
+    assert capfd.readouterr().out == "1.00    2.0\n"

@@ -42,6 +42,15 @@ def test_a_batched_choice_selects_for_each_example():
         i, [lib.numpy.sin, lib.numpy.cos, lambda v: v], x))(np.array([0, 2, 7]), X))
 
 
+def test_a_batched_branch_that_is_not_taken_cannot_spoil_a_derivative():
+    x = np.array([0.0, 2.0, -2.0], np.float32)
+    same(lambda lib: lib.grad(lambda x: lib.vmap(lambda v: lib.lax.cond(
+        v > 0, lib.numpy.log, lambda v: 0.0, v))(x).sum())(x))
+    same(lambda lib: lib.grad(lambda x: lib.vmap(lambda i, v: lib.lax.switch(
+        i, [lambda v: 0.0 * v, lib.numpy.log, lib.numpy.sqrt], v))(
+            np.array([0, 1, 7]), x * x).sum())(x))
+
+
 @pytest.mark.parametrize("index", [-3, 0, 1, 2, 9])
 def test_an_index_is_clamped_to_the_branches(index):
     same(lambda lib: lib.lax.switch(index, [lambda x: x, lambda x: x * 10, lambda x: -x], 2.0))

@@ -169,3 +169,18 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_mistakes_are_named_in_jaxs_words(name, refused_alike):
     refused_alike(BAD[name])
+
+
+def test_a_batched_rule_may_have_an_integer_argument():
+    def slopes(lib):
+        @lib.custom_jvp
+        def scaled(x, n):
+            return x * n
+
+        @scaled.defjvp
+        def rule(primals, tangents):
+            (x, n), (t, _) = primals, tangents
+            return scaled(x, n), 10.0 * t * n
+        slope = lib.grad(lambda x: lib.vmap(scaled)(x, lib.numpy.array([1, 2, 3])).sum())
+        return slope(X), lib.jit(slope)(X)
+    same(slopes)

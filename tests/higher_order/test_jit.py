@@ -10,7 +10,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import config, lax
+from minijax import config, lax, source_info
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 
@@ -221,3 +221,12 @@ def test_a_function_that_closed_over_a_tracer_is_traced_anew_in_the_next_transfo
         return inner(2.0) * x
     assert minijax.grad(outer)(3.0) == 12.0
     assert minijax.grad(outer)(5.0) == 20.0
+
+
+def test_a_long_list_of_numbers_is_described_once_and_not_for_each_number(monkeypatch):
+    described = []
+    describe = source_info.describe
+    monkeypatch.setattr(source_info, "describe",
+                        lambda *args: described.append(args) or describe(*args))
+    assert minijax.jit(lambda xs: sum(xs))([1.0] * 20) == 20.0
+    assert len(described) == 1

@@ -51,3 +51,20 @@ def test_an_error_is_raised_once():
     with pytest.raises(RuntimeError, match="late"):
         host.reraise()
     host.reraise()
+
+
+def test_a_loop_that_would_never_end_ends_when_the_function_raises():
+    def stop(i):
+        if i == 5:
+            raise KeyboardInterrupt
+
+    @minijax.jit
+    def forever(x):
+        def body(i):
+            minijax.debug.callback(stop, i)
+            return i + 1
+        return minijax.lax.while_loop(lambda i: i >= 0, body, x)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            forever(0)
+    assert forever(-1) == -1

@@ -224,6 +224,31 @@ def test_an_update_of_a_carry_copies_nothing_unless_the_old_value_is_needed(monk
     check(keep_the_old, numbers(6))
 
 
+def test_updates_of_what_nobody_else_reads_are_made_in_place():
+    def f(x):
+        return [(2 * x).at[1].set(7.0).at[2].add(1.0).at[np.array([0, 0])].multiply(x[:2])]
+
+    kernel = check(f, numbers(5))
+    assert not [b for b in kernel.temps if b.shape == (5,)]
+    assert sum(loop.stop.value == 5 for loop in statements(kernel.body, For)) == 1
+
+
+@pytest.mark.parametrize("f", [
+    lambda x: [(y := 2 * x).at[1].set(7.0) + y],
+    lambda x: [(y := 2 * x).at[1].set(7.0), y],
+    lambda x: [(y := 2 * x).at[::2].set(y[::-1][:3])],
+    lambda x: [(y := 2 * x).at[1].set(y.sum()), y.at[2].set(y[4])],
+    lambda x: [x.at[1].set(7.0), x],
+    lambda x: [(y := 2 * x).at[0].set(1.0), lax.cond(x[0] > 0, lambda: y[0], lambda: y[1])],
+    lambda x: lax.scan(lambda c, row: ((d := c * row).at[1].set(c[0]), d.at[0].add(c[1])), x,
+                       rows(x, np.zeros((5, 5), F32))),
+    lambda x: [lax.fori_loop(0, 3, lambda i, c: (-c).at[i].set(c[i - 1]).at[4].add(c[i]), x)],
+], ids=["read later", "an output too", "its own elements", "two updates", "an argument",
+        "read in a branch", "a carry and its rows", "a carry"])
+def test_an_update_never_changes_what_is_still_read(f):
+    check(f, numbers(5))
+
+
 def test_column_sums_inside_other_work_read_rows_in_order():
     kernel = check(lambda x, y: [lax.sub(y, lax.reduce_sum_p.bind(x, axes=(0,)))],
                    numbers(30, 40), numbers(40))

@@ -1,5 +1,8 @@
 """Columns, cut from the blocks."""
 
+import html
+import re
+
 import pytest
 
 from minijax.notebook import show_column
@@ -43,6 +46,9 @@ def test_an_unknown_slot_is_refused_with_the_list() -> None:
         show_column("vjp", elementwise)
 
 
-def test_a_column_is_a_table_in_a_notebook() -> None:
-    html = show_column("jvp", elementwise)._repr_html_() or ""
-    assert html.count("<tr>") == len(list(column("jvp", elementwise)))
+def test_a_column_stands_in_a_notebook_letter_for_letter_as_in_plain_text() -> None:
+    shown = show_column("jvp", elementwise)
+    box = shown._repr_html_() or ""
+    assert box.startswith("<pre ") and "font-family:monospace" in box
+    assert html.unescape(re.sub("<[^>]*>", "", box)) == shown.text
+    assert box.count("<b>") == len(list(column("jvp", elementwise)))

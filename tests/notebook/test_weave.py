@@ -196,9 +196,26 @@ def test_the_command_line_weaves_executes_and_grades(
 
     assert "woven anew" in command("refresh", path)
     first = path.with_suffix(".ipynb").read_text()
+    # the old half may show what the package no longer has
+    path.with_suffix(".ipynb").write_text(first.replace(BIND_LIST, "minijax.core.gone"))
     command("refresh", path)
     assert path.with_suffix(".ipynb").read_text() == first
     cells = json.loads(first)["cells"]
     assert "nbval-ignore-output" in cells[3]["metadata"]["tags"]
     assert cells[2]["outputs"] == [] and "NameError" in json.dumps(cells[4]["outputs"])
     assert "1 of 3 exercises are right" in command("grade", path)
+
+
+def test_where_a_stream_is_cut_and_which_is_first_does_not_show() -> None:
+    nbformat = pytest.importorskip("nbformat")
+    joined = runpy.run_path(str(NOTEBOOKS / "run_chapter.py"))["_joined"]
+
+    def stream(name: str, text: str) -> object:
+        return nbformat.v4.new_output("stream", name=name, text=text)
+
+    picture = nbformat.v4.new_output("display_data", {"text/plain": "a picture"})
+    printed, warned = stream("stdout", "one\ntwo\n"), stream("stderr", "careful\n")
+    pieces = [stream("stderr", "care"), stream("stdout", "one\nt"), stream("stderr", "ful\n"),
+              stream("stdout", "wo\n")]
+    assert joined([*pieces, picture, printed]) == [printed, warned, picture, printed]
+    assert joined([stream("stdout", "half\rall\n")]) == [stream("stdout", "all\n")]

@@ -1,6 +1,10 @@
 """Picking elements by arrays of places agrees with JAX, out of bounds too."""
 
+import numpy as np
 import pytest
+
+import minijax.numpy as jnp
+
 
 @pytest.mark.parametrize("expression", [
     "jnp.take(v, 1)", "jnp.take(v, k)", "jnp.take(f, k, axis=1)",
@@ -26,3 +30,9 @@ import pytest
 ])
 def test_gathering(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("name", ["take", "take_along_axis"])
+def test_a_list_of_places_is_refused_at_its_position(name):
+    with pytest.raises(TypeError, match=f"{name} requires .* <class 'list'> at position 1"):
+        getattr(jnp, name)(np.ones(2, np.float32), [0])

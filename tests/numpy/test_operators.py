@@ -1,8 +1,10 @@
 """Python's syntax on arrays and tracers agrees with JAX."""
 
 import copy
+import math
 import pickle
 
+import jax
 import numpy as np
 import pytest
 
@@ -107,3 +109,33 @@ def test_dlpack_gives_a_copy_that_is_free_to_change():
 
 def test_the_namespace_of_an_array_is_this_module():
     assert jnp.arange(3).__array_namespace__() is jnp
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, lib: np.sin(x), lambda x, lib: float(x) * x, lambda x, lib: complex(x),
+    lambda x, lib: sum(x.tolist()), lambda x, lib: np.array([x, 2.0]).sum() * x,
+    lambda x, lib: np.from_dlpack(x).sum(), lambda x, lib: math.sin(x) * x])
+def test_numbers_are_not_taken_out_of_a_derivative_in_silence(f):
+    for transform in ("grad", "jit"):
+        raised = []
+        for lib in (minijax, jax):
+            with pytest.raises(Exception) as caught:
+                getattr(lib, transform)(lambda x, lib=lib: f(x, lib))(2.0)
+            raised.append(type(caught.value).__name__)
+        assert raised[0] == raised[1]
+
+
+def test_whole_numbers_and_truth_values_are_known_under_grad():
+    for lib in (minijax, jax):
+        assert lib.grad(lambda x: x * (int(x) + (x > 1) + [1, 2, 3][int(x)]))(2.0) == 6.0
+
+
+@pytest.mark.parametrize("expression", ["[1, 2] + jnp.ones(2)", "jnp.ones(2) + [1, 2]",
+                                        "(1, 2) * jnp.ones(2)"])
+def test_a_list_is_refused_with_the_operands_in_their_order(expression):
+    said = []
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError) as refused:
+            eval(expression, {"jnp": lib.numpy})
+        said.append(str(refused.value).splitlines()[0])
+    assert said[0] == said[1]

@@ -48,11 +48,12 @@ def main():
     output_shape, params = init_random_params(init_key, (-1, 2))
     opt_state = opt_init(params)
     itercount = itertools.count()
-    for step_key in random.split(key, 40):
+    *step_keys, loss_key, accuracy_key = random.split(key, 42)
+    for step_key in step_keys:
         opt_state = update(next(itercount), opt_state, batch, step_key)
     params = get_params(opt_state)
-    return {"output size": output_shape[-1], "params": params, "loss": loss(params, batch, key),
-            "accuracy": accuracy(params, batch, key)}
+    return {"output size": output_shape[-1], "params": params,
+            "loss": loss(params, batch, loss_key), "accuracy": accuracy(params, batch, accuracy_key)}
 
 
 if __name__ == "__main__":

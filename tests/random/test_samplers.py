@@ -65,20 +65,23 @@ def test_bits_of_64_are_those_of_jax(partitionable):
     ("shape", "dtype"),
     [((), np.float32), (7, np.float32), ([4, 5], np.float32), ((2, 0), np.float32),
      ((1001,), np.float32), ((1001,), np.float16), ((1001,), ml_dtypes.bfloat16)], ids=str)
-def test_uniform_is_exactly_that_of_jax(shape, dtype, partitionable):
+def test_uniform_is_exactly_that_of_jax(shape, dtype, partitionable, as_users_compile):
     with layout(partitionable):
         ours, theirs = random.key(1), jax.random.key(1)
         assert_same(random.uniform(ours, shape, dtype), jax.random.uniform(theirs, shape, dtype))
-        assert_same(random.uniform(ours, shape, dtype, minval=-3.3, maxval=1.1),
-                    jax.random.uniform(theirs, shape, dtype, minval=-3.3, maxval=1.1))
+        wanted = as_users_compile(
+            lambda key: jax.random.uniform(key, shape, dtype, minval=-3.3, maxval=1.1))
+        assert_same(random.uniform(ours, shape, dtype, minval=-3.3, maxval=1.1), wanted(theirs))
 
 
 @both_layouts
-def test_uniform_in_float64_is_exactly_that_of_jax(partitionable):
+def test_uniform_in_float64_is_exactly_that_of_jax(partitionable, as_users_compile):
     with layout(partitionable, x64=True):
+        wanted = as_users_compile(
+            lambda key, low, high: jax.random.uniform(key, (1001,), None, low, high))
         for bounds in [(0.0, 1.0), (-3.3, 1.1), (0.1, 1e10)]:
             assert_same(random.uniform(random.key(1), (1001,), None, *bounds),
-                        jax.random.uniform(jax.random.key(1), (1001,), None, *bounds))
+                        wanted(jax.random.key(1), *bounds))
 
 
 @pytest.mark.parametrize("bounds", [(0, 5), (2.0, 1.0), (1.0, 1.0), (np.zeros(3), 2),
@@ -205,13 +208,14 @@ def test_two_levels_of_batching():
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (4, 5)])
-def test_compiled_draws_are_the_eager_ones(shape):
+def test_compiled_draws_are_the_eager_ones(shape, as_users_compile):
     key = random.key(1)
     with config.disable_jit(True):
         eager = np.asarray(random.uniform(key, shape, minval=-1.0, maxval=2.0))
     draw = minijax.jit(lambda k: random.uniform(k, shape, minval=-1.0, maxval=2.0))
     np.testing.assert_array_equal(np.asarray(draw(key)), eager)
-    assert_same(draw(key), jax.random.uniform(jax.random.key(1), shape, minval=-1.0, maxval=2.0))
+    wanted = as_users_compile(lambda k: jax.random.uniform(k, shape, minval=-1.0, maxval=2.0))
+    assert_same(draw(key), wanted(jax.random.key(1)))
 
 
 def test_several_draws_in_one_program_differ():

@@ -32,13 +32,15 @@ def bend(x):
         ("def bend(x):\n    return jax.grad(jax.grad(f(x)))", "raised TypeError"),
     ],
     afterthought="`grad` returns a function, and functions are what `grad` takes",
+    hints=["the derivative of a function is a function; how does that one change?",
+           "give `grad` what `grad` gave you, and only then the number"],
 )
 
 
 def grade_counted(counted: Callable) -> None:
     import minijax as jax
     first = jax.jit(counted)(0, 1.0)
-    expect(isinstance(first, tuple) and len(first) == 2,
+    expect(isinstance(first, tuple | list) and len(first) == 2,
            "it must return two things: the new count, and the result")
     run, count, results = jax.jit(counted), 0, []
     for _ in range(3):
@@ -48,7 +50,9 @@ def grade_counted(counted: Callable) -> None:
     expect(len(set(results)) == 3,
            f"three visits gave {results}: what was counted must come out, to go in next time")
     expect(results == [1.0, 2.0, 3.0], f"three visits gave {results}; they should count")
-    expect(near(counted(4, 2.0)[1], 10.0), "the result also depends on x")
+    count, result = counted(4, 2.0)
+    expect(not near(count, 10.0), "the new count comes first, and then the result")
+    expect(near(result, 10.0), "the result also depends on x")
 
 
 exercise(
@@ -63,8 +67,11 @@ def counted(count, x):
         ("def counted(count, x):\n    return x * (count + 1)", "two things"),
         ("def counted(count, x):\n    return count + 1, x * count", "count first"),
         ("def counted(count, x):\n    return count + 1, count + 1.0", "depends on x"),
+        ("def counted(count, x):\n    return x * (count + 1), count + 1", "count comes first"),
     ],
     afterthought="what a function should remember goes in as an argument and out as a result",
+    hints=["no global is needed: the count is an argument now",
+           "make the new count first; return it, a comma, and the result"],
 )
 
 # The network that the chapter has trained is not at hand here; a small one stands for it.
@@ -88,14 +95,17 @@ def grade_fooling(fooling: Callable) -> None:
     scores, params = world["scores"], world["params"]
     x_test, y_test = world["x_test"], world["y_test"]
     right = np.flatnonzero(np.argmax(scores(params, x_test), axis=1) == y_test)[:8]
-    changed = np.stack([fooling(params, x_test[i], y_test[i]) for i in right])
+    pictures = [np.asarray(fooling(params, x_test[i], y_test[i])) for i in right]
+    expect(pictures[0].shape == (64,), "one picture goes in, and one must come out: what is the "
+                                       "gradient by a batch of one?")
+    changed = np.stack(pictures)
     moved = np.abs(changed - np.asarray(x_test[right])).max()
     expect(moved > 1e-3, "the pictures are as they were")
     expect(moved <= 0.301, f"a pixel changed by {moved:.2f}, which is too much")
     expect(changed.min() >= 0 and changed.max() <= 1, "a pixel is below 0 or above 1")
     fooled = int(np.sum(np.argmax(scores(params, changed), axis=1) != y_test[right]))
-    expect(fooled >= 5, f"{fooled} of 8 are read wrongly, which is not enough; in which direction "
-                        "does the loss grow?")
+    expect(fooled >= 5, f"{fooled} of 8 are read wrongly, which is not enough; does each pixel go "
+                        "as far as it may, and in the direction in which the loss grows?")
 
 
 exercise(
@@ -110,7 +120,18 @@ def fooling(params, x, y):
         ("def fooling(params, x, y):\n    return 1 - x", "too much"),
         ("def fooling(params, x, y):\n    return x - 0.3", "below 0"),
         ("def fooling(params, x, y):\n"
+         "    slope = jax.grad(loss, argnums=1)(params, x[None], y[None])\n"
+         "    return jnp.clip(x + 0.3 * jnp.sign(slope), 0, 1)", "a batch of one"),
+        ("def fooling(params, x, y):\n"
+         "    slope = jax.grad(loss, argnums=1)(params, x[None], y[None])[0]\n"
+         "    return jnp.clip(x + 0.3 * slope, 0, 1)", "as far as it may"),
+        ("def fooling(params, x, y):\n"
          "    slope = jax.grad(loss, argnums=1)(params, x[None], y[None])[0]\n"
          "    return jnp.clip(x - 0.3 * jnp.sign(slope), 0, 1)", "direction"),
     ],
+    afterthought="a small step for each pixel, and all of them in the worst direction",
+    hints=["the gradient of the loss by the picture has a number for each pixel: is the loss to "
+           "grow with it or against it?",
+           "`jnp.sign` makes +1 or -1 of it; a step of 0.3 that way, and `jnp.clip` keeps the "
+           "pixels between 0 and 1"],
 )

@@ -17,3 +17,7 @@ from minijax.scipy.stats import norm as norm
 from minijax.scipy.stats import poisson as poisson
 from minijax.scipy.stats import t as t
 from minijax.scipy.stats import uniform as uniform
+from minijax.tracebacks import guard as _guard
+
+_guard(*map(vars, (bernoulli, beta, binom, cauchy, chi2, expon, gamma, laplace, logistic,
+                   multivariate_normal, norm, poisson, t, uniform)))

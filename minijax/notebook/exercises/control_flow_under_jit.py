@@ -1,0 +1,197 @@
+"""The exercises of chapter 17, *Control flow under jit*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.notebook.checks import exercise, expect, near
+
+CHAPTER = "17_control_flow_under_jit"
+
+
+def grade_runs(answer: Any) -> None:
+    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc"')
+    letters = set(answer) - set(" ,")
+    expect(letters <= set("abcdefgh"), "the letters are a to h")
+    expect("b" not in letters, "b asks for a value: x[0] > 0 is either")
+    expect("c" not in letters, "in c Python's range wants a number, and n is traced")
+    expect("e" not in letters, "is there a question hidden in e? Think of what `or` must know")
+    expect("h" not in letters, "sorting in Python compares values, and float(v) asks for one")
+    expect("a" in letters, "a asks for the number of dimensions, which is known")
+    expect("f" in letters, "how often does the loop in f go round? The shape knows")
+    expect({"d", "g"} <= letters, "d and g ask no question while tracing: the choice is in the "
+           "program")
+
+
+exercise(
+    "runs", chapter=CHAPTER, grade=grade_runs, solution='"adfg"',
+    wrong=[
+        ('"abdfg"', "asks for a value"),
+        ('"adefg"', "what `or` must know"),
+        ('"acdfg"', "wants a number"),
+        ('"adg"', "The shape knows"),
+        ('"af"', "the choice is in the program"),
+        ('["a"]', "a string of letters"),
+    ],
+    hints=["who needs a number now, and who can wait until the program runs?"])
+
+
+def grade_collatz(collatz: Callable) -> None:
+    compiled = jax.jit(collatz)
+    seven = compiled(7)
+    expect(jnp.shape(seven) == (), "one number is wanted: if the carry is a pair, take the count")
+    expect(not near(seven, 1.0), "that is where it ends; how many steps was it?")
+    expect(not near(seven, 17.0) and not near(seven, 15.0),
+           "one too many, or one too few: from 1 it takes no step, from 2 it takes one")
+    expect(near(seven, 16.0), "from 7 it goes 22, 11, 34, 17, 52, 26, 13, 40, 20, 10, 5, 16, 8, "
+           "4, 2, 1")
+    expect(near(compiled(1), 0.0) and near(compiled(2), 1.0), "right for 7, not for 1 or 2")
+    try:
+        strong = compiled(np.int32(27))
+    except TypeError:
+        expect(False, "right for Python's 7, but an int32 must stay an int32: `/` makes a float")
+    expect(near(strong, 111.0), "right for 7, and wrong for 27, which takes 111 steps")
+
+
+exercise(
+    "collatz", chapter=CHAPTER, grade=grade_collatz,
+    solution="""
+def collatz(n):
+    def step(carry):
+        n, count = carry
+        return jnp.where(n % 2 == 0, n // 2, 3 * n + 1), count + 1
+    return lax.while_loop(lambda carry: carry[0] > 1, step, (n, 0))[1]
+""",
+    wrong=[
+        ("def collatz(n):\n    count = 0\n    while n > 1:\n"
+         "        n, count = (n // 2 if n % 2 == 0 else 3 * n + 1), count + 1\n"
+         "    return count", "TracerBoolConversionError"),
+        ("def collatz(n):\n    return lax.while_loop(\n        lambda n: n > 1,\n"
+         "        lambda n: jnp.where(n % 2 == 0, n // 2, 3 * n + 1), n)", "where it ends"),
+        ("def collatz(n):\n    def step(c):\n        n, k = c\n"
+         "        return jnp.where(n % 2 == 0, n // 2, 3 * n + 1), k + 1\n"
+         "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 1))[1]", "one too many"),
+        ("def collatz(n):\n    def step(c):\n        n, k = c\n"
+         "        return jnp.where(n % 2 == 0, n // 2, 3 * n + 1), k + 1\n"
+         "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))", "take the count"),
+        ("def collatz(n):\n    def step(c):\n        n, k = c\n"
+         "        return jnp.where(n % 2 == 0, n / 2, 3 * n + 1), k + 1\n"
+         "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "makes a float"),
+    ],
+    afterthought="the whole loop is machine code; try it on 837799",
+    hints=["carry the number and the count together, as a pair"])
+
+
+def grade_highest(highest: Callable) -> None:
+    x = jnp.array([-3.0, -5.0, 2.0, 1.0, 7.0, 0.0])
+    out = highest(x)
+    expect(not isinstance(out, tuple), "`scan` returns two things: the last carry, and all that "
+           "was given out; one of them is wanted")
+    expect(jnp.shape(out) == (6,), "one number for each place")
+    expect(not near(out, [0.0, 0.0, 2.0, 2.0, 7.0, 7.0]), "the largest of (-3,) is -3: where "
+           "does the carry start?")
+    expect(not near(out, np.append(-np.inf, [-3.0, -3.0, 2.0, 2.0, 7.0])), "each place should "
+           "count itself: give out the new carry")
+    expect(near(out, [-3.0, -3.0, 2.0, 2.0, 7.0, 7.0]), "try (-3, -5, 2, 1, 7, 0): it should be "
+           "(-3, -3, 2, 2, 7, 7)")
+    names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
+    expect(len(names) < 20, f"right, but a program of {len(names)} equations: the loop was "
+           "unrolled")
+    expect("scan" in names, "right; but do it with `lax.scan` this time")
+
+
+exercise(
+    "highest", chapter=CHAPTER, grade=grade_highest,
+    solution="""
+def highest(x):
+    def step(largest, value):
+        largest = jnp.maximum(largest, value)
+        return largest, largest
+    return lax.scan(step, -jnp.inf, x)[1]
+""",
+    wrong=[
+        ("def highest(x):\n    return jnp.stack([jnp.max(x[:i + 1]) for i in range(len(x))])",
+         "unrolled"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), jnp.maximum(c, v))\n"
+         "    return lax.scan(s, 0.0, x)[1]", "where does the carry start"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), c)\n"
+         "    return lax.scan(s, -jnp.inf, x)[1]", "count itself"),
+        ("def highest(x):\n    s = lambda c, v: (jnp.maximum(c, v), jnp.maximum(c, v))\n"
+         "    return lax.scan(s, -jnp.inf, x)", "two things"),
+        ("def highest(x):\n    return lax.cummax(x)", "this time"),
+    ],
+    hints=["the body gets (carry, value) and returns (carry, what to give out)"])
+
+
+def grade_log_or_zero(log_or_zero: Callable) -> None:
+    expect(near(log_or_zero(1.0), 0.0) and near(log_or_zero(np.e), 1.0),
+           "for positive numbers it is the logarithm")
+    expect(near(log_or_zero(0.0), 0.0) and near(log_or_zero(-2.0), 0.0), "for 0 and -2 it is 0")
+    expect(near(jax.jit(log_or_zero)(np.e), 1.0), "right, but not under jit")
+    slope = jax.grad(log_or_zero)
+    expect(near(slope(2.0), 0.5), "its slope at 2 should be 1/2")
+    expect(near(slope(0.0), 0.0), f"its slope at 0 is {slope(0.0):.1f}: the logarithm of 0 is "
+           "computed too, and its slope is infinite")
+    expect(near(slope(-2.0), 0.0), f"its slope at -2 should be 0, and is {slope(-2.0):.2f}: "
+           "where it is 0, it should be flat")
+    x = jnp.array([0.0, 2.0, -2.0])
+    out = jax.grad(lambda x: jnp.sum(jax.vmap(log_or_zero)(x)))(x)
+    expect(near(out, [0.0, 0.5, 0.0]), "right for one number, but not for a batch")
+
+
+exercise(
+    "log_or_zero", chapter=CHAPTER, grade=grade_log_or_zero,
+    solution="""
+def log_or_zero(x):
+    safe = jnp.where(x > 0, x, 1.0)
+    return jnp.where(x > 0, jnp.log(safe), 0.0)
+""",
+    wrong=[
+        ("def log_or_zero(x):\n    return jnp.log(x) if x > 0 else 0.0",
+         "TracerBoolConversionError"),
+        ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(x), 0.0)",
+         "is computed too"),
+        ("def log_or_zero(x):\n    return jnp.log(jnp.where(x > 0, x, 1e-6))", "for 0 and -2"),
+        ("def log_or_zero(x):\n    return lax.stop_gradient(jnp.where(x > 0, jnp.log(x), 0.0))",
+         "its slope at 2"),
+        ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and -2"),
+    ],
+    hints=["give the logarithm a harmless number where x is not positive"])
+
+
+def grade_halved_bounded(halved_bounded: Callable) -> None:
+    expect(near(halved_bounded(12.0), 0.75), "12, 6, 3, 1.5, 0.75: it should stop there")
+    expect(near(halved_bounded(0.3), 0.3), "0.3 is below 1 already, and should stay")
+    expect(near(halved_bounded(2.0 ** 20), 1.0), "too few rounds for 2 to the 20th")
+    try:
+        slope = jax.grad(halved_bounded)(12.0)
+    except ValueError as error:
+        expect("Reverse-mode" not in str(error), "a `while_loop` still: the number of rounds must "
+               "be known beforehand")
+        raise
+    expect(near(slope, 1 / 16), "its slope at 12 should be 1/16: it was halved four times")
+    expect(near(jax.jit(jax.grad(halved_bounded))(12.0), 1 / 16), "right, but not under jit")
+
+
+exercise(
+    "halved_bounded", chapter=CHAPTER, grade=grade_halved_bounded,
+    solution="""
+def halved_bounded(x):
+    return lax.fori_loop(0, 20, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)
+""",
+    wrong=[
+        ("def halved_bounded(x):\n"
+         "    return lax.while_loop(lambda x: x > 1.0, lambda x: x / 2, x)", "still"),
+        ("def halved_bounded(x):\n    return lax.fori_loop(0, 20, lambda i, x: x / 2, x)",
+         "stop there"),
+        ("def halved_bounded(x):\n    while x > 1.0:\n        x = x / 2\n    return x",
+         "TracerBoolConversionError"),
+        ("def halved_bounded(x):\n    return lax.fori_loop(\n"
+         "        0, 10, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)", "too few"),
+    ],
+    hints=["a round in which nothing is to be done returns x as it is"])
