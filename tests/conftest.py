@@ -27,8 +27,18 @@ def pytest_collection():
     try:
         return (yield)
     finally:
-        pass  # gc.freeze()
+        gc.freeze()
         gc.enable()
+
+
+def unload():
+    """Let go of all compiled code, and of the many objects that JAX keeps beside it."""
+    import jax
+
+    import minijax
+    minijax.clear_caches()
+    jax.clear_caches()
+    gc.collect()
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -37,12 +47,13 @@ def few_mappings():
     yield
     mappings = Path("/proc/self/maps")
     if mappings.exists() and mappings.read_bytes().count(b"\n") > MANY_MAPPINGS:
-        import jax
+        unload()
 
-        import minijax
-        minijax.clear_caches()
-        jax.clear_caches()
-        gc.collect()
+
+@pytest.fixture(scope="module")
+def few_objects():
+    """For a file whose tests search all objects that there are."""
+    unload()
 
 
 @pytest.fixture

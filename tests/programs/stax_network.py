@@ -53,7 +53,8 @@ def main():
         opt_state = update(next(itercount), opt_state, batch, step_key)
     params = get_params(opt_state)
     return {"output size": output_shape[-1], "params": params,
-            "loss": loss(params, batch, loss_key), "accuracy": accuracy(params, batch, accuracy_key)}
+            "loss": loss(params, batch, loss_key),
+            "accuracy": accuracy(params, batch, accuracy_key)}
 
 
 if __name__ == "__main__":

@@ -14,6 +14,8 @@ import minijax as jax
 from minijax import config, core, errors, lax
 from minijax import numpy as jnp
 
+pytestmark = pytest.mark.usefixtures("few_objects")
+
 kept: list = []
 
 

@@ -23,6 +23,9 @@ def grade_outcomes(outcomes: Any) -> None:
     expect(names[1] != "float32", "x + jnp.arange(2): follow the arrows from int32 and from "
            "bfloat16; the road goes through float*")
     expect("64" not in "".join(names), "nothing has 64 bits here, unless the flag is on")
+    expect(names[2] != "bfloat16", "x + np.float64(1): is that a written number, or a made one?")
+    expect(names[4] not in ("int32", "bfloat16"), "jnp.arange(2) / 2: what does NumPy make of a "
+           "quotient of integers? And what is cut to size?")
     right = ["bfloat16", "bfloat16", "float32", "int16", "float32"]
     for expression, name, wanted in zip(EXPRESSIONS, names, right, strict=True):
         expect(name == wanted, f"{expression}: find both in the picture, and the first place "
@@ -37,6 +40,8 @@ exercise(
         ('["bfloat16", "float32", "float32", "int16", "float32"]', "through float*"),
         ('["bfloat16", "bfloat16", "float64", "int16", "float32"]', "64 bits"),
         ('["bfloat16", "bfloat16", "float32", "int8", "float32"]', "jnp.int8(1)"),
+        ('["bfloat16", "bfloat16", "bfloat16", "int16", "float32"]', "a made one"),
+        ('["bfloat16", "bfloat16", "float32", "int16", "int32"]', "quotient of integers"),
         ('["bfloat16"]', "five names"),
     ],
     hints=["a NumPy number is a made number, not a written one"])
@@ -47,7 +52,10 @@ DETOUR = {"a": ["b", "c"], "b": ["w", "z"], "c": ["z"], "w": ["y"], "z": ["y"], 
 
 
 def grade_meet(meet: Callable) -> None:
-    expect(meet("M", "M", SHIRTS) == "M", "two of the same meet where they are: begin with "
+    found = meet("M", "M", SHIRTS)
+    expect(not isinstance(found, set | frozenset | list | tuple),
+           "one place is wanted, not several")
+    expect(found == "M", "two of the same meet where they are: begin with "
            "the place itself, not with those above it")
     expect(meet("S", "L", SHIRTS) == "L" and meet("L", "S", SHIRTS) == "L",
            "L is above S, so S and L meet in L, whichever comes first")
@@ -80,6 +88,9 @@ def meet(a, b, steps):
          "        return {n}.union(*(above(h) for h in steps[n]))\n"
          "    common = above(a) & above(b)\n"
          "    return next(n for n in common if not steps[n])", "meet where they are"),
+        ("def meet(a, b, steps):\n    def above(n):\n"
+         "        return {n}.union(*(above(h) for h in steps[n]))\n"
+         "    return above(a) & above(b)", "not several"),
         ("def meet(a, b, steps):\n    if a == b or a in steps[b]:\n        return a\n"
          "    return b", "L is above S"),
     ],
@@ -100,7 +111,7 @@ def grade_gelu(gelu: Callable) -> None:
     expect(gelu(jnp.array(at, dtype=jnp.float16)).dtype == jnp.float16,
            "right for bfloat16, but a float16 should stay one, too")
     program = str(jax.make_jaxpr(gelu)(jnp.array(at, dtype=jnp.bfloat16)))
-    expect("f32[" not in program, "the result is small, but on the way there are float32 arrays: "
+    expect("f32[4]" not in program, "the result is small, but on the way there are float32 arrays: "
            "do not cast, change the constants")
 
 
@@ -123,7 +134,7 @@ def gelu(x):
         ("def gelu(x):\n    c = float(np.sqrt(2 / np.pi))\n    cubic = x + 0.044715 * x * x\n"
          "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "values of a float32"),
     ],
-    afterthought="ask `jax.make_jaxpr(gelu)(x)`: no f32 in it")
+    afterthought="ask `jax.make_jaxpr(gelu)(x)`: no array of f32 in it")
 
 
 def grade_total(total: Callable) -> None:

@@ -83,7 +83,8 @@ def collatz(n):
          "        return jnp.where(n % 2 == 0, n / 2, 3 * n + 1), k + 1\n"
          "    return lax.while_loop(lambda c: c[0] > 1, step, (n, 0))[1]", "makes a float"),
     ],
-    afterthought="the whole loop is machine code; try it on 837799",
+    afterthought="the whole loop is machine code; try it on 77031, and then on 837799, "
+                 "whose numbers grow beyond an int32 (chapter 20)",
     hints=["carry the number and the count together, as a pair"])
 
 

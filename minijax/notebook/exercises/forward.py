@@ -8,6 +8,7 @@ from typing import Any
 
 import minijax.numpy as jnp
 from minijax import core
+from minijax.api import make_jaxpr
 from minijax.notebook.checks import exercise, expect, near
 
 DUAL = """
@@ -24,12 +25,17 @@ def grade_divide(divide: Callable) -> None:
     expect(near(out.primal, 2.0), "the primal is the quotient of the primals")
     expect(not near(out.tangent, 2.0), "a quotient does not move like the quotient of the speeds: "
            "start from x = q * y, and the rule for products")
-    expect(near(out.tangent, 0.0), "here x and y both grow by a third of themselves, so q stands "
-           "still; look at the sign of the second term")
-    expect(near(divide(dual(6.0, 1.0), dual(3.0, 0.0)).tangent, 1 / 3),
+    by_x = divide(dual(6.0, 1.0), dual(3.0, 0.0)).tangent
+    by_y = divide(dual(6.0, 0.0), dual(3.0, 1.0)).tangent
+    expect(not near(by_x, -1 / 3), "the two terms have each other's sign")
+    expect(near(by_x, 1 / 3),
            "if y stands still, dividing by it is multiplying by a constant; which?")
-    expect(near(divide(dual(6.0, 0.0), dual(3.0, 1.0)).tangent, -2 / 3),
-           "right if only x moves, but not if only y does")
+    expect(not near(by_y, 0.0), "y moves, too, and that makes the quotient smaller")
+    expect(not near(by_y, 2 / 3), "a larger y makes a smaller quotient: look at the sign of the "
+           "second term")
+    expect(near(by_y, -2 / 3), "right if only x moves, but not if only y does: the speed of 6 / 3 "
+           "is -2/3 if the 3 grows at speed 1")
+    expect(near(out.tangent, 0.0), "right if one of them moves, but not if both do")
 
 
 exercise(
@@ -47,6 +53,10 @@ def divide(x, y):
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
          "    return Dual(q, x.tangent - q * y.tangent)", "y stands still"),
         ("def divide(x, y):\n    return x.primal / y.primal", "return a Dual"),
+        ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal)",
+         "y moves, too"),
+        ("def divide(x, y):\n    q = x.primal / y.primal\n"
+         "    return Dual(q, (q * y.tangent - x.tangent) / y.primal)", "each other's sign"),
     ],
     afterthought="`Dual.__truediv__ = divide` teaches the class",
     hints=["solve the rule for products, dx = dq * y + q * dy, for dq"])
@@ -63,6 +73,7 @@ def grade_column(column: Callable) -> None:
     out = column(_turn, at, 1)
     expect(not isinstance(out, tuple), "`jvp` returns two things: the value, and how it moves; "
            "only one of them is asked for")
+    expect(not near(out, [2.0, 6.0, 1.0]), "that is the value; its change is the second result")
     expect(jnp.shape(out) == (3,), "a column has one number for each result, here 3")
     expect(not near(out, [3.0, 5.0, 1.0]), "that is the sum of all columns: let one input move, "
            "and the others stand still")
@@ -86,6 +97,8 @@ def column(f, x, j):
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
          "    return jax.jvp(f, (x,), (d,))", "two things"),
         ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
+         "    return jax.jvp(f, (x,), (d,))[0]", "that is the value"),
+        ("def column(f, x, j):\n    d = jnp.zeros_like(x).at[j].set(1.0)\n"
          "    return jax.jvp(f, (x,), (d,))[1][j]", "one number for each result"),
     ],
     hints=["which direction moves input j alone?"])
@@ -103,7 +116,7 @@ def grade_newton(newton: Callable) -> None:
            "where does that line meet zero?")
     expect(not near(newton(f, 1.0, 2), 1.5), "one step is right; two steps end in the same place")
     expect(near(newton(f, 1.0, 2), 17 / 12), "one step is right, two are not: does the second "
-           "start where the first has ended?")
+           "start where the first has ended, with the value and the slope there?")
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
 
 
@@ -138,8 +151,8 @@ def grade_length_jvp(length_jvp: Callable) -> None:
     one, two = core.as_value(1.0), core.as_value(2.0)
     zero = core.Zero(x.aval)
     results = length_jvp([x, y], [one, two])
-    expect(isinstance(results, tuple) and len(results) == 2
-           and all(isinstance(part, list) and len(part) == 1 for part in results),
+    expect(isinstance(results, tuple | list) and len(results) == 2
+           and all(isinstance(part, list | tuple) and len(part) == 1 for part in results),
            "return two lists of one: ([result], [tangent])")
     [out], [tangent] = results
     expect(near(out, 5.0), "the first list holds the length itself")
@@ -153,6 +166,11 @@ def grade_length_jvp(length_jvp: Callable) -> None:
         expect(False, "a tangent may be a core.Zero, which cannot be computed with: find out "
                "which of the two move, with isinstance")
     expect(near(along_x, 0.6) and near(along_y, 0.8), "right if both move, wrong if one does")
+    try:
+        make_jaxpr(lambda x, y: length_jvp([x, y], [x, y])[1][0])(x, y)
+    except TypeError:
+        expect(False, "right for numbers, but there may be tracers in their place: NumPy cannot "
+               "compute with those, `length_p.bind` and jnp can")
 
 
 exercise(
@@ -180,6 +198,9 @@ def length_jvp(primals, tangents):
         ("def length_jvp(primals, tangents):\n    r = length_p.bind(*primals)\n"
          "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
          "    return r, sum(terms) / r", "two lists of one"),
+        ("def length_jvp(primals, tangents):\n    r = np.hypot(*primals)\n"
+         "    terms = [p * t for p, t in zip(primals, tangents) if not isinstance(t, core.Zero)]\n"
+         "    return [r], [sum(terms) / r]", "there may be tracers"),
     ],
     afterthought="set `length_p.jvp = length_jvp`, and take its second derivative",
     hints=["make a list of the products x * dx of those that move, and add it up"])

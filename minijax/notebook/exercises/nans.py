@@ -17,7 +17,7 @@ CHAPTER = "19_nans"
 
 def grade_undefined(answer: Any) -> None:
     expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc"')
-    letters = set(answer)
+    letters = set(answer.lower()) - set(" ,")
     expect(letters <= set("abcdefgh"), "the letters are a to h")
     expect("b" not in letters, "b is infinite, which is a number one can compare")
     expect("e" not in letters, "e goes down without end as its operand goes to zero: which way?")

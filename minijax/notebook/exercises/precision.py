@@ -115,8 +115,7 @@ def grade_to_bytes(to_bytes: Callable) -> None:
     with jax.checking_sharp_bits(False, collect=True) as findings, jax.config.debug_unsafe_casts():
         to_bytes(jnp.array([-0.3, 1.7, jnp.nan]))
     expect(not findings, "right, but it leaves to the cast what does not fit; a GPU may do it "
-           "otherwise: bring the values into the range first, and see to the "
-           "nan")
+           "otherwise: bring the values into the range first, and a nan, too")
 
 
 exercise(

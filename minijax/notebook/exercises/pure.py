@@ -39,7 +39,7 @@ exercise(
         ("[20.0, 20.0, 20.0, 20.0]", "the first call traces"),
         ("10.0", "a list of four numbers"),
     ],
-    hints=["which of the four calls run the Python of `scaled`?"])
+    hints=["which of the four calls run the Python of `multiplied`?"])
 
 
 def grade_tick(tick: Callable) -> None:

@@ -14,8 +14,11 @@ def f(x):
 
 
 def grade_bend(bend: Callable) -> None:
-    expect(not near(bend(2.0), 9.0), "that is the slope; how does the slope change?")
-    expect(near(bend(2.0), 12.0), "differentiate f twice on paper, and compare at x = 2")
+    found = bend(2.0)
+    expect(found is not None, "nothing comes back: is there a `return`?")
+    expect(not callable(found), "a function comes back; give it x")
+    expect(not near(found, 9.0), "that is the slope; how does the slope change?")
+    expect(near(found, 12.0), "differentiate f twice on paper, and compare at x = 2")
     expect(near(bend(-1.0), -6.0), "right at 2, but not at -1")
 
 
@@ -30,6 +33,8 @@ def bend(x):
         ("def bend(x):\n    return 12.0", "not at -1"),
         ("def bend(x):\n    return jax.grad(f)(jax.grad(f)(x))", "on paper"),
         ("def bend(x):\n    return jax.grad(jax.grad(f(x)))", "raised TypeError"),
+        ("def bend(x):\n    return jax.grad(jax.grad(f))", "give it x"),
+        ("def bend(x):\n    jax.grad(jax.grad(f))(x)", "is there a `return`"),
     ],
     afterthought="`grad` returns a function, and functions are what `grad` takes",
     hints=["the derivative of a function is a function; how does that one change?",
@@ -46,6 +51,8 @@ def grade_counted(counted: Callable) -> None:
     for _ in range(3):
         count, result = run(count, 1.0)
         results.append(float(result))
+    expect(not (results == [1.0] * 3 and near(count, 3.0)),
+           "the count is right, but the result takes no notice of it")
     expect(results != [0.0, 1.0, 2.0], "the result takes the count before the visit; count first")
     expect(len(set(results)) == 3,
            f"three visits gave {results}: what was counted must come out, to go in next time")
@@ -66,6 +73,7 @@ def counted(count, x):
         ("def counted(count, x):\n    return count, x * count", "must come out"),
         ("def counted(count, x):\n    return x * (count + 1)", "two things"),
         ("def counted(count, x):\n    return count + 1, x * count", "count first"),
+        ("def counted(count, x):\n    return count + 1, x", "takes no notice"),
         ("def counted(count, x):\n    return count + 1, count + 1.0", "depends on x"),
         ("def counted(count, x):\n    return x * (count + 1), count + 1", "count comes first"),
     ],

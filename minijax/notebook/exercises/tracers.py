@@ -43,8 +43,11 @@ def grade_span_p(span_p: Any) -> None:
     expect(span_p.multiple_results, "say that there are several results, when you make it; "
            "otherwise `bind` gives only the first")
     types = span_p.type_of([ShapedArray((2, 2), np.float32)], {})
+    expect(isinstance(types, list | tuple), "abstract_eval returns a list, of two types")
     expect(len(types) == 2, "abstract_eval gives the type of every result, and there are two")
     expect(all(t.shape == () for t in types), "each result is one number; so what is its shape?")
+    found = span_p.rule("impl")(numbers)
+    expect(np.ndim(found) == 1 and len(found) == 2, "impl returns a list, of two numbers")
     smallest, largest = span_p.bind(numbers)
     expect(not near(smallest, 4.0), "the smallest comes first")
     expect(near(smallest, -1.0) and near(largest, 4.0), "look at what impl returns for a matrix")
@@ -54,7 +57,8 @@ def grade_span_p(span_p: Any) -> None:
 
 
 exercise(
-    "span_p", chapter=CHAPTER, grade=grade_span_p, given="from minijax import core",
+    "span_p", chapter=CHAPTER, grade=grade_span_p,
+    given="from minijax import core\nfrom minijax.core import ShapedArray",
     solution="""
 span_p = core.Primitive(
     "span",
@@ -63,6 +67,11 @@ span_p = core.Primitive(
     multiple_results=True)
 """,
     wrong=[
+        ('core.Primitive("span", impl=lambda x: [x.min()],\n'
+         "    abstract_eval=lambda x: [x.update(shape=())] * 2, multiple_results=True)",
+         "of two numbers"),
+        ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
+         "    abstract_eval=lambda x: x.update(shape=()), multiple_results=True)", "of two types"),
         ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
          "    abstract_eval=lambda x: [x.update(shape=())] * 2)", "several results"),
         ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
@@ -95,6 +104,13 @@ class LoudTrace(core.Trace):
 
     def value(self, x):
         return x.value if self.owns(x) else x
+
+    def process_primitive(self, primitive, args, params):
+        values = [self.value(x) for x in args]
+        outs = core.run_with(self.parent, primitive.bind_list, *values, **params)
+        if not any(self.owns(x) for x in args):
+            return outs
+        return [LoudTracer(self, y) for y in outs]
 '''
 
 TALLY = '''
@@ -136,13 +152,16 @@ def grade_tally(tally: Callable) -> None:
     except RecursionError:
         expect(False, "it calls itself for ever: while process_primitive runs, your trace is still "
                "the current one, so what it binds comes back to it")
-    expect(isinstance(found, tuple) and len(found) == 2, "return two things: (result, count)")
+    expect(isinstance(found, tuple | list) and len(found) == 2,
+           "return two things: (result, count)")
     value, count = found
     expect(not isinstance(value, Tracer), "the result is still a tracer: take the value out")
     expect(near(value, 2.0 * np.sin(1.0)), "the result of the function must not change")
     expect(count != 1, "2 * sin(x) has two primitives on its way from x; if you count one, what "
            "does the second one see of the first?")
     expect(count == 2, f"2 * sin(x) has two primitives, and you count {count}")
+    expect(tally(wave)(1.0)[1] == 2, "right the first time, but the second call begins where the "
+           "first has stopped: let each call have its own trace, and the count with it")
     expect(tally(lambda x: x + jnp.sin(2.0))(1.0)[1] == 1,
            "in x + sin(2) only the sum depends on x; the sine does not")
     expect(near(vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0)), 2 * np.sin(np.arange(3.0))),
@@ -153,6 +172,8 @@ exercise(
     "tally", chapter=CHAPTER, grade=grade_tally, given=LOUD, solution=_tally(),
     wrong=[
         (_tally(first="self.count += 1", second=""), "the sine does not"),
+        ("count = 0\n" + _tally(second="global count; count += 1").replace("trace.count", "count"),
+         "begins where"),
         (_tally(wrapped="outs"), "what does the second one see"),
         (_tally(outs="primitive.bind_list(*values, **params)"), "calls itself"),
         (_tally().replace("trace.value(core.as_value(out)), trace.count",
@@ -164,7 +185,7 @@ exercise(
 
 def grade_peak(peak: Callable) -> None:
     found = peak(1.0)
-    expect(isinstance(found, tuple) and len(found) == 2,
+    expect(isinstance(found, tuple | list) and len(found) == 2,
            "return two things: the result, and the largest value")
     expect(not (near(found[0], 1.0) and near(found[1], np.sin(1.0) ** 2)),
            "the result comes first, then the largest value")
@@ -201,7 +222,7 @@ def peak(x):
 
 
 def grade_depths(depths: Any) -> None:
-    expect(len(list(depths)) == 3, "three numbers, one for each function")
+    expect(np.shape(depths) == (3,), "three numbers, one for each function")
     one, two, three = (int(d) for d in depths)
     expect(one != 0, "evaluation has no level; each open transformation adds one to the depth")
     expect(one == 1, "in the first, one transformation is open")
