@@ -15,8 +15,9 @@ import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 _TRUE = ("1", "true", "t", "yes", "y", "on")
 _FALSE = ("0", "false", "f", "no", "n", "off", "")
 _PREFIXES = ("minijax_", "jax_")
@@ -205,6 +206,27 @@ def _restore(overrides: dict[str, Any], name: str, before: Any) -> None:
         overrides.pop(name, None)
     else:
         overrides[name] = before
+
+
+def carried(work: Callable[[], T]) -> Callable[[], T]:
+    """Return `work` as it would run here: in another thread it sees this thread's flags.
+
+    >>> with enable_x64(True):
+    ...     read_later = carried(lambda: enable_x64.value)
+    >>> read_later()
+    True
+    """
+    overrides = dict(_thread.overrides)
+
+    def run() -> T:
+        before = _thread.overrides
+        try:
+            _thread.overrides = overrides
+            return work()
+        finally:
+            _thread.overrides = before
+
+    return run
 
 
 def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -17,6 +17,8 @@ from functools import cache
 from pathlib import Path
 from weakref import WeakValueDictionary
 
+from minijax import config
+
 from . import cpu, entry, llvm
 from .loops import Call, For, If, Kernel, Statement, While
 
@@ -133,11 +135,12 @@ def _numba_version() -> str:
 def directory() -> Path | None:
     """Return where kernels are kept: a directory that only this user can write, or None.
 
-    `MINIJAX_CACHE_DIR` names it (empty: keep nothing on disk); otherwise it is `minijax` in the
-    user's cache directory, as the XDG specification has it.
+    The flag `compilation_cache_dir` names it, or else `MINIJAX_CACHE_DIR` (empty: keep nothing on
+    disk); otherwise it is `minijax` in the user's cache directory, as the XDG specification has
+    it.  With the flag `enable_compilation_cache` off nothing is kept.
     """
-    given = os.environ.get("MINIJAX_CACHE_DIR")
-    if given == "":
+    given = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
+    if given == "" or not config.enable_compilation_cache.value:
         return None
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     path = Path(given or os.path.join(base, "minijax")).expanduser()

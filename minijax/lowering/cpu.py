@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from minijax import config
+
 from . import library
 
 T = TypeVar("T")
@@ -45,6 +47,7 @@ def undisturbed(work: Callable[[], T]) -> T:
     still ends in good order, as neither LLVM nor Numba bears being left half way.
     """
     outcome: list[Callable[[], T]] = []
+    work = config.carried(work)
 
     def run() -> None:
         try:

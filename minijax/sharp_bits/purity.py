@@ -93,7 +93,8 @@ def _words_for(name: str, change: Change) -> tuple[str, str]:
     if what == "random generator":
         return (f"`{place}` is drawn from {once}: the numbers become constants.",
                 "Use jax.random with a key that is passed as an argument.")
-    return (f"the {place.kind} `{place}` is changed {once}{_from_to(change)}.",
+    kept = " A tracer is kept there, which has no numbers." if change.brings_tracer else ""
+    return (f"the {place.kind} `{place}` is changed {once}{_from_to(change)}.{kept}",
             "Return the new value from the function, and store it where the function is called.")
 
 

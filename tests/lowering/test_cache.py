@@ -9,6 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
+from minijax import config
 from minijax.lowering import cache, cpu, llvm
 from minijax.lowering.loops import INT64, Buffer, Call, Constant, For, Kernel, Scalar, Store
 
@@ -180,6 +181,15 @@ def test_the_default_directory_follows_xdg(monkeypatch, tmp_path):
     monkeypatch.delenv("MINIJAX_CACHE_DIR")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache.directory() == tmp_path / "minijax"
+
+
+def test_flags_name_another_directory_or_none(place, tmp_path):
+    with config.compilation_cache_dir(str(tmp_path / "elsewhere")):
+        result(counting(3, "kept elsewhere"))
+        assert len(entries(tmp_path / "elsewhere")) == 1
+    with config.enable_compilation_cache(False):
+        result(counting(3, "kept nowhere"))
+    assert not entries(place)
 
 
 def test_threads_asking_for_one_kernel_compile_it_once(compilations):

@@ -159,7 +159,7 @@ ONCE = {
             return x
         f(1.)
         """),
-    "an entry that keeps a tracer": ("the global `stats` is changed", """
+    "an entry that keeps a tracer": ("A tracer is kept there, which has no numbers.", """
         stats = {}
         @jit
         def f(x):
