@@ -20,6 +20,10 @@ os.environ["XLA_FLAGS"] = " ".join((
 MANY_MAPPINGS = 15_000  # of memory, of the 65,530 that Linux grants a process
 
 
+# All that the tests and JAX keep alive is searched at each full collection: fewer of them.
+gc.set_threshold(20_000, 20, 100)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
     """Keep the garbage collector from searching all these tests again and again."""

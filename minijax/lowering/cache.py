@@ -22,7 +22,7 @@ from minijax import config
 from . import cpu, entry, llvm
 from .loops import Call, For, If, Kernel, Statement, While
 
-MAGIC = b"minijax kernel 2\n"  # counts the changes to how cpu.py compiles a text
+MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
 _loaded: WeakValueDictionary[str, cpu.Loaded] = WeakValueDictionary()
 
 

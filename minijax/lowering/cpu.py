@@ -96,13 +96,14 @@ def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
 
     with global_compiler_lock:
         codegen = _codegen()
-        code = codegen.create_library("minijax")
         module = binding.parse_assembly(assembly)
-        module.triple = host().triple
+        module.triple, module.data_layout = host().triple, codegen._data_layout
         module.verify()
-        code.add_llvm_module(module)
-        code.finalize()
-        return finish(codegen._tm, code._final_module)
+        # A library of Numba's would run two lighter pipelines first, for the sake of its
+        # reference counts; there are none here, and the code comes out the same.
+        passes, builder = codegen._module_pass_manager()
+        passes.run(module, builder)
+        return finish(codegen._tm, module)
 
 
 @cache
