@@ -1,5 +1,7 @@
 """What every test stands on: JAX on the CPU as the oracle, and guards around compiled code."""
 
+import contextlib
+import ctypes
 import gc
 import os
 from pathlib import Path
@@ -18,6 +20,7 @@ os.environ["XLA_FLAGS"] = " ".join((
     os.environ.get("XLA_FLAGS", "")))
 
 MANY_MAPPINGS = 15_000  # of memory, of the 65,530 that Linux grants a process
+MUCH_MEMORY = 1 << 30  # bytes; most of them are JAX's programs, which no later file runs again
 
 
 # All that the tests and JAX keep alive is searched at each full collection: fewer of them.
@@ -43,14 +46,25 @@ def unload():
     minijax.clear_caches()
     jax.clear_caches()
     gc.collect()
+    with contextlib.suppress(OSError, AttributeError):  # the memory goes back, where glibc is
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+def is_full():
+    """Whether this process maps, or holds, more memory than is good for the files to come."""
+    try:
+        mappings = Path("/proc/self/maps").read_bytes().count(b"\n")
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return False
+    return mappings > MANY_MAPPINGS or pages * os.sysconf("SC_PAGESIZE") > MUCH_MEMORY
 
 
 @pytest.fixture(autouse=True, scope="module")
-def few_mappings():
+def room_for_the_next_file():
     """Unload compiled code after a file that left much of it: each kernel maps its own memory."""
     yield
-    mappings = Path("/proc/self/maps")
-    if mappings.exists() and mappings.read_bytes().count(b"\n") > MANY_MAPPINGS:
+    if is_full():
         unload()
 
 
