@@ -6,6 +6,7 @@ Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which ret
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -19,7 +20,7 @@ from minijax.primitives.gather import LARGEST, as_int64
 from minijax.primitives.slicing import slice_in_dim
 
 Number = int | float
-Report = Callable[[np.ndarray], None]
+Report = Callable[[Any], None]  # is given the first element outside
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -40,10 +41,15 @@ def is_outside(x: np.ndarray, low: Number, high: Number, finite: bool) -> np.nda
     return ~inside if finite else ~inside & np.isfinite(x)
 
 
-def _impl(x: np.ndarray, *, low: Number, high: Number, finite: bool, report: Report
-          ) -> list[np.ndarray]:
-    if is_outside(x, low, high, finite).any():
-        report(x)
+def tell(x: np.ndarray, *, low: Number, high: Number, finite: bool, report: Report) -> None:
+    """Report the first element that is outside, if there is one."""
+    outside = is_outside(x, low, high, finite)
+    if outside.any():
+        report(x[outside][0])
+
+
+def _impl(x: np.ndarray, **params: Any) -> list[np.ndarray]:
+    tell(x, **params)
     return []
 
 
@@ -63,7 +69,8 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, low: Numb
     outside = b.accumulate("or", None, x.shape, lambda *index: _emit_outside(
         b, x(index), low, high, finite))
     with b.when(outside):
-        b.host_call(report, [x])
+        b.host_call(functools.partial(
+            tell, low=low, high=high, finite=finite, report=report), [x])
 
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
@@ -147,11 +154,11 @@ def check_cast(x: Array | np.ndarray | np.generic, dtype: Any) -> None:
     from minijax.sharp_bits.casts import Cast, range_held
     held = range_held(x.dtype, dtype)
     if held is not None:
-        cast = Cast(x.dtype, dtype, held, numpy_scalars().convert, source_info.user_frame())
+        cast = Cast(x.dtype, dtype, numpy_scalars().convert, source_info.user_frame())
         if isinstance(x, Array):
             _check_within(x, *held, cast)
-        elif is_outside(np.asarray(x), *held).any():
-            cast(np.asarray(x))
+        else:
+            tell(np.asarray(x), **held._asdict(), report=cast)
 
 
 def _check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool, report: Report

@@ -1,7 +1,7 @@
 """The traps that JAX leaves silent, made loud: one file for each, and a switch for all of them.
 
-Nothing here runs, or is even imported, until the flag of a check is on.  Chapters 12 to 20.
-In JAX: `jax/_src/debugging.py` for nans, `jax/_src/core.py` for leaks; the others have no like.
+No check is imported until its flag is on; `findings` says where a finding goes.
+Chapters 12 to 20.  In JAX: each file names its counterpart, where there is one.
 """
 
 from minijax.sharp_bits.findings import Finding as Finding

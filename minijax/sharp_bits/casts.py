@@ -86,11 +86,10 @@ def _above(bound: int, dtype: Any) -> float:
 
 @dataclass(frozen=True)
 class Cast:
-    """One cast of a program: called with the values it was given when one does not fit.
+    """One cast of a program: called with a value that does not fit.
 
     Args:
       old, new: the dtypes.
-      held: the values of the old dtype that the new one can hold.
       convert: ``(array, dtype) -> array``, to say what becomes of the value.
       source: the user's line.
     """
@@ -98,20 +97,15 @@ class Cast:
     flag: ClassVar[str] = "debug_unsafe_casts"
     old: Any
     new: Any
-    held: Range
     convert: Callable[[np.ndarray, Any], np.ndarray]
     source: SourceInfo | None = None
 
-    def __call__(self, values: np.ndarray) -> None:
-        """Raise, or collect, the first value that does not fit.
+    def __call__(self, value: np.generic) -> None:
+        """Raise, or collect, what becomes of a value that does not fit.
 
         Raises:
           UnsafeCastError: unless findings are collected.
         """
-        low, high, finite = self.held
-        inside = (values >= values.dtype.type(low)) & (values <= values.dtype.type(high))
-        outside = ~inside if finite else ~inside & np.isfinite(values)
-        value = values[outside].flat[:1]
-        message = (f"{self.new.name} cannot hold the {self.old.name} {value[0]}. Unchecked, the "
-                   f"cast gives {self.convert(value, self.new)[0]}.")
+        message = (f"{self.new.name} cannot hold the {self.old.name} {value}. Unchecked, the "
+                   f"cast gives {self.convert(np.array([value]), self.new)[0]}.")
         findings.report_value(self, message, FIX, errors.UnsafeCastError)

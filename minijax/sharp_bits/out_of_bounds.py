@@ -41,7 +41,7 @@ KINDS = {
 
 @dataclass(frozen=True)
 class Access:
-    """One index of a program, along one axis; called with its values when one lies outside.
+    """One index of a program, along one axis; called with an index that lies outside.
 
     Args:
       kind: one of `KINDS`.
@@ -71,15 +71,14 @@ class Access:
         """The largest index that is inside."""
         return self.size - self.width
 
-    def __call__(self, places: np.ndarray) -> None:
-        """Raise, or collect, the first index outside.
+    def __call__(self, index: np.integer) -> None:
+        """Raise, or collect, what is wrong with an index outside.
 
         Raises:
           OutOfBoundsError: unless findings are collected.
         """
-        index = int(places[(places < self.low) | (places > self.high)].flat[0])
         instead, fix = KINDS[self.kind]
-        findings.report_value(self, f"{self.refusal(index)}. Unchecked, {instead}.", fix,
+        findings.report_value(self, f"{self.refusal(int(index))}. Unchecked, {instead}.", fix,
                               errors.OutOfBoundsError)
 
     def refusal(self, index: int) -> str:

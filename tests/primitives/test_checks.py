@@ -1,5 +1,7 @@
 """The primitive `check`: it tells what it finds, when the program runs, and changes nothing."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from minijax.jaxpr import check_jaxpr
 from minijax.lowering import lower
 from minijax.lowering.simplify import simplify
 from minijax.lowering.text import run_text
-from minijax.primitives.checks import check_effect, check_p, is_outside
+from minijax.primitives.checks import check_effect, check_p
 
 
 class Heard:
@@ -54,7 +56,8 @@ def ways_to_run(f):
     np.arange(9000, dtype=np.int32).reshape(9, 1000)], ids=lambda x: f"{x.dtype}{x.shape}")
 def test_every_way_to_run_a_program_tells_the_same(x):
     for finite in {True, x.dtype.kind in "iu"}:
-        wanted = [x.tolist()] if is_outside(x, 0, 9, finite).any() else []
+        wanted = [v for v in x.ravel().tolist()
+                  if not 0 <= v <= 9 and (finite or math.isfinite(v))][:1]
         for name, run in ways_to_run(checking(heard := Heard(), finite=finite)).items():
             heard.told.clear()
             out = run(jnp.asarray(x))
@@ -96,10 +99,10 @@ def test_the_effect_keeps_the_equation_where_nobody_reads_a_result(heard):
     assert heard.told == [30, 30]
 
 
-def test_batches_are_told_as_a_whole(heard):
+def test_of_a_batch_it_tells_once(heard):
     f = vmap(vmap(checking(heard)), in_axes=1)
-    f(jnp.array([[1, 2], [30, 4]]))
-    assert np.sort(np.ravel(heard.told)).tolist() == [1, 2, 4, 30]
+    f(jnp.array([[1, 20], [30, 4]]))
+    assert len(heard.told) == 1 and heard.told[0] in (20, 30)
     jit(f)(jnp.array([[1, 2], [3, 4]]))
     assert len(heard.told) == 1
 
