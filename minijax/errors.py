@@ -18,6 +18,8 @@ from typing import Any, TypeVar
 
 ERROR_PAGE = "https://jax.readthedocs.io/en/latest/errors.html"
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _GLUE = (contextlib.__file__, functools.__file__)  # between a decorator of ours and its user
 
 
@@ -775,6 +777,17 @@ def is_internal(filename: str) -> bool:
                  or os.path.abspath(filename).startswith(_PACKAGE))
         internal_files[filename] = known
     return known
+
+
+@functools.lru_cache(maxsize=4096)
+def is_own(filename: str) -> bool:
+    """Return whether a file is the user's: neither this package's, nor a library's, nor Python's.
+
+    >>> is_own("model.py"), is_own(functools.__file__)
+    (True, False)
+    """
+    installed = any(folder in filename for folder in _INSTALLED)
+    return not (is_internal(filename) or installed or filename.startswith(("<frozen", _LIBRARY)))
 
 
 def user_stacklevel() -> int:

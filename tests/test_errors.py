@@ -2,7 +2,9 @@
 
 import contextlib
 import inspect
+import os
 import re
+import tempfile
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -195,3 +197,10 @@ def test_warnings_point_past_the_package_to_the_users_line(filename):
 def test_only_frames_of_the_package_are_internal():
     assert errors.is_internal(errors.__file__) and errors.is_internal("<minijax text of f>")
     assert not errors.is_internal(__file__) and not errors.is_internal("<stdin>")
+
+
+def test_files_of_libraries_and_of_the_package_are_not_the_users():
+    for file in ("model.py", "<stdin>", os.path.join(tempfile.gettempdir(), "cell.py"), __file__):
+        assert errors.is_own(file), file
+    for module in (np, os, jax, pytest, errors):
+        assert not errors.is_own(module.__file__), module

@@ -15,11 +15,9 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from minijax import source_info, tracebacks
-from minijax.errors import is_internal
+from minijax.errors import is_own
 from minijax.notebook.error_pages import parts_of
 
-_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
 AROUND = 2  # lines shown before the marked one
 FRAMES = 3
 
@@ -30,10 +28,7 @@ def is_readers_file(filename: str) -> bool:
     >>> is_readers_file("model.py"), is_readers_file(os.__file__), is_readers_file(__file__)
     (True, False, False)
     """
-    if filename.startswith(tracebacks.LIVE):
-        return True
-    known = filename.startswith(("<frozen", _LIBRARY)) or any(p in filename for p in _INSTALLED)
-    return not known and not is_internal(filename)
+    return filename.startswith(tracebacks.LIVE) or is_own(filename)
 
 
 # ── In a few lines ───────────────────────────────────────────────────────────────────────────

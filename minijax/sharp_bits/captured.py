@@ -11,7 +11,6 @@ import contextlib
 import functools
 import random
 import sys
-import sysconfig
 import types
 import weakref
 from collections import deque
@@ -21,23 +20,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import Array
-from minijax.errors import is_internal
+from minijax.errors import is_own
 from minijax.sharp_bits.contents import GENERATORS, MOST_PARTS, Content, content, plain_keys
 
 MOST_SEEN = 20_000  # objects; a program that captures more is looked at in part
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in
-                    ("stdlib", "platstdlib", "purelib", "platlib")})
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
-
-
-@functools.lru_cache(maxsize=4096)
-def is_own(filename: str) -> bool:
-    """Whether a file is the user's: neither this package's, nor a library's, nor Python's.
-
-    >>> is_own("model.py"), is_own(functools.__file__)
-    (True, False)
-    """
-    return not (is_internal(filename) or filename.startswith((*_LIBRARIES, "<frozen")))
 
 
 class Place(NamedTuple):

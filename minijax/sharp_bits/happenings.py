@@ -19,7 +19,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
+from minijax.errors import is_own
+from minijax.sharp_bits.captured import Change, Place, Snapshot
 from minijax.source_info import SourceInfo
 
 T = TypeVar("T")
