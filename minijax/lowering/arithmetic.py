@@ -70,6 +70,7 @@ class Arithmetic:
         self._constants: dict[Any, Constant] = {}
         self._raveled: dict[Any, tuple[list[int], list[Operand]]] = {}
         self._parts: dict[Any, Part] = {}
+        self._part_of: dict[Operand, Part] = {}  # what parts were divided out → the parts
         self._counts: dict[str, int] = {}
 
     # -- operands ------------------------------------------------------------------------------
@@ -96,7 +97,10 @@ class Arithmetic:
             return x
         stride = math.prod(x.shape[x.axis + 1:])
         part = self.div(x.position, stride)
-        return part if x.axis == 0 else self.rem(part, x.shape[x.axis])
+        if x.axis > 0:
+            part = self.rem(part, x.shape[x.axis])
+        self._part_of.setdefault(part, x)
+        return part
 
     def depth_of(self, x: Any) -> int:
         """The depth of the scope that defined x (0 for constants)."""
@@ -261,6 +265,14 @@ class Arithmetic:
                        else [self._part(position, group, axis) for axis in range(target)])
             sizes, parts, dims = sizes[source:], parts[source:], dims[target:]
         return result
+
+    def within(self, index: Sequence[Any], shape: Sequence[int]) -> tuple[Operand, ...]:
+        """An index in the one form under which it is remembered: 0 wherever there is no choice,
+        and the parts of a position as parts.
+        """
+        zero = self.const(0, INT64)
+        return tuple(zero if n == 1 else self._part_of.get(x, x)
+                     for x, n in zip(map(self.index, index), shape, strict=True))
 
     def _part(self, position: Operand, shape: tuple[int, ...], axis: int) -> Part:
         return self._parts.setdefault((position, shape, axis), Part(position, shape, axis))

@@ -99,7 +99,7 @@ class Builder(Arithmetic):
         """A legal index of a buffer: flat where its components are parts of one position."""
         if isinstance(index, Flat):
             return Flat(self.actual(index.position))
-        operands = tuple(self.index(i) for i in index)
+        operands = self.within(index, buffer.shape)
         if any(isinstance(i, Part) for i in operands):
             return Flat(self.actual(self.ravel(operands, buffer.shape)))
         return operands

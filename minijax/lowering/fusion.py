@@ -13,9 +13,7 @@ from typing import Any
 
 from minijax.jaxpr import Atom, JaxprEqn, Literal, Var
 
-from .probe import Pattern, Probe, compose, identity, probe_element
-
-OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itself knows
+from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
@@ -119,7 +117,7 @@ def choose_tasks(nodes: Sequence[Node], outs: Sequence[Atom], early: frozenset[i
         task = Task(None, atom, atom.aval.shape, output)
         copies.append(task)
         if isinstance(atom, Var):
-            uses.setdefault(atom, {})[task, identity(len(task.shape))] = 1
+            uses.setdefault(atom, {})[task, identity(task.shape)] = 1
     tasks = []
     for node in reversed(nodes):
         made_task = _visit(node, uses, made, leaf_of)
@@ -144,14 +142,14 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node],
     if node.stored or _worth_storing(node, asked, leaf_of):
         node.stored = True
         task = Task(node, None, node.shape)
-        asked = {(task, identity(len(node.shape))): 1}
+        asked = {(task, identity(node.shape)): 1}
     for position, pattern, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         if isinstance(atom, Literal):
             continue
         entry = uses.setdefault(atom, {})
         for (root, outer), times in asked.items():
-            key = (root, compose(outer, pattern, len(node.shape)))
+            key = (root, compose(outer, pattern, root.shape, node.shape, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
     return task
 

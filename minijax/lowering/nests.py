@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from minijax.jaxpr import Var
 
 from .fusion import Task
-from .probe import FLAT, Pattern
+from .probe import FLAT, Pattern, identity
 
 
 _FULL = 1000  # rules in one loop: in longer ones the compiler's time grows with the square
@@ -90,11 +90,12 @@ def _rules(task: Task) -> int:
 
 def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:
     """Whether at each turn of the loop only what that turn produced is asked for."""
+    if FLAT in patterns:
+        return False
     if v.aval.ndim <= depth:
-        return all(p != FLAT for p in patterns)
-    single = v.aval.shape[depth] == 1
-    return all(p != FLAT and (p[depth] == ("axis", depth) or (single and p[depth] == ("at", 0)))
-               for p in patterns)
+        return True
+    here = identity(v.aval.shape)[depth]
+    return all(p[depth] == here for p in patterns)
 
 
 def _related(task: Task, nest: Nest, depth: int) -> bool:
@@ -117,7 +118,8 @@ def _fill(nest: Nest) -> None:
     """Decide what is inside a nest."""
     if nest.opaque or nest.size is None:
         return
-    if all(_is_flat(task, nest.depth, nest.tasks[0].shape) for task in nest.tasks):
+    made = {v for task in nest.tasks for v in task.outvars}
+    if all(_is_flat(task, nest, made) for task in nest.tasks):
         nest.flat = True
         return
     nest.children = build_nests(nest.tasks, nest.depth + 1)
@@ -127,11 +129,17 @@ def _fill(nest: Nest) -> None:
                    and _reduces_columns(nest.tasks[0], nest.depth))
 
 
-def _is_flat(task: Task, depth: int, shape: tuple[int, ...]) -> bool:
+def _is_flat(task: Task, nest: Nest, made: set[Var]) -> bool:
     """Whether one loop over all remaining axes can serve: each is asked for as it is or not at all.
+
+    What that loop makes itself is asked for as it is: the rest is not there yet, or overwritten.
     """
+    depth = nest.depth
     rest = [(k, n) for k, n in enumerate(task.shape) if k >= depth and n != 1]
-    if task.shape != shape or len(rest) < 2:
+    if task.shape != nest.tasks[0].shape or len(rest) < 2:
+        return False
+    if any(not _aligned(patterns, v, axis) for v, patterns in task.reads.items() if v in made
+           for axis in range(depth, len(task.shape))):
         return False
     wanted = [("axis", k) for k, _ in rest]
     for v, patterns in task.reads.items():

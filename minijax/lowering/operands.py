@@ -74,7 +74,7 @@ class Computed(Value):
         self.f = f
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        at = tuple(self.b.index(i) for i in index)
+        at = self.b.within(index, self.shape)
         key = ("value", self, at)
         found = self.b.find(key)
         if found is None:

@@ -20,10 +20,12 @@ from .loops import Constant, For, If, Let, Load, Operand, Scalar, Statement, Whi
 from .operands import Value
 
 # One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
-# index of the result; ("at", n): a constant; ("other", token): anything else.
+# index of the result; ("at", n): a constant, always 0 on an axis of length one; ("other", token):
+# anything else. Two patterns have no terms.
 Term = tuple[str, Any]
 Pattern = tuple[Term, ...]
 FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
+OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itself knows
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 _UNKNOWN_TRIPS = 16
@@ -41,31 +43,42 @@ class Probe:
     reduces_columns: bool = False  # is one reduction, contiguous along the last axis of the result
 
 
-def identity(rank: int) -> Pattern:
-    """The pattern of an operand that is asked at the index of the result."""
-    return tuple(("axis", k) for k in range(rank))
+def identity(shape: Sequence[int]) -> Pattern:
+    """The pattern of an operand that is asked at the index of a result of the same shape.
+
+    >>> identity((5, 1))
+    (('axis', 0), ('at', 0))
+    """
+    return tuple(("axis", k) if n != 1 else ("at", 0) for k, n in enumerate(shape))
 
 
-def compose(outer: Pattern, inner: Pattern, middle: int) -> Pattern:
-    """Where `inner` is asked at, seen from the result of `outer`; `middle` is its rank.
+def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Sequence[int],
+            operand: Sequence[int]) -> Pattern:
+    """Where an operand is asked, seen from a result that asks what stands between them.
 
-    >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), 1)
+    `outer` says where the result asks the middle, `inner` where that asks the operand; the rest
+    are the shapes of the three. Positions are kept only from one shape to itself: a slice has
+    other positions than what it was cut from.
+
+    >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), (4, 9), (9,), (9, 5))
     (('axis', 1), ('at', 3))
     """
-    if inner == FLAT:
-        return FLAT if outer in (FLAT, identity(middle)) else (("other", (outer, inner)),)
-    if outer == FLAT:
-        if inner == identity(middle):
-            return FLAT
-        return tuple(t if t[0] == "at" else ("other", (outer, t)) for t in inner)
-    return tuple(_compose_term(outer, t) for t in inner)
+    if outer == OPAQUE:
+        return OPAQUE if operand else ()
+    if inner == FLAT and result == middle and outer == identity(middle):
+        return FLAT
+    if outer == FLAT and (inner == FLAT or (middle == operand and inner == identity(middle))):
+        return FLAT
+    if FLAT in (outer, inner):
+        terms = inner if inner != FLAT else (("other", inner),) * len(operand)
+        return tuple(t if t[0] == "at" else _other(outer, k, t) for k, t in enumerate(terms))
+    return tuple(outer[value] if kind == "axis" else (kind, value) if kind == "at"
+                 else _other(outer, value) for kind, value in inner)
 
 
-def _compose_term(outer: Pattern, term: Term) -> Term:
-    kind, value = term
-    if kind == "axis":
-        return outer[value] if value < len(outer) else ("other", (outer, term))
-    return term if kind == "at" else ("other", (outer, term))
+def _other(*token: Any) -> Term:
+    """A place of which only this is known: equal tokens ask the same. A hash, as tokens nest."""
+    return ("other", hash(token))
 
 
 class _StandIn(Value):
@@ -76,7 +89,7 @@ class _StandIn(Value):
         self.recorder, self.position = b, position
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        at = tuple(self.b.index(i) for i in index)
+        at = self.b.within(index, self.shape)
         return self.answer(at, tuple(map(self.recorder.term, at)))
 
     def flat(self, position: Any) -> Operand:
@@ -91,9 +104,6 @@ class _StandIn(Value):
         """A scalar standing for the element; counted once for each index."""
         found = self.b.find(("asked", self, key))
         if found is None:
-            if self.shape == self.recorder.shape and pattern != FLAT:
-                pattern = tuple(t if n != 1 else ("axis", k) for k, (t, n)
-                                in enumerate(zip(pattern, self.shape, strict=True)))
             self.recorder.record(self.position, pattern)
             found = self.b._define(self.dtype, len(self.b.scopes) - 1)
             self.b.remember(("asked", self, key), found)

@@ -95,22 +95,30 @@ def plan(jaxpr: Jaxpr, outs: Sequence[Atom], early: frozenset[int]) -> list[Nest
 
 
 class _TaskValue(Value):
-    """A stored value: the scalar itself where it was just computed, else a load."""
+    """A stored value: the scalar itself where it was just computed, else a load.
 
-    def __init__(self, b: ProgramBuilder, computed: Value, place: Stored | None, skip: int) -> None:
-        super().__init__(b, computed.shape, computed.dtype)
-        self.computed, self.place, self.skip = computed, place, skip
+    What its memory does not hold yet, or no longer, is computed again: where a value is read
+    from memory, it is there.
+    """
+
+    def __init__(self, run: Run, computed: Value, path: tuple[Nest, ...], place: Stored | None,
+                 skip: int) -> None:
+        super().__init__(run.b, computed.shape, computed.dtype)
+        self.run, self.computed, self.path = run, computed, path
+        self.place, self.skip = place, skip
 
     def key(self, index: tuple[Operand, ...]) -> Any:
         """Under what the builder remembers an element."""
         return ("value", self, index)
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        at = tuple(self.b.index(i) for i in index)
+        at = self.b.within(index, self.shape)
         found = self.b.find(self.key(at))
         if found is not None:
             return found
-        return self.computed(at) if self.place is None else self.place(at[self.skip:])
+        if self.place is None or not self.run.has_stored(self.path, at):
+            return self.computed(at)
+        return self.place(at[self.skip:])
 
 
 def _in_memory(x: Value) -> Value:
@@ -133,6 +141,8 @@ class Run:
         self.evaluating: JaxprEqn | None = None
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var | Task, list[Stored]] = {}
+        self.turns: dict[Nest, Operand] = {}  # the loops that are open → their indices
+        self.closed: set[Nest] = set()
         self.later: list[tuple[Stored, Cell]] = []
         for x in self.env.values():
             buffer = getattr(x, "buffer", None)
@@ -235,7 +245,7 @@ class Run:
             patterns = [p for v in held & set(task.reads) for p in task.reads[v]]
             same_leaf = path[-1] is self.paths[writer][-1] and not (
                 task.opaque or path[-1].column or path[-1].tiled)
-            aligned = all(p == identity(len(buffer.shape)) for p in patterns)
+            aligned = all(p == identity(buffer.shape) for p in patterns)
             if patterns and not self._before(task, writer) and not (same_leaf and aligned):
                 return False
         return True
@@ -277,9 +287,9 @@ class Run:
     def _stored_value(self, v: Var, computed: Value, maker: Task,
                       readers: Sequence[Task]) -> Value:
         """A value in its destination, or in a temp as small as its readers' loops allow."""
+        path = shared = self.paths[maker]
         if self.places.get(v):
-            return _TaskValue(self.b, computed, self.places[v][0], 0)
-        shared = self.paths[maker]
+            return _TaskValue(self, computed, path, self.places[v][0], 0)
         for other in readers:
             shared = _common(shared, self.paths[other])
         if v in self.places:  # someone outside will read it
@@ -288,11 +298,11 @@ class Run:
         skip = sum(nest.size is not None for nest in shared)
         rest = computed.shape[skip:]
         if inside or not rest:
-            return _TaskValue(self.b, computed, None, skip)
+            return _TaskValue(self, computed, path, None, skip)
         buffer = self.b.temp(rest, computed.dtype)
         self.b.origin(buffer, v)
         self.places[v] = [Stored(self.b, buffer)]
-        return _TaskValue(self.b, computed, self.places[v][0], skip)
+        return _TaskValue(self, computed, path, self.places[v][0], skip)
 
     # -- loops ---------------------------------------------------------------------------------
 
@@ -315,9 +325,20 @@ class Run:
             emit_tiles(self, nest, prefix)
         else:
             with self.b.loop(nest.size, vectorize="parallel" if nest.innermost else "apart") as i:
+                self.turns[nest] = self.b.index(i)
                 for child in nest.children:
-                    self.emit(child, (*prefix, self.b.index(i)), not nest.innermost)
+                    self.emit(child, (*prefix, self.turns[nest]), not nest.innermost)
+        self.closed.add(nest)
         self._freeze(nest)
+
+    def has_stored(self, path: Sequence[Nest], index: Sequence[Operand]) -> bool:
+        """Whether the nests that fill a memory have come to where they fill it at an index."""
+        for nest in path:
+            if nest in self.closed:
+                return True
+            if nest.size is not None and self.turns.get(nest) is not index[nest.depth]:
+                return False
+        return False
 
     def _freeze(self, nest: Nest) -> None:
         for task in nest.tasks:

@@ -148,13 +148,16 @@ def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
 
 def _in_groups(b: Any, extents: tuple[int, ...], add_rows: Any) -> None:
     """Call `add_rows` for all indices below the extents, several at a time along the last."""
-    *outer, n = extents or (1,)
+    if not extents:
+        add_rows(())
+        return
+    *outer, n = extents
     with nest(b, outer) as k:
         with b.loop(n // UNROLLED) as group:
             start = b.mul(b.index(group), UNROLLED)
             add_rows(*((*k, b.add(start, t)) for t in range(UNROLLED)))
         with b.loop(n, n - n % UNROLLED) as last:
-            add_rows((*k, last) if extents else ())
+            add_rows((*k, last))
 
 
 def rows(b: Any, extents: tuple[int, ...]) -> Any:
