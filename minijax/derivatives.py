@@ -15,6 +15,7 @@ from minijax import core, dtypes, errors, source_info, tree_util
 from minijax.core import Array, ShapedArray, Zero
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import LinearProgram, linearize_flat
+from minijax.interpreters.split import separated
 from minijax.interpreters.transpose import backward_pass
 from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
@@ -289,7 +290,8 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         values = [_check_cotangent(a, check_arg(ct))
                   for a, ct in zip(closed.out_avals, cts, strict=True)]
         linear = [core.Undefined(a) for a in avals]
-        found = backward_pass(closed.jaxpr, closed.consts, linear, values)
+        program = separated(closed, [True] * len(avals))
+        found = backward_pass(program.jaxpr, program.consts, linear, values)
         return tree_util.tree_unflatten(in_tree, map(public_tangent, found))
     return transposed
 

@@ -248,15 +248,6 @@ def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
     return jaxpr.replace(eqns=eqns, effects=effects_of(eqns))
 
 
-def reached(jaxpr: Jaxpr, from_inputs: Sequence[bool]) -> list[bool]:
-    """Which outputs depend on any of the marked inputs."""
-    found = {v for v, marked in zip(jaxpr.invars, from_inputs, strict=True) if marked}
-    for eqn in jaxpr.eqns:
-        if not found.isdisjoint(v for v in eqn.invars if isinstance(v, Var)):
-            found.update(eqn.outvars)
-    return [v in found for v in jaxpr.outvars]
-
-
 def check_jaxpr(jaxpr: Jaxpr) -> None:
     """Check that every variable is defined once, before its use, and with the right type.
 

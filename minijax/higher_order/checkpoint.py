@@ -32,7 +32,7 @@ def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: Clo
                   halves.unknown_out)
 
 
-checkpoint_p = call_of_program("checkpoint", _computing_again)
+checkpoint_p = call_of_program("checkpoint", _computing_again, computes_again=True)
 
 
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,

@@ -18,7 +18,7 @@ import numpy as np
 from minijax import config, core
 from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
 from minijax.interpreters.jvp import jvp_jaxpr
-from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.interpreters.split import Halves, separated, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -91,8 +91,15 @@ class CallPrimitive(Primitive):
         return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
 
 
-def call_of_program(name: str, split: Callable[..., Halves]) -> CallPrimitive:
-    """A primitive that applies a program; `split` says what its backward pass remembers."""
+def call_of_program(name: str, split: Callable[..., Halves],
+                    computes_again: bool = False) -> CallPrimitive:
+    """A primitive that applies a program.
+
+    Args:
+      name: as a jaxpr prints it.
+      split: says what its backward pass remembers.
+      computes_again: the half that is transposed computes known values, too.
+    """
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
             **params: Any) -> tuple[list, list]:
         has = [not isinstance(t, Zero) for t in tangents]
@@ -114,7 +121,8 @@ def call_of_program(name: str, split: Callable[..., Halves]) -> CallPrimitive:
                   ) -> list:
         linear = [isinstance(x, Undefined) for x in args]
         has = [not isinstance(ct, Zero) for ct in cotangents]
-        program, out_has = transpose_jaxpr(jaxpr, linear, has)
+        half = separated(jaxpr, linear) if computes_again else jaxpr
+        program, out_has = transpose_jaxpr(half, linear, has)
         given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
         fixed = [x for x in args if not isinstance(x, Undefined)]
         outs = iter(primitive.bind(*fixed, *given, jaxpr=program, **params))

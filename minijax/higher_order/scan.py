@@ -22,7 +22,7 @@ from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
-from minijax.jaxpr import ClosedJaxpr, reached
+from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives.emitted import (add_cotangents, index_leading, instantiate, stack,
                                         zeros)
 from minijax.source_info import Step, in_step
@@ -165,13 +165,8 @@ def _unknown_order(halves: SplitProgram, consts_u: Sequence[bool], carry_u: Sequ
 def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_consts: int,
                num_carry: int, reverse: bool, **params: Any) -> list:
     linear = [isinstance(x, Undefined) for x in args]
+    # the whole carry is linear, though it may start from a known value, namely zero
     consts_lin, init_lin, xs_lin = cut(linear, num_consts, num_carry)
-    # a carry of tangents may start from a known value, namely zero
-    carry_lin = fixpoint(init_lin, lambda flags: reached(
-        jaxpr.jaxpr, [*consts_lin, *flags, *xs_lin])[:num_carry])
-    if not all(carry_lin):
-        return _transpose_linear_half(cotangents, args, jaxpr=jaxpr, num_consts=num_consts,
-                                      num_carry=num_carry, reverse=reverse, **params)
     consts, init, xs = cut(args, num_consts, num_carry)
     body = jaxpr.derived(("scan transpose", *linear), lambda: _transposed_body(
         jaxpr, consts_lin, xs_lin, num_carry))
@@ -186,18 +181,6 @@ def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_co
     return [*(next(ct_consts) if lin else None for lin in consts_lin),
             *(ct if lin else None for ct, lin in zip(ct_init, init_lin, strict=True)),
             *(next(ct_xs) if lin else None for lin in xs_lin)]
-
-
-def _transpose_linear_half(cotangents: Sequence[Any], args: Sequence[Any], **params: Any) -> list:
-    """Of a loop that computes primals, too (in a `checkpoint`): those now, the rest backwards."""
-    linear = [isinstance(x, Undefined) for x in args]
-    halves = _split(linear, args, **params)
-    residuals = scan_p.bind(*halves.known_args, **halves.known)[
-        len(halves.unknown_out) - sum(halves.unknown_out):]
-    rest = halves.unknown_args(residuals)
-    found = _transpose(chosen(cotangents, halves.unknown_out), *rest, **halves.unknown)
-    by_argument = {id(x): ct for x, ct in zip(rest, found, strict=True)}
-    return [by_argument[id(x)] if lin else None for x, lin in zip(args, linear, strict=True)]
 
 
 def _transposed_body(jaxpr: ClosedJaxpr, consts_lin: Sequence[bool], xs_lin: Sequence[bool],

@@ -122,6 +122,22 @@ def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence
     return SplitProgram(known, *recorded[0])
 
 
+def separated(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
+    """The same program, in which no equation computes known and unknown values together."""
+    def both(*args: Array) -> list[Array]:
+        halves = split_jaxpr(closed, unknown_in)
+        outs = eval_jaxpr(halves.known.jaxpr, halves.known.consts,
+                          *(x for x, u in zip(args, unknown_in, strict=True) if not u))
+        count = len(halves.unknown_out) - sum(halves.unknown_out)
+        rest = eval_jaxpr(halves.unknown.jaxpr, halves.unknown.consts,
+                          *halves.needed(args, outs[count:]),
+                          *(x for x, u in zip(args, unknown_in, strict=True) if u))
+        known, unknown = iter(outs[:count]), iter(rest)
+        return [next(unknown if u else known) for u in halves.unknown_out]
+    return closed.derived(("separated", *unknown_in),
+                          lambda: stage(both, closed.in_avals, closed.jaxpr.debug_info))
+
+
 def _without_dead_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
     """Without dead equations, and without the constants that only they used."""
     jaxpr = remove_dead_equations(closed.jaxpr)

@@ -72,3 +72,26 @@ def test_a_loop_inside_that_starts_from_a_constant_has_its_gradient():
         return [*lib.grad(f, (0, 1))(X, X), lib.jit(lib.hessian(f))(X, X)]
     for ours, theirs in zip(gradients(minijax), gradients(jax), strict=True):
         np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-5)
+
+
+def test_second_derivatives_go_through_what_it_holds():
+    def sine(lib):
+        return lambda x: lib.numpy.sin(x) * x
+
+    inner = {
+        "checkpoint": lambda lib: lib.checkpoint(sine(lib)),
+        "jit": lambda lib: lib.jit(sine(lib)),
+        "scan": lambda lib: lambda x: lib.lax.scan(
+            lambda c, _: (sine(lib)(c), None), x, None, length=3)[0],
+        "cond": lambda lib: lambda x: lib.lax.cond(x > 0, sine(lib), lambda x: x, x),
+        "fori_loop": lambda lib: lambda x: lib.lax.fori_loop(0, 3, lambda i, c: sine(lib)(c), x),
+    }
+    for name, f in inner.items():
+        ours, theirs = (lib.grad(lib.grad(lib.checkpoint(f(lib))))(2.0) for lib in (minijax, jax))
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, err_msg=name)
+
+
+def test_a_linear_function_that_counts_beside_can_be_transposed():
+    f = lambda x: minijax.lax.scan(  # noqa: E731
+        lambda c, y: ((c[0] + 1, c[1] + c[0] * y), c[0] * y), (0.0, 0.0), x)[0][1]
+    np.testing.assert_array_equal(minijax.linear_transpose(f, X)(2.0)[0], [0, 2, 4])
