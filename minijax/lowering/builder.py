@@ -199,7 +199,10 @@ class Builder(Arithmetic):
 
     @contextmanager
     def loop(self, stop: Any, start: Any = 0, vectorize: str = "", note: str = "") -> Iterator[Any]:
-        """for index in range(start, stop); a loop of one turn is no loop."""
+        """for index in range(start, stop); a loop of one turn is no loop.
+
+        A "parallel" one that needs scratch space is "apart": its turns would share that space.
+        """
         first, last = self.index(start), self.index(stop)
         trips = (int(last.value) - int(first.value)
                  if isinstance(first, Constant) and isinstance(last, Constant) else None)
@@ -207,6 +210,7 @@ class Builder(Arithmetic):
             yield first
             return
         first, last = self.actual(first), self.actual(last)
+        temps = len(self.temps)
         scope = self._open(loop=True, certain=trips is not None and trips > 0)
         index = self._define(INT64, scope.depth, "i")
         scope.trips = trips
@@ -214,6 +218,8 @@ class Builder(Arithmetic):
             yield index
         finally:
             self.scopes.pop()
+        if vectorize == "parallel" and len(self.temps) > temps:
+            vectorize = "apart"
         if trips is None or trips > 0:
             note = "\n".join(filter(None, [note, *scope.notes]))
             self._emit(For(index, first, last, tuple(scope.statements), note, vectorize))

@@ -5,7 +5,7 @@ Stands on loops.py. Chapter 24. In XLA: the HLO verifier.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -121,6 +121,11 @@ class _Checker:
                 self.fail(f"loop index {loop.index.name} is not int64")
             self.define(loop.index)
             self.body(loop.body)
+        if loop.vectorize == "parallel":
+            shared = next(_same_for_all_turns(loop.body, {loop.index}), None)
+            if shared is not None:
+                self.fail(f"all turns of the parallel loop over {loop.index.name} store at one "
+                          f"place of {shared.buffer.name}")
 
     def check_while(self, loop: While) -> None:
         with self.scope():
@@ -148,6 +153,32 @@ class _Checker:
         self.use(check.ok, BOOL)
         if check.code <= 0:
             self.fail(f"check code {check.code} is not positive")
+
+
+def _same_for_all_turns(body: Sequence[Statement], varies: set[Any]) -> Iterator[Store]:
+    """The stores whose index does not depend on what varies; what does is added to it."""
+    for statement in body:
+        match statement:
+            case Let(target, _, args) if not varies.isdisjoint(args):
+                varies.add(target)
+            case Load(target, _, index) if not varies.isdisjoint(_parts(index)):
+                varies.add(target)
+            case Store(_, index, _) if varies.isdisjoint(_parts(index)):
+                yield statement
+            case Read(target):  # of a variable: who knows
+                varies.add(target)
+            case For(index, start, stop, inner):
+                if not varies.isdisjoint((start, stop)):
+                    varies.add(index)
+                yield from _same_for_all_turns(inner, varies)
+            case While(condition, _, inner):
+                yield from _same_for_all_turns((*condition, *inner), varies)
+            case If(_, then, orelse):
+                yield from _same_for_all_turns((*then, *orelse), varies)
+
+
+def _parts(index: Index) -> tuple[Any, ...]:
+    return (index.position,) if isinstance(index, Flat) else index
 
 
 def check_kernel(kernel: Kernel) -> None:

@@ -137,13 +137,15 @@ def test_a_well_formed_kernel_passes_and_prints():
     assert "for i in 0..3:\n    t: float32 = x[i]\n    u: float32 = mul(t, t)" in str(kernel)
 
 
-t, u = Scalar("t", F32), Scalar("u", F32)
+i, t, u = Scalar("i", np.dtype("int64")), Scalar("t", F32), Scalar("u", F32)
 BROKEN = {
     "used outside its scope": lambda x, y: [Store(y, (index(0),), t)],
     "defined twice": lambda x, y: [Load(t, x, (index(0),))] * 2,
     "store to x": lambda x, y: [Load(t, x, (index(0),)), Store(x, (index(0),), t)],
     "has an index of 2 axes": lambda x, y: [Load(t, x, (index(0), index(0)))],
     "not defined for": lambda x, y: [Load(t, x, (index(0),)), Let(u, "and", (t, t))],
+    "store at one place of y": lambda x, y: [For(i, index(0), index(3), (
+        Load(t, x, (i,)), Store(y, (index(0),), t)), vectorize="parallel")],
     "not of this kernel": lambda x, y: [Load(t, Buffer("z", F32, (), "input"), ())],
 }
 
@@ -277,6 +279,14 @@ def test_float64_becomes_float16_with_one_rounding():
     check_kernel(kernel)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(run_text(kernel, [values])[0], values.astype(np.float16))
+
+
+def test_turns_that_share_scratch_space_are_not_called_parallel(b):
+    x = Buffer("x", F32, (3, 9000), "input")
+    y = Buffer("y", F32, (3,), "output")
+    with b.loop(3, vectorize="parallel") as i:
+        b.store(y, (i,), b.accumulate("add", None, (9000,), lambda k: b.load(x, (i, k))))
+    assert b.scopes[0].statements[0].vectorize == "apart"
 
 
 @pytest.mark.parametrize("op", sorted({"add", "mul", "min", "max", "and", "or", "xor"}))

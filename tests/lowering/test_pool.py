@@ -28,6 +28,7 @@ PROGRAMS = {
     "columns": (lambda x: jnp.sum(jnp.cos(x), 0), (numbers(700, 1100),)),
     "sum": (lambda x: jnp.sum(jnp.sin(x)), (numbers(3 * N + 5),)),
     "sum over two axes": (lambda x: jnp.sum(jnp.sin(x)), (numbers(700, 900),)),
+    "few sums in many blocks": (lambda x: jnp.var(x, (0, 2)), (numbers(N // 2, 3, 2),)),
     "transpose": (lambda x: jnp.sin(x).T + 1, (numbers(600, 1000),)),
     "product": (lambda x, y: x @ y, (numbers(200, 300), numbers(300, 170))),
     "in a loop": (lambda x: minijax.lax.fori_loop(
