@@ -7,6 +7,7 @@
 #   make grade FILE=…     the score of a student's copy of a chapter
 #   make book             the chapters and the reference as a site, in book/_build/html
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
+#   make fuzz             generated programs, compiled and not, and what differs
 #   make lint | bench | clean
 #
 # PYTHON=python3.12 chooses the interpreter, CHAPTER=notebooks/….ipynb the chapter.
@@ -26,7 +27,7 @@ export PYTHONUNBUFFERED := 1
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname -s))
 LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: learn test lint bench notebooks grade book clean
+.PHONY: learn test fuzz lint bench notebooks grade book clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course
@@ -48,6 +49,10 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench
+
+# What is done is remembered: the same command goes on where it stopped. FUZZ="--against jax"
+fuzz: $(VENV)/.dev
+	$(BIN)/python -m tests.generated --programs 20000 --jobs $(WORKERS) $(FUZZ)
 
 notebooks: $(VENV)/.course
 	$(BIN)/python notebooks/run_chapter.py refresh

@@ -1,0 +1,367 @@
+"""What a line of a generated program can be, and what can stand around a whole program.
+
+Each row is a function of a `Writer` that gives the text of a line, drawn from the values that the
+program has. The public functions come from the table of `tests/test_public_functions.py`.
+"""
+
+from collections.abc import Callable
+
+from tests.test_public_functions import ADAPTED, TABLE
+
+from .programs import Named, Rejected, Writer, call_text
+
+Row = Callable[[Writer], str]
+
+
+def part(d: Writer, n: int) -> str:
+    """An index of one axis with `n` elements."""
+    k = d.randrange(n) if n else 0
+    return d.choice([":", ":", f"{k}:", f":{k + 1}", "::-1", "::2", f"{k}:{k + 1}",
+                     *([str(k), str(k - n), f"jnp.array([{k}])", f"np.array([{n - 1}, {k}])",
+                        f"{place(d)} % {n}"] if n else [])])
+
+
+def place(d: Writer) -> str:
+    """A whole number that is computed."""
+    x = d.pick("iu", lambda x: x.size > 0)
+    return f"{x}" if not x.ndim else d.choice([
+        f"{x}{[0] * x.ndim}", f"{x}.sum()", f"jnp.argmax({x})"])
+
+
+def index(d: Writer, x: Named) -> str:
+    """What may stand in the brackets after `x`."""
+    if not x.ndim or d.random() < 0.1:
+        return d.choice(["...", "None", "..., None"])
+    parts = [part(d, n) for n in x.shape]
+    if d.random() < 0.15:
+        parts.insert(d.randrange(len(parts) + 1), "None")
+    return ", ".join(parts[:d.randrange(1, len(parts) + 1)])
+
+
+def axis(d: Writer, x: Named) -> int:
+    return d.randrange(x.ndim)
+
+
+def tall(x: Named) -> bool:
+    return x.ndim > 0
+
+
+def like(d: Writer, x: Named) -> Named:
+    """A value of the same dtype and shape."""
+    return d.pick(where=lambda y: y.dtype == x.dtype and y.shape == x.shape)
+
+
+def starts(d: Writer, x: Named) -> str:
+    return "".join(f"{d.choice([0, n - 1, 1]) if d.random() < 0.5 else place(d)}, "
+                   for n in x.shape)
+
+
+def sizes(d: Writer, x: Named) -> tuple:
+    return tuple(d.choice([1, n, min(2, n), max(n - 1, 1)]) if n else 0 for n in x.shape)
+
+
+# ── Lines ────────────────────────────────────────────────────────────────────────────────────
+
+NUMBER = "fffffiiiheupw"
+
+
+def stacked(d: Writer) -> str:
+    x = d.pick()
+    others = [str(like(d, x)), f"{x} * 2" if x.dtype != bool else f"~{x}", f"{x}"]
+    rows = ", ".join([f"{x}", *d.sample(others, d.choice([1, 2, 3]))])
+    return f"jnp.stack([{rows}], {d.randrange(-1, x.ndim + 1)})"
+
+
+def joined(d: Writer) -> str:
+    x = d.pick(where=tall)
+    at = axis(d, x)
+    before = ":, " * at
+    others = [f"{like(d, x)}", f"{x}[{before}:1]", f"{x}[{before}::-1]", f"{x}[{before}:0]"]
+    return f"jnp.concatenate([{', '.join(d.sample([f'{x}', *others], d.choice([1, 2, 3])))}], {at})"
+
+
+def arithmetic(d: Writer) -> str:
+    x, y = d.pick(NUMBER), d.pick(NUMBER)
+    return d.choice(["{0} + {1}", "{0} * {1} - {0}", "{0} - {1} * 2", "jnp.maximum({0}, {1}) * {1}",
+                     "jnp.where({0} > 0, {0}, {1})", "{0} / (jnp.abs({1}) + 1)", "{0} * 0.5 + {0}",
+                     "jnp.sin({0}) * {1}", "{0} * {0}", "jnp.exp(jnp.sin({0})) + {0}",
+                     "jnp.tanh({0}) + jnp.cos({0})"]).format(x, y)
+
+
+def reduced(d: Writer) -> str:
+    x = d.pick(NUMBER)
+    axes = d.choice([None, *range(-x.ndim, x.ndim), *([(0, 1), (0, -1)] if x.ndim > 1 else [])])
+    keep = d.choice(["", ", keepdims=True"])
+    return f"{x}.{d.choice(['sum', 'sum', 'max', 'min', 'mean', 'prod'])}(axis={axes}{keep})"
+
+
+def normalised(d: Writer) -> str:
+    x = d.pick("ffh", tall)
+    at = axis(d, x)
+    return d.choice([f"nn.softmax({x}, axis={at})", f"{x} - {x}.mean({at}, keepdims=True)",
+                     f"{x} / (1 + jnp.abs({x}).sum({at}, keepdims=True))",
+                     f"({x} - {x}.max({at}, keepdims=True)) * {x}[:1]"])
+
+
+def looked_up(d: Writer) -> str:
+    x, i = d.pick(where=tall), d.pick("iiu", lambda i: i.size < 50)
+    at = axis(d, x)
+    return d.choice([f"jnp.take({x}, {i}, axis={at}, mode='clip')", f"{x}[{i} % {x.shape[0]}]",
+                     f"{x}[{i}]", f"{x}.at[{i}].get(mode='fill', fill_value=0)",
+                     f"jnp.take_along_axis({x}, jnp.argsort({x}, {at}), {at})"])
+
+
+def updated(d: Writer) -> str:
+    x = d.pick()
+    at = index(d, x)
+    how = d.choice(["set", "set", "add", "multiply", "max", "min"])
+    value = d.choice(["1", "2", f"{x}[{at}]", f"{x}[::-1][{at}]" if x.ndim else f"{x}",
+                      f"{d.pick()}", f"{x}[{at}] * 2"])
+    mode = d.choice(["", "", ", mode='drop'", ", mode='clip'"])
+    return f"{x}.at[{at}].{how}({value}{mode})"
+
+
+def scattered(d: Writer) -> str:
+    x, i = d.pick(NUMBER, tall), d.pick("i", lambda i: 0 < i.size < 50)
+    how = d.choice(["set", "add", "add", "multiply", "max"])
+    values = d.choice(["1", f"{i} * 2", f"{x}.ravel()[0]"])
+    return f"{x}.at[{i}].{how}({values})"
+
+
+def product(d: Writer) -> str:
+    x = d.pick("fffih", lambda x: x.ndim == 2)
+    y = d.choice([f"{x}.T", f"{d.pick('fffih', lambda y: y.ndim in (1, 2))}"])
+    return d.choice([f"{x} @ {y}", f"{y} @ {x}", f"{x}.T @ {x}", f"({x} @ {y}).T",
+                     f"jnp.einsum('ij,kj->ki', {x}, {y})", f"jnp.einsum('ij,ij->j', {x}, {x})",
+                     f"lax.dot_general({x}, {y}, (((0,), (0,)), ((), ())))",
+                     f"lax.dot_general({x}, {x}, (((1,), (1,)), ((0,), (0,))))",
+                     f"jnp.tensordot({x}, {y}, 1) + 1", f"jnp.outer({x}, {y})",
+                     f"jnp.dot({x}, {x}.T)[:1] * 2"])
+
+
+def batched_product(d: Writer) -> str:
+    x = d.pick("fffi", lambda x: x.ndim == 3)
+    return d.choice([f"jnp.einsum('bij,bkj->bik', {x}, {x})", f"{x} @ {x}.swapaxes(1, 2)",
+                     f"jnp.einsum('bij,bij->b', {x}, {x})", f"jnp.einsum('bij->ji', {x})",
+                     f"jnp.matmul({x}.mT, {x})"])
+
+
+def shaped(d: Writer) -> str:
+    x = d.pick()
+    if not x.ndim:
+        return d.choice([f"{x}[None]", f"{x}.reshape(1, 1)", f"jnp.broadcast_to({x}, (3,))"])
+    order = list(range(x.ndim))
+    d.shuffle(order)
+    n = x.shape[-1]
+    return d.choice([f"{x}.ravel()", f"{x}.reshape({x.shape[::-1]})", f"{x}.reshape(1, -1)",
+                     f"jnp.transpose({x}, {tuple(order)})", f"{x}[:, None]", f"{x}.T",
+                     f"jnp.broadcast_to({x}, {(d.choice([1, 2, 3]), *x.shape)})",
+                     f"{x}.reshape({(*x.shape[:-1], n // 2, 2)})" if n % 2 == 0 else f"{x}[None]",
+                     f"jnp.flip({x}, {axis(d, x)})", f"jnp.roll({x}, 1, {axis(d, x)})",
+                     f"jnp.repeat({x}, 2, axis={axis(d, x)})", f"jnp.expand_dims({x}, (0, -1))"])
+
+
+def padded(d: Writer) -> str:
+    x = d.pick(NUMBER, tall)
+    widths = tuple((d.choice([0, 1, 2, -1]), d.choice([0, 1, -1]), d.choice([0, 0, 1]))
+                   for _ in x.shape)
+    return f"lax.pad({x}, {x}.ravel()[0], {widths})" if x.size and d.random() < 0.5 else (
+        f"lax.pad({x}, jnp.array(1, {x.dtype.name!r}), {widths})")
+
+
+def along_axis(d: Writer) -> str:
+    x = d.pick(NUMBER, tall)
+    at = axis(d, x)
+    return d.choice([f"jnp.cumsum({x}, {at})", f"jnp.sort({x}, {at})", f"jnp.argsort({x}, {at})",
+                     f"jnp.argmax({x}, {at}, keepdims=True)", f"jnp.diff({x}, axis={at})",
+                     f"lax.cummax({x}, {at}, reverse=True)", f"lax.rev({x}, ({at},))",
+                     f"lax.cumsum({x}, {at}, reverse=True)",
+                     f"lax.top_k({x}, {min(2, x.shape[-1])})"])
+
+
+def converted(d: Writer) -> str:
+    x = d.pick()
+    return f"{x}.astype({d.choice(['float32', 'int32', 'bool', 'int8', 'bfloat16', 'float16'])!r})"
+
+
+def made(d: Writer) -> str:
+    n = d.choice([1, 2, 3, 4])
+    big = d.choice([4097, 5000]) if d.large else n
+    return d.choice([f"jnp.arange({big})", f"jnp.ones(({n}, 2))", f"jnp.eye({n})",
+                     f"jnp.zeros(({n},), 'int32')", f"jnp.linspace(0, 1, {n})",
+                     f"lax.iota('float32', {n})", f"jnp.full(({n}, 1), {d.array('n')})"])
+
+
+LINES: dict[str, tuple[int, Row]] = {
+    "index": (6, lambda d: f"{(x := d.pick())}[{index(d, x)}]"),
+    "dynamic_slice": (3, lambda d: (
+        f"lax.dynamic_slice({(x := d.pick(where=tall))}, ({starts(d, x)}), {sizes(d, x)})")),
+    "dynamic_update_slice": (3, lambda d: (
+        f"lax.dynamic_update_slice({(x := d.pick(where=tall))}, {like(d, x)}"
+        f"[{', '.join(f':{n}' for n in sizes(d, x))}], ({starts(d, x)}))")),
+    "stack": (4, stacked), "concatenate": (4, joined), "arithmetic": (10, arithmetic),
+    "reduction": (5, reduced), "normalise": (2, normalised), "gather": (3, looked_up),
+    "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
+    "batched product": (1, batched_product), "shape": (6, shaped), "pad": (2, padded),
+    "axis": (4, along_axis), "convert": (1, converted), "create": (1, made),
+    "where": (2, lambda d: f"jnp.where({d.pick('b')}, {d.pick()}, {d.pick()})"),
+    "compare": (2, lambda d: f"{d.pick(NUMBER)} {d.choice(['<', '>=', '=='])} {d.pick(NUMBER)}"),
+    "mask": (1, lambda d: f"{d.pick('b')} {d.choice('&|^')} ~{d.pick('b')}"),
+    "tree": (1, lambda d: (
+        f"jax.tree.leaves(jax.tree.map(lambda a, b: a - b, {{'p': {d.pick('fi')}, "
+        f"'q': ({(y := d.pick('fi'))},)}}, {{'p': {y}, 'q': (1,)}}))")),
+}
+
+
+# ── Lines with a function ────────────────────────────────────────────────────────────────────
+
+def rows(d: Writer) -> Named:
+    """A value to loop over; what is left of it without a compiler is a loop in Python."""
+    return d.pick(where=lambda x: x.ndim > 0 and 0 < x.shape[0] <= 12)
+
+
+def values(d: Writer, count: int = 1, kinds: str = "") -> list[Named]:
+    return [d.pick(kinds, lambda x: x.size < 300) for _ in range(count)]
+
+
+def with_jit(d: Writer) -> str:
+    xs = values(d, d.choice([1, 2]))
+    g = d.function(xs, outs=d.choice([1, 2]))
+    around = d.choice(["jax.jit({})", "jax.jit({})", "jax.checkpoint({})", "{}", "own_jvp({})",
+                       "own_vjp({})"])
+    return f"{around.format(g)}({', '.join(map(str, xs))})"
+
+
+def with_vmap(d: Writer) -> str:
+    x = d.pick(where=tall)
+    at, out = d.randrange(x.ndim), d.choice([0, 0, -1])
+    if not x.shape[at]:
+        raise Rejected
+    (y,) = values(d)
+    row = d.run(f"jnp.take({x}, 0, {at})")
+    across = d.choice(["psum", "pmax", "pmean", ""])
+    if across:
+        g = d.function([row, row])
+        return (f"jax.vmap(lambda a: {g}(a, lax.{across}(a, 'k')), in_axes={at}, out_axes={out}, "
+                f"axis_name='k')({x})")
+    g = d.function([row, y], outs=d.choice([1, 2]))
+    return f"jax.vmap({g}, in_axes=({at}, None), out_axes={out})({x}, {y})"
+
+
+def with_scan(d: Writer) -> str:
+    c, xs = d.pick(where=lambda x: x.size < 300), rows(d)
+    g = d.function([c, d.run(f"{xs}[0]")], like=[c, d.pick(where=lambda x: x.size < 60)])
+    how = d.choice(["", "", ", reverse=True", ", unroll=2"])
+    return f"lax.scan({g}, {c}, {xs}{how})"
+
+
+def with_two_carries(d: Writer) -> str:
+    xs = rows(d)
+    a, b = values(d, 2)
+    g = d.function([a, b, d.run(f"{xs}[0]")], like=[a, b])
+    return f"lax.scan(lambda c, r: ({g}(*c, r), c[1]), ({a}, {b}), {xs})"
+
+
+def with_fori(d: Writer) -> str:
+    (c,) = values(d)
+    g = d.function([d.run("jnp.int32(1)"), c], like=[c])
+    stop = d.choice(["3", "1", f"{place(d)} % 3"])
+    return f"lax.fori_loop(0, {stop}, lambda i, c: {g}(i, c)[0], {c})"
+
+
+def with_while(d: Writer) -> str:
+    (c,) = values(d)
+    g = d.function([c], like=[c])
+    return (f"lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, {g}(s[1])[0]), "
+            f"({d.choice(['0', '1', f'{place(d)}'])}, {c}))[1]")
+
+
+def with_cond(d: Writer) -> str:
+    xs = values(d, 2)
+    g = d.function(xs, outs=1)
+    result = d.run(f"{g}({xs[0]}, {xs[1]})")
+    h = d.function(xs, like=[result])
+    test = d.choice([f"{place(d)} > 0", f"{d.pick('b')}.any()", f"{xs[0]}.sum() > 1"])
+    return f"lax.cond({test}, {g}, lambda *a: {h}(*a)[0], {xs[0]}, {xs[1]})"
+
+
+def with_switch(d: Writer) -> str:
+    (x,) = values(d)
+    g, h = d.function([x], like=[x]), d.function([x], like=[x])
+    return f"lax.switch({place(d)}, [{g}, {h}, lambda a: (a,)], {x})"
+
+
+def with_map(d: Writer) -> str:
+    xs = rows(d)
+    g = d.function([d.run(f"{xs}[0]")], outs=d.choice([1, 2]))
+    return f"lax.map({g}, {xs}{d.choice(['', '', ', batch_size=2'])})"
+
+
+def with_derivative(d: Writer) -> str:
+    x = d.pick("fff", lambda x: x.size < 40)
+    (y,) = values(d)
+    g = d.function([x, y], lines=2)
+    h = f"lambda a: floats({g}(a, {y}))"
+    return d.choice([f"jax.grad(lambda a: total({g}(a, {y})))({x})",
+                     f"jax.jvp({h}, ({x},), (jnp.cos({x}),))[1]",
+                     f"jax.linearize({h}, {x})[1](jnp.sin({x}))",
+                     f"(lambda out, back: back(along(out)))(*jax.vjp({h}, {x}))",
+                     f"jax.value_and_grad(lambda a: total({g}(a, {y})))({x})",
+                     f"jax.jacfwd(lambda a: total({g}(a, {y})))({x})"])
+
+
+FUNCTIONS: dict[str, tuple[int, Row]] = {
+    "jit": (3, with_jit), "vmap": (3, with_vmap), "scan": (3, with_scan),
+    "carries": (2, with_two_carries), "fori": (2, with_fori), "while": (2, with_while),
+    "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
+    "derivative": (3, with_derivative),
+}
+
+
+# ── Choosing ─────────────────────────────────────────────────────────────────────────────────
+
+SHORT = {"numpy": "jnp", "lax": "lax", "nn": "nn"}
+PUBLIC = [(module, name) for module, rows in TABLE.items() for name in rows
+          if f"{module}.{name}" not in ADAPTED and not name.startswith("empty")]
+
+
+def public(d: Writer) -> str:
+    """A call of a public function, with arguments as its own test makes them."""
+    module, name = d.choice(PUBLIC)
+    return call_text(f"{SHORT[module]}.{name}", TABLE[module][name](d))
+
+
+def choose(d: Writer, rows: dict[str, tuple[int, Row]]) -> str:
+    [row] = d.choices([row for _, row in rows.values()], [weight for weight, _ in rows.values()])
+    return row(d)
+
+
+def write_line(d: Writer) -> None:
+    """One more line: of the table here, of the public functions, or with a function."""
+    chance = d.random()
+    d.write(choose(d, LINES) if chance < 0.6 else public(d) if chance < 0.85 else
+            choose(d, FUNCTIONS))
+
+
+# ── Around a program ─────────────────────────────────────────────────────────────────────────
+
+# From a function `f(x, n)` of a list of floats and a list of others to another such function.
+LAYERS = {
+    "jit": "jax.jit(f)(x, n)",
+    "vmap": "jax.vmap(f, (0, None))(batch(x), n)",
+    "vmap of the last axis": "jax.vmap(f, (-1, None), 0)(batch(x, -1), n)",
+    "vmap of both": "jax.vmap(f, axis_name='rows')(batch(x), batch(n))",
+    "vmap of the others": "jax.vmap(f, (None, 0))(x, batch(n)) if n else f(x, n)",
+    "grad": "jax.grad(lambda x: total(f(x, n)))(x)",
+    "value_and_grad": "jax.value_and_grad(lambda x: total(f(x, n)))(x)",
+    "jvp": "jax.jvp(lambda x: floats(f(x, n)), (x,), (along(x),))",
+    "linearize": "jax.linearize(lambda x: floats(f(x, n)), x)[1](along(x))",
+    "vjp": "(lambda out, back: back(along(out)))(*jax.vjp(lambda x: floats(f(x, n)), x))",
+    "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x)",
+    "checkpoint": "jax.checkpoint(f)(x, n)",
+    "scan": "lax.scan(lambda c, k: (c, f([c[0] + k, *c[1:]] if c else c, n)), x, "
+            "jnp.arange(2.).astype(x[0].dtype) if x else jnp.arange(2.))",
+    "map": "lax.map(lambda x: f(x, n), batch(x), batch_size=2) if x else f(x, n)",
+    "cond": "lax.cond(sum([jnp.sum(y) for y in floats(x)]) > -1, f, lambda x, n: jax.tree.map("
+            "lambda y: y | True if y.dtype == bool else y + 1, f(x, n)), x, n)",
+}

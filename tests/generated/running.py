@@ -1,0 +1,334 @@
+"""A generated program run in several ways, and where their results differ."""
+
+import itertools
+import re
+import signal
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+import minijax
+from minijax.lowering import cpu, executable
+
+from .programs import Line, Program
+
+SECONDS = 60  # that a program may take
+POISON = 0x55  # what memory holds that nobody has written
+NOISE = {"bfloat16": 2.0 ** -8, "float16": 2.0 ** -11, "float32": 2.0 ** -23, "float64": 2.0 ** -52,
+         "complex64": 2.0 ** -23, "complex128": 2.0 ** -52}  # of one rounding
+# What only staged programs refuse: in Python a loop is what it has been through.
+STAGED = ("Reverse-mode differentiation does not work",)
+
+
+class Raised(NamedTuple):
+    """An error in place of a result."""
+
+    kinds: tuple[str, ...]
+    text: str
+
+
+class Difference(NamedTuple):
+    """What is wrong with a program: in which way of running it, what, and how it shows."""
+
+    way: str
+    kind: str  # "value", "type", "raises"
+    text: str
+
+
+# ── Ways to run ──────────────────────────────────────────────────────────────────────────────
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """The leaves of the result, or what was raised."""
+    def late(*_: Any) -> None:
+        raise TimeoutError(f"longer than {SECONDS} s")
+
+    signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return call()
+    except Exception as error:
+        return Raised(tuple(kind.__name__ for kind in type(error).__mro__), str(error)[:400])
+    finally:
+        signal.alarm(0)
+
+
+def run(program: Program, lib: Any = minijax, jit: bool = False, text: str | None = None,
+        **names: Any) -> Any:
+    """The leaves of the program's result in one library."""
+    def call() -> list:
+        with lib.enable_x64(program.x64):
+            f = program.load(lib, text, **names)
+            xs, ns = program.arguments()
+            x, n = [lib.numpy.asarray(y) for y in xs], [lib.numpy.asarray(y) for y in ns]
+            return lib.tree.leaves((lib.jit(f) if jit else f)(x, n))
+    return outcome(call)
+
+
+def uncompiled(program: Program, **options: Any) -> Any:
+    with minijax.disable_jit():
+        return run(program, **options)
+
+
+WAYS: dict[str, Callable[[Program], Any]] = {
+    "disable_jit": uncompiled,
+    "jit": lambda program: run(program, jit=True),
+    "eager": run,
+}
+
+
+def against(kind: str) -> tuple[Callable, list[str]]:
+    """How the results are made that count, and which ways of running are compared with them."""
+    if kind == "jax":
+        import jax
+
+        return lambda program: run(program, jax, jit=True), ["eager", "jit"]
+    return uncompiled, ["jit", "eager"]
+
+
+# ── Comparing ────────────────────────────────────────────────────────────────────────────────
+
+def check(program: Program, kind: str, ways: list[str] | None = None) -> Difference | None:
+    """The first difference between a program's results."""
+    reference, usual = against(kind)
+    wanted = reference(program)
+    for way in ways or usual:
+        if ways is None and way == "eager" and kind == "eager" and not worth_eager(program):
+            continue
+        found = WAYS[way](program)
+        if kind == "eager" and isinstance(found, Raised) and found.text.startswith(STAGED):
+            continue
+        difference = compare(way, found, wanted, lambda: noisy(program))
+        if difference is not None:
+            return difference
+    return None
+
+
+def worth_eager(program: Program) -> bool:
+    """Whether something in it is compiled; and only some, for each such thing takes its time."""
+    return sum(x.salt for x in program.inputs) % 4 == 0 and (
+        bool(program.layers) or any(line.body is not None for line in program.lines))
+
+
+def compare(way: str, found: Any, wanted: Any, rerun: Callable[[], list]) -> Difference | None:
+    if isinstance(found, Raised) or isinstance(wanted, Raised):
+        if isinstance(found, Raised) and isinstance(wanted, Raised) and (
+                wanted.kinds[0] in found.kinds or found.kinds[0] in wanted.kinds):
+            return None
+        return Difference(way, "raises", f"{shown(found)}\nwanted {shown(wanted)}")
+    types = [[type_of(x) for x in leaves] for leaves in (found, wanted)]
+    if types[0] != types[1]:
+        return Difference(way, "type", f"{types[0]}\nwanted {types[1]}")
+    runs = None
+    for k, (x, y) in enumerate(zip(map(np.asarray, found), map(np.asarray, wanted), strict=True)):
+        bad = differs(x, y)
+        if bad.any():
+            runs = rerun() if runs is None else runs
+            bad &= firm(y, [np.asarray(r[k]) for r in runs if len(r) == len(wanted)], x)
+        if bad.any():
+            return Difference(way, "value", f"output {k} {type_of(found[k])}: {x[bad].ravel()[:6]} "
+                              f"wanted {y[bad].ravel()[:6]}, {bad.sum()} of {bad.size}")
+    return None
+
+
+def shown(result: Any) -> str:
+    return f"{result.kinds[0]}: {result.text}" if isinstance(result, Raised) else "results"
+
+
+def type_of(x: Any) -> str:
+    weak = " weak" if getattr(x, "weak_type", False) and str(x.dtype) != "bool" else ""
+    return f"{x.dtype}{list(x.shape)}{weak}"
+
+
+def widened(x: np.ndarray) -> np.ndarray:
+    return x.astype(np.float64) if x.dtype == ml_dtypes.bfloat16 or x.dtype == np.float16 else x
+
+
+def differs(x: np.ndarray, y: np.ndarray, spread: Any = 0) -> np.ndarray:
+    """Which elements are not the same, but for some roundings."""
+    if x.dtype.kind in "biu" and x.dtype != ml_dtypes.bfloat16:
+        return x != y
+    unit = NOISE[x.dtype.name]
+    x, y = widened(x), widened(y)
+    with np.errstate(all="ignore"):
+        near = np.isfinite(y) & (np.abs(x - y) <= 64 * unit * (np.abs(y) + 1) + spread)
+    return ~(near | (x == y) | (np.isnan(x) & np.isnan(y)))
+
+
+def firm(y: np.ndarray, runs: list[np.ndarray], x: np.ndarray) -> np.ndarray:
+    """Which elements small changes on the way cannot have made so different."""
+    same = [r for r in runs if r.shape == y.shape]
+    if not same:
+        return np.ones(y.shape, bool)
+    if y.dtype.kind in "biu" and y.dtype != ml_dtypes.bfloat16:
+        return np.all([r == y for r in same], axis=0)
+    stack = np.stack([widened(r) for r in same])
+    with np.errstate(all="ignore"):
+        spread = np.max(np.abs(stack - widened(y)), axis=0)
+    firm = np.all(np.isfinite(stack) == np.isfinite(widened(y)), axis=0)
+    return firm & differs(x, y, 30 * np.nan_to_num(spread, posinf=0))
+
+
+def noisy(program: Program) -> list:
+    """The results of runs where each line's numbers are a little off: what is ill-conditioned?"""
+    rng = np.random.default_rng(0)
+
+    def noise(tree: Any) -> Any:
+        def off(x: Any) -> Any:
+            unit = NOISE.get(str(getattr(x, "dtype", "")))
+            if unit is None:
+                return x
+            signs = rng.choice([-2.0, -1.0, 0.0, 1.0, 2.0], x.shape)
+            return x * np.asarray(1 + signs * unit, x.dtype)
+        return minijax.tree.map(off, tree)
+
+    text = program._replace(lines=tuple(map(with_noise, program.lines))).function()
+    text = re.sub(r"^( +\[[xn\d, ]+\]) = ([xn])$", r"\1 = noise(\2)", text, flags=re.M)
+    runs = [uncompiled(program, text=text, noise=noise) for _ in range(8)]
+    return [r for r in runs if not isinstance(r, Raised)]
+
+
+def with_noise(line: Line) -> Line:
+    if line.body is not None:
+        return line._replace(body=tuple(map(with_noise, line.body)))
+    return line if line.target == "return" else line._replace(text=f"noise({line.text})")
+
+
+# ── Memory and compiler ──────────────────────────────────────────────────────────────────────
+
+@contextmanager
+def poisoned_memory() -> Iterator[None]:
+    """Kernels find a pattern in their outputs and workspaces, never what happens to be right."""
+    written = executable.Executable._written
+
+    def poisoned(self: Any) -> Any:
+        load, first = self.code, len(self.kernel.inputs)
+        last = first + len(self.kernel.outputs)
+
+        def run(arrays: list[np.ndarray]) -> int:
+            for x in (*arrays[first:last], *(arrays[-1:] if self.kernel.temps else [])):
+                x.reshape(-1).view(np.uint8).fill(POISON)
+            return load.run(arrays)
+
+        self.code = SimpleNamespace(run=run, code=load)
+        return written(self)
+
+    executable.Executable._written = poisoned  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        executable.Executable._written = written  # type: ignore[method-assign]
+
+
+@contextmanager
+def quick_compiler() -> Iterator[None]:
+    """LLVM without its optimiser: a third of the time, and the mistakes of loops are the same."""
+    from llvmlite import binding
+
+    usual = cpu._optimized
+
+    def optimized(assembly: str, finish: Callable) -> Any:
+        layout = cpu._codegen()._data_layout
+        module = binding.parse_assembly(assembly)
+        module.triple, module.data_layout = cpu.host().triple, layout
+        target = binding.Target.from_triple(cpu.host().triple)
+        return finish(target.create_target_machine(
+            cpu=cpu.host().cpu, features=cpu.host().features, opt=0, reloc="static",
+            codemodel="large"), module)
+
+    cpu._optimized = optimized
+    try:
+        yield
+    finally:
+        cpu._optimized = usual
+
+
+# ── Making programs smaller ──────────────────────────────────────────────────────────────────
+
+def minimise(program: Program, kind: str, difference: Difference, tries: int = 250) -> Program:
+    """A smaller program with a difference of the same kind."""
+    left = itertools.count(tries, -1)
+    ways = [difference.way]
+
+    def fails(candidate: Program) -> bool:
+        if next(left) <= 0:
+            return False
+        found = check(candidate, kind, ways)
+        return found is not None and found.kind == difference.kind and (
+            found.kind != "raises" or found.text.split(":")[0] == difference.text.split(":")[0])
+
+    smaller = True
+    while smaller:
+        smaller = False
+        for candidate in reductions(program):
+            if next(left) <= 0:
+                return program
+            if fails(candidate):
+                program, smaller = candidate, True
+                break
+    return program
+
+
+def reductions(program: Program) -> Iterator[Program]:
+    """Programs with something less."""
+    for k in range(len(program.layers)):
+        yield program._replace(layers=program.layers[:k] + program.layers[k + 1:])
+    for lines in fewer(program.lines):
+        yield program._replace(lines=lines)
+    for k in range(len(program.inputs)):
+        yield program._replace(inputs=program.inputs[:k] + program.inputs[k + 1:])
+    for size in sorted({n for x in program.inputs for n in x.shape if n > 1}, reverse=True):
+        for less in sorted({1, 2, size // 2, size - 1} - {0, size}):
+            yield resized(program, size, less)
+    for lines in plainer(program.lines):
+        yield program._replace(lines=lines)
+
+
+def fewer(lines: tuple[Line, ...]) -> Iterator[tuple[Line, ...]]:
+    """Without one line, or without one of what is returned; the later lines first."""
+    for k in reversed(range(len(lines))):
+        before, line, after = lines[:k], lines[k], lines[k + 1:]
+        if line.target != "return":
+            yield before + after
+        elif line.text.startswith("[") and "," in line.text:
+            names = line.text[1:-1].split(", ")
+            for name in names:
+                rest = ", ".join(n for n in names if n != name)
+                yield (*before, line._replace(text=f"[{rest}]"), *after)
+        if line.body is not None:
+            for body in fewer(line.body):
+                yield (*before, line._replace(body=body), *after)
+
+
+def plainer(lines: tuple[Line, ...]) -> Iterator[tuple[Line, ...]]:
+    """With something that an expression mentions in its place."""
+    for k, line in enumerate(lines):
+        before, after = lines[:k], lines[k + 1:]
+        if line.body is not None:
+            for body in plainer(line.body):
+                yield (*before, line._replace(body=body), *after)
+        elif line.target != "return":
+            for name in dict.fromkeys(re.findall(r"\b[axnv]\d+\b", line.text)):
+                yield before + tuple(renamed(later, line.target, name) for later in after)
+
+
+def renamed(line: Line, old: str, new: str) -> Line:
+    body = None if line.body is None else tuple(renamed(x, old, new) for x in line.body)
+    return Line(line.target, re.sub(rf"\b{re.escape(old)}\b", new, line.text), body)
+
+
+def resized(program: Program, size: int, less: int) -> Program:
+    """With another number in place of a size, wherever it stands."""
+    def swap(line: Line) -> Line:
+        body = None if line.body is None else tuple(map(swap, line.body))
+        return Line(line.target, re.sub(rf"\b{size}\b", str(less), line.text), body)
+
+    inputs = tuple(x._replace(shape=tuple(less if n == size else n for n in x.shape))
+                   for x in program.inputs)
+    return program._replace(inputs=inputs, lines=tuple(map(swap, program.lines)))

@@ -1,0 +1,71 @@
+"""Generated programs give under `jit`, and eagerly, what they give without a compiler.
+
+`make fuzz` runs many; here are a few of each kind, and the tools themselves. `GENERATED=1000` runs
+more of them.
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+import minijax
+from minijax.primitives import analytic
+from tests.generated.programs import Input, Line, Program, generate
+from tests.generated.running import (
+    check, differs, firm, minimise, poisoned_memory, quick_compiler, run,
+)
+
+COUNT = int(os.environ.get("GENERATED", "8")) * 3
+
+
+@pytest.fixture(autouse=True)
+def poison():
+    with poisoned_memory(), quick_compiler():
+        yield
+
+
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_the_same_numbers_under_jit(seed):
+    program = generate(seed)
+    difference = check(program, "eager")
+    assert difference is None, f"{difference}\n{minimise(program, 'eager', difference).print()}"
+
+
+def test_the_same_seed_gives_the_same_program_and_its_text_runs():
+    program = generate(1)
+    assert program == generate(1) != generate(2)
+    names = {}
+    exec(program.print().partition("print(")[0], names)
+    found = minijax.tree.leaves(names["program"](names["x"], names["n"]))
+    for x, y in zip(found, run(program), strict=True):
+        np.testing.assert_array_equal(np.asarray(x), np.asarray(y))
+
+
+X = Input("x0", "float32", (3,), 1)
+
+
+def program_of(*texts, outs="[v2]"):
+    lines = [Line(f"v{k}", text) for k, text in enumerate(texts)]
+    return Program((X,), (*lines, Line("return", outs)), ("jit", "vmap"))
+
+
+def test_a_difference_is_found_and_made_small(monkeypatch):
+    monkeypatch.setattr(analytic.exp_p, "element", lambda b, at, x, **_: [b.mul(x(at), 2.0)])
+    program = program_of("x0 + 1", "jnp.sin(v0)", "jnp.exp(v1) * v0", outs="[v0, v2, v1]")
+    difference = check(program, "eager")
+    assert difference.kind == "value" and difference.way == "jit"
+    small = minimise(program, "eager", difference)
+    assert len(small.lines) == 2 and not small.layers and "exp" in small.lines[0].text
+
+
+def test_numbers_that_no_rounding_explains_differ():
+    x = np.float32([1, 1e-3, np.nan, np.inf])
+    assert not differs(x, x * np.float32(1 + 1e-6)).any()
+    assert differs(x, np.float32([1.001, 2e-3, 0, -np.inf])).all()
+
+
+def test_what_small_changes_turn_over_is_no_difference():
+    wanted, found = np.int32([1, 5]), np.int32([2, 6])
+    runs = [np.int32([1, 5]), np.int32([1, 4])]
+    assert firm(wanted, runs, found).tolist() == [True, False]
