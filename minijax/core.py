@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import config, dtypes, errors, source_info
 
+_bool = np.dtype(bool)
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 Params = dict[str, Any]
@@ -311,6 +312,12 @@ Effects = frozenset[Effect]
 no_effects: Effects = frozenset()
 
 
+class Program:
+    """What an equation may hold among its parameters, and does when it runs."""
+
+    effects: Effects
+
+
 # ── Levels and traces ────────────────────────────────────────────────────────────────────────
 
 class Level:
@@ -473,15 +480,18 @@ current_source: contextvars.ContextVar[source_info.SourceInfo | None] = contextv
 def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """`f(*args, **kwargs)` with another current trace.
 
-    The call runs in a copy of the context: whatever interrupts it, and wherever, the caller's
-    context was never touched and there is nothing to restore.
+    It is `context.with_values`, written out because every operation that is traced comes by.
     """
-    return contextvars.copy_context().run(_set_trace_and_call, trace, f, args, kwargs)
-
-
-def _set_trace_and_call(trace: Trace, f: Callable[..., T], args: tuple, kwargs: dict) -> T:
-    current_trace.set(trace)
-    return f(*args, **kwargs)
+    before = current_trace.get()
+    try:
+        try:
+            current_trace.set(trace)
+            return f(*args, **kwargs)
+        finally:
+            current_trace.set(before)
+    finally:  # an interrupt may have hit the line above
+        if current_trace.get() is not before:
+            current_trace.set(before)
 
 
 def leaves_no_tracer(enter: F) -> F:
@@ -541,8 +551,9 @@ def joined_effects(**params: Any) -> Effects:
     """The effects of the programs among an equation's parameters."""
     found: Effects = no_effects
     for value in params.values():
-        for part in value if isinstance(value, tuple) else (value,):
-            found |= getattr(part, "effects", no_effects)
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, Program):
+                found |= part.effects
     return found
 
 
@@ -627,12 +638,13 @@ class Primitive:
         reason = rule.reason if isinstance(rule, Cannot) else ""
         raise errors.RuleNotImplementedError(self.name, slot, reason)
 
-    def type_of(self, avals: Sequence[ShapedArray], params: Params) -> list[ShapedArray]:
+    def type_of(self, avals: Sequence[ShapedArray], params: Params
+                ) -> tuple[ShapedArray, ...]:
         """The types of the outputs."""
         rule = self.rule("abstract_eval")
         # A cache entry would keep the programs inside alive, and their types are at hand anyway.
         if self.split is not None or not _is_hashable(params):
-            return rule(*avals, **params)
+            return tuple(rule(*avals, **params))
         return _cached_types(rule, tuple(avals), tuple(params.items()), config.trace_key())
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
@@ -642,11 +654,11 @@ class Primitive:
         if not self.handles_keys and any(map(has_key_dtype, avals)):
             words = [ArrayImpl(x._buffer, physical_aval(x.aval)) for x in args]
             buffers = bind_physically(self, avals, words, params, _move_axis)
-            return [_checked_array(b, a) for b, a in zip(buffers, out_avals, strict=True)]
+            return [_checked_array(self, b, a) for b, a in zip(buffers, out_avals, strict=True)]
         inputs = [x._buffer for x in args]
         with np.errstate(all="ignore"):
             buffers = self.rule("impl")(*inputs, **params)
-        return [_checked_array(b, aval, inputs)
+        return [_checked_array(self, b, aval, inputs)
                 for b, aval in zip(buffers, out_avals, strict=True)]
 
     def calls_python(self, params: Params) -> bool:
@@ -663,7 +675,7 @@ class Primitive:
         def as_list(*args: Any, **params: Any) -> list:
             outs = impl(*args, **params)
             # copies: what the function returns may be its own, to be changed later
-            return [np.array(getattr(out, "_buffer", out))
+            return [np.array(as_value(out)._buffer)  # type: ignore[attr-defined]
                     for out in (outs if self.multiple_results else [outs])]
         self.impl = as_list
         return impl
@@ -684,8 +696,9 @@ class Primitive:
 
 
 @functools.lru_cache(maxsize=8192)
-def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple) -> list:
-    return rule(*avals, **dict(params))
+def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple
+                  ) -> tuple[ShapedArray, ...]:
+    return tuple(rule(*avals, **dict(params)))
 
 
 def _is_hashable(params: Params) -> bool:
@@ -696,15 +709,16 @@ def _is_hashable(params: Params) -> bool:
     return True
 
 
-def _checked_array(buffer: Any, aval: ShapedArray, inputs: Sequence[np.ndarray] = ()
-                   ) -> ArrayImpl:
-    """What an evaluation rule returned, as an array of the type that was promised."""
+def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,
+                   inputs: Sequence[np.ndarray] = ()) -> ArrayImpl:
+    """What an evaluation rule returned, which must be of the type that was promised."""
     wanted = physical_aval(aval)
-    dtype = np.dtype(bool) if wanted.dtype == dtypes.float0 else wanted.dtype
-    buffer = np.asarray(buffer, dtype, order="C")
-    if buffer.shape != wanted.shape:
-        raise TypeError(f"an evaluation rule returned shape {buffer.shape}, where its abstract "
-                        f"evaluation rule promised {aval.str_long()}")
+    dtype = _bool if wanted.dtype == dtypes.float0 else wanted.dtype
+    buffer = np.asarray(buffer, order="C")
+    if buffer.dtype != dtype or buffer.shape != wanted.shape:
+        raise TypeError(f"the evaluation rule of {primitive.name} returned "
+                        f"{buffer.dtype}{[*buffer.shape]}, where its abstract evaluation rule "
+                        f"promised {aval.str_long()}")
     # A row must not keep the whole table alive.
     if buffer.base is not None and any(np.may_share_memory(buffer, x) for x in inputs):
         buffer = buffer.copy()

@@ -5,14 +5,13 @@ Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax import config, core
+from minijax import config, context, core
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
 from minijax.errors import JaxprTypeError
 from minijax.source_info import DebugInfo, SourceInfo
@@ -83,7 +82,7 @@ class JaxprEqn:
 
 
 @dataclass(frozen=True, eq=False)
-class Jaxpr:
+class Jaxpr(core.Program):
     """A program: its inputs, its equations in order, its outputs."""
 
     constvars: tuple[Var, ...]
@@ -113,7 +112,7 @@ class Jaxpr:
 
 
 @dataclass(frozen=True, eq=False)
-class ClosedJaxpr:
+class ClosedJaxpr(core.Program):
     """A program together with the values of its constants."""
 
     jaxpr: Jaxpr
@@ -142,7 +141,7 @@ class ClosedJaxpr:
         return self.jaxpr.eqns
 
     @property
-    def effects(self) -> Effects:
+    def effects(self) -> Effects:  # type: ignore[override]
         return self.jaxpr.effects
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
@@ -186,7 +185,8 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
 
 def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> dict[Var, Any]:
     """The value of every variable in a run of a program; takes what `eval_jaxpr` takes."""
-    return contextvars.copy_context().run(_eval_equations, jaxpr, consts, args)
+    source = core.current_source.get()  # the equations change it
+    return context.with_values({core.current_source: source}, _eval_equations, jaxpr, consts, args)
 
 
 def _eval_equations(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> dict[Var, Any]:
@@ -226,7 +226,7 @@ def is_observable(eqn: JaxprEqn) -> bool:
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
     """The programs among an equation's parameters."""
     for value in params.values():
-        for part in value if isinstance(value, tuple) else (value,):
+        for part in value if isinstance(value, tuple | list) else (value,):
             if isinstance(part, ClosedJaxpr):
                 yield part
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from minijax import tree_util
+from minijax import context, tree_util
 from minijax.errors import internal_files, is_internal
 from minijax.tracebacks import is_user_frame
 
@@ -170,9 +170,8 @@ def in_step(step: Step, f: Callable[..., T], *args: Any, outside: int | None = N
     """
     steps = current_steps.get()
     outer = len(steps) if outside is None else outside
-    context = contextvars.copy_context()
-    context.run(current_steps.set, (*steps[:outer], step, *steps[outer:]))
-    return context.run(f, *args, **kwargs)
+    return context.with_values({current_steps: (*steps[:outer], step, *steps[outer:])},
+                               f, *args, **kwargs)
 
 
 # ---------------------------------------------------------------- errors

@@ -69,6 +69,53 @@ def test_make_jaxpr_takes_static_arguments_types_and_axes():
     assert "psum" in str(minijax.make_jaxpr(lambda x: minijax.lax.psum(x, "i"), axis_env=env)(1.0))
 
 
+def run(lib, closed, *args):
+    """A program of either library on its arguments."""
+    if lib is minijax:
+        from minijax.jaxpr import eval_jaxpr
+    else:
+        from jax.core import eval_jaxpr
+    return eval_jaxpr(closed.jaxpr, closed.consts, *args)[0]
+
+
+# What is written down inside of a transformation, from a function of `y` that uses its `x` too.
+CAPTURING = {
+    "itself": lambda lib, x: lambda y: y * x + 1,
+    "in a jit": lambda lib, x: lambda y: lib.jit(lambda z: z * x)(y),
+    "in a loop": lambda lib, x: lambda y: lib.lax.fori_loop(0, 3, lambda i, c: c * x, y),
+    "in a derivative": lambda lib, x: lib.grad(lambda y: y * y * x),
+    "beside constants": lambda lib, x: lambda y: (y * X * x * (X + 1)).sum() * x,
+    "of another program": lambda lib, x: lambda y: run(
+        lib, lib.make_jaxpr(lambda z: z * x * y)(1.0), 3.0),
+}
+AROUND = {
+    "grad": lambda lib, f: lib.grad(f)(5.0),
+    "grad of grad": lambda lib, f: lib.grad(lib.grad(f))(5.0),
+    "jvp": lambda lib, f: lib.jvp(f, (5.0,), (1.0,)),
+    "vmap": lambda lib, f: lib.vmap(f)(X[:, 0]),
+    "jit": lambda lib, f: lib.jit(f)(5.0),
+    "jit of vmap of grad": lambda lib, f: lib.jit(lib.vmap(lib.grad(f)))(X[:, 0]),
+    "make_jaxpr": lambda lib, f: run(lib, lib.make_jaxpr(f)(2.0), 5.0),
+}
+
+
+@pytest.mark.parametrize("around", AROUND)
+@pytest.mark.parametrize("name", CAPTURING)
+def test_a_program_written_down_inside_a_transformation_keeps_what_it_captured(name, around):
+    def result(lib):
+        texts = []
+
+        def f(x):
+            closed = lib.make_jaxpr(CAPTURING[name](lib, x))(2.0)
+            texts.append((len(closed.in_avals), len(closed.consts), len(closed.jaxpr.constvars)))
+            return run(lib, closed, 3.0)
+        return AROUND[around](lib, f), texts[0]
+    (ours, our_counts), (theirs, their_counts) = result(minijax), result(jax)
+    assert our_counts == their_counts
+    for a, b in zip(minijax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
 def test_eval_shape_computes_nothing():
     def f(x):
         assert not isinstance(x, np.ndarray)

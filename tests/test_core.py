@@ -150,6 +150,42 @@ def test_a_primitive_defined_as_in_the_tutorial_evaluates_and_stages():
     assert "multiply_add" in str(minijax.make_jaxpr(square_add)(np.float32(2), np.float32(10)))
 
 
+def test_a_meaning_of_another_type_than_promised_is_refused_by_name():
+    x = np.arange(2, dtype=np.int32)
+    for wrong in (lambda x: [x + 0.5], lambda x: [x.astype(np.int64)], lambda x: [x[:1]],
+                  lambda x: [x[None]], lambda x: [x > 0]):
+        liar_p = Primitive("liar", impl=wrong, abstract_eval=lambda x: [x])
+        with pytest.raises(TypeError, match=r"rule of liar returned .* promised int32\[2\]"):
+            liar_p.bind(x)
+    fair_p = Primitive("fair", impl=lambda x: [x.T], abstract_eval=lambda x: [x])
+    np.testing.assert_array_equal(fair_p.bind(x), x)
+
+
+def test_what_a_tutorials_primitive_returns_is_an_array_as_the_flags_have_it():
+    half_p = Primitive("half")
+    half_p.def_impl(lambda x: np.float64(0.5) * np.asarray(x, np.float64))
+    half_p.def_abstract_eval(lambda x: ShapedArray(x.shape, dtypes.canonicalize_dtype("float64")))
+    assert half_p.bind(3.0).dtype == np.float32 and half_p.bind(3.0) == 1.5
+    with minijax.enable_x64(True):
+        assert half_p.bind(3.0).dtype == np.float64
+
+
+def test_nobody_can_change_the_types_that_a_rule_gave():
+    kind_p = Primitive("kind", abstract_eval=lambda x, **_: [x])
+    for params in ({}, {"not_hashable": []}):
+        assert kind_p.type_of([core.get_aval(2.0)], params) == (core.get_aval(2.0),)
+
+
+def test_a_primitive_or_a_function_among_the_parameters_has_no_effects():
+    holder_p = Primitive("holder", impl=lambda x, **_: [x], abstract_eval=lambda x, **_: [x])
+    for inner in (lax.sin_p, (lax.sin_p, np.sin), [lax.sin_p], np.arange(3), holder_p.bind):
+        closed = minijax.make_jaxpr(lambda x, inner=inner: holder_p.bind(x, inner=inner))(1.0)
+        assert closed.effects == core.no_effects
+    printing = minijax.make_jaxpr(lambda x: minijax.debug.print("{}", x))(1.0)
+    for programs in (printing, printing.jaxpr, (1, printing), [printing]):
+        assert core.joined_effects(inner=programs) == printing.effects != core.no_effects
+
+
 def test_a_shape_primitive_on_keys_works_on_their_words():
     keys = core.ArrayImpl(np.arange(12, dtype=np.uint32).reshape(2, 3, 2),
                           ShapedArray((2, 3), dtypes.key_dtype("threefry2x32")))

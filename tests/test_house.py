@@ -17,9 +17,9 @@ PACKAGE = ROOT / "minijax"
 
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
-    **dict.fromkeys(("errors", "config", "tracebacks", "tree_kinds", "tree_registry", "treedefs",
-                     "tree_errors", "tree_util", "tree", "element_types", "promotion", "dtypes"),
-                    GROUND),
+    **dict.fromkeys(("errors", "config", "context", "tracebacks", "tree_kinds", "tree_registry",
+                     "treedefs", "tree_errors", "tree_util", "tree", "element_types", "promotion",
+                     "dtypes"), GROUND),
     **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage", "sharp_bits"),
                     MACHINE),
     "primitives": ROWS,

@@ -6,7 +6,6 @@ In JAX: `jax/_src/custom_derivatives.py`.
 
 from __future__ import annotations
 
-import contextvars
 import functools
 import inspect
 from collections.abc import Callable, Sequence
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors, source_info, tree_util
+from minijax import context, core, dtypes, errors, source_info, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
 from minijax.higher_order.compiled import interpret
@@ -53,9 +52,7 @@ def _on_its_lines(rule: Callable, *args: Any) -> Any:
     _, code = source_info.identify(rule)
     if code is None or errors.is_internal(code.co_filename):
         return rule(*args)
-    context = contextvars.copy_context()
-    context.run(core.current_source.set, None)
-    return context.run(rule, *args)
+    return context.with_values({core.current_source: None}, rule, *args)
 
 
 def _function(call_jaxpr: ClosedJaxpr | None, fun: Callable | None) -> Callable:

@@ -31,8 +31,9 @@ from minijax.tracebacks import api_boundary, hide_internal_frames
 class Traced:
     """A function traced for one type of arguments."""
 
-    jaxpr: ClosedJaxpr
-    captured: tuple[Any, ...]  # tracers of enclosing transformations that the function closed over
+    recorded: ClosedJaxpr  # as it was written down, with what the function closed over as constants
+    jaxpr: ClosedJaxpr  # the same as pure data: constants that are tracers are leading inputs
+    captured: tuple[Any, ...]  # those tracers, which belong to enclosing transformations
     params: Params
     out_tree: tree_util.PyTreeDef
     debug_info: DebugInfo
@@ -271,9 +272,10 @@ class JitFunction:
                avals: list[ShapedArray]) -> Traced:
         info = source_info.describe(fun, args, kwargs, "jit")
         flat = FlatFunction(fun, in_tree, info)
-        closed, captured = hoist_tracers(stage(flat, avals, info))
+        recorded = stage(flat, avals, info)
+        closed, captured = hoist_tracers(recorded)
         assert flat.out_tree is not None
-        return Traced(closed, captured, self._params, flat.out_tree, info)
+        return Traced(recorded, closed, captured, self._params, flat.out_tree, info)
 
     def _as_value(self, x: Any, place: int, args: tuple, kwargs: dict) -> Array:
         if isinstance(x, ShapeDtypeStruct):

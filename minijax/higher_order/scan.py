@@ -59,13 +59,13 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
     consts_has, init_has, xs_has = cut(has_tangent(tangents), num_consts, num_carry)
     rows = len(jaxpr.out_avals) - num_carry
 
-    def out_has(carry_has: Sequence[bool]) -> list[bool]:
+    def out_has(carry_has: Sequence[bool]) -> Sequence[bool]:
         keep = [*carry_has, *[False] * rows]
         return jvp_jaxpr(jaxpr, [*consts_has, *carry_has, *xs_has], keep)[1]
 
     carry_has = fixpoint(init_has, lambda flags: out_has(flags)[:num_carry])
     flags, out_flags = [*consts_has, *carry_has, *xs_has], out_has(carry_has)
-    body = jaxpr.derived(("scan jvp", *flags), lambda: _jvp_body(
+    body = jaxpr.derived(("scan jvp", num_consts, num_carry, *flags), lambda: _jvp_body(
         jaxpr, flags, out_flags, num_consts, num_carry))
     consts_dot, init_dot, xs_dot = cut(tangents, num_consts, num_carry)
     consts, init, xs = cut(primals, num_consts, num_carry)
@@ -102,7 +102,7 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: Close
     consts_b, init_b, xs_b = cut([d is not None for d in dims], num_consts, num_carry)
     rows = len(jaxpr.out_avals) - num_carry
 
-    def batched(carry_b: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+    def batched(carry_b: Sequence[bool]) -> tuple[ClosedJaxpr, Sequence[bool]]:
         return batch_jaxpr(jaxpr, axis, [*consts_b, *carry_b, *xs_b],
                            [*carry_b, *[False] * rows])
 
@@ -135,7 +135,7 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
              "num_carry": num_carry - sum(carry_u), **params}
     from_consts = [i for i in halves.needs if i is not None and i < num_consts]
     order = _unknown_order(halves, consts_u, carry_u, num_consts)
-    body = halves.unknown.derived(("scan split", num_consts),
+    body = halves.unknown.derived(("scan split", num_consts, num_carry),
                                   lambda: rearranged(halves.unknown, order))
     rest = {"jaxpr": body, "num_consts": len(from_consts) + sum(consts_u),
             "num_carry": sum(carry_u), **params}
@@ -168,8 +168,8 @@ def _transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, num_co
     # the whole carry is linear, though it may start from a known value, namely zero
     consts_lin, init_lin, xs_lin = cut(linear, num_consts, num_carry)
     consts, init, xs = cut(args, num_consts, num_carry)
-    body = jaxpr.derived(("scan transpose", *linear), lambda: _transposed_body(
-        jaxpr, consts_lin, xs_lin, num_carry))
+    key = ("scan transpose", num_consts, num_carry, *linear)
+    body = jaxpr.derived(key, lambda: _transposed_body(jaxpr, consts_lin, xs_lin, num_carry))
     fixed_consts = chosen(consts, [not lin for lin in consts_lin])
     fixed_xs = chosen(xs, [not lin for lin in xs_lin])
     sums = [zeros(x.aval) for x in chosen(consts, consts_lin)]

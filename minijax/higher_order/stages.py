@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax import config, lowering, tree_util
+from minijax import config, core, errors, lowering, tree_util
 from minijax.higher_order.compiled import jit_p
 from minijax.higher_order.jit import ShapeDtypeStruct, Traced
 from minijax.jaxpr import ClosedJaxpr
@@ -22,7 +22,7 @@ class TracedStage:
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
-        return self._traced.jaxpr
+        return self._traced.recorded
 
     @property
     def fun_name(self) -> str:
@@ -44,7 +44,7 @@ class LoweredStage:
 
     def __init__(self, traced: TracedStage):
         self._traced = traced
-        self._lowered = lowering.lower(traced.jaxpr, traced.fun_name)
+        self._lowered = lowering.lower(traced._traced.jaxpr, traced.fun_name)
 
     @property
     def out_info(self) -> Any:
@@ -68,27 +68,34 @@ class CompiledStage:
 
     def __init__(self, traced: TracedStage, run: Any):
         self._traced, self._run = traced, run
+        self._closed = traced._traced.jaxpr
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``."""
         return self._run.as_text(dialect)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from minijax import core
         leaves, _ = tree_util.tree_flatten((args, kwargs))
         values = [core.as_value(x) for x in leaves]
         self._check(values)
         if config.looks_for_nans():
             return tree_util.tree_unflatten(self._traced._traced.out_tree, jit_p.bind(
-                *values, jaxpr=self._traced.jaxpr, name=self._traced.fun_name))
+                *values, jaxpr=self._closed, name=self._traced.fun_name))
         outs = self._run(*[x._buffer for x in values])  # type: ignore[attr-defined]
         arrays = [core.ArrayImpl(b, aval)
-                  for b, aval in zip(outs, self._traced.jaxpr.out_avals, strict=True)]
+                  for b, aval in zip(outs, self._closed.out_avals, strict=True)]
         return tree_util.tree_unflatten(self._traced._traced.out_tree, arrays)
 
     def _check(self, values: Sequence[Any]) -> None:
-        """Refuse arguments of other types than the code was made for."""
-        wanted, info = self._traced.jaxpr.in_avals, self._traced._traced.debug_info
+        """Refuse tracers, and arguments of other types than the code was made for."""
+        for x in values:
+            if isinstance(x, core.Tracer):
+                raise errors.with_cure(
+                    TypeError("Cannot apply JAX transformations to a function lowered and compiled "
+                              "for a particular signature. Detected argument of Tracer type "
+                              f"{type(x)}."),
+                    "Inside of a transformation call the function itself, not its compiled form.")
+        wanted, info = self._closed.in_avals, self._traced._traced.debug_info
         if len(values) != len(wanted):
             raise TypeError(f"{info.func_name} was compiled with {len(wanted)} arrays as its "
                             f"arguments, and is called with {len(values)}.")

@@ -58,11 +58,12 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, cond_jaxpr: ClosedJ
          cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> tuple[list, list]:
     _, body_has, init_has = cut(has_tangent(tangents), cond_nconsts, body_nconsts)
 
-    def out_has(flags: Sequence[bool]) -> list[bool]:
+    def out_has(flags: Sequence[bool]) -> Sequence[bool]:
         return jvp_jaxpr(body_jaxpr, [*body_has, *flags], flags)[1]
 
     carry_has = fixpoint(init_has, out_has)
-    body = body_jaxpr.derived(("while jvp", *body_has, *carry_has), lambda: rearranged(
+    key = ("while jvp", body_nconsts, *body_has, *carry_has)
+    body = body_jaxpr.derived(key, lambda: rearranged(
         jvp_jaxpr(body_jaxpr, [*body_has, *carry_has], carry_has)[0],
         _tangents_behind([*body_has, *carry_has], [body_nconsts])))
     condition = cond_jaxpr.derived(("while jvp", *carry_has), lambda: _ignoring(
@@ -90,7 +91,7 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, cond_jaxpr: 
            cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> tuple[list, list]:
     cond_b, body_b, init_b = cut([d is not None for d in dims], cond_nconsts, body_nconsts)
 
-    def out_batched(carry_b: Sequence[bool]) -> list[bool]:
+    def out_batched(carry_b: Sequence[bool]) -> Sequence[bool]:
         if batch_jaxpr(cond_jaxpr, axis, [*cond_b, *carry_b])[1][0]:
             return [True] * len(carry_b)  # each example stops in its own time
         return batch_jaxpr(body_jaxpr, axis, [*body_b, *carry_b], carry_b)[1]

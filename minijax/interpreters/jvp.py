@@ -86,7 +86,7 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
 
 
 def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
-              keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, list[bool]]:
+              keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program that computes primals and tangents.
 
     Args:
@@ -104,7 +104,7 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
 
 
 def _jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
-               keep: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+               keep: Sequence[bool]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     in_avals = closed.in_avals
     out_has: list[bool] = []
 
@@ -119,7 +119,8 @@ def _jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
         return outs + [instantiate(t) for h, t in zip(out_has, out_tangents, strict=True) if h]
 
     tangent_avals = tangent_avals_of(in_avals, has_tangent)
-    return stage(with_tangents, in_avals + tangent_avals, closed.jaxpr.debug_info), out_has
+    program = stage(with_tangents, in_avals + tangent_avals, closed.jaxpr.debug_info)
+    return program, tuple(out_has)
 
 
 def tangent_avals_of(avals: Sequence[ShapedArray], has: Sequence[bool]) -> list[ShapedArray]:

@@ -70,9 +70,9 @@ class SplitProgram(NamedTuple):
 
     known: ClosedJaxpr
     unknown: ClosedJaxpr
-    unknown_out: list[bool]
-    needs: list[int | None]
-    residual_avals: list[core.ShapedArray]
+    unknown_out: Sequence[bool]
+    needs: Sequence[int | None]
+    residual_avals: Sequence[core.ShapedArray]
 
     def needed(self, args: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
         """The leading arguments of the unknown half, from all arguments and the residuals."""
@@ -101,7 +101,7 @@ def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
 def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence[bool],
                  forwardable: Sequence[bool]) -> SplitProgram:
     # types, not the residuals: those are tracers, which nobody may hold once the program is there
-    recorded: list[tuple[ClosedJaxpr, list[bool], list[int | None], list[ShapedArray]]] = []
+    recorded: list[tuple[ClosedJaxpr, Sequence, Sequence, Sequence[ShapedArray]]] = []
 
     def known_half(*known_args: Array) -> list[Array]:
         trace = SplitTrace(core.current_trace.get(), closed.jaxpr.debug_info)
@@ -114,7 +114,8 @@ def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence
         program = _without_dead_constants(program)
         places = {id(x): i for i, x in enumerate(args) if forwardable[i]}
         unknown, needs, residuals = _traced_constants_as_inputs(program, places)
-        recorded.append((unknown, unknown_out, needs, [x.aval for x in residuals]))
+        recorded.append((unknown, tuple(unknown_out), tuple(needs),
+                         tuple(x.aval for x in residuals)))
         return [x for x, u in zip(outs, unknown_out, strict=True) if not u] + residuals
 
     known_avals = [a for a, u in zip(closed.in_avals, unknown_in, strict=True) if not u]

@@ -6,11 +6,10 @@ In JAX: `jax/_src/interpreters/ad.py` (`backward_pass`).
 
 from __future__ import annotations
 
-import contextvars
 from collections.abc import Sequence
 from typing import Any
 
-from minijax import core
+from minijax import context, core
 from minijax.core import Array, Undefined, Zero
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.emitted import add_cotangents, instantiate
@@ -31,7 +30,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
       For each input an array or `Zero`; None where it was no linear one.
     """
     run = _BackwardPass(jaxpr, consts, args)
-    return contextvars.copy_context().run(run, cotangents)
+    source = core.current_source.get()  # the equations change it
+    return context.with_values({core.current_source: source}, run, cotangents)
 
 
 class _BackwardPass:
@@ -87,7 +87,7 @@ class _BackwardPass:
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
-                    has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+                    has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program from (non-linear inputs, cotangents that exist) to cotangents of linear inputs.
 
     Returns:
@@ -98,7 +98,7 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
 
 
 def _transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
-                     has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+                     has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     out_has: list[bool] = []
     fixed_avals = [a for a, lin in zip(closed.in_avals, linear_in, strict=True) if not lin]
     ct_avals = [a for a, has in zip(closed.out_avals, has_cotangent, strict=True) if has]
@@ -114,4 +114,5 @@ def _transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
         out_has[:] = [not isinstance(ct, Zero) for ct in linear]
         return [instantiate(ct) for ct, has in zip(linear, out_has, strict=True) if has]
 
-    return stage(backwards, fixed_avals + ct_avals, closed.jaxpr.debug_info), out_has
+    program = stage(backwards, fixed_avals + ct_avals, closed.jaxpr.debug_info)
+    return program, tuple(out_has)

@@ -134,7 +134,7 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
 
 
 def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
-                keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, list[bool]]:
+                keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program on a batch, every batch axis leading.
 
     Args:
@@ -152,7 +152,7 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
 
 
 def _batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
-                 keep: Sequence[bool]) -> tuple[ClosedJaxpr, list[bool]]:
+                 keep: Sequence[bool]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     out_batched: list[bool] = []
 
     def on_batch(*args: Array) -> list[Array]:
@@ -164,4 +164,5 @@ def _batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
 
     in_avals = [with_axis(aval, 0 if b else None, axis.size)
                 for aval, b in zip(closed.in_avals, batched, strict=True)]
-    return stage(on_batch, in_avals, closed.jaxpr.debug_info), out_batched
+    program = stage(on_batch, in_avals, closed.jaxpr.debug_info)
+    return program, tuple(out_batched)

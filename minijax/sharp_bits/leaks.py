@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from minijax import errors
+from minijax import context, errors
 from minijax.core import Level, Trace, Tracer
 from minijax.jaxpr import JaxprEqn
 from minijax.sharp_bits.findings import finding, report
@@ -44,15 +44,10 @@ def checked(enter: Callable, args: tuple, kwargs: dict) -> Any:
       TracerLeakError: unless findings are collected.
     """
     levels: list[weakref.ref[Level]] = []
-    result = contextvars.copy_context().run(_enter, levels, enter, args, kwargs)
+    result = context.with_values({_levels: levels}, enter, *args, **kwargs)
     for level in levels:
         _check(level)
     return result
-
-
-def _enter(levels: list, enter: Callable, args: tuple, kwargs: dict) -> Any:
-    _levels.set(levels)
-    return enter(*args, **kwargs)
 
 
 def _check(ref: weakref.ref[Level]) -> None:

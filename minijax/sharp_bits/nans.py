@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, errors, source_info, tree_util
+from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
 from minijax.sharp_bits.findings import Finding, is_collecting, report
@@ -67,21 +68,13 @@ def _only_what_is_made() -> bool:
 
 def _unseen(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """`f(*args, **kwargs)`, at whose operations nobody looks."""
-    return _with({_mode: OFF, _noticed: None}, f, *args, **kwargs)
-
-
-def _with(settings: dict[contextvars.ContextVar, Any], f: Callable[..., T], *args: Any,
-          **kwargs: Any) -> T:
-    context = contextvars.copy_context()
-    for variable, value in settings.items():
-        context.run(variable.set, value)
-    return context.run(f, *args, **kwargs)
+    return with_values({_mode: OFF, _noticed: None}, f, *args, **kwargs)
 
 
 def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
     """Where something bad first comes up in a run of `f`: each independent place."""
     try:
-        _with({_mode: FIND, _again: True}, f, *args, **kwargs)
+        with_values({_mode: FIND, _again: True}, f, *args, **kwargs)
     except _Found as found:
         return found.origins
     return []
@@ -176,7 +169,7 @@ def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: st
     def is_good(tree: Any) -> bool:
         return not any(is_bad(tree_util.tree_leaves(tree), each) for each in (kind, "nan"))
 
-    again = functools.partial(_with, {_mode: OFF, _again: True}, fun)
+    again = functools.partial(with_values, {_mode: OFF, _again: True}, fun)
     result = again(*args, **kwargs)
     if is_good(result):
         return (result,)
@@ -291,7 +284,7 @@ def called(compiled: Callable[[], T], python: Callable[[], Any], function: str |
     if _mode.get() == OFF:
         return compiled()
     noticed: list[str] = []  # among what is kept for the derivative, too
-    result = _with({_mode: OFF, _noticed: noticed}, compiled)
+    result = with_values({_mode: OFF, _noticed: noticed}, compiled)
     leaves = tree_util.tree_leaves(result)
     for kind in _kinds():
         shows = is_bad(leaves, kind)
@@ -313,7 +306,7 @@ def called(compiled: Callable[[], T], python: Callable[[], Any], function: str |
 def called_back(function: Callable, arrays: Sequence[Any]) -> None:
     """Call a Python function from compiled code: it is looked at, whatever is done to the code."""
     if not _again.get():
-        function = functools.partial(_with, {_mode: REPORT, _wanted: None}, function)
+        function = functools.partial(with_values, {_mode: REPORT, _wanted: None}, function)
     function(*arrays)
 
 
@@ -321,7 +314,7 @@ def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
     """Run the Python of what was compiled, so that the error comes from the user's own line."""
     try:
         with config.debug_recompiles(False):
-            _with({_wanted: [origin.source for origin in origins], _again: True}, python)
+            with_values({_wanted: [origin.source for origin in origins], _again: True}, python)
     except errors.NonFiniteError:
         raise
     except Exception:  # what else the Python does when it is not traced is not the question here
@@ -365,7 +358,7 @@ def batched(rule: Callable[[], tuple[list, list]], example: Callable[[int], list
         bad = _bad_examples(outs, dims, kind)
         for i in bad[:3]:
             step = Step("vmap", i, size, tuple(k for k in bad if k != i))
-            _with({_again: True}, in_step, step, apply, _unseen(example, i), outside=outside)
+            with_values({_again: True}, in_step, step, apply, _unseen(example, i), outside=outside)
     return outs, dims
 
 

@@ -171,6 +171,22 @@ def test_every_stage_can_be_looked_at():
         compiled(X[:2])
 
 
+@pytest.mark.parametrize("transform", ["jit", "grad", "vmap"])
+def test_compiled_code_refuses_tracers_in_jaxs_words(transform):
+    for lib in (minijax, jax):
+        compiled = lib.jit(lambda x: x.sum()).lower(X[0]).compile()
+        with pytest.raises(TypeError, match="Cannot apply JAX transformations to a function"):
+            getattr(lib, transform)(lambda x, f=compiled: f(x))(X if transform == "vmap" else X[0])
+
+
+def test_a_trace_shows_what_it_captured_as_constants():
+    def f(x):
+        traced = minijax.jit(lambda y: y * x).trace(2.0)
+        assert len(traced.jaxpr.consts) == len(traced.jaxpr.in_avals) == 1
+        return x
+    minijax.grad(f)(1.0)
+
+
 def test_types_are_enough_to_lower():
     shape = minijax.ShapeDtypeStruct((4,), np.float32)
     lowered = minijax.jit(lambda x: x.sum()).lower(shape)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax.higher_order.scan import scan_p
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 W = np.arange(9, dtype=np.float32).reshape(3, 3) / 10
@@ -121,3 +122,18 @@ def test_a_carry_that_changes_its_tree_is_told_where():
         minijax.lax.scan(lambda c, x: ({"a": c}, x), (X, X), X)
     with pytest.raises(TypeError, match="scan body output must be a pair"):
         minijax.lax.scan(lambda c, x: c, 0.0, X)
+
+
+@pytest.mark.parametrize("transform", ["grad", "jacfwd", "hessian"])
+def test_one_program_may_be_the_body_of_loops_that_divide_its_arguments_otherwise(transform):
+    def body():
+        return minijax.make_jaxpr(lambda a, b: (a * b, a + b))(2.0, 3.0)
+
+    def found(jaxpr, division):
+        def f(x):
+            return scan_p.bind(x[0], x[1], jaxpr=jaxpr, length=3, reverse=False, unroll=1,
+                               **dict(zip(("num_consts", "num_carry"), division, strict=True)))[0]
+        return getattr(minijax, transform)(f)(X)
+    shared = body()
+    for division in [(0, 2), (1, 1)]:  # two carries; or a constant, a carry and a row of results
+        np.testing.assert_array_equal(found(shared, division), found(body(), division))

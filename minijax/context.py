@@ -1,0 +1,39 @@
+"""Context variables that hold another value for the time of a call.
+
+Stands on nothing.  Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/config.py`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Values = Mapping[contextvars.ContextVar, Any]
+
+
+def with_values(values: Values, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`f(*args, **kwargs)` while each variable holds its value.
+
+    The call runs in the caller's own context: what a user's function sets there, stays.
+
+    >>> depth = contextvars.ContextVar("depth", default=0)
+    >>> with_values({depth: 1}, depth.get), depth.get()
+    (1, 0)
+    """
+    before = {variable: variable.get() for variable in values}
+    # Set inside `try`, and restore twice: an interrupt may hit one of the two.
+    try:
+        try:
+            _set(values)
+            return f(*args, **kwargs)
+        finally:
+            _set(before)
+    finally:
+        _set(before)
+
+
+def _set(values: Values) -> None:
+    for variable, value in values.items():
+        variable.set(value)
