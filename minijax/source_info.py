@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from minijax import context, tree_util
 from minijax.errors import internal_files, is_internal
+from minijax.lazily import cached_property
 from minijax.tracebacks import is_user_frame
 
 T = TypeVar("T")
@@ -220,7 +221,7 @@ class DebugInfo:
     names: Names | Callable[[], Names] = field(default=(), repr=False, compare=False)
     result_paths: tuple[str, ...] | None = field(default=None, compare=False)
 
-    @functools.cached_property
+    @cached_property
     def arg_names(self) -> Names:
         """One per flat argument, such as `x`, `params['w']`, `args[0]`; None where unknown."""
         return self.names() if callable(self.names) else self.names

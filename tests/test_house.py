@@ -17,9 +17,9 @@ PACKAGE = ROOT / "minijax"
 
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
-    **dict.fromkeys(("errors", "config", "context", "tracebacks", "tree_kinds", "tree_registry",
-                     "treedefs", "tree_errors", "tree_util", "tree", "element_types", "promotion",
-                     "dtypes"), GROUND),
+    **dict.fromkeys(("errors", "config", "context", "lazily", "tracebacks", "tree_kinds",
+                     "tree_registry", "treedefs", "tree_errors", "tree_util", "tree",
+                     "element_types", "promotion", "dtypes"), GROUND),
     **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage", "sharp_bits"),
                     MACHINE),
     "primitives": ROWS,
@@ -288,7 +288,8 @@ def test_nothing_is_left_to_do(path):
 def test_tests_mirror_the_package():
     """tests/x/test_y.py tests minijax/x/y.py; the others test the house as a whole."""
     whole = {"book", "compositions", "derivative_stacks", "environment", "house", "interrupts",
-             "jax_differences", "jax_docstrings", "laws", "public_functions", "threads", "tour"}
+             "jax_differences", "jax_docstrings", "laws", "processes", "public_functions",
+             "threads", "tour"}
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         inside = path.relative_to(ROOT / "tests")
         name = inside.stem.removeprefix("test_")

@@ -22,6 +22,7 @@ from minijax.interpreters.split import Halves, separated, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.lazily import importing
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.elementwise import mul_p
 from minijax.primitives.emitted import move_axis
@@ -63,7 +64,8 @@ def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.nd
 def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
     if where == "numpy":
         return functools.partial(interpret, closed)
-    from minijax.lowering import lower
+    with importing:
+        from minijax.lowering import lower
     if config.log_compiles.value:
         types = ", ".join(map(repr, closed.in_avals))
         logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)

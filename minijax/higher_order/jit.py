@@ -20,6 +20,7 @@ from minijax.core import Array, ArrayImpl, Params, ShapedArray
 from minijax.higher_order.compiled import backend, executable, jit_p, timed
 from minijax.higher_order.dispatch import Dispatcher, Miss
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.lazily import cached_property
 from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, abstractify, hoist_tracers, stage
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -43,7 +44,7 @@ class Traced:
         trace = core.current_trace.get()
         return all(trace.is_open(x.level) for x in self.captured)
 
-    @functools.cached_property
+    @cached_property
     def run(self) -> Callable[..., list[np.ndarray]]:
         return executable(self.jaxpr, self.params["name"])
 

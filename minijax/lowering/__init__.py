@@ -6,11 +6,12 @@ In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from minijax.jaxpr import ClosedJaxpr
+from minijax.lazily import cached_property, importing
 
 if TYPE_CHECKING:
     from .executable import Executable
@@ -61,4 +62,12 @@ class Lowered:
 
 def lower(closed_jaxpr: ClosedJaxpr, name: str) -> Lowered:
     """Prepare a program for compilation; nothing is done before a stage is asked for."""
+    _load()
     return Lowered(closed_jaxpr, name)
+
+
+@functools.cache
+def _load() -> None:
+    """Import what the stages need, all at once."""
+    with importing:
+        from . import executable, lapack, products, schedule, simplify  # noqa: F401

@@ -18,6 +18,7 @@ from pathlib import Path
 from weakref import WeakValueDictionary
 
 from minijax import config
+from minijax.lazily import importing
 
 from . import cpu, entry, llvm
 from .loops import Call, For, If, Kernel, Statement, While
@@ -111,7 +112,8 @@ def cache_key(text: str) -> str:
 @cache
 def compilers() -> tuple[str, ...]:
     """Return the versions of everything between the text and the object code."""
-    import llvmlite
+    with importing:
+        import llvmlite
 
     return MAGIC.decode(), f"llvmlite {llvmlite.__version__}", f"numba {_numba_version()}"
 

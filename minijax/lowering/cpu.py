@@ -6,21 +6,132 @@ In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 
 from __future__ import annotations
 
+import _thread
+import atexit
+import contextlib
 import ctypes
+import os
 import re
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import traceback
+import weakref
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
+from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from minijax import config
+from minijax.lazily import hold_over_forks
 
 from . import library
 
 T = TypeVar("T")
-_llvm_lock = threading.Lock()
+
+
+# Native work
+
+# LLVM and Numba take locks of their own by lines of Python. Were a signal's exception to come
+# between two of these lines, the lock would stay taken for ever; so nothing of either is called in
+# the main thread, which alone handles signals. A worker does it all, unloading included: what a
+# program drops anywhere, a destructor or an interrupted call among others, is put on its queue.
+
+_native: Any = threading.RLock()  # held during native work, and while the process forks
+_jobs: SimpleQueue[Any] = SimpleQueue()  # what to run; and dead references to what to unload
+_workers: set[int] = set()  # the threads that serve the queue: one, and none in a forked child
+_linked: dict[weakref.ref, Linked] = {}  # the machine code of everything loaded that is alive
+_ending: list[bool] = []  # not empty once the interpreter ends
+
+
+def undisturbed(work: Callable[[], T]) -> T:
+    """Run native work in a thread of its own, one at a time, and return its result.
+
+    Only the main thread receives KeyboardInterrupt: it may stop waiting, and what it waited for
+    still ends in good order, as neither LLVM nor Numba bears being left half way.
+    """
+    if _ending or threading.get_ident() in _workers or not (_workers or _hire()):
+        with _native:
+            return work()
+    outcome: list[Callable[[], T]] = []
+    done = threading.Lock()
+    done.acquire()
+    work = config.carried(work)
+
+    def run() -> None:
+        try:
+            result = work()
+            outcome.append(lambda: result)
+        except BaseException as error:
+            _let_go(error)
+            outcome.append(_raiser(error))
+        finally:
+            done.release()
+
+    _jobs.put(run)
+    done.acquire()
+    return outcome.pop()()
+
+
+def _hire() -> bool:
+    """Start a worker; a second one does no harm. False: there are no more threads."""
+    try:
+        with room_for_threads():
+            _thread.start_new_thread(_serve, ())
+    except RuntimeError:
+        return False
+    return True
+
+
+@contextmanager
+def room_for_threads() -> Iterator[None]:
+    """Threads started here have a stack of 16 MB, whatever the program wants for its own."""
+    before = threading.stack_size(1 << 24)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
+def _serve() -> None:
+    """What the worker does: run jobs, and unload the code of what has died."""
+    _workers.add(threading.get_ident())
+    while True:
+        job = _jobs.get()
+        with _native:
+            if isinstance(job, weakref.ref):
+                with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
+                    _linked.pop(job).close()
+            else:
+                job()
+        del job  # what it holds must not live until the next one comes
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Drop what the frames of an error hold, engines among others, while we are in the worker."""
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
+def _raiser(error: BaseException) -> Callable[[], Any]:
+    def again() -> Any:
+        raise error
+
+    return again
+
+
+hold_over_forks(_native)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_workers.clear)
+
+
+@atexit.register
+def _end() -> None:
+    """Wait for the work that is under way, and let other threads begin no more."""
+    _ending.append(True)
+    _native.acquire()
 
 
 class Host(NamedTuple):
@@ -34,44 +145,24 @@ class Host(NamedTuple):
 @cache
 def host() -> Host:
     """Return the processor we run on, as LLVM names it."""
-    import llvmlite.binding as binding
+    return undisturbed(_find_host)
 
+
+def _find_host() -> Host:
+    binding = _llvm()
     features = binding.get_host_cpu_features().flatten()
     return Host(binding.get_process_triple(), binding.get_host_cpu_name(), features)
 
 
-def undisturbed(work: Callable[[], T]) -> T:
-    """Run native work in a thread of its own, one at a time, and return its result.
+@cache
+def _llvm() -> Any:
+    """llvmlite's binding, ready to make code for this processor."""
+    import llvmlite.binding as binding
 
-    Only the main thread receives KeyboardInterrupt: it may stop waiting, and what it waited for
-    still ends in good order, as neither LLVM nor Numba bears being left half way.
-    """
-    outcome: list[Callable[[], T]] = []
-    work = config.carried(work)
-
-    def run() -> None:
-        try:
-            with _llvm_lock:
-                result = work()
-            outcome.append(lambda: result)
-        except BaseException as error:
-            outcome.append(_raiser(error))
-
-    thread = threading.Thread(target=run, name="minijax compiler")
-    try:
-        thread.start()
-    except RuntimeError:  # the interpreter is ending and gives no more threads
-        run()
-    else:
-        thread.join()
-    return outcome[0]()
-
-
-def _raiser(error: BaseException) -> Callable[[], Any]:
-    def again() -> Any:
-        raise error
-
-    return again
+    hold_over_forks(binding.ffi.lib._lock._lock, _native)
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding
 
 
 # Compiling
@@ -91,10 +182,8 @@ def as_text(assembly: str, stage: str) -> str:
 
 def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
     """Run Numba's optimisation pipeline over a module and hand target machine and module on."""
-    from llvmlite import binding
-    from numba.core.compiler_lock import global_compiler_lock
-
-    with global_compiler_lock:
+    binding, numbas_lock = _llvm(), _numbas_lock()
+    with numbas_lock:
         codegen = _codegen()
         module = binding.parse_assembly(assembly)
         module.triple, module.data_layout = host().triple, codegen._data_layout
@@ -104,6 +193,15 @@ def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
         passes, builder = codegen._module_pass_manager()
         passes.run(module, builder)
         return finish(codegen._tm, module)
+
+
+@cache
+def _numbas_lock() -> Any:
+    """The lock under which Numba compiles, for its own users too."""
+    from numba.core.compiler_lock import global_compiler_lock
+
+    hold_over_forks(_llvm().ffi.lib._lock._lock, global_compiler_lock._lock, _native)
+    return global_compiler_lock
 
 
 @cache
@@ -143,12 +241,14 @@ class UnresolvedSymbol(OSError):
 class Loaded:
     """Machine code in memory; call it with one array per buffer to get the kernel's status.
 
-    It owns its engine: when the last reference goes, the code is unloaded. The lock of the
-    interpreter is released while it runs, and calls from several threads may overlap.
+    When the last reference goes, the code is unloaded. The lock of the interpreter is released
+    while it runs, and calls from several threads may overlap.
     """
 
-    def __init__(self, linked: Linked, symbol: str) -> None:
-        self._linked = linked
+    def __init__(self, linked: Linked, symbol: str, externals: Iterable[str] = ()) -> None:
+        self.externals = frozenset(externals)
+        # Whoever drops it does no more than this, in C: an interrupt cannot come between.
+        _linked[weakref.ref(self, _jobs.put)] = linked
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
         # Called like a method, with the arrays in one list: inputs, outputs, constants, workspace,
         # all C-contiguous. The code finds their addresses itself.
@@ -159,16 +259,21 @@ class Loaded:
         return self.run(arrays)
 
 
-def load(code: bytes, symbol: str, externals: Iterable[str]) -> Loaded:
+def load(code: bytes, symbol: str, externals: Collection[str]) -> Loaded:
     """Return a callable from object code, whose calls go to library externals of these names."""
-    return Loaded(link(code, (symbol,), library.addresses(externals)), symbol)
+    return Loaded(link(code, (symbol,), library.addresses(externals)), symbol, externals)
 
 
 class Linked(NamedTuple):
-    """Machine code in memory, as long as this lives."""
+    """Machine code in memory, until it is closed."""
 
     engine: Any
     code: Any
+
+    def close(self) -> None:
+        """Unload it."""
+        self.code.close()
+        self.engine.close()
 
     def address(self, symbol: str) -> int:
         """Where an exported function is."""
@@ -180,10 +285,7 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linke
 
     ORC's linker refuses code with an unresolved symbol, so nothing half-linked is ever callable.
     """
-    import llvmlite.binding as binding
-
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
+    binding = _llvm()
     engine = binding.create_lljit_compiler(suppress_errors=True)
     builder = binding.JITLibraryBuilder().add_object_img(code)
     for symbol in symbols:
@@ -193,6 +295,7 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linke
     try:
         return Linked(engine, builder.link(engine, "kernel"))
     except RuntimeError as error:
+        engine.close()
         missing = _undefined(code, {*symbols, *known, "kernel"})
         raise UnresolvedSymbol(symbols[0], missing) from error
 

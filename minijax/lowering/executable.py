@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cache, host, recycling
+from . import cache, host, pool, recycling
 from .loops import Kernel
 
 
@@ -40,6 +40,9 @@ class Executable:
             "large": recycling.empty, "run": self.code.run, "after": self.after,
             "workspaces": self.workspaces, "workspace": self.workspace}
         lines = []
+        if "threads" in self.code.externals:
+            names |= {"asleep": pool.asleep, "wake": pool.wake}
+            lines.append("if asleep: wake()")
         for x in inputs:
             # Anything but an array has no address to pass on: machine code would read elsewhere.
             lines.append(f"if type({x}) is not ndarray: {x} = asarray({x})")

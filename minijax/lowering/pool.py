@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -223,8 +222,8 @@ class State(ctypes.Structure):
 NAMES = ("minijax_share", "minijax_blas", "minijax_help")
 
 _state = State()
-_starting = threading.Lock()
 _started: list[Any] = []  # the code, and whatever the helpers hold on to
+asleep: list[bool] = []  # not empty in a forked child, until it has helpers of its own
 
 
 def symbols() -> dict[str, int]:
@@ -232,13 +231,20 @@ def symbols() -> dict[str, int]:
 
     May be called only where machine code may be made: within cpu.undisturbed.
     """
-    with _starting:
-        if not _started:
-            _started.append(_load())
-        code = _started[0]
-        if len(_started) == 1:
-            _started.append(_start(code.address("minijax_help")))
-        return {name: code.address(name) for name in NAMES}
+    if not _started:
+        _started.append(_load())
+    code = _started[0]
+    if len(_started) == 1:
+        _started.append(_start(code.address("minijax_help")))
+        asleep.clear()
+    return {name: code.address(name) for name in NAMES}
+
+
+def wake() -> None:
+    """Start the helpers of a forked child."""
+    from . import cpu
+
+    cpu.undisturbed(symbols)
 
 
 def wanted() -> int:
@@ -288,7 +294,7 @@ def _address(library: ctypes.CDLL, name: str) -> int:
 
 def _start(help_address: int) -> Any:
     """Make the locks and the threads."""
-    from . import products
+    from . import cpu, products
 
     python = ctypes.pythonapi
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
@@ -303,7 +309,9 @@ def _start(help_address: int) -> Any:
     for k in range(wanted() - 1):
         bells[k] = python.PyThread_allocate_lock()
         python.PyThread_acquire_lock(ctypes.c_void_p(bells[k]), 1)
-        if start(help_address, bells[k]) == ctypes.c_ulong(-1).value:
+        with cpu.room_for_threads():
+            thread = start(help_address, bells[k])
+        if thread == ctypes.c_ulong(-1).value:
             break  # the system gives no more threads
         helpers += 1
     _state.helpers = helpers
@@ -311,15 +319,15 @@ def _start(help_address: int) -> Any:
 
 
 def _after_fork() -> None:
-    """A forked child has none of the helpers: it works alone until it compiles something new."""
-    global _starting
-    _starting = threading.Lock()
+    """A forked child has none of the helpers: the first kernel that wants them starts its own."""
+    if len(_started) < 2:
+        return
     _state.helpers = 0
-    if _state.blas_lock:
-        if _state.blas_users:  # another thread of the parent was inside a product
-            ctypes.CFUNCTYPE(None, ctypes.c_int32)(_state.blas_set or 0)(_state.blas_saved)
-        ctypes.pythonapi.PyThread_allocate_lock.restype = ctypes.c_void_p
-        _state.blas_users, _state.blas_lock = 0, ctypes.pythonapi.PyThread_allocate_lock()
+    if _state.blas_users:  # another thread of the parent was inside a product
+        ctypes.CFUNCTYPE(None, ctypes.c_int32)(_state.blas_set or 0)(_state.blas_saved)
+    ctypes.pythonapi.PyThread_allocate_lock.restype = ctypes.c_void_p
+    _state.blas_users, _state.blas_lock = 0, ctypes.pythonapi.PyThread_allocate_lock()
+    asleep.append(True)
     del _started[1:]
 
 

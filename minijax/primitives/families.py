@@ -18,6 +18,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, ArrayImpl, Axis, Example, Primitive, ShapedArray, Undefined,
                           Zero, cannot, dtype_name)
+from minijax.lazily import importing
 from minijax.primitives.shape import broadcast_in_dim_p, reshape_p, transpose_p
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
@@ -59,13 +60,15 @@ def by_formula(f: Formula) -> Callable[..., list]:
 
 @functools.cache
 def numpy_scalars() -> Any:
-    return importlib.import_module("minijax.lowering.scalars").NumpyScalars()
+    with importing:
+        return importlib.import_module("minijax.lowering.scalars").NumpyScalars()
 
 
 def elementary(name: str) -> Formula:
     """The function of that name written in the scalar operations."""
     def formula(s: Any, *scalars: Any) -> Any:
-        f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
+        with importing:
+            f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
         if scalars[0].dtype not in SHORT_FLOATS:
             return f(s, *scalars)
         return s.convert(f(s, *(s.convert(x, np.float32) for x in scalars)), scalars[0].dtype)

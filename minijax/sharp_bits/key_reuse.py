@@ -18,6 +18,7 @@ import numpy as np
 from minijax import config, core, errors, source_info
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.jaxpr import ClosedJaxpr, Literal, subjaxprs
+from minijax.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, report
 from minijax.source_info import SourceInfo
 
@@ -34,6 +35,7 @@ class Names:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
+        hold_over_forks(self.lock)
         self.count = 1
         self.consumed = np.zeros(1024, np.int32)  # by name: the number of a use, 0 for none
         self.uses: dict[Use, int] = {}

@@ -125,6 +125,33 @@ def test_code_is_unloaded_with_its_last_reference(add_one):
     assert gone() is None
 
 
+def test_nothing_of_llvm_happens_in_the_callers_thread(monkeypatch):
+    """Its locks are taken in Python: an interrupt would leave one taken for ever."""
+    from llvmlite.binding import ffi
+
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
+    seen, take = set(), ffi._LLVMLock.__enter__
+
+    def watched(self):
+        seen.add(threading.get_ident())
+        return take(self)
+
+    monkeypatch.setattr(ffi._LLVMLock, "__enter__", watched)
+    cpu.host.cache_clear()
+    f = minijax.jit(lambda x: x * 12345.5)
+    f(np.ones(3, np.float32))
+    assert seen and threading.get_ident() not in seen
+    seen.clear()
+    with pytest.raises(RuntimeError) as broken:
+        cpu.undisturbed(lambda: cpu.compile("define i32 @kernel() { ret i64 0 }"))
+    code, loaded = f.lower(np.ones(3, np.float32)).compile(), len(cpu._linked)
+    del f, broken, code
+    gc.collect()
+    cpu.undisturbed(lambda: None)  # the worker has come so far
+    assert len(cpu._linked) < loaded
+    assert seen and threading.get_ident() not in seen
+
+
 def test_the_texts_after_optimisation_can_be_read():
     assert "fadd <" in cpu.as_text(ADD_ONE, "llvm")
     assert "kernel:" in cpu.as_text(ADD_ONE, "asm")
