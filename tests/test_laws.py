@@ -14,6 +14,7 @@ import pytest
 import minijax
 from minijax import config, core, dtypes, higher_order, primitives
 from minijax.core import ArrayImpl, Primitive, ShapedArray
+from tests import sanitiser
 
 
 def every_primitive():
@@ -217,6 +218,15 @@ def the_text_as_python_is_the_meaning(p, cases):
             same(found, c.run(*c.args), c)
 
 
+def memory_holds_what_is_read(p, cases):
+    for c in cases[:8]:
+        if has_complex(c) or any(map(is_key, c.args)) or max(
+                [numbers(x).size for x in c.args], default=0) > 500:
+            continue
+        with c.mode():
+            sanitiser.check(lambda *args, c=c: c.run(*args), *c.args)
+
+
 def jit_of_jit_is_jit(p, cases):
     case = next((c for c in cases if not has_complex(c)), None)
     if case is None:
@@ -404,7 +414,7 @@ LAWS = [
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, jvp_does_not_change_the_primal,
     jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
-    the_text_as_python_is_the_meaning]
+    the_text_as_python_is_the_meaning, memory_holds_what_is_read]
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)

@@ -29,6 +29,7 @@ from .loops import (
     If,
     Index,
     Load,
+    Mark,
     Operand,
     Read,
     Scalar,
@@ -72,6 +73,7 @@ class Builder(Arithmetic):
         # What stands in for `accumulate`, and what it was asked for until now.
         self.column_hook: Callable[..., Operand] | None = None
         self.accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = []
+        self.marking = False  # whether the tree is for the sanitiser
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -136,6 +138,12 @@ class Builder(Arithmetic):
 
     def _emit(self, statement: Statement) -> None:
         self.scopes[-1].statements.append(statement)
+
+    def mark(self, what: str, owner: Any, value: Any = None, target: Any = None,
+             index: Sequence[Operand] = (), shape: Sequence[int] = ()) -> None:
+        """Tell the sanitiser, where one will run this tree, what should be true here."""
+        if self.marking:
+            self._emit(Mark(what, owner, value, target, tuple(index), tuple(shape)))
 
     def call(self, external: str, *args: Any) -> None:
         """A library external on buffers, addresses in them, and scalars."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from .loops import (
     Address, Buffer, Call, Check, Constant, Declare, Assign, Flat, For, If, Index, Kernel, Let,
-    Load, Read, Scalar, Statement, Store, Variable, While,
+    Load, Mark, Read, Scalar, Statement, Store, Variable, While,
 )
 from .scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
@@ -148,6 +148,9 @@ class _Checker:
                 self.place(arg.buffer, arg.index)
             else:
                 self.use(arg)
+
+    def check_mark(self, mark: Mark) -> None:
+        pass  # the sanitiser's business
 
     def check_check(self, check: Check) -> None:
         self.use(check.ok, BOOL)

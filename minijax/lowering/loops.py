@@ -16,8 +16,8 @@ from .scalars import BOOL, INT64, OPS, NumpyScalars
 
 __all__ = [
     "Address", "Assign", "BOOL", "Buffer", "Call", "Check", "Constant", "Declare", "Flat", "For",
-    "INT64", "If", "Kernel", "Let", "Load", "NumpyScalars", "OPS", "Operand", "Read", "Scalar",
-    "Statement", "Store", "Variable", "While", "format_kernel",
+    "INT64", "If", "Kernel", "Let", "Load", "Mark", "NumpyScalars", "OPS", "Operand", "Read",
+    "Scalar", "Statement", "Store", "Variable", "While", "format_kernel",
 ]
 
 
@@ -189,8 +189,25 @@ class Check:
     code: int
 
 
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """What the planner believes here; written only for the sanitiser, which finds out.
+
+    `what` is "begins" (a run of `owner`'s program), "reads" (`target` is the element of `value` at
+    `index`), "writes" (the `target` just stored is), "holds" and "expects" (all of buffer `target`
+    below `index` is `value`, from here on and until here). `shape` is that of `value`.
+    """
+
+    what: str
+    owner: Any
+    value: Any = None
+    target: Any = None
+    index: tuple[Operand, ...] = ()
+    shape: tuple[int, ...] = ()
+
+
 Statement: TypeAlias = (
-    Let | Load | Store | Declare | Assign | Read | For | While | If | Call | Check
+    Let | Load | Store | Declare | Assign | Read | For | While | If | Call | Check | Mark
 )
 
 
@@ -274,6 +291,8 @@ def _format(statement: Statement) -> Iterator[str]:
             yield f"call {external}({', '.join(map(_operand, args))})"
         case Check(ok, code):
             yield f"check {_operand(ok)} else return {code}"
+        case Mark(what, _, value, target):
+            yield f"# {what} {getattr(target, 'name', '')} {value}"
 
 
 def format_kernel(kernel: Kernel) -> str:

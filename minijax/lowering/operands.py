@@ -44,12 +44,19 @@ class Value:
 class Stored(Value):
     """The elements of a buffer, or of the part of it below some leading indices."""
 
-    def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = ()) -> None:
+    def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = (),
+                 held: tuple[Any, Any] | None = None) -> None:
         super().__init__(b, buffer.shape[len(prefix):], buffer.dtype)
         self.buffer, self.prefix = buffer, tuple(prefix)
+        self.held = held  # for the sanitiser: the owner and the name of what fills the buffer
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        return self.b.load(self.buffer, (*self.prefix, *index))
+        at = (*self.prefix, *index)
+        x = self.b.load(self.buffer, at)
+        if self.held is not None:
+            self.b.mark("reads", *self.held, x, self.b.within(at, self.buffer.shape),
+                        self.buffer.shape)
+        return x
 
     def store(self, index: Sequence[Any], x: Any) -> None:
         """Write one element."""
@@ -95,7 +102,15 @@ class Cell(Value):
         if self.variable is not None:
             return self.b.read(self.variable)
         assert self.buffer is not None
-        return self.b.load(self.buffer, tuple(index))
+        at = self.b.within(index, self.shape)
+        x = self.b.load(self.buffer, at)
+        self.b.mark("reads", self, self, x, at, self.shape)
+        return x
+
+    def mark(self) -> None:
+        """Tell the sanitiser that its buffer has a new value from here on."""
+        if self.buffer is not None:
+            self.b.mark("holds", self, self, self.buffer, (), self.shape)
 
 
 def fixed(b: Builder, x: Operand) -> Computed:
@@ -109,7 +124,7 @@ def row(x: Value, i: Any) -> Value:
     if isinstance(x, Cell) and x.buffer is not None:
         return Stored(x.b, x.buffer, (position,))
     if isinstance(x, Stored):
-        return Stored(x.b, x.buffer, (*x.prefix, position))
+        return Stored(x.b, x.buffer, (*x.prefix, position), x.held)
     return Computed(x.b, lambda index: x((position, *index)), x.shape[1:], x.dtype)
 
 

@@ -69,6 +69,7 @@ class ProgramBuilder(Builder):
             buffer = self.temp(x.shape, x.dtype)
         cell = Cell(self, x.shape, x.dtype, buffer, None)
         self.materialize(x, into=buffer)
+        cell.mark()
         return cell
 
     def materialize(self, x: Value, into: Buffer | Stored | None = None) -> Buffer:

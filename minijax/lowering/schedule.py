@@ -101,11 +101,9 @@ class _TaskValue(Value):
     from memory, it is there.
     """
 
-    def __init__(self, run: Run, computed: Value, path: tuple[Nest, ...], place: Stored | None,
-                 skip: int) -> None:
+    def __init__(self, run: Run, v: Var, computed: Value, place: Stored | None, skip: int) -> None:
         super().__init__(run.b, computed.shape, computed.dtype)
-        self.run, self.computed, self.path = run, computed, path
-        self.place, self.skip = place, skip
+        self.run, self.v, self.computed, self.place, self.skip = run, v, computed, place, skip
 
     def key(self, index: tuple[Operand, ...]) -> Any:
         """Under what the builder remembers an element."""
@@ -116,15 +114,18 @@ class _TaskValue(Value):
         found = self.b.find(self.key(at))
         if found is not None:
             return found
-        if self.place is None or not self.run.has_stored(self.path, at):
+        if self.place is None or not self.run.has_stored(self.v, at):
             return self.computed(at)
-        return self.place(at[self.skip:])
+        x = self.place(at[self.skip:])
+        self.b.mark("reads", self.run, self.v, x, at, self.shape)
+        return x
 
 
 def _in_memory(x: Value) -> Value:
     """A value that has been stored whole, as the buffer it is in."""
-    whole = isinstance(x, _TaskValue) and x.place is not None and x.skip == 0 and x.shape
-    return x.place if whole else x  # type: ignore[attr-defined]
+    if isinstance(x, _TaskValue) and x.place is not None and x.skip == 0 and x.shape:
+        return Stored(x.b, x.place.buffer, x.place.prefix, (x.run, x.v))
+    return x
 
 
 class Run:
@@ -137,7 +138,9 @@ class Run:
                                               strict=True))
         self.into = self._without_idle(into)
         self.nests: list[Nest] = []
+        self.order: dict[Nest, int] = {}
         self.paths: dict[Task, tuple[Nest, ...]] = {}
+        self.makers: dict[Var, Task] = {}
         self.evaluating: JaxprEqn | None = None
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var | Task, list[Stored]] = {}
@@ -162,9 +165,12 @@ class Run:
         early = frozenset(at for at, k in enumerate(wanted) if not isinstance(self.into[k], Cell))
         self.nests = plan(self.jaxpr, [outs[k] for k in wanted], early)
         self.paths = dict(paths(self.nests))
+        self.makers = {v: task for task in self.paths for v in task.outvars}
+        self.order = {nest: position for position, nest in enumerate(self.nests)}
         self._choose_places(wanted)
         self._share_places()
         self._define_values()
+        self.b.mark("begins", self)
         for nest in self.nests:
             self.emit(nest, ())
         results = [_in_memory(self.read(out)) for out in outs]
@@ -193,10 +199,9 @@ class Run:
 
     def _share_places(self) -> None:
         """Let a rule that changes its operand do so in place, where nobody reads the old value."""
-        makers = {v: task for task in self.paths for v in task.outvars}
         for writer in reversed(self.paths):
             old = self._overwritten(writer)
-            if old in makers and old not in self.places:
+            if old in self.makers and old not in self.places:
                 place = self._whole_place(writer.outvars[0])
                 if self._safe_in_place(old, place.buffer):
                     self.places[old] = [place]
@@ -236,7 +241,7 @@ class Run:
 
     def _safe_in_place(self, owner: Any, buffer: Buffer) -> bool:
         """Whether everything that reads the buffer has done so when the owner writes it."""
-        writer = owner if isinstance(owner, Task) else self._maker(owner)
+        writer = owner if isinstance(owner, Task) else self.makers[owner]
         held = {v for v, x in self.env.items() if getattr(x, "buffer", None) is buffer}
         if self._updates(writer, held):
             return all(task is writer or not held & set(task.reads) or self._before(task, writer)
@@ -252,7 +257,7 @@ class Run:
 
     def _before(self, task: Task, writer: Task) -> bool:
         """Whether a task is done before another begins."""
-        return (self.nests.index(self.paths[task][0]) < self.nests.index(self.paths[writer][0]))
+        return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
 
     @staticmethod
     def _updates(writer: Task, held: set[Var]) -> bool:
@@ -263,12 +268,8 @@ class Run:
         return changed is not None and all((x in held) == (k == changed)
                                            for k, x in enumerate(writer.node.eqn.invars))
 
-    def _maker(self, v: Var) -> Task:
-        return next(task for task in self.paths if v in task.outvars)
-
     def _define_values(self) -> None:
         """An operand for every variable: stored, or computed where it is asked."""
-        makers = {v: task for task in self.paths for v in task.outvars}
         readers: dict[Var, list[Task]] = {}
         for task in self.paths:
             for v in task.reads:
@@ -276,33 +277,32 @@ class Run:
         for eqn in self.jaxpr.eqns:
             for k, v in enumerate(eqn.outvars):
                 value = self._computed_value(eqn, k)
-                if v in makers and not makers[v].opaque:
-                    value = self._stored_value(v, value, makers[v], readers.get(v, []))
+                if v in self.makers and not self.makers[v].opaque:
+                    value = self._stored_value(v, value, readers.get(v, []))
                 self.env[v] = value
 
     def _computed_value(self, eqn: JaxprEqn, k: int) -> Value:
         aval = eqn.outvars[k].aval
         return Computed(self.b, lambda index: self.evaluate(eqn, index)[k], aval.shape, aval.dtype)
 
-    def _stored_value(self, v: Var, computed: Value, maker: Task,
-                      readers: Sequence[Task]) -> Value:
+    def _stored_value(self, v: Var, computed: Value, readers: Sequence[Task]) -> Value:
         """A value in its destination, or in a temp as small as its readers' loops allow."""
-        path = shared = self.paths[maker]
+        path = shared = self.paths[self.makers[v]]
         if self.places.get(v):
-            return _TaskValue(self, computed, path, self.places[v][0], 0)
+            return _TaskValue(self, v, computed, self.places[v][0], 0)
         for other in readers:
             shared = _common(shared, self.paths[other])
         if v in self.places:  # someone outside will read it
             shared = ()
-        inside = bool(shared) and shared[-1] is self.paths[maker][-1]
+        inside = bool(shared) and shared[-1] is path[-1]
         skip = sum(nest.size is not None for nest in shared)
         rest = computed.shape[skip:]
         if inside or not rest:
-            return _TaskValue(self, computed, path, None, skip)
+            return _TaskValue(self, v, computed, None, skip)
         buffer = self.b.temp(rest, computed.dtype)
         self.b.origin(buffer, v)
         self.places[v] = [Stored(self.b, buffer)]
-        return _TaskValue(self, computed, path, self.places[v][0], skip)
+        return _TaskValue(self, v, computed, self.places[v][0], skip)
 
     # -- loops ---------------------------------------------------------------------------------
 
@@ -331,9 +331,9 @@ class Run:
         self.closed.add(nest)
         self._freeze(nest)
 
-    def has_stored(self, path: Sequence[Nest], index: Sequence[Operand]) -> bool:
-        """Whether the nests that fill a memory have come to where they fill it at an index."""
-        for nest in path:
+    def has_stored(self, v: Var, index: Sequence[Operand]) -> bool:
+        """Whether an element of a stored value has been written when this point is reached."""
+        for nest in self.paths[self.makers[v]]:
             if nest in self.closed:
                 return True
             if nest.size is not None and self.turns.get(nest) is not index[nest.depth]:
@@ -354,9 +354,11 @@ class Run:
                 found = self.values_at(task, index)
             for owner, x in found:
                 skip = getattr(self.env.get(owner), "skip", 0)
-                stores += [(place, index[skip:], x) for place in self.places.get(owner, [])]
-        for place, at, x in stores:
-            place.store(at, x)
+                stores += [(owner, place, skip, x) for place in self.places.get(owner, [])]
+        for owner, place, skip, x in stores:
+            place.store(index[skip:], x)
+            shape = tasks[0].shape
+            self.b.mark("writes", self, owner, place.buffer, self.b.within(index, shape), shape)
 
     @contextmanager
     def _noting(self, task: Task | None) -> Iterator[None]:
@@ -419,6 +421,9 @@ class Run:
         assert task.node is not None
         eqn, b = task.node.eqn, self.b
         values = [_in_memory(self.read(atom)) for atom in eqn.invars]
+        for x in values:
+            if isinstance(x, Stored) and x.held is not None:
+                b.mark("expects", *x.held, x.buffer, x.prefix, x.buffer.shape)
         if task.node.kind == "library":
             buffers = [b.materialize(x) for x in values]
         outputs = []
@@ -433,7 +438,8 @@ class Run:
             task.node.rule(b, outputs, given, **eqn.params)
         for v, buffer in zip(eqn.outvars, outputs, strict=True):
             b.freeze(buffer)
-            self.env[v] = Stored(b, buffer)
+            b.mark("holds", self, v, buffer, (), buffer.shape)
+            self.env[v] = Stored(b, buffer, held=(self, v))
             for place in self.places.get(v, []):
                 if place.buffer is not buffer:
                     operands.copy(b, self.env[v], place)
@@ -451,15 +457,19 @@ class Run:
             assert cell.buffer is not None
             self.b.freeze(source.buffer)
             operands.copy(self.b, source, Stored(self.b, cell.buffer))
+        for place in self.into:
+            if isinstance(place, Cell):
+                place.mark()
 
 
-def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
-    """The loop tree of a whole program.
+def lower_to_kernel(closed: ClosedJaxpr, name: str, marking: bool = False) -> Kernel:
+    """The loop tree of a whole program; with marks for the sanitiser on request.
 
     Raises:
       NotImplementedError: for an equation that has no lowering rule; names the user's line.
     """
     b = ProgramBuilder()
+    b.marking = marking
     jaxpr = closed.jaxpr
     inputs = [_buffer(f"in{k}", v, "input") for k, v in enumerate(jaxpr.invars)]
     outputs = [_buffer(f"out{k}", v, "output") for k, v in enumerate(jaxpr.outvars)]

@@ -1,0 +1,475 @@
+"""Runs a loop tree with a shadow: for every element of memory, which value of the program it holds.
+
+A load that finds another value than the planner believed, or none, is an error with its equation
+and place; so is an index outside, a loop whose turns depend on each other though it says they do
+not, and a result that was never written. Numbers are computed only where they decide something:
+an index, a branch, a check, what a library is called with.
+
+    check(f, x)
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+import minijax
+from minijax import lowering
+from minijax.lowering import library, schedule
+from minijax.lowering.arithmetic import Part
+from minijax.lowering.loops import (
+    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Kernel, Let, Load, Mark,
+    Read, Scalar, Store, While,
+)
+from minijax.lowering.scalars import INT64, OPS
+
+POISON = (0xA5, 0x5A)  # what memory holds that nobody has written, in two runs of a library
+
+
+class Found(AssertionError):
+    """Memory does not hold what the planner believed."""
+
+
+def check(f: Any, *args: Any, seed: int = 0) -> int:
+    """Run what `jit` makes of a function of trees of arrays; returns the kernel's status."""
+    closed = minijax.make_jaxpr(f)(*args)
+    leaves = [np.asarray(x) for x in minijax.tree.leaves(args)]
+    return run(kernel_of(lowering.lower(closed, "f").simplified), leaves, seed)
+
+
+def kernel_of(closed: Any, name: str = "f") -> Kernel:
+    """The loops of a simplified program, with what the planner believes written into them."""
+    return schedule.lower_to_kernel(closed, name, marking=True)
+
+
+def run(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0) -> int:
+    """Run a marked kernel; returns its status.
+
+    Raises:
+      Found: at the first element that is not what it should be.
+    """
+    writer = _Writer(kernel)
+    machine = _Machine(kernel, writer.needed.buffers, seed)
+    for buffer, x in zip(kernel.inputs, inputs, strict=True):
+        machine.fill(buffer, np.asarray(x, buffer.dtype))
+    for buffer in kernel.constants:
+        machine.fill(buffer, buffer.value)
+    namespace = writer.names | {"m": machine, "np": np, "Found": Found}
+    exec(compile(writer.text, "<sanitiser>", "exec"), namespace)
+    with np.errstate(all="ignore"):
+        status = namespace["run"]()
+    if not status:
+        for buffer in kernel.outputs:
+            machine.expect_written(buffer)
+    return status
+
+
+class Memory:
+    """One buffer: its numbers, and for each the name of what it holds (None: nothing)."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer, self.size = buffer, buffer.size
+        self.numbers = np.frombuffer(bytearray([POISON[0]]) * buffer.nbytes, buffer.dtype).copy()
+        self.held: list[Any] = [None] * buffer.size
+        self.turns: list[tuple] = [()] * buffer.size  # in which turns of which loops it was written
+        self.stores = [0] * buffer.size
+        self.overlaps: list[tuple[Memory, int]] = []  # others in the same bytes, and how far off
+
+    def forget(self, start: int, stop: int) -> None:
+        """Bytes that somebody else has written."""
+        size = self.buffer.dtype.itemsize
+        for k in range(max(start // size, 0), min(-(-stop // size), self.size)):
+            self.held[k], self.turns[k] = None, ()
+
+    def forget_all(self) -> None:
+        """A new copy of it, in which nothing stands."""
+        self.held[:], self.turns[:] = [None] * self.size, [()] * self.size
+
+
+class _Machine:
+    """The memory of one run, and what the marks ask of it."""
+
+    def __init__(self, kernel: Kernel, needed: set[Buffer], seed: int) -> None:
+        self.kernel, self.needed = kernel, needed
+        self.memory = {buffer: Memory(buffer) for buffer in kernel.buffers}
+        self.instances: Counter[Any] = Counter()
+        self.draw = random.Random(seed)
+        self.last: tuple[Memory, int] = (None, 0)  # type: ignore[assignment]
+        self.loops = 0
+        self.open: dict[int, int] = {}  # the loops around whose turns are independent → their turns
+        for x in kernel.temps:
+            for y in kernel.temps:
+                apart = kernel.offsets[x] - kernel.offsets[y]
+                if x is not y and -x.nbytes < apart < y.nbytes:
+                    self.memory[x].overlaps.append((self.memory[y], apart))
+
+    def fill(self, buffer: Buffer, value: np.ndarray) -> None:
+        memory = self.memory[buffer]
+        memory.numbers[:] = np.ravel(value)
+        memory.held[:] = [buffer] * memory.size
+
+    # -- what statements do --------------------------------------------------------------------
+
+    def turns(self, start: int, stop: int, shuffled: bool, private: tuple) -> Iterator[int]:
+        """The turns of a loop: independent ones in any order, each with its own scratch space."""
+        order = list(range(start, stop))
+        if not shuffled:
+            yield from order
+            return
+        self.draw.shuffle(order)
+        self.loops += 1
+        loop = self.loops
+        for turn in order:
+            for memory in private:
+                memory.forget_all()
+            self.open[loop] = turn
+            yield turn
+        self.open.pop(loop, None)
+
+    def same_turn(self, memory: Memory, k: int) -> None:
+        for loop, turn in memory.turns[k]:
+            if self.open.get(loop, turn) != turn:
+                raise Found(f"turn {self.open[loop]} of a loop whose turns are independent meets "
+                            f"{memory.buffer.name} at {k}, written by turn {turn}")
+
+    @staticmethod
+    def at(memory: Memory, index: tuple[int, ...]) -> int:
+        shape, position = memory.buffer.shape, 0
+        for i, n in zip(index, shape, strict=True):
+            if not 0 <= i < n:
+                raise Found(f"index {tuple(map(int, index))} lies outside of {memory.buffer.name}"
+                            f"{list(shape)}")
+            position = position * n + int(i)
+        return position
+
+    @staticmethod
+    def flat(memory: Memory, position: int) -> int:
+        if not 0 <= position < memory.size:
+            raise Found(f"position {position} lies outside of {memory.buffer.name}"
+                        f"{list(memory.buffer.shape)}")
+        return int(position)
+
+    def load(self, memory: Memory, k: int) -> tuple:
+        """What is known of what is there; the number is read beside."""
+        held = memory.held[k]
+        if held is None:
+            raise Found(f"{memory.buffer.name} is read at {k}, where nothing was written, or "
+                        "something else has been since")
+        self.same_turn(memory, k)
+        return held, memory, k, memory.stores[k]
+
+    def store(self, memory: Memory, k: int) -> None:
+        self.same_turn(memory, k)
+        memory.held[k], memory.turns[k] = memory.buffer, tuple(self.open.items())
+        memory.stores[k] += 1
+        self.last = memory, k
+        size = memory.buffer.dtype.itemsize
+        for other, apart in memory.overlaps:
+            other.forget(k * size + apart, (k + 1) * size + apart)
+
+    def call(self, meaning: Any, args: list) -> None:
+        """A library: it runs twice, and what it does may not depend on what nobody has written."""
+        memories = {arg[0] for arg in args if isinstance(arg, tuple)}
+        before = {memory: memory.numbers.copy() for memory in memories}
+        after = []
+        for poison in POISON:
+            for memory in memories:
+                unwritten = np.array([held is None for held in memory.held], bool)
+                memory.numbers[:] = before[memory]
+                memory.numbers.view(np.uint8).reshape(memory.size, -1)[unwritten] = poison
+            start = {memory: memory.numbers.copy() for memory in memories}
+            meaning(*[arg[0].numbers[arg[1]:] if isinstance(arg, tuple) else arg for arg in args])
+            after.append((start, {memory: memory.numbers.copy() for memory in memories}))
+        (start, one), (other_start, other) = after
+        for memory in memories:
+            words = (-1, memory.buffer.dtype.itemsize)
+            same = (one[memory].view(np.uint8).reshape(words)
+                    == other[memory].view(np.uint8).reshape(words)).all(1)
+            touched = [(x[memory].view(np.uint8).reshape(words)
+                        != y[memory].view(np.uint8).reshape(words)).any(1)
+                       for x, y in ((start, one), (other_start, other))]
+            for k in np.flatnonzero((touched[0] | touched[1]) & ~same):
+                raise Found(f"a library call makes {memory.buffer.name} at {k} of memory that "
+                            "nobody has written")
+            for k in np.flatnonzero(touched[0] | touched[1]):
+                self.store(memory, int(k))
+
+    # -- what marks ask ------------------------------------------------------------------------
+
+    def begins(self, owner: Any) -> None:
+        self.instances[owner] += 1
+
+    def name(self, mark: Mark, position: int) -> tuple:
+        return (mark.owner, mark.value, self.instances[mark.owner], position)
+
+    def reads(self, mark: Mark, loaded: tuple, position: int) -> None:
+        """It was that when it was loaded, or what was loaded has been given that name since."""
+        held, memory, k, stores = loaded
+        wanted = self.name(mark, position)
+        if held != wanted and (memory.stores[k], memory.held[k]) != (stores, wanted):
+            raise Found(f"wanted {_described(wanted)}, found {_described(held)}")
+
+    def writes(self, mark: Mark, position: int) -> None:
+        memory, k = self.last
+        memory.held[k] = self.name(mark, position)
+
+    def part(self, mark: Mark, index: tuple[int, ...]) -> Iterator[tuple[Memory, int]]:
+        if mark.target not in self.memory:  # it has no elements, or nobody uses it
+            return
+        memory, rest = self.memory[mark.target], mark.target.shape[len(index):]
+        size = int(np.prod(rest, dtype=np.int64))
+        first = self.at(memory, (*index, *[0] * len(rest))) if size else 0
+        for k in range(first, first + size):
+            yield memory, k
+
+    def holds(self, mark: Mark, index: tuple[int, ...]) -> None:
+        if mark.owner is mark.value:  # a carry: it has a new value
+            self.begins(mark.owner)
+        for memory, k in self.part(mark, index):
+            if memory.held[k] is not None:  # what nobody reads may have lost its place already
+                memory.held[k] = self.name(mark, k)
+
+    def expects(self, mark: Mark, index: tuple[int, ...]) -> None:
+        for memory, k in self.part(mark, index):
+            if memory.held[k] is not None:
+                self.reads(mark, (memory.held[k], memory, k, memory.stores[k]), k)
+
+    def expect_written(self, buffer: Buffer) -> None:
+        for k, held in enumerate(self.memory[buffer].held):
+            if held is None:
+                raise Found(f"{buffer.name} is not written at {k}")
+
+
+def _described(held: Any) -> str:
+    if held is None:
+        return "nothing"
+    if isinstance(held, Buffer):
+        return f"what a rule wrote into {held.name}"
+    owner, value, instance, position = held
+    if owner is value:
+        return f"element {position} of a carry of turn {instance}"
+    eqn = next((eqn for eqn in owner.jaxpr.eqns if value in eqn.outvars), None)
+    what = "an output that is an input" if eqn is None else (
+        f"'{eqn.primitive.name}' ({value.aval.str_short()}) {schedule.note_of(eqn)}")
+    return f"element {position} of {what} (run {instance})"
+
+
+class _Needed:
+    """The scalars, variables and buffers whose numbers decide something; found backwards."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.known: set[Any] = set()
+        self.buffers: set[Buffer] = set()
+        self.statements = list(_walk(kernel.body))
+        size = -1
+        while size != len(self.known) + len(self.buffers):
+            size = len(self.known) + len(self.buffers)
+            for statement in reversed(self.statements):
+                self.visit(statement)
+
+    def add(self, *operands: Any) -> None:
+        for x in operands:
+            if isinstance(x, Part):
+                self.add(x.position)
+            elif isinstance(x, Scalar):
+                self.known.add(x)
+
+    def index(self, index: Any) -> None:
+        self.add(*((index.position,) if isinstance(index, Flat) else index))
+
+    def visit(self, statement: Any) -> None:
+        match statement:
+            case Let(target, _, args) if target in self.known:
+                self.add(*args)
+            case Load(target, buffer, index):
+                self.index(index)
+                if target in self.known:
+                    self.buffers.add(buffer)
+            case Store(buffer, index, value):
+                self.index(index)
+                if buffer in self.buffers:
+                    self.add(value)
+            case (Declare(variable, value) | Assign(variable, value)) if variable in self.known:
+                self.add(value)
+            case Read(target, variable) if target in self.known:
+                self.known.add(variable)
+            case For(_, start, stop):
+                self.add(start, stop)
+            case While(_, test, _) | If(test):
+                self.add(test)
+            case Check(ok, _):
+                self.add(ok)
+            case Mark(index=index):
+                self.add(*index)
+            case Call(_, args):
+                for arg in args:
+                    if isinstance(arg, Buffer):
+                        self.buffers.add(arg)
+                    elif isinstance(arg, Address):
+                        self.buffers.add(arg.buffer)
+                        self.index(arg.index)
+                    else:
+                        self.add(arg)
+
+
+def _walk(body: Sequence[Any]) -> Iterator[Any]:
+    for statement in body:
+        yield statement
+        for part in ("condition", "body", "then", "orelse"):
+            yield from _walk(getattr(statement, part, ()))
+
+
+PLAIN = {"add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "lt": "({} < {})",
+         "le": "({} <= {})", "gt": "({} > {})", "ge": "({} >= {})", "eq": "({} == {})",
+         "ne": "({} != {})", "min": "min({}, {})", "max": "max({}, {})"}
+
+
+class _Writer:
+    """A kernel as Python text: statements on `m`, the machine."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel, self.needed = kernel, _Needed(kernel)
+        self.uses = Counter(_buffers(kernel.body))
+        self.names: dict[str, Any] = {}
+        self.known: dict[Any, str] = {}
+        self.lines = ["def run():"]
+        for buffer in kernel.buffers:
+            self.line(1, f"{self.memory(buffer)} = m.memory[{self.constant(buffer)}]")
+        self.body(kernel.body, 1)
+        self.line(1, "return 0")
+        self.text = "\n".join(self.lines)
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("  " * depth + text)
+
+    def constant(self, value: Any) -> str:
+        name = f"c{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def memory(self, buffer: Buffer) -> str:
+        return self.known.setdefault(buffer, f"memory{len(self.known)}")
+
+    def name(self, x: Any) -> str:
+        return self.known.setdefault(x, f"x{len(self.known)}")
+
+    def operand(self, x: Any) -> str:
+        if isinstance(x, Part):
+            stride = int(np.prod(x.shape[x.axis + 1:], dtype=np.int64))
+            whole = f"({self.operand(x.position)} // {stride})"
+            return whole if x.axis == 0 else f"({whole} % {x.shape[x.axis]})"
+        if isinstance(x, Constant):
+            return str(int(x.value)) if x.dtype == INT64 else self.constant(x.value)
+        return self.name(x)
+
+    def place(self, buffer: Buffer, index: Any) -> str:
+        if isinstance(index, Flat):
+            return f"m.flat({self.memory(buffer)}, {self.operand(index.position)})"
+        return f"m.at({self.memory(buffer)}, {self.tuple(index)})"
+
+    def tuple(self, operands: Sequence[Any]) -> str:
+        return "(" + "".join(f"{self.operand(x)}, " for x in operands) + ")"
+
+    def body(self, statements: Sequence[Any], depth: int) -> None:
+        before = len(self.lines)
+        for statement in statements:
+            self.statement(statement, depth)
+        if len(self.lines) == before:
+            self.line(depth, "pass")
+
+    def statement(self, statement: Any, depth: int) -> None:
+        needed = self.needed
+        match statement:
+            case Let(target, op, args):
+                if target in needed.known:
+                    self.line(depth, f"{self.name(target)} = {self.value(target, op, args)}")
+            case Load(target, buffer, index):
+                name, memory = self.name(target), self.memory(buffer)
+                self.line(depth, f"k = {self.place(buffer, index)}")
+                self.line(depth, f"held_{name} = m.load({memory}, k)")
+                if target in needed.known:
+                    number = f"{memory}.numbers[k]"
+                    self.line(depth, f"{name} = " + (
+                        f"int({number})" if target.dtype == INT64 else number))
+            case Store(buffer, index, value):
+                memory = self.memory(buffer)
+                self.line(depth, f"k = {self.place(buffer, index)}")
+                self.line(depth, f"m.store({memory}, k)")
+                if buffer in needed.buffers:
+                    self.line(depth, f"{memory}.numbers[k] = {self.operand(value)}")
+            case Declare(variable, value) | Assign(variable, value):
+                if variable in needed.known:
+                    self.line(depth, f"{self.name(variable)} = {self.operand(value)}")
+            case Read(target, variable):
+                if target in needed.known:
+                    self.line(depth, f"{self.name(target)} = {self.name(variable)}")
+            case For(index, start, stop, inner, _, independent):
+                shuffled = independent in ("parallel", "apart")
+                private = self.private(inner) if shuffled else []
+                self.line(depth, f"for {self.name(index)} in m.turns({self.operand(start)}, "
+                                 f"{self.operand(stop)}, {shuffled}, "
+                                 f"({''.join(self.memory(x) + ', ' for x in private)})):")
+                self.body(inner, depth + 1)
+            case While(condition, test, inner):
+                self.line(depth, "while True:")
+                self.body(condition, depth + 1)
+                self.line(depth + 1, f"if not {self.operand(test)}: break")
+                self.body(inner, depth + 1)
+            case If(test, then, orelse):
+                self.line(depth, f"if {self.operand(test)}:")
+                self.body(then, depth + 1)
+                self.line(depth, "else:")
+                self.body(orelse, depth + 1)
+            case Call(external, args):
+                meaning = self.constant(library.meaning(external))
+                self.line(depth, f"m.call({meaning}, [{', '.join(map(self.argument, args))}])")
+            case Check(ok, code):
+                self.line(depth, f"if not {self.operand(ok)}: return {code}")
+            case Mark("begins"):
+                self.line(depth, f"m.begins({self.constant(statement.owner)})")
+            case Mark("holds" | "expects" as what):
+                self.line(depth, f"m.{what}({self.constant(statement)}, "
+                                 f"{self.tuple(statement.index)})")
+            case Mark(what, target=target, index=index, shape=shape):
+                position = "0"
+                for i, n in zip(index, shape, strict=True):
+                    position = f"({position} * {n} + {self.operand(i)})"
+                held = f"held_{self.name(target)}, " if what == "reads" else ""
+                self.line(depth, f"m.{what}({self.constant(statement)}, {held}int({position}))")
+
+    def private(self, body: Sequence[Any]) -> list[Buffer]:
+        """The scratch space that is used in this loop alone: each turn may have its own."""
+        inside = Counter(_buffers(body))
+        return [x for x, uses in inside.items() if x.role == "temp" and uses == self.uses[x]]
+
+    def value(self, target: Scalar, op: str, args: Sequence[Any]) -> str:
+        given = ", ".join(map(self.operand, args))
+        if op in PLAIN and args[0].dtype == INT64:
+            return PLAIN[op].format(*map(self.operand, args))
+        wide = ", ".join(f"np.int64({self.operand(x)})" if x.dtype == INT64 else self.operand(x)
+                         for x in args)
+        if op in ("convert", "bitcast"):
+            wide += f", {self.constant(target.dtype)}"
+        result = f"{self.constant(OPS[op].meaning)}({wide or given})"
+        return f"int({result})" if target.dtype == INT64 else result
+
+    def argument(self, arg: Any) -> str:
+        if isinstance(arg, Buffer):
+            return f"({self.memory(arg)}, 0)"
+        if isinstance(arg, Address):
+            return f"({self.memory(arg.buffer)}, {self.place(arg.buffer, arg.index)})"
+        return self.operand(arg)
+
+
+def _buffers(body: Sequence[Any]) -> Iterator[Buffer]:
+    for statement in _walk(body):
+        if isinstance(statement, Load | Store):
+            yield statement.buffer
+        elif isinstance(statement, Call):
+            for arg in statement.args:
+                if isinstance(arg, Buffer | Address):
+                    yield arg.buffer if isinstance(arg, Address) else arg
