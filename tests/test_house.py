@@ -287,9 +287,22 @@ def test_nothing_is_left_to_do(path):
 
 def test_tests_mirror_the_package():
     """tests/x/test_y.py tests minijax/x/y.py; the others test the house as a whole."""
-    whole = {"book", "compositions", "derivative_stacks", "environment", "house", "interrupts",
-             "jax_differences", "jax_docstrings", "laws", "processes", "public_functions",
-             "threads", "tour"}
+    whole = {
+        "book",
+        "compositions",
+        "derivative_stacks",
+        "environment",
+        "house",
+        "interrupts",
+        "jax_differences",
+        "jax_docstrings",
+        "laws",
+        "processes",
+        "public_functions",
+        "sanitiser",
+        "threads",
+        "tour",
+    }
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         inside = path.relative_to(ROOT / "tests")
         name = inside.stem.removeprefix("test_")
