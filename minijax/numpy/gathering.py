@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import config, dtypes, lax
 from minijax.core import Array
+from minijax.lax import GatherScatterMode
 from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axis, static_axes)
 from minijax.numpy.searching import nonzero
@@ -61,8 +62,11 @@ def _wrapped(places: Any, size: int) -> Any:
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
-                    mode: str | None = None, fill_value: Any = None) -> Array:
+                    mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
+                    wrap_negative_indices: bool | None = None) -> Array:
     """From every row along an axis, the elements at that row's places.
+
+    Negative places count from the end, unless the mode is "promise_in_bounds".
 
     >>> take_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), axis=1)
     Array([[2],
@@ -85,10 +89,17 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
                                                                           places.shape)))
     if config.debug_out_of_bounds.value and mode is None:
         check_index(places, axis, x.shape[axis], kind="take")
-    places = broadcast_to_shape(places, (*shape[:axis], places.shape[axis], *shape[axis + 1:]))
+    shown = (*shape[:axis], places.shape[axis], *shape[axis + 1:])
+    if x.shape[axis] == 0:
+        return lax.full(shown, 0, x.dtype)
+    places = broadcast_to_shape(places, shown)
     x = broadcast_to_shape(x, (*shape[:axis], x.shape[axis], *shape[axis + 1:]))
     index = tuple(places if d == axis else _rows(d, places.shape) for d in range(x.ndim))
-    return x.at[index].get(mode=mode or "fill", fill_value=fill_value)
+    if mode == "one_hot":  # no place outside is hot
+        mode, fill_value = "fill", 0
+    wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
+    return x.at[index].get(mode=mode or "fill", fill_value=fill_value,
+                           wrap_negative_indices=wrap)
 
 
 def _rows(axis: int, shape: tuple[int, ...]) -> Any:

@@ -2,7 +2,8 @@
 
 Each agrees with NumPy (outside, with NumPy on an array that has a margin) and, in turn, with
 JAX; run at once and compiled, with guard bytes around every buffer that compiled code is given.
-`MINIJAX_INDEX_EXPRESSIONS=10000` makes that many and asks JAX about all of them.
+`MINIJAX_INDEX_EXPRESSIONS=10000` makes that many and asks JAX about all of them.  Derivatives of
+such, and of `take` and `take_along_axis`, are JAX's, too.
 """
 
 import ctypes
@@ -21,6 +22,7 @@ CHUNK = 25  # expressions in one compiled program
 ALL_BY_JAX = COUNT >= 10_000
 SHAPES = [(5,), (3, 4), (2, 3, 4), (1, 4), (2, 19), (), (0, 3)]
 DTYPES = [np.float32, np.float32, np.int32, np.uint8, np.bool_]
+READS = ("[]", "get", "take", "take_along_axis")
 METHODS = {"set": None, "add": np.add, "subtract": np.subtract, "multiply": np.multiply,
            "min": np.minimum, "max": np.maximum, "divide": np.multiply, "power": np.multiply}
 
@@ -48,6 +50,8 @@ class Expression(NamedTuple):
 
     def run(self, lib: Any, args: Any) -> Any:
         x, *rest = map(lib.numpy.asarray, args)
+        if self.method in ("take", "take_along_axis"):
+            return getattr(lib.numpy, self.method)(x, rest[0], **self.options)
         index = tuple(rest.pop(0) if isinstance(e, Traced) else e for e in self.index)
         y = rest.pop() if rest else self.y
         if self.method == "[]":
@@ -110,6 +114,20 @@ class Draw(random.Random):
                 "mode": self.choice([None, None, "fill", "drop", "clip", "promise_in_bounds"]),
                 "wrap_negative_indices": self.random() < 0.7}
             return Expression(x, index, method, self.value(shown, dtype), options)
+
+    def taken(self) -> Expression:
+        """`take` or `take_along_axis`, along an axis or of the flat array."""
+        x = np.asarray(np.arange(12).reshape(3, 4) % 7 + 1, np.float32)
+        axis = self.choice([0, 1, -1, None])
+        size = x.size if axis is None else x.shape[axis]
+        method = self.choice(["take", "take_along_axis"])
+        shape = (3,) if axis is None or method == "take" else (
+            self.choice([(2, 4), (2, 1)]) if axis == 0 else self.choice([(3, 2), (1, 2)]))
+        places = np.array([self.choice(range(-size - 3, size + 3))
+                           for _ in range(int(np.prod(shape)))], np.int32).reshape(shape)
+        modes = [None, "fill", "clip", "wrap" if method == "take" else "promise_in_bounds"]
+        return Expression(x, (Traced(places),), method, None,
+                          {"axis": axis, "mode": self.choice(modes)})
 
     def value(self, shape: tuple, dtype: Any) -> Any:
         """What is written: of the whole shape, of one that broadcasts, or a number."""
@@ -244,6 +262,54 @@ def test_an_index_means_what_it_means_in_numpy_and_in_jax(part, guards):
     if ALL_BY_JAX or part % 20 == 0:
         for e, x, y in zip(chunk, compiled(jax, chunk), wanted, strict=True):
             assert_same(x, y, e)
+
+
+# ── Derivatives ──────────────────────────────────────────────────────────────────────────────
+
+def has_its_own_derivative(e: Expression) -> bool:
+    """Where tests/jax_differences.toml says so: at places outside of two methods and one mode."""
+    mode = e.options.get("mode")
+    return not is_inside(e) and e.method not in READS and (
+        mode == "promise_in_bounds" or (mode == "clip" and e.method in ("min", "max")))
+
+
+def differentiable(draw: Draw) -> Expression:
+    while True:
+        e = draw.taken() if draw.random() < 0.2 else draw.expression()
+        if e.x.dtype == np.float32 and not has_its_own_derivative(e):
+            return e
+
+
+def derivatives(lib: Any, e: Expression, args: Any) -> list:
+    """The value, a tangent, and the cotangents of the array and of what is written."""
+    jnp = lib.numpy
+    x, *rest = map(jnp.asarray, args)
+    takes_update = e.method in ("set", "add", "subtract") and isinstance(e.y, np.ndarray)
+    *places, y = rest if takes_update else (*rest, jnp.float32(0))
+
+    def f(x, y):
+        return e.run(lib, (x, *places, *([y] if takes_update else [])))
+
+    def numbers(shape):
+        return jnp.asarray(np.cos(np.arange(np.prod(shape, dtype=int))).reshape(shape), x.dtype)
+    out, tangent = lib.jvp(f, (x, y), (numbers(x.shape), numbers(y.shape)))
+    return [out, tangent, *lib.vjp(f, x, y)[1](numbers(out.shape))]
+
+
+def all_derivatives(lib: Any, chunk: list[Expression]) -> Any:
+    return lambda argss: [derivatives(lib, e, args) for e, args in zip(chunk, argss, strict=True)]
+
+
+@pytest.mark.parametrize("part", range(-(-COUNT // CHUNK // 20)))
+def test_derivatives_of_an_index_are_what_they_are_in_jax(part):
+    draw = Draw(1000 + part)
+    chunk = [differentiable(draw) for _ in range(CHUNK)]
+    arguments = [e.arguments() for e in chunk]
+    wanted = jax.jit(all_derivatives(jax, chunk))(arguments)
+    for run in (all_derivatives(minijax, chunk), minijax.jit(all_derivatives(minijax, chunk))):
+        for e, ours, theirs in zip(chunk, run(arguments), wanted, strict=True):
+            for x, y in zip(ours, theirs, strict=True):
+                assert_same(x, y, e)
 
 
 @pytest.mark.parametrize("kind", ["read", "written"])
