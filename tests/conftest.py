@@ -68,6 +68,15 @@ def room_for_the_next_file():
         unload()
 
 
+@pytest.fixture(autouse=True)
+def a_context_left_as_it_was():
+    """After every test, whatever it raised, no trace, line or step of a run is current any more."""
+    yield
+    from minijax import core, source_info
+    assert core.current_trace.get() is core.base_trace
+    assert core.current_source.get() is None and not source_info.current_steps.get()
+
+
 @pytest.fixture(scope="module")
 def few_objects():
     """For a file whose tests search all objects that there are."""

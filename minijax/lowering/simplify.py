@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, stage
+from minijax.context import with_values
 from minijax.core import Array, ShapedArray, has_key_dtype, physical_aval
 from minijax.jaxpr import (
     Atom,
@@ -211,11 +212,8 @@ def _run_on_words(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Array]) ->
     env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args),
                                    strict=True))
     for eqn in jaxpr.eqns:
-        token = core.current_source.set(eqn.source_info)
-        try:
-            outs = _equation_on_words(eqn, [_value(env, x) for x in eqn.invars])
-        finally:
-            core.current_source.reset(token)
+        outs = with_values({core.current_source: eqn.source_info}, _equation_on_words, eqn,
+                           [_value(env, x) for x in eqn.invars])
         env.update(zip(eqn.outvars, outs, strict=True))
     return [_value(env, v) for v in jaxpr.outvars]
 

@@ -216,9 +216,8 @@ def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
 
     origins: list[Origin] = []
     for eqn in _makers(closed.jaxpr, read, kind):
-        core.current_source.set(eqn.source_info)
-        origins += _find(look, eqn.primitive, [*map(read, eqn.invars)], eqn.params,
-                         [*map(read, eqn.outvars)])
+        origins += with_values({core.current_source: eqn.source_info}, _find, look, eqn.primitive,
+                               [*map(read, eqn.invars)], eqn.params, [*map(read, eqn.outvars)])
     _tell(origins)
 
 
