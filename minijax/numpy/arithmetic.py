@@ -332,9 +332,32 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     12.0
     """
     x, y = as_arrays("ldexp", x1, x2)
-    [x], n = promote_args_inexact("ldexp", x), y
-    x, two = promote_shapes("ldexp", x, lax.pow(like(2, x), n))
-    return lax.mul(x, two)
+    if dtypes.issubdtype(x.dtype, np.complexfloating) or dtypes.issubdtype(y.dtype, np.inexact):
+        raise ValueError(f"ldexp not supported for input types {(x.dtype, y.dtype)}")
+    [x] = promote_args_inexact("ldexp", x)
+    short = x.dtype.itemsize == 2
+    wide, n = promote_shapes("ldexp", convert(x, np.dtype(np.float32)) if short else x,
+                             _within_32_bits(y))
+    limits = dtypes.finfo(wide.dtype)
+    least, most = int(limits.minexp), int(limits.maxexp) - 1
+    # In steps whose factors are finite; a step down goes as far as keeps the last one exact.
+    for _ in range(2):
+        step = choose(lax.lt(n, like(least, n)), like(least + int(limits.nmant) + 1, n),
+                      lax.min(n, like(most, n)))
+        wide, n = lax.mul(wide, lax.pow(like(2, wide), step)), lax.sub(n, step)
+    last = lax.clamp(like(least, n), n, like(most, n))
+    return convert(lax.mul(wide, lax.pow(like(2, wide), last)), x.dtype, x.weak_type)
+
+
+def _within_32_bits(n: Any) -> Any:
+    """An exponent as int32; one that does not fit is more than enough anyway."""
+    if n.dtype == bool or n.dtype.itemsize < 4:
+        return convert(n, np.dtype(np.int32))
+    far = 1 << 24
+    n = lax.min(n, like(far, n))
+    if dtypes.issubdtype(n.dtype, np.signedinteger):
+        n = lax.max(n, like(-far, n))
+    return convert(n, np.dtype(np.int32))
 
 
 def sinc(x: ArrayLike, /) -> Array:

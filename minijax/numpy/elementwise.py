@@ -206,7 +206,7 @@ def rint(x: ArrayLike, /) -> Array:
     """
     x = as_array("rint", x)
     if x.dtype.kind in "biu":
-        return convert(x, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(x.dtype)))
+        return convert(x, dtypes.default_float_dtype())
     return round(x)
 
 

@@ -63,7 +63,8 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
     >>> ediff1d(np.array([[1, 3], [6, 10]]))
     Array([2, 3, 4], dtype=int32)
     """
-    result = diff(ravel(ary))
+    x: Any = ravel(ary)
+    result = lax.sub(x[1:], x[:-1])
     parts = [ravel(x) for x in (to_begin, result, to_end) if x is not None]
     return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
 
@@ -92,8 +93,12 @@ def _slope(x: Any, axis: int, step: Any) -> Any:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
                          "2 elements are required.")
     x = moveaxis(x, axis, -1)
-    width: Any = diff(step) if step.ndim else lax.broadcast(step, (size - 1,))
-    x, width = promote_dtypes_inexact(x, width)
+    if not step.ndim:
+        ends: Any = diff(x)
+        inner = lax.mul(lax.sub(x[..., 2:], x[..., :-2]), like(.5, x))
+        out = lax.concatenate([ends[..., :1], inner, ends[..., -1:]], x.ndim - 1)
+        return moveaxis(arithmetic.divide(out, step), -1, axis)
+    x, width = promote_dtypes_inexact(x, diff(step))
     slopes: Any = arithmetic.divide(diff(x), width)  # of the pieces between the places
     left, right = width[:-1], width[1:]
     # each place takes more of the slope of the shorter piece beside it

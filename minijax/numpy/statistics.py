@@ -148,8 +148,10 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     a = as_array("nanmean", a)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return reductions.mean(a, axis, dtype, out, keepdims, where=where)
-    return reductions.mean(_without_nan("nanmean", a, 0), axis, dtype, out, keepdims,
-                           where=_known(a, where))
+    refuse_out("nanmean", out)
+    dtype = dtypes.check_user_dtype_supported(dtype, "nanmean") or a.dtype
+    count = reductions.sum(_known(a, where), axis, dtype, keepdims=keepdims)
+    return lax.div(nansum(a, axis, dtype, keepdims=keepdims, where=where), count)
 
 
 def nanvar(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
@@ -261,7 +263,9 @@ def _interpolate(rows: Any, q: Any, method: str) -> Any:
         return below
     if method == "higher":
         return above
-    part = lax.sub(place, low) if method == "linear" else lax.full_like(place, 0.5)
+    if method == "midpoint":
+        return lax.mul(lax.add(below, above), convert(.5, rows.dtype))
+    part = lax.sub(place, low)
     part = lax.expand_dims(part, range(part.ndim, below.ndim))
     one = convert(1, part.dtype)
     return lax.add(lax.mul(below, lax.sub(one, part)), lax.mul(above, part))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value
-from minijax.primitives.elementwise import max_p, min_p, mul_p
+from minijax.primitives.elementwise import max_p, min_p, mul_p, with_ordered_zeros
 from minijax.primitives.families import (NOT_LINEAR, NUMBER, in_numpy, linearly,
                                          transposed)
 from minijax.primitives.reduce import (Dual, check_reducible, combined,
@@ -34,6 +34,11 @@ def cumulative(name: str, op: str, ufunc: np.ufunc, *, jvp_of: Primitive | None 
     def impl(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
         x = np.flip(x, axis) if reverse else x
         out = ufunc.accumulate(x, axis, dtype=x.dtype)
+        if op == "add":
+            out = out + x.dtype.type(0)  # a total begins with 0, so that it is never -0
+        elif op in ("max", "min"):
+            out = with_ordered_zeros(
+                op, out, lambda test: np.logical_or.accumulate(test(x), axis))
         return np.flip(out, axis) if reverse else out
 
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
@@ -181,7 +186,11 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> cumlogsumexp(np.zeros(1))
     Array([0.], dtype=float32)
     """
-    return prefixes(_log_add, (as_value(operand),), axis, reverse)[0]  # type: ignore[arg-type]
+    from minijax.primitives.elementwise import add
+    from minijax.primitives.families import constant
+    x = as_value(operand)
+    found = prefixes(_log_add, (x,), axis, reverse)[0]  # type: ignore[arg-type]
+    return add(found, constant(0, x))  # of a sum that begins with exp(-inf): never -0
 
 
 def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:

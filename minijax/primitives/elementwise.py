@@ -7,13 +7,14 @@ In JAX: `jax/_src/lax/lax.py`.
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Primitive, ShapedArray, Zero, dtype_name
-from minijax.primitives.families import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED,
+from minijax.primitives.families import (COMPLEX, FLOAT, INTEGER, NUMBER, SHORT_FLOATS, SIGNED,
                                          ANYTHING, all_weak, anything, binary, broadcast_shapes,
                                          by_formula, check_dtypes, constant, elementary,
                                          elementwise, filled, in_numpy,
@@ -138,6 +139,22 @@ def _extremum(real: str, other: Any) -> Any:
     return in_numpy(impl)
 
 
+def with_ordered_zeros(op: str, found: Any, anywhere: Callable[[Callable], Any]) -> Any:
+    """Extrema that NumPy found, with -0 below +0, which it takes for equal.
+
+    Args:
+      op: "max" or "min".
+      found: the extrema.
+      anywhere: for each of them, whether a test holds for any of the elements it stands for.
+    """
+    if not dtypes.issubdtype(found.dtype, np.floating) or not np.any(found == 0):
+        return found
+    wins = np.positive if op == "max" else np.negative
+    won = anywhere(lambda x: (x == 0) & ~np.signbit(wins(x)))
+    zero = wins(np.where(won, found.dtype.type(0), -found.dtype.type(0)))
+    return np.where(found == 0, zero, found)
+
+
 max_p, max = binary(
     "max", "Elementwise maximum; nan where either is nan.", accepts=ANYTHING,
     impl=_extremum("max", np.maximum),
@@ -246,8 +263,6 @@ def _power(multiply: Any, x: Any, y: int) -> Any:
 
 
 def _integer_power(s: Any, x: Any, y: int) -> Any:
-    if x.dtype.itemsize == 2 and x.dtype.kind not in "iu":
-        return s.convert(_integer_power(s, s.convert(x, np.float32), y), x.dtype)
     one = s.const(1, x.dtype)
     if not y:
         return one
@@ -263,11 +278,14 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
     return [x]
 
 
-def _integer_pow_impl(x: np.ndarray, y: int) -> Any:
+def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
+    """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
     if not y:
-        return np.ones_like(x)
+        return [np.ones_like(x)]
+    if x.dtype in SHORT_FLOATS:
+        return [_integer_power(numpy_scalars(), x, y)]
     power = _power(np.multiply, x, y if y > 0 else -y)
-    return power if y > 0 else np.divide(x.dtype.type(1), power)
+    return [power if y > 0 else np.divide(x.dtype.type(1), power)]
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
@@ -276,7 +294,7 @@ def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
 
 integer_pow_p = elementwise(
     "integer_pow",
-    impl=in_numpy(_integer_pow_impl),
+    impl=_integer_pow_impl,
     abstract_eval=_integer_pow_type,
     derivatives=[_integer_pow_tangent],
     element=_integer_power,
@@ -340,7 +358,13 @@ def _float_power(s: Any, x: Any, y: Any) -> Any:
 
 
 def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
-    return np.power(x, y.astype(x.dtype))
+    y = y.astype(x.dtype)
+    found = np.power(x, y)
+    if x.dtype.kind != "f" or not np.any(y == .5):
+        return found
+    # NumPy takes some powers of 1/2 for roots, and others not: of -0 and -inf they differ
+    root = (y == .5) & ((x == 0) | (x == -np.inf))
+    return np.where(root, np.abs(x), found)
 
 
 pow_p = elementwise(

@@ -82,7 +82,9 @@ def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any]) -> Any:
 
 
 def _ordered_bits(s: Any, op: str, x: Any) -> Any:
-    """Integers in the order of x, nan beyond the end that is looked for."""
+    """Signed integers in the order of x, nan beyond the end that is looked for."""
+    if x.dtype == np.uint32:
+        return s.bitcast(s.xor(x, 1 << 31), np.int32)
     if x.dtype.kind != "f":
         return x
     bits = s.bitcast(s.add(x, 0.), np.int32)  # -0 becomes 0

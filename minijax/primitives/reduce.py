@@ -15,7 +15,7 @@ from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, dtype_name)
 from minijax.primitives.choice import eq
 from minijax.primitives.convert import converted
-from minijax.primitives.elementwise import div, mul, mul_p
+from minijax.primitives.elementwise import div, mul, mul_p, with_ordered_zeros
 from minijax.primitives.families import (ANYTHING, BITS, NOT_LINEAR, NUMBER,
                                          SHORT_FLOATS, check_dtypes, in_numpy, linearly,
                                          per_argument, reshaped, spread, transposed)
@@ -239,9 +239,15 @@ def _extremum_jvp(p: Primitive) -> Callable[..., tuple[list, list]]:
     return per_argument(p, tangent)
 
 
+def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
+    ufunc, start = ((np.maximum, least_value) if op == "max" else (np.minimum, greatest_value))
+    found = ufunc.reduce(x, axes, initial=start(x.dtype))
+    return with_ordered_zeros(op, found, lambda test: np.any(test(x), axes))
+
+
 reduce_max_p = reduction(
     "reduce_max", "max", accepts=ANYTHING,
-    impl=lambda x, axes: np.max(x, axes, initial=least_value(x.dtype)),
+    impl=lambda x, axes: _extremum_of("max", x, axes),
     examples=reducible_examples(ANYTHING, axes_of))
 reduce_max_p.jvp = _extremum_jvp(reduce_max_p)
 
@@ -258,7 +264,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
 
 reduce_min_p = reduction(
     "reduce_min", "min", accepts=ANYTHING,
-    impl=lambda x, axes: np.min(x, axes, initial=greatest_value(x.dtype)),
+    impl=lambda x, axes: _extremum_of("min", x, axes),
     examples=reducible_examples(ANYTHING, axes_of))
 reduce_min_p.jvp = _extremum_jvp(reduce_min_p)
 

@@ -83,7 +83,7 @@ is_finite_p, is_finite = unary(
 
 nextafter_p, nextafter = binary(
     "nextafter", "The next float after x towards y.", accepts=FLOAT,
-    impl=lambda x, y: [np.nextafter(x, y)],
+    impl=lambda x, y: [np.where(x == y, y, np.nextafter(x, y))],  # -0 and 0 are equal
     derivatives=(None, None),
     element=lambda s, x, y: _step(s, x, y),
     examples=points((-2., 2.), (3., 4.)),

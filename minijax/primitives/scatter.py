@@ -16,8 +16,9 @@ from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero, cannot
 from minijax.primitives.choice import eq_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.elementwise import div_p, mul_p, neg_p
+from minijax.primitives.elementwise import div_p, mul_p, neg_p, with_ordered_zeros
 from minijax.primitives.emitted import add_cotangents, instantiate, zeros
+from minijax.primitives.families import NUMBER, check_dtypes
 from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, Walk, check_dims,
                                        emit_place, gather_p, places_of, refuse, up, walk_of)
 from minijax.primitives.rearranging import Shape, grid
@@ -200,7 +201,7 @@ def _examples(*dtypes_tried: Any, unique: bool = False) -> Callable[[], list[Exa
 
 def scatter_family(name: str, *, write: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
                    combine: Callable[[Any, Any, Any], Any], jvp: Any, transpose: Any,
-                   examples: Callable[[], list[Example]]) -> Primitive:
+                   examples: Callable[[], list[Example]], arithmetic: str = "") -> Primitive:
     """A primitive that changes an operand at computed places, one update after another.
 
     Args:
@@ -208,11 +209,19 @@ def scatter_family(name: str, *, write: Callable[[np.ndarray, np.ndarray, np.nda
       write: ``(flat operand, positions, updates)``, in place, in NumPy.
       combine: ``(s, old, update)`` to the new element; `old` is a function.
       jvp, transpose, examples: as in `Primitive`.
+      arithmetic: the operation on numbers that combines; it does not take bools.
     """
+    def abstract_eval(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
+                      **params: Any) -> list[ShapedArray]:
+        found = _scatter_type(x, indices, updates, **params)
+        if arithmetic:
+            check_dtypes(arithmetic, [x, updates], [NUMBER, NUMBER])
+        return found
+
     primitive = Primitive(
         name,
         impl=_impl(write),
-        abstract_eval=_scatter_type,
+        abstract_eval=abstract_eval,
         jvp=jvp,
         transpose=transpose,
         batch=_batch(lambda: primitive),
@@ -347,6 +356,20 @@ def _by(ufunc: np.ufunc) -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]
     return write
 
 
+def _by_extremum(op: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:
+    ufunc = np.maximum if op == "max" else np.minimum
+
+    def write(flat: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
+        def anywhere(test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+            found = test(before)
+            np.logical_or.at(found, places, test(updates))
+            return found
+        before = flat.copy()
+        ufunc.at(flat, places, updates)
+        flat[...] = with_ordered_zeros(op, flat, anywhere)
+    return write
+
+
 NOT_LINEAR = cannot("which update is taken depends on their values.")
 
 scatter_p = scatter_family(
@@ -358,7 +381,7 @@ scatter_p = scatter_family(
     examples=_examples(np.float32, np.int32, np.bool_))
 
 scatter_add_p = scatter_family(
-    "scatter-add",
+    "scatter-add", arithmetic="add",
     write=_by(np.add),
     combine=lambda s, old, new: s.add(old(), new),
     jvp=_linear_jvp(lambda: scatter_add_p),
@@ -374,7 +397,7 @@ def _negated_read(ct: Array, indices: Array, updates: ShapedArray, params: dict,
 
 
 scatter_sub_p = scatter_family(
-    "scatter-sub",
+    "scatter-sub", arithmetic="sub",
     write=_by(np.subtract),
     combine=lambda s, old, new: s.sub(old(), new),
     jvp=_linear_jvp(lambda: scatter_sub_p),
@@ -382,7 +405,7 @@ scatter_sub_p = scatter_family(
     examples=_examples(np.float32, np.int32))
 
 scatter_mul_p = scatter_family(
-    "scatter-mul",
+    "scatter-mul", arithmetic="mul",
     write=_by(np.multiply),
     combine=lambda s, old, new: s.mul(old(), new),
     jvp=_mul_jvp,
@@ -391,7 +414,7 @@ scatter_mul_p = scatter_family(
 
 scatter_min_p = scatter_family(
     "scatter-min",
-    write=_by(np.minimum),
+    write=_by_extremum("min"),
     combine=lambda s, old, new: s.min(old(), new),
     jvp=_extremal_jvp(lambda: scatter_min_p),
     transpose=NOT_LINEAR,
@@ -399,7 +422,7 @@ scatter_min_p = scatter_family(
 
 scatter_max_p = scatter_family(
     "scatter-max",
-    write=_by(np.maximum),
+    write=_by_extremum("max"),
     combine=lambda s, old, new: s.max(old(), new),
     jvp=_extremal_jvp(lambda: scatter_max_p),
     transpose=NOT_LINEAR,

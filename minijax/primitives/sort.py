@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, cannot, dtype_name,
-                          has_key_dtype)
+from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, as_value, cannot,
+                          dtype_name, has_key_dtype)
+from minijax.primitives.choice import bitwise_xor, lt, select
+from minijax.primitives.convert import bitcast_convert_type
+from minijax.primitives.families import constant
 from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, gather_p,
                                        gather_params)
 from minijax.primitives.rearranging import canonical_axis, grid, without
@@ -285,7 +288,8 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1,
 def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     """The `k` largest elements along an axis, largest first, and where they stood.
 
-    Of equal elements the earlier comes first; nan counts as largest.
+    Of equal elements the earlier comes first; +0 is above -0, and nan largest, or least if its
+    sign is set.
 
     >>> import numpy as np
     >>> top_k(np.array([3, 1, 4, 1, 5]), 2)
@@ -304,6 +308,17 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
         raise ValueError("k argument to top_k must be no larger than size along axis;"
                          f" got {k=} with {shape=} and {axis=}")
     # JAX: a primitive of its own.  Here: sort what was reversed, and reverse the last k.
-    places = broadcasted_iota(np.int32, shape, axis)
-    ordered = sort((rev(operand, (axis,)), rev(places, (axis,))), axis)
+    operand = as_value(operand)
+    columns: tuple[Array, ...] = (operand, broadcasted_iota(np.int32, shape, axis))
+    if dtypes.issubdtype(operand.dtype, np.floating):
+        columns = (_total_order(operand), *columns)
+    ordered = sort([rev(x, (axis,)) for x in columns], axis)[-2:]
     return [rev(slice_in_dim(x, shape[axis] - k, None, axis=axis), (axis,)) for x in ordered]
+
+
+def _total_order(x: Array) -> Array:
+    """Integers in the order of floats where zeros and nans have signs: -0 is below +0."""
+    word = np.dtype(f"i{x.dtype.itemsize}")
+    bits = bitcast_convert_type(x, word)
+    flipped = bitwise_xor(bits, constant(np.iinfo(word).max, bits))
+    return select(lt(bits, constant(0, bits)), flipped, bits)

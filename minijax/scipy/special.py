@@ -124,13 +124,14 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return _xlog1py(*_inexact("xlog1py", x, y))
 
 
-def _zero_where_zero(x: Any, product: Any) -> Any:
-    return jnp.where(jnp.equal(x, 0), jnp.zeros_like(product), product)
+def _zero_where_zero(x: Any, y: Any, product: Any) -> Any:
+    is_zero = jnp.logical_and(jnp.equal(x, 0), jnp.equal(y, y))  # nan stays
+    return jnp.where(is_zero, jnp.zeros_like(product), product)
 
 
 @custom_jvp
 def _xlogy(x: Any, y: Any) -> Any:
-    return _zero_where_zero(x, jnp.multiply(x, jnp.log(y)))
+    return _zero_where_zero(x, y, jnp.multiply(x, jnp.log(y)))
 
 
 @_xlogy.defjvp
@@ -142,7 +143,7 @@ def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 @custom_jvp
 def _xlog1py(x: Any, y: Any) -> Any:
-    return _zero_where_zero(x, jnp.multiply(x, jnp.log1p(y)))
+    return _zero_where_zero(x, y, jnp.multiply(x, jnp.log1p(y)))
 
 
 @_xlog1py.defjvp
@@ -165,7 +166,7 @@ def entr(x: ArrayLike) -> Array:
 
 @custom_jvp
 def _xlogx(x: Any) -> Any:
-    return _zero_where_zero(x, jnp.multiply(x, jnp.log(x)))
+    return _zero_where_zero(x, x, jnp.multiply(x, jnp.log(x)))
 
 
 @_xlogx.defjvp
@@ -183,7 +184,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     p, q = _inexact("rel_entr", p, q)
     inside = jnp.logical_and(jnp.greater(p, 0), jnp.greater(q, 0))
     p_inside, q_inside = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
-    value = jnp.multiply(p_inside, jnp.log(jnp.divide(p_inside, q_inside)))
+    value = jnp.subtract(_xlogx(p_inside), _xlogy(p_inside, q_inside))  # p / q may overflow
     empty = jnp.logical_and(jnp.equal(p, 0), jnp.greater_equal(q, 0))
     return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
 
