@@ -95,9 +95,9 @@ class Campaign:
 
     def chunk(self, seeds: list[int]) -> None:
         """Run these seeds; a process that dies is a finding, and another one goes on after it."""
-        while seeds and time.monotonic() < self.end:
+        while seeds and time.monotonic() < self.end and not self.found():
             begun = self.process(seeds)
-            if begun is not None and time.monotonic() < self.end:
+            if begun is not None and time.monotonic() < self.end and not self.found():
                 self.keep({"seed": begun, "state": "crash", "way": "process", "text": "it died",
                            "program": ""})
             finished = {facts["seed"] for facts in self.done}
@@ -107,8 +107,10 @@ class Campaign:
         """Run them in one process; the seed at which it died, if it did."""
         command = [sys.executable, "-m", "tests.generated", "--work", f"{seeds[0]}:{seeds[-1] + 1}",
                    "--against", self.options.against, "--plant", self.options.plant]
+        environment = os.environ | {"PYTHONHASHSEED": "0"}
         begun = None
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE,
+                              text=True) as process:
             assert process.stdout is not None
             for line in process.stdout:
                 facts = json.loads(line)
@@ -118,7 +120,7 @@ class Campaign:
                     begun = None
                 if time.monotonic() > self.end or self.found():
                     process.kill()
-        return begun if not self.found() else None
+        return begun
 
     def found(self) -> bool:
         """Whether a planted mistake has been found, which is all that is asked for."""

@@ -258,7 +258,7 @@ def with_scan(d: Writer) -> str:
 def with_two_carries(d: Writer) -> str:
     xs = rows(d)
     a, b = values(d, 2)
-    g = d.function([a, b, d.run(f"{xs}[0]")], like=[a, b])
+    g = d.function([a, b, d.run(f"{xs}[0]")], like=[a, b], lines=d.choice([1, 2, 3, 4]))
     return f"lax.scan(lambda c, r: ({g}(*c, r), c[1]), ({a}, {b}), {xs})"
 
 
@@ -339,7 +339,7 @@ def choose(d: Writer, rows: dict[str, tuple[int, Row]]) -> str:
 def write_line(d: Writer) -> None:
     """One more line: of the table here, of the public functions, or with a function."""
     chance = d.random()
-    d.write(choose(d, LINES) if chance < 0.6 else public(d) if chance < 0.85 else
+    d.write(choose(d, LINES) if chance < 0.65 else public(d) if chance < 0.83 else
             choose(d, FUNCTIONS))
 
 

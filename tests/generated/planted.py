@@ -1,6 +1,84 @@
-"""Mistakes to be planted in the planner: generated programs must find each of them."""
+"""Mistakes to be planted in the planner: generated programs must find each of them.
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+`python -m tests.generated --planted` says after how many. Each is a kind of mistake that was made
+once, or may be made: which value lives where, for how long, and who has read it.
+"""
 
-MISTAKES: dict[str, Callable[[], AbstractContextManager]] = {}
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from minijax.lowering import builder, fusion, memory, nests, schedule, simplify, tiles, turned
+
+
+def instead(place: Any, name: str, mistake: Callable) -> Callable[[], AbstractContextManager]:
+    """A context in which `place.name` is `mistake(what it was)`."""
+    @contextmanager
+    def planted() -> Iterator[None]:
+        right = vars(place).get(name)  # or a builtin, which the module is given its own of
+        setattr(place, name, mistake(right))
+        try:
+            yield
+        finally:
+            if right is None:
+                delattr(place, name)
+            else:
+                setattr(place, name, right)
+    return planted
+
+
+def without_one_read(find_place: Callable) -> Callable:
+    def find(task: Any, found: Any, place: Any, makers: dict, depth: int) -> int:
+        made = [v for v in task.reads if v in makers]
+        return find_place(task, found, place, {v: t for v, t in makers.items()
+                                               if v not in made[-1:]}, depth)
+    return find
+
+
+def at_the_front(compose: Callable) -> Callable:
+    return lambda *patterns: tuple(("at", 0) if kind == "other" else (kind, value)
+                                   for kind, value in compose(*patterns))
+
+
+def still_frozen(touch: Callable) -> Callable:
+    def touched(self: Any, buffer: Any) -> None:
+        scope = self._frozen.get(buffer)
+        touch(self, buffer)
+        if scope is not None:
+            self._frozen[buffer] = scope
+    return touched
+
+
+def same_version(touch: Callable) -> Callable:
+    def touched(self: Any, buffer: Any) -> None:
+        version = self._version.get(buffer, 0)
+        touch(self, buffer)
+        self._version[buffer] = version
+    return touched
+
+
+MISTAKES = {
+    "a life that ends one use too soon": instead(
+        memory, "_stretch", lambda right: lambda places: right(sorted(places)[:-1] or places)),
+    "a place shared with what is still read": instead(
+        schedule.Run, "_safe_in_place", lambda right: lambda self, owner, buffer: True),
+    "a later reader forgotten": instead(
+        schedule.Run, "_before", lambda right: lambda self, task, writer: True),
+    "a dropped dependency": instead(nests, "_find_place", without_one_read),
+    "a loop merged with what it reads elsewhere": instead(
+        nests, "_aligned", lambda right: lambda patterns, v, depth: right(
+            set(sorted(patterns, key=repr)[:1]), v, depth)),
+    "one flat loop for what is asked for elsewhere": instead(
+        nests, "_is_flat", lambda right: lambda task, nest, made: task.shape == (
+            nest.tasks[0].shape)),
+    "the last row of the tiles": instead(
+        tiles, "_stretch", lambda right: lambda b, tile, size, how: right(b, tile, size - 1, how)),
+    "a load before the store": instead(builder.Builder, "touch", still_frozen),
+    "a load that is remembered after a store": instead(builder.Builder, "touch", same_version),
+    "a composed index": instead(fusion, "compose", at_the_front),
+    "equal but for an operand": instead(
+        simplify, "_equation_key", lambda right: lambda eqn, invars: right(
+            eqn, invars[:max(len(invars) - 1, 1)])),
+    "a product with its axes in another order": instead(
+        turned, "sorted", lambda right: lambda axes: axes),
+}

@@ -204,6 +204,7 @@ class Writer(Draw):
         self.complex_numbers = complex_numbers
         self.large = self.random() < 0.06
         self.x64 = self.random() < 0.05
+        self.sizes = self.choices([1, 1, 2, 3, 4], k=self.choice([1, 2, 2, 3]))  # few: loops merge
         self.depth = 0
         self.count = 0
         self.inputs: list[Input] = []
@@ -339,7 +340,7 @@ class Writer(Draw):
         if self.large and self.random() < 0.5:
             return self.choice([(5000,), (4097,), (70, 71), (300, 20), (20, 300), (33, 16, 17),
                                 (1030, 600), (2, 4100), (4100, 2), (257, 17), (64, 65)])
-        sizes = [self.choice([1, 1, 2, 3, 3, 4, 5]) for _ in range(self.choice([0, 1, 1, 2, 2, 3]))]
+        sizes = [self.choice([1, *self.sizes, *self.sizes]) for _ in range(self.choice([0, 1, 1, 2, 2, 3]))]
         if sizes and self.random() < 0.04:
             sizes[0] = 0
         return tuple(sizes)
@@ -379,8 +380,8 @@ class Writer(Draw):
         """An expression of the type of `x`."""
         same = [y for y in self.values if y.shape == x.shape and y.dtype == x.dtype]
         later = [y for y in same if y.name.startswith("v")]
-        if later and self.random() < 0.8:
-            return self.choice(later).name
+        if same and self.random() < 0.9:
+            return self.choice(later or same if self.random() < 0.7 else same).name
         other = self.pick(where=lambda y: KINDS[y.dtype.name] != "c")
         base = self.choice(same).name if same else None
         cast = f"jnp.sum({other}).astype({x.dtype.name!r})"
@@ -419,10 +420,10 @@ def generate(seed: int, complex_numbers: bool = False) -> Program:
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:
             d.input(kind)
-        d.some_lines(d.choice([2, 3, 4, 5, 6, 8, 12]))
+        d.some_lines(d.choice([3, 4, 5, 6, 8, 12, 16]))
         made = [x for x in d.values if x.name[0] == "v"] or d.values
-        wanted = {made[-1].name, *(d.pick().name for _ in range(d.choice([0, 1, 1, 2, 3])))}
-    count = d.choice([0, 0, 0, 1, 1, 1, 2, 2, 3, 4]) if not d.large else d.choice([0, 0, 0, 1])
+        wanted = {made[-1].name, *(d.pick().name for _ in range(d.choice([0, 1, 2, 4, 6])))}
+    count = d.choice([0, 0, 0, 1] if d.large else [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3, 4])
     layers = tuple(d.choices(list(LAYERS), k=count))
     lines = (*d.lines, Line("return", f"[{', '.join(sorted(wanted))}]"))
     return Program(tuple(d.inputs), lines, layers, d.x64)

@@ -190,7 +190,7 @@ def noisy(program: Program) -> list:
 
     text = program._replace(lines=tuple(map(with_noise, program.lines))).function()
     text = re.sub(r"^( +\[[xn\d, ]+\]) = ([xn])$", r"\1 = noise(\2)", text, flags=re.M)
-    runs = [uncompiled(program, text=text, noise=noise) for _ in range(8)]
+    runs = [uncompiled(program, text=text, noise=noise) for _ in range(5)]
     return [r for r in runs if not isinstance(r, Raised)]
 
 
