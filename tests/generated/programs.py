@@ -340,7 +340,8 @@ class Writer(Draw):
         if self.large and self.random() < 0.5:
             return self.choice([(5000,), (4097,), (70, 71), (300, 20), (20, 300), (33, 16, 17),
                                 (1030, 600), (2, 4100), (4100, 2), (257, 17), (64, 65)])
-        sizes = [self.choice([1, *self.sizes, *self.sizes]) for _ in range(self.choice([0, 1, 1, 2, 2, 3]))]
+        rank = self.choice([0, 1, 1, 2, 2, 3])
+        sizes = [self.choice([1, *self.sizes, *self.sizes]) for _ in range(rank)]
         if sizes and self.random() < 0.04:
             sizes[0] = 0
         return tuple(sizes)

@@ -1,12 +1,12 @@
 """A generated program run in several ways, and where their results differ."""
 
+import copy
 import itertools
 import re
 import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -14,6 +14,8 @@ import numpy as np
 
 import minijax
 from minijax.lowering import cpu, executable
+
+from tests import sanitiser
 
 from .programs import Line, Program
 
@@ -96,6 +98,8 @@ def against(kind: str) -> tuple[Callable, list[str]]:
 
 def check(program: Program, kind: str, ways: list[str] | None = None) -> Difference | None:
     """The first difference between a program's results."""
+    if kind == "sanitiser":
+        return sanitise(program)
     reference, usual = against(kind)
     wanted = reference(program)
     for way in ways or usual:
@@ -108,6 +112,21 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
         if difference is not None:
             return difference
     return None
+
+
+def sanitise(program: Program) -> Difference | None:
+    """What the sanitiser finds in the program's kernel."""
+    def call() -> int:
+        with minijax.enable_x64(program.x64):
+            arguments = [[minijax.numpy.asarray(y) for y in xs] for xs in program.arguments()]
+            return sanitiser.check(program.load(minijax), *arguments)
+
+    found = outcome(call)
+    if not isinstance(found, Raised) or found.text.startswith(STAGED):
+        return None
+    if found.kinds[0] == "Found":
+        return Difference("sanitiser", "value", found.text)
+    return compare("sanitiser", found, uncompiled(program), lambda: [])
 
 
 def worth_eager(program: Program) -> bool:
@@ -216,7 +235,8 @@ def poisoned_memory() -> Iterator[None]:
                 x.reshape(-1).view(np.uint8).fill(POISON)
             return load.run(arrays)
 
-        self.code = SimpleNamespace(run=run, code=load)
+        self.code = copy.copy(load)
+        self.code.run = run
         return written(self)
 
     executable.Executable._written = poisoned  # type: ignore[method-assign]
