@@ -9,12 +9,14 @@ from __future__ import annotations
 import contextvars
 import functools
 import math
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from minijax import config, dtypes, errors, source_info
+from minijax import caches, config, dtypes, errors, lazily, source_info
 
 _bool = np.dtype(bool)
 T = TypeVar("T")
@@ -27,7 +29,8 @@ Params = dict[str, Any]
 class ShapedArray:
     """The type of an array: its shape, dtype, and whether the dtype is weak.
 
-    Equal types are the same object, so types compare and hash by identity.
+    Equal types are the same object, so types compare and hash by identity; a type that nobody
+    holds is forgotten.
 
     >>> ShapedArray((2, 3), np.float32)
     ShapedArray(float32[2,3])
@@ -36,7 +39,8 @@ class ShapedArray:
     """
 
     __slots__ = ("__weakref__", "dtype", "shape", "weak_type")
-    _interned: dict[tuple, ShapedArray] = {}
+    _interned: weakref.WeakValueDictionary[tuple, ShapedArray] = weakref.WeakValueDictionary()
+    _interning = threading.RLock()
 
     shape: tuple[int, ...]
     dtype: Any
@@ -52,7 +56,8 @@ class ShapedArray:
             object.__setattr__(new, "shape", key[0])
             object.__setattr__(new, "dtype", dtype)
             object.__setattr__(new, "weak_type", key[2])
-            found = cls._interned.setdefault(key, new)  # one winner among threads
+            with cls._interning:  # one winner among threads
+                found = cls._interned.setdefault(key, new)
         return found
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -94,6 +99,9 @@ class ShapedArray:
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         return f"ShapedArray({self.str_long()}{weak})"
+
+
+lazily.hold_over_forks(ShapedArray._interning)
 
 
 def dtype_name(dtype: Any) -> str:
@@ -183,7 +191,7 @@ def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
 
 
 # A scalar in a program is turned into an array so often that small ones are kept.
-@functools.lru_cache(maxsize=4096)
+@caches.remembered(maxsize=4096)
 def _scalar_array(value: Any, kind: str, sign: float, x64: bool) -> ArrayImpl:
     dtype = dtypes.dtype(value)
     aval = ShapedArray((), dtype, dtypes.is_weakly_typed(value))
@@ -695,7 +703,7 @@ class Primitive:
         return self.name
 
 
-@functools.lru_cache(maxsize=8192)
+@caches.remembered(maxsize=8192)
 def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple
                   ) -> tuple[ShapedArray, ...]:
     return tuple(rule(*avals, **dict(params)))

@@ -16,6 +16,8 @@ from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any, TypeVar
 
+from minijax import caches
+
 ERROR_PAGE = "https://jax.readthedocs.io/en/latest/errors.html"
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
@@ -762,6 +764,7 @@ def unbound_axis(name: object) -> NameError:
 
 
 internal_files: dict[str, bool] = {}  # what `is_internal` has answered
+caches.cleared_by(internal_files.clear)
 
 
 def is_internal(filename: str) -> bool:
@@ -779,7 +782,7 @@ def is_internal(filename: str) -> bool:
     return known
 
 
-@functools.lru_cache(maxsize=4096)
+@caches.remembered(maxsize=4096)
 def is_own(filename: str) -> bool:
     """Return whether a file is the user's: neither this package's, nor a library's, nor Python's.
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax import config, context, core
+from minijax import caches, config, context, core
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
 from minijax.errors import JaxprTypeError
 from minijax.source_info import DebugInfo, SourceInfo
@@ -146,11 +146,13 @@ class ClosedJaxpr(core.Program):
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
         """What `make` computes from this program, once, and kept as long as the program."""
-        memo = self.__dict__.setdefault("_derived", {})
+        memo = self.__dict__.get("_derived")
+        if memo is None:
+            memo = self.__dict__.setdefault("_derived", {})
+            _with_memo.add(self)
         key = (*key, config.trace_key())
-        if key not in memo:
-            memo.setdefault(key, make())
-        return memo[key]
+        found = memo.get(key, memo)
+        return memo.setdefault(key, make()) if found is memo else found
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)
@@ -159,6 +161,9 @@ class ClosedJaxpr(core.Program):
 
     def _repr_html_(self) -> str:
         return self.jaxpr._repr_html_()
+
+
+_with_memo = caches.Holders(lambda closed: closed.__dict__.pop("_derived", None))
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:

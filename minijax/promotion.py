@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from minijax import config
+from minijax import caches, config
 from minijax.element_types import (
     BFLOAT16, BOOL, COMPLEX, FLOAT4, FLOAT6, FLOAT8, FLOATS, NUMERIC, SIGNED, SMALL_FLOATS,
     SMALL_INTEGERS, UNSIGNED, KeyType, numpy_dtype,
@@ -71,7 +71,7 @@ def _everything_above(strict: bool, x64: bool) -> dict[Node, frozenset[Node]]:
     return {node: above(node) for node in steps}
 
 
-@functools.cache
+@caches.remembered(maxsize=4096)
 def _least_upper_bound(strict: bool, x64: bool, nodes: frozenset[Node]) -> Node:
     """Return the lowest type that is at or above all `nodes`."""
     above = _everything_above(strict, x64)

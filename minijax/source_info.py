@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from minijax import context, tree_util
+from minijax import caches, context, tree_util
 from minijax.errors import internal_files, is_internal
 from minijax.lazily import cached_property
 from minijax.tracebacks import is_user_frame
@@ -331,7 +331,7 @@ def _parameters(fun: Callable[..., Any]) -> Parameters | None:
 
 
 # Bounded, so that a program that makes functions for ever does not keep all their code.
-@functools.lru_cache(maxsize=1024)
+@caches.remembered(maxsize=1024)
 def _code_parameters(code: CodeType) -> Parameters:
     """The parameters of a plain function, from its code alone (`inspect.signature` is slow)."""
     kinds = inspect.Parameter

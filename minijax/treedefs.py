@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from minijax import caches
 from minijax.tree_kinds import DICT, NAMEDTUPLE, IsLeaf, Kind, kind_of, kinds
 
 
@@ -137,6 +138,7 @@ def _restore(cls: type, is_namedtuple: bool, data: Any, children: Sequence[PyTre
 # Equal structures are mostly one object, which makes comparing and hashing them cheap.  That is
 # an advantage and no promise: the table is emptied when it has grown large.
 _shared_treedefs: dict[Any, PyTreeDef] = {}
+caches.cleared_by(_shared_treedefs.clear)
 _MOST_SHARED = 10_000
 _STRINGS = frozenset([str])
 

@@ -8,7 +8,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import errors, lax
 from minijax.jaxpr import (ClosedJaxpr, Jaxpr, Literal, Var, check_jaxpr, eval_jaxpr, make_eqn,
-                           reached, remove_dead_equations)
+                           remove_dead_equations)
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 
@@ -91,11 +91,6 @@ def test_dead_equations_go_and_live_ones_stay():
         return lax.sin(x)
     jaxpr = remove_dead_equations(program(f, 1.0).jaxpr)
     assert [eqn.primitive.name for eqn in jaxpr.eqns] == ["sin"]
-
-
-def test_what_depends_on_an_input_is_found():
-    jaxpr = program(lambda x, y: (lax.sin(x), lax.cos(y), lax.mul(x, y)), 1.0, 2.0).jaxpr
-    assert reached(jaxpr, [True, False]) == [True, False, True]
 
 
 def test_a_literal_stands_for_its_value_and_type():

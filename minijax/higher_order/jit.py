@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, errors, source_info, tree_util
+from minijax import caches, config, core, errors, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Params, ShapedArray
 from minijax.higher_order.compiled import backend, executable, jit_p, timed
 from minijax.higher_order.dispatch import Dispatcher, Miss
@@ -52,6 +52,7 @@ class Traced:
 # What was traced, by function; an entry goes when its function does.  Two `jit`s of one function
 # share their traces.  Nothing in an entry refers to the function.
 _traces: weakref.WeakKeyDictionary[Any, dict[tuple, Traced]] = weakref.WeakKeyDictionary()
+caches.cleared_by(_traces.clear)
 
 
 class SameObject:
@@ -81,8 +82,7 @@ _generation: list[object] = [object()]
 def clear_caches() -> None:
     """Forget everything that was traced and compiled in this process."""
     _generation[0] = object()
-    _traces.clear()
-    core._cached_types.cache_clear()
+    caches.clear_all()
 
 
 class StaticValue:
@@ -196,6 +196,7 @@ class JitFunction:
         known, stamp = self._dispatchers, config.stamp()
         if known.stamp is not stamp or known.generation is not _generation[0]:
             known = Dispatchers(stamp, _generation[0])
+            _holders.add(self)
         dispatcher = known.by_tree.get(in_tree) or Dispatcher(in_tree)
         dispatcher.add(tuple(x.aval for x in leaves), traced.run, traced.out_tree,
                        traced.jaxpr.out_avals)
@@ -224,7 +225,12 @@ class JitFunction:
 
     def clear_cache(self) -> None:
         self._table().clear()
+        self._forget()
+
+    def _forget(self) -> None:
+        """Let go of what is found by this object alone."""
         self._dispatchers = Dispatchers()
+        self.__dict__.pop("_own_traces", None)
 
     def _cache_size(self) -> int:
         return len(self._table())
@@ -234,6 +240,7 @@ class JitFunction:
         try:
             return _traces.setdefault(self._owner, {})
         except TypeError:
+            _holders.add(self)
             return self.__dict__.setdefault("_own_traces", {})
 
     def __repr__(self) -> str:
@@ -317,6 +324,9 @@ class FilledFunction:
         rest = iter(dynamic)
         args = [x if i in self.static else next(rest) for i, x in enumerate(self.args)]
         return self.fun(*args, **self.kwargs, **kwargs)
+
+
+_holders = caches.Holders(JitFunction._forget)
 
 
 def _run_on_arrays(traced: Traced, leaves: Sequence[Any]) -> list[ArrayImpl]:

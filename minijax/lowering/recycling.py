@@ -7,9 +7,10 @@ system each time.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 
 import numpy as np
+
+from minijax import caches
 
 # Fresh memory from the system costs a page fault every 4 kB, as much as writing it does. Small
 # arrays are quicker from NumPy, which keeps their memory itself.
@@ -18,6 +19,7 @@ MOST = 1 << 28  # bytes held for nobody
 ALIGNMENT = 64  # of a cache line
 
 _free: dict[int, list[np.ndarray]] = {}
+caches.cleared_by(_free.clear)
 
 
 class _Loan:
@@ -32,7 +34,7 @@ class _Loan:
         give_back(self.memory)
 
 
-@cache
+@caches.remembered(maxsize=1024)
 def _loan_of(nbytes: int) -> type:
     return type("Loan", (_Loan, ctypes.c_char * nbytes), {})
 

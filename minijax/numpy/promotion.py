@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/util.py`.
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -14,7 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from minijax import config, core, dtypes, errors, lax
+from minijax import caches, config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
@@ -101,7 +100,7 @@ def like(value: Any, x: Any) -> Any:
     return convert(value, x.dtype, x.weak_type)
 
 
-@functools.lru_cache(maxsize=4096)
+@caches.remembered(maxsize=4096)
 def _joined(parts: tuple, flags: tuple) -> tuple[Any, bool]:
     return dtypes.lattice_result_type(*parts)
 

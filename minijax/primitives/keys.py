@@ -6,7 +6,6 @@ In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes
+from minijax import caches, config, core, dtypes
 from minijax.core import Array, ArrayImpl, Axis, Example, Primitive, ShapedArray, Zero, cannot
 from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives.choice import (bitwise_and, bitwise_or, bitwise_xor, eq, select_n,
@@ -106,7 +105,7 @@ def _as_array(buffer: Any) -> ArrayImpl:
     return ArrayImpl(view, ShapedArray(view.shape, view.dtype))
 
 
-@functools.lru_cache(maxsize=1024)
+@caches.remembered(maxsize=1024)
 def _staged(program: Program, avals: tuple[ShapedArray, ...], params: tuple,
             flags: tuple) -> ClosedJaxpr:
     return stage(lambda *words: [program(*words, **dict(params))], avals)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax import caches
 from minijax.core import Array
 from minijax.errors import is_own
 from minijax.sharp_bits.contents import GENERATORS, MOST_PARTS, Content, content, plain_keys
@@ -136,7 +137,7 @@ def names_in(x: Any) -> frozenset[str]:
     return _names_in_code(x.__code__) if isinstance(x, types.FunctionType) else frozenset()
 
 
-@functools.lru_cache(maxsize=4096)
+@caches.remembered(maxsize=4096)
 def _names_in_code(code: types.CodeType) -> frozenset[str]:
     return frozenset(name for part in _with_nested(code) for name in part.co_names)
 

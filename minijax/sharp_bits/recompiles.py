@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax import config, core, errors, source_info, tree_util
+from minijax import caches, config, core, errors, source_info, tree_util
 from minijax.sharp_bits.findings import finding, report
 
 logger = logging.getLogger("minijax")
@@ -158,6 +158,7 @@ class History:
 
 
 _histories: dict[int, tuple[weakref.ref, History]] = {}
+caches.cleared_by(_histories.clear)  # who clears what was traced means it to be traced anew
 
 
 def _history_of(code: Any) -> History:

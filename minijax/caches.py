@@ -1,0 +1,63 @@
+"""What is remembered between calls: every cache is known here, so that all can be emptied at once.
+
+Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
+In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_clears: list[Callable[[], Any]] = []
+
+
+def cleared_by(clear: Callable[[], Any]) -> None:
+    """Have `clear` called by `clear_all`: for a table that is no `remembered` function."""
+    _clears.append(clear)
+
+
+def remembered(maxsize: int) -> Callable[[F], F]:
+    """`functools.lru_cache` that `clear_all` empties.  What it returns must not be changeable.
+
+    What is true of the machine, and not of a program, needs none of this: `functools.cache`.
+
+    >>> @remembered(maxsize=10)
+    ... def squared(x):
+    ...     return x * x
+    >>> squared(3), squared.cache_info().currsize, clear_all(), squared.cache_info().currsize
+    (9, 1, None, 0)
+    """
+    def decorate(f: F) -> F:
+        cached = functools.lru_cache(maxsize=maxsize)(f)
+        cleared_by(cached.cache_clear)
+        return cast(F, cached)
+    return decorate
+
+
+class Holders:
+    """The objects of a kind that have a cache of their own; `forget` empties that of one."""
+
+    def __init__(self, forget: Callable[[Any], Any]):
+        self._all: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+        self._forget = forget
+        cleared_by(self.clear)
+
+    def add(self, holder: Any) -> None:
+        self._all[id(holder)] = holder
+
+    def clear(self) -> None:
+        for ref in self._all.valuerefs():
+            holder = ref()
+            if holder is not None:
+                self._forget(holder)
+
+
+def clear_all() -> None:
+    """Empty every cache."""
+    for clear in _clears:
+        clear()
