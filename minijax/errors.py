@@ -750,13 +750,16 @@ def with_cure(error: E, cure: str) -> E:
     return error
 
 
-def unbound_axis(name: object) -> NameError:
+def unbound_axis(name: object, operation: str | None = None) -> NameError:
     """Return the error for an axis name that no enclosing transformation bears.
 
     >>> print(unbound_axis("i"))
     unbound axis name: i
     """
-    return with_cure(NameError(f"unbound axis name: {name}"),
+    message = f"unbound axis name: {name}" if operation is None else (
+        f"Found an unbound axis name: {name}. To fix this, please call {operation} under "
+        "`jax.shard_map`.")
+    return with_cure(NameError(message),
                      f"An axis bears that name inside of vmap(f, axis_name={name!r}).")
 
 

@@ -5,6 +5,8 @@ Stands on `core`, `shape`, `index`.  Chapter 11, *Named axes*.  In JAX: `jax/_sr
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,7 +16,8 @@ from minijax import core, errors, tree_util
 from minijax.core import (Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined,
                           Zero, cannot)
 from minijax.primitives.choice import ne, select_n
-from minijax.primitives.elementwise import div_p, mul_p
+from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives.elementwise import mul_p
 from minijax.primitives.emitted import broadcast_batch, move_axis, zeros
 from minijax.primitives.index import dynamic_index_in_dim
 from minijax.primitives.rearranging import canonical_axis
@@ -51,7 +54,7 @@ axis_index_p = Primitive(
 
 
 def axis_index(axis_name: Any) -> Any:
-    """The place of this example along a named axis.
+    """The place of this example along a named axis, or in the grid of several.
 
     Raises:
       NameError: when no enclosing `vmap` bears the name.
@@ -60,17 +63,32 @@ def axis_index(axis_name: Any) -> Any:
     >>> jax.vmap(lambda x: x * axis_index('i'), axis_name='i')(np.arange(3, 6))
     Array([ 0,  4, 10], dtype=int32)
     """
-    core.find_axis(axis_name)
-    return axis_index_p.bind(axis_name=axis_name)
+    place: Any = None
+    for name in _names(axis_name):
+        size = _find(name, "axis_index").size
+        index = axis_index_p.bind(axis_name=name)
+        place = index if place is None else place * size + index
+    return np.int32(0) if place is None else place
 
 
 def axis_size(axis_name: Any) -> int:
-    """The size of a named axis.
+    """The size of a named axis, or of the grid of several.
 
     Raises:
       NameError: when no enclosing `vmap` bears the name.
     """
-    return core.find_axis(axis_name).size
+    return math.prod(core.find_axis(name).size for name in _names(axis_name))
+
+
+def _names(axis_name: Any) -> tuple:
+    return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+
+
+def _find(name: Any, what: str) -> Axis:
+    try:
+        return core.find_axis(name)
+    except NameError:
+        raise errors.unbound_axis(name, what) from None
 
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
@@ -105,7 +123,7 @@ def _along_axis(name: str, reduce: Primitive, linear: bool) -> Primitive:
 
 def _of_copies(x: Array, size: int) -> Array:
     """The sum of `size` copies of `x`."""
-    count = core.ArrayImpl(np.asarray(size, x.dtype), core.ShapedArray((), x.dtype), True)
+    count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype, True), True)
     return mul_p.bind(x, count)
 
 
@@ -114,45 +132,96 @@ pmax_p = _along_axis("pmax", reduce_max_p, linear=False)
 pmin_p = _along_axis("pmin", reduce_min_p, linear=False)
 
 
-def _over_axis(primitive: Primitive, what: str) -> Callable[[Any, Any], Any]:
-    def collective(x: Any, axis_name: Any) -> Any:
-        names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
-        for name in names:
-            core.find_axis(name)
-            x = tree_util.tree_map(lambda leaf, n=name: primitive.bind(leaf, axis_name=n), x)
-        return x
-    collective.__name__ = collective.__qualname__ = primitive.name
-    collective.__doc__ = f"""{what} over the examples along a named axis.
+def _over_axes(primitive: Primitive, reduce: Primitive, leaf: Any, names: tuple) -> Array:
+    """Over axes of the array, counted by number, and then over named ones."""
+    x = core.as_value(leaf)
+    numbers = tuple(canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
+    if numbers:
+        x = reduce.bind(x, axes=tuple(sorted(numbers)))
+    for name in names:
+        if not isinstance(name, int):
+            _find(name, "psum")  # JAX's words, for extremes as for sums
+            x = primitive.bind(x, axis_name=name)
+    return x
+
+
+def _leaf_by_leaf(one: Callable[[Any, tuple], Any], x: Any, axis_name: Any,
+                  axis_index_groups: Any) -> Any:
+    """What `one` makes of each leaf of a tree and the names of different axes.
+
+    Raises:
+      TypeError: for a leaf that is no array.
+      ValueError: when an axis is named twice.
+      NotImplementedError: for groups.
+    """
+    names = _names(axis_name)
+    if axis_index_groups is not None:
+        raise errors.with_cure(
+            NotImplementedError("axis_index_groups not supported in vmap collectives. Please open "
+                                "a feature request!"),
+            "Split the axis in two, and name the inner one: vmap(vmap(f, axis_name='group')).")
+    if len(set(names)) < len(names):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {names}")
+    for leaf in tree_util.tree_leaves(x):
+        if not core.is_array_like(leaf):
+            raise TypeError(f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type")
+    return tree_util.tree_map(lambda leaf: one(leaf, names), x) if names else x
+
+
+def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The sum over the examples along a named axis.
 
     Args:
-      x: an array or a tree of arrays.
-      axis_name: the name given to `vmap`, or a tuple of names.
+      x: an array or a tree of arrays; truth values are counted.
+      axis_name: the name given to `vmap`, or a tuple of names; an integer is an axis of `x`.
+      axis_index_groups: None; sums over parts of an axis are not there.
 
     Returns:
-      The same tree; the value no longer depends on the place along the axis.
+      The same tree; the value no longer depends on the place along the axis.  The sum of a number
+      that is no array is such a number again: `psum(1, 'i')` is the size of the axis.
 
     Raises:
       NameError: when no enclosing `vmap` bears the name.
+
+    >>> import minijax as jax
+    >>> jax.vmap(lambda x: x / psum(x, 'i'), axis_name='i')(np.array([1., 3.], np.float32))
+    Array([0.25, 0.75], dtype=float32)
     """
-    return collective
+    return _leaf_by_leaf(_sum, x, axis_name, axis_index_groups)
 
 
-psum = _over_axis(psum_p, "The sum")
-pmax = _over_axis(pmax_p, "The largest")
-pmin = _over_axis(pmin_p, "The smallest")
+def _sum(leaf: Any, names: tuple) -> Any:
+    if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
+        leaf = convert_element_type_p.bind(leaf, new_dtype=np.dtype(np.int32), weak_type=False)
+    if isinstance(leaf, Array) or any(isinstance(name, int) for name in names):
+        return _over_axes(psum_p, reduce_sum_p, leaf, names)
+    with np.errstate(over="ignore"):
+        return leaf * type(leaf)(axis_size(names)) if np.ndim(leaf) == 0 else (
+            leaf * np.asarray(axis_size(names), leaf.dtype))
 
 
-def pmean(x: Any, axis_name: Any) -> Any:
-    """The mean over the examples along a named axis.
+def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The largest over the examples along a named axis; takes and raises what `psum` does."""
+    return _leaf_by_leaf(functools.partial(_over_axes, pmax_p, reduce_max_p), x, axis_name,
+                         axis_index_groups)
+
+
+def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The smallest over the examples along a named axis; takes and raises what `psum` does."""
+    return _leaf_by_leaf(functools.partial(_over_axes, pmin_p, reduce_min_p), x, axis_name,
+                         axis_index_groups)
+
+
+def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
+    """The mean over the examples along a named axis; of integers it is a float.
 
     >>> import minijax as jax
     >>> jax.vmap(lambda x: x - pmean(x, 'i'), axis_name='i')(np.array([1., 3.], np.float32))
     Array([-1.,  1.], dtype=float32)
     """
-    names = axis_name if isinstance(axis_name, tuple | list) else (axis_name,)
-    size = int(np.prod([axis_size(n) for n in names]))
-    return tree_util.tree_map(
-        lambda s: div_p.bind(s, np.asarray(size, s.dtype)[()]), psum(x, axis_name))
+    total = psum(x, axis_name, axis_index_groups=axis_index_groups)
+    size = psum(1, axis_name)
+    return tree_util.tree_map(lambda leaf: leaf / size, total)
 
 
 # ── Moves along the axis ─────────────────────────────────────────────────────────────────────

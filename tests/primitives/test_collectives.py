@@ -1,4 +1,4 @@
-"""all_gather and ppermute give what they give in JAX; sums along an axis: `test_vmap.py`."""
+"""Collectives give what they give in JAX, for every dtype, for constants, along several axes."""
 
 import jax
 import numpy as np
@@ -54,7 +54,92 @@ def test_collectives_give_what_jax_gives(name):
         np.testing.assert_allclose(a, b, rtol=1e-6)
 
 
+DTYPES = ["bool", "int8", "uint8", "int16", "int32", "uint32", "float16", "bfloat16", "float32",
+          "complex64"]
+REDUCTIONS = ["psum", "pmean", "pmax", "pmin"]
+
+
+def of_all_dtypes(lib):
+    numbers = np.array([[3, 0], [1, 7], [4, 100]])
+    return {dtype: lib.numpy.asarray(numbers).astype(dtype) for dtype in DTYPES}
+
+
+def reduced(lib, op):
+    """What a reduction gives, by what it is of."""
+    reduce = getattr(lib.lax, op)
+
+    def nested(f, x):
+        return lib.vmap(lib.vmap(f, axis_name="j"), axis_name="i")(x)
+    trees = of_all_dtypes(lib)
+    constants = [True, 2, -7, 1.5, np.float32(2), np.int8(100), np.bool_(True), np.array([1, 2])]
+    return {
+        "every dtype": over(lib, lambda t: reduce(t, "i"), trees),
+        "two axes": nested(lambda t: reduce(t, ("i", "j")), trees),
+        "the outer axis": nested(lambda t: reduce(t, "i"), trees),
+        "what is not mapped": over(lib, lambda x: reduce({
+            k: v[1] for k, v in trees.items()}, "i"), X),
+        "an axis of its own": over(lib, lambda x: reduce(
+            x, "i" if op == "pmean" else ("i", 0)), X),
+        "constants": over(lib, lambda x: [reduce(c, "i") for c in constants], X),
+        "constants, two axes": nested(lambda x: [reduce(c, ("i", "j")) for c in constants], X),
+        "constants times small integers": over(
+            lib, lambda x: [reduce(c, "i") * x for c in constants], X.astype(np.int8)),
+        "in a program": over(lib, lib.jit(lambda x: reduce(x > 2, "i") + reduce(1, "i") * x), X),
+    }
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions_along_an_axis_are_jaxs_for_every_kind_of_value(op):
+    ours, theirs = reduced(minijax, op), jax.jit(lambda: reduced(jax, op))()
+    for name, values in ours.items():
+        for a, b in zip(minijax.tree.leaves(values), jax.tree.leaves(theirs[name]), strict=True):
+            kinds = [(str(x.dtype), x.shape, x.weak_type) if hasattr(x, "weak_type") else type(x)
+                     for x in (a, b)]
+            assert kinds[0] == kinds[1], name
+            np.testing.assert_allclose(*(np.asarray(x, np.complex64) for x in (a, b)), rtol=1e-2,
+                                       err_msg=name)
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_what_is_of_weak_type_stays_so(op):
+    def weak(lib):
+        return [x.weak_type for x in over(lib, lambda x: [
+            getattr(lib.lax, op)(lib.lax.axis_index("i") * 2.0, "i"),
+            getattr(lib.lax, op)(lib.numpy.asarray(2), "i"), getattr(lib.lax, op)(x, "i")], X)]
+    assert weak(minijax) == weak(jax) == [True, True, False]
+
+
+def test_the_sum_of_a_number_is_a_number():
+    def seen(lib):
+        found = []
+
+        def f(x):
+            found.extend([lib.lax.psum(1, "i"), lib.lax.psum(np.int8(100), "i"),
+                          lib.lax.pmean(3, "i"), lib.lax.axis_size(("i",))])
+            return lib.numpy.zeros(lib.lax.psum(1, "i")) + x
+        out = over(lib, lib.jit(f), X[:, :1])
+        return [(type(x), x) for x in found], out.shape
+    assert seen(minijax) == seen(jax)
+
+
+def test_several_axes_have_one_index():
+    def grid(lib):
+        return over(lib, lambda x: lib.vmap(
+            lambda y: lib.lax.axis_index(("i", "j")) * 10 + lib.lax.axis_index("j"),
+            axis_name="j")(x), X)
+    np.testing.assert_array_equal(grid(minijax), grid(jax))
+
+
 BAD = {
+    "unbound sum": lambda lib: over(lib, lambda x: lib.lax.psum(x, "q"), X),
+    "unbound mean": lambda lib: lib.jit(lambda x: lib.lax.pmean(x, "q"))(X),
+    "unbound extreme": lambda lib: over(lib, lambda x: lib.lax.pmax(x, ("i", "q")), X),
+    "unbound number": lambda lib: lib.lax.psum(1, "q"),
+    "unbound index": lambda lib: lib.lax.axis_index("q"),
+    "unbound size": lambda lib: lib.lax.axis_size("q"),
+    "no array": lambda lib: over(lib, lambda x: lib.lax.psum("a", "i"), X),
+    "groups": lambda lib: over(lib, lambda x: lib.lax.psum(
+        x, "i", axis_index_groups=[[0], [1, 2]]), X),
     "unbound": lambda lib: lib.lax.all_gather(X, "i"),
     "no such axis": lambda lib: over(lib, lambda x: lib.lax.all_gather(x, "i", axis=3), X),
     "a number has no axis": lambda lib: over(
