@@ -18,13 +18,13 @@ from minijax.source_info import DebugInfo
 class DynamicJaxprTracer(Tracer):
     """Stands for a value of which only the type is known: a variable of the program."""
 
-    __slots__ = ("trace", "var")
+    __slots__ = ("_trace", "_var")
 
     def __init__(self, trace: DynamicJaxprTrace, var: Var):
         self.level = trace.level
-        self.trace = trace
+        self._trace = trace
         self.aval = var.aval
-        self.var = var
+        self._var = var
         self.frames = core.user_frames_for_errors()
 
     def trace_name(self) -> str:
@@ -32,7 +32,7 @@ class DynamicJaxprTracer(Tracer):
 
     def _origin_msg(self) -> str:
         message = super()._origin_msg()
-        names = self.trace.arguments_behind(self.var)
+        names = self._trace.arguments_behind(self._var)
         if not message or not names:
             return message
         if len(names) == 1:
@@ -63,7 +63,7 @@ class DynamicJaxprTrace(Trace):
     def atom(self, x: Array) -> Atom:
         """What stands for `x` in the program: its variable, a literal, or a new constant."""
         if isinstance(x, DynamicJaxprTracer) and x.level is self.level:
-            return x.var
+            return x._var
         if isinstance(x, ArrayImpl) and x.is_literal:
             value = x._buffer.item() if x.weak_type or x.dtype == bool else x._buffer[()]
             return Literal(value, x.aval)

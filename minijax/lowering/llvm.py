@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 import numpy as np
 
@@ -357,18 +358,31 @@ class _Printer:
             self.entry += [f"  {slot} = getelementptr i64, ptr %frame, i64 {position}",
                            f"  {value} = load {_slot_type(thing)}, ptr {slot}"]
             self.names[thing] = value
-        for temp in how.private:
-            self.names[temp] = address = _name(f"{temp.name}.own")
-            size = max(temp.nbytes, 1)
-            self.entry.append(f"  {address} = alloca [{size} x i8], align 64")
+        self.own(how)
         stop = self.value(loop.stop)
         self.entry += [f"  %from = mul nuw nsw i64 %block, {how.step}",
                        f"  %full = add nuw nsw i64 %from, {how.step}",
                        f"  %to = call i64 @llvm.umin.i64(i64 %full, i64 {stop})"]
         self.loop(loop, "%from", "%to")
+        if how.private:
+            self.emit("call void @PyMem_RawFree(ptr %own)")
         self.emit("ret void")
         signature = f"internal void {name}(ptr noundef %frame, i64 %block)"
         self.functions[name] = self.function(signature)
+
+    def own(self, how: Shared) -> None:
+        """Memory for the temps that each thread has for itself; stacks may be very small."""
+        if not how.private:
+            return
+        sizes = [-(-max(temp.nbytes, 1) // 64) * 64 for temp in how.private]
+        self.entry += [
+            f"  %own = call noalias ptr @PyMem_RawMalloc(i64 {sum(sizes) + 64})",
+            "  %own.number = ptrtoint ptr %own to i64", "  %own.past = and i64 %own.number, 63",
+            "  %own.skip = sub i64 64, %own.past",
+            "  %own.data = getelementptr i8, ptr %own, i64 %own.skip"]
+        for temp, size, end in zip(how.private, sizes, accumulate(sizes), strict=True):
+            self.names[temp] = address = _name(f"{temp.name}.own")
+            self.entry.append(f"  {address} = getelementptr i8, ptr %own.data, i64 {end - size}")
 
     def print_while(self, loop: While) -> None:
         label = self.fresh("while")

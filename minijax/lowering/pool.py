@@ -220,6 +220,7 @@ class State(ctypes.Structure):
 
 
 NAMES = ("minijax_share", "minijax_blas", "minijax_help")
+MEMORY = ("PyMem_RawMalloc", "PyMem_RawFree")  # for the temps that each thread has for itself
 
 _state = State()
 _started: list[Any] = []  # the code, and whatever the helpers hold on to
@@ -237,7 +238,8 @@ def symbols() -> dict[str, int]:
     if len(_started) == 1:
         _started.append(_start(code.address("minijax_help")))
         asleep.clear()
-    return {name: code.address(name) for name in NAMES}
+    memory = {name: _address(ctypes.pythonapi, name) for name in MEMORY}
+    return {name: code.address(name) for name in NAMES} | memory
 
 
 def wake() -> None:

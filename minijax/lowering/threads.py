@@ -20,7 +20,7 @@ LONG = 1 << 19         # simple operations: some 20 µs, twice what waking a thr
 BLOCK = 1 << 17        # of a block: long against the taking of it
 MOST_BLOCKS = 64
 LINE = 16              # turns that write one cache line stay in one block
-STACK = 256 * 1024     # bytes of temps that each thread keeps a copy of, on its stack
+OWN = 256 * 1024       # bytes of temps that each thread has a copy of, in its cache
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def _share(loop: For, everywhere: Names) -> Shared | None:
     outside = {v for v in names.assigned if v not in names.defined}
     private = [x for x in names.buffers if x.role == "temp"
                and names.buffers[x] == everywhere.buffers[x] and loop.vectorize == "apart"]
-    if names.leaves or outside or sum(x.nbytes for x in private) > STACK:
+    if names.leaves or outside or sum(x.nbytes for x in private) > OWN:
         return None
     # Turns of an "apart" loop are independent only if each has its own copy of its scratch space.
     scratch = {x for x in names.loaded & names.stored if x.role == "temp"}

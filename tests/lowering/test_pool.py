@@ -128,6 +128,44 @@ def test_a_forked_child_computes_rightly():
     subprocess.run([sys.executable, "-c", FORKING], check=True, timeout=120)
 
 
+SMALL_STACK = """if True:
+    import threading
+    import numpy as np
+    import minijax as jax
+    import minijax.numpy as jnp
+    from minijax.lowering import threads
+
+    wide = np.random.default_rng(0).normal(size=(200, 20_000)).astype(np.float32)
+    square = wide[:100, :100]
+    programs = [
+        (jax.nn.softmax, wide), (lambda x: x @ x.T, wide[:, :300]),
+        (lambda x: jnp.linalg.eigh(x + x.T)[0], square), (lambda xs: xs[0] + xs[-1], list(wide)),
+        (lambda x: (jax.debug.callback(lambda y: None, x), x + 1)[1], square)]
+    kernel = jax.jit(jax.nn.softmax).lower(wide)._lowered.kernel
+    assert any(how.private for how in threads.shared_loops(kernel).values())
+    known = [(jax.jit(f), x) for f, x in programs]
+    expected = [jax.tree.leaves(f(x)) for f, x in known]
+    found = []
+
+    def work():
+        found.append([jax.tree.leaves(f(x)) for f, x in known])
+        found.append([jax.tree.leaves(jax.jit(f)(x)) for f, x in programs])  # traced here
+
+    threading.stack_size(65_536)
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert len(found) == 2
+    for each in found:
+        jax.tree.map(np.testing.assert_array_equal, each, expected)
+"""
+
+
+def test_kernels_run_in_threads_with_a_small_stack():
+    subprocess.run([sys.executable, "-X", "faulthandler", "-c", SMALL_STACK], check=True,
+                   timeout=300)
+
+
 def test_the_number_of_threads_can_be_given(monkeypatch):
     monkeypatch.setenv("MINIJAX_NUM_THREADS", "3")
     assert pool.wanted() == 3
@@ -139,4 +177,4 @@ def test_the_state_is_as_large_as_the_text_says():
     assert pool.TEXT.count("%pool = type {") == 1
     fields = pool.TEXT.split("%pool = type {")[1].split("}")[0].split(",")
     assert len(fields) == len(pool.State._fields_)
-    assert cpu.undisturbed(pool.symbols).keys() == set(pool.NAMES)
+    assert cpu.undisturbed(pool.symbols).keys() == {*pool.NAMES, *pool.MEMORY}

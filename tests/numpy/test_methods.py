@@ -1,6 +1,11 @@
 """Methods and properties of arrays and tracers agree with JAX."""
 
+import inspect
+
 import pytest
+
+import minijax as jax
+from minijax import core
 
 METHODS = ("sum prod mean max min argmax argmin any all std var ptp cumsum cumprod ravel flatten "
            "squeeze transpose conj conjugate round argsort sort nonzero copy tolist diagonal trace "
@@ -43,3 +48,17 @@ def test_methods_say_what_they_do():
 
     assert jnp.ndarray.sum.__doc__.startswith("The sum")
     assert "axis" in str(__import__("inspect").signature(jnp.ndarray.sum))
+
+
+def subclasses(kind):
+    return [kind, *(deep for direct in kind.__subclasses__() for deep in subclasses(direct))]
+
+
+def test_no_tracer_hides_a_method_behind_an_attribute_of_its_own():
+    """`x.var()` and `x.trace()` failed under jit: a tracer had its variable and trace there."""
+    methods = {name for name, value in vars(core.Array).items() if inspect.isfunction(value)}
+    assert "var" in methods
+    for kind in subclasses(core.Tracer):
+        hidden = {n for n in vars(kind) if n in methods and not n.startswith("_")}
+        assert not hidden, kind
+    assert jax.jit(lambda x: x.var() + x.trace())(jax.numpy.ones((2, 2))) == 2
