@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,11 @@ from .loops import (
     While,
 )
 
-BLOCK = 4096  # sums run in blocks of this many terms, so they stay accurate and reproducible
+# However long a sum, no number is rounded often: terms are added up in blocks, in registers, and
+# whole rows of terms in chains; what blocks and chains give is added up in the same manner.
+BLOCK = 1024
+CHAIN = 16
+ROWS = 8  # of terms, taken together before the row of sums is touched
 
 # What starts a partial result of each accumulation.
 IDENTITY: dict[str, Callable[[np.dtype], Any]] = {
@@ -48,6 +52,14 @@ IDENTITY: dict[str, Callable[[np.dtype], Any]] = {
     "min": lambda d: np.inf if d.kind == "f" else np.iinfo(d).max,
     "max": lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min,
 }
+
+
+class Sums(NamedTuple):
+    """A row of running sums, `at(j)` is the place of the j-th: a buffer and an index."""
+
+    width: int
+    dtype: np.dtype
+    at: Callable[[Operand], tuple[Buffer, tuple]]
 
 
 class Builder(Arithmetic):
@@ -314,13 +326,16 @@ class Builder(Arithmetic):
         return result
 
     def _accumulate(self, op: str, init: Any, sizes: list[int],
-                    f: Callable[..., Operand]) -> Operand:
+                    f: Callable[..., Operand], block: int = BLOCK) -> Operand:
         if not sizes:
             return f() if init is None else self._operation(op, [init, f()])
         n, rest = sizes[0], sizes[1:]
         turn = math.prod(rest)
-        if n * turn > BLOCK:
-            return self._accumulate_blocks(op, init, sizes, max(BLOCK // turn, 1), f)
+        step = max(block // turn, 1)
+        if rest and op == "add":  # short inner loops are unrolled, and turns taken side by side
+            step = min(step, CHAIN if turn >= CHAIN else 4 * CHAIN)
+        if n > step:
+            return self._accumulate_blocks(op, init, sizes, step, f)
         return self._accumulate_rows(op, init, 0, n, rest, f)
 
     def _accumulate_rows(self, op: str, init: Any, start: Any, n: int, rest: list[int],
@@ -329,7 +344,7 @@ class Builder(Arithmetic):
         if not rest:
             return self._fold(op, init, n, lambda k: f(self.add(self.index(k), start)), "reduce")
         return self._fold(op, init, n, lambda k: self._accumulate(
-            op, None, rest, lambda *ks: f(self.add(self.index(k), start), *ks)), "")
+            op, None, rest, lambda *ks: f(self.add(self.index(k), start), *ks)), "reduce")
 
     def _accumulate_blocks(self, op: str, init: Any, sizes: list[int], step: int,
                            f: Callable[..., Operand]) -> Operand:
@@ -342,10 +357,12 @@ class Builder(Arithmetic):
             partial = self.temp((blocks,), x.dtype, self.fresh("partial"))
             self.store(partial, (j,), x)
         self.freeze(partial)
-        total = self._fold(op, init, blocks, lambda j: self.load(partial, (j,)), "reduce")
+        total = self._accumulate(op, init, [blocks], lambda j: self.load(partial, (j,)),
+                                 CHAIN if op == "add" else BLOCK)
         if not left:
             return total
-        return self._accumulate_rows(op, total, blocks * step, left, rest, f)
+        last = self._accumulate_rows(op, None, blocks * step, left, rest, f)
+        return self._operation(op, [total, last])
 
     def _fold(self, op: str, init: Any, n: int, term: Callable[[Any], Operand],
               vectorize: str) -> Operand:
@@ -367,3 +384,57 @@ class Builder(Arithmetic):
             return self.const(init, dtype)
         op = BOOL_OPS.get(op, op) if dtype == BOOL else op
         return self.const(IDENTITY[op](dtype), dtype)
+
+    def in_chains(self, op: str, sums: Sums, n: int, join: Callable[..., None], *,
+                  prefixes: bool = False) -> None:
+        """`join(sums, before, rows)` for all rows below `n`, in order, several at a time.
+
+        It joins their terms to a row of sums, which is the given one or, so that chains of
+        additions are short, one that begins at zero and is added to another in the end. With
+        `prefixes`, what came earlier is this row and, where it is not None, the row `before`.
+        """
+        step = ROWS if n >= 2 * ROWS else 1
+
+        def turn(sums: Sums, before: Sums | None, k: Operand) -> None:
+            first = self.mul(k, step)
+            join(sums, before, [self.add(first, u) for u in range(step)])
+        self._chain(op, sums, n // step, turn, 0, prefixes, None)
+        if n % step:
+            join(sums, None, [self.index(k) for k in range(n - n % step, n)])
+
+    def _chain(self, op: str, sums: Sums, turns: int, join: Callable[..., None], first: Any,
+               prefixes: bool, before: Sums | None) -> None:
+        """Turns from `first` on: one after the other, or in chains one after the other."""
+        first = self.index(first)
+        if turns <= CHAIN or op != "add" or sums.dtype.kind != "f":
+            with self.loop(turns) as k:
+                join(sums, before, self.add(first, self.index(k)))
+            return
+        size = CHAIN
+        while size * CHAIN < turns:
+            size *= CHAIN
+        whole, left = divmod(turns, size)
+        chain = self.sums(sums.width, sums.dtype)
+        earlier = self.sums(sums.width, sums.dtype) if before is not None else sums
+
+        def take(turns: int, start: Any) -> None:
+            with self.loop(sums.width, vectorize="parallel") as j:
+                self.store(*chain.at(j), 0)
+                if before is not None:
+                    self.store(*earlier.at(j), self.add(self.load(*before.at(j)),
+                                                        self.load(*sums.at(j))))
+            self._chain(op, chain, turns, join, start, prefixes, earlier if prefixes else None)
+            with self.loop(sums.width, vectorize="parallel") as j:
+                self.store(*sums.at(j), self.add(self.load(*sums.at(j)), self.load(*chain.at(j))))
+
+        with self.loop(whole) as k:
+            take(size, self.add(first, self.mul(self.index(k), size)))
+        if left:
+            take(left, self.add(first, whole * size))
+
+    def sums(self, width: int, dtype: np.dtype, at: Callable | None = None) -> Sums:
+        """A row of sums: in the workspace, or at places of the caller's."""
+        if at is None:
+            buffer = self.temp((width,), dtype, self.fresh("sums"))
+            return Sums(width, np.dtype(dtype), lambda j: (buffer, (j,)))
+        return Sums(width, np.dtype(dtype), at)

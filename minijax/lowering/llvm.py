@@ -25,6 +25,7 @@ from .scalars import BFLOAT16, kind_of
 from .threads import Shared, shared_loops
 
 REASSOCIABLE = ("add", "mul")
+FEW, MANY = 8, 128  # turns: LLVM would write such a loop out before it looked for vectors
 
 
 def assembly(kernel: Kernel) -> str:
@@ -319,6 +320,7 @@ class _Printer:
         self.parallel = (*before, group) if group else before
         if loop.vectorize == "reduce":
             self.reassociated |= set(_accumulations(loop))
+        whole = loop.vectorize == "reduce" and FEW <= _turns(loop) <= MANY
         self.emit(f"br label %{label}")
         self.begin(label)
         # The incoming block of the second value is known only after the body: its line comes last.
@@ -328,7 +330,7 @@ class _Printer:
         self.begin(f"{label}.body")
         self.body(loop.body)
         self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        self.emit(f"br label %{label}{self.metadata.loop(group)}")
+        self.emit(f"br label %{label}{self.metadata.loop(group, whole)}")
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
@@ -424,6 +426,12 @@ class _Printer:
             else:
                 args.append(self.typed(arg))
         self.emit(f"call void @{call.external}({', '.join(args)})")
+
+
+def _turns(loop: For) -> int:
+    """How many; 0 if that is not known."""
+    known = isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)
+    return int(loop.stop.value) - int(loop.start.value) if known else 0  # type: ignore[union-attr]
 
 
 def _accumulations(loop: For) -> Iterator[Let]:

@@ -66,12 +66,16 @@ class Metadata:
         """A new group of accesses: those of one parallel loop."""
         return self.add("distinct !{}")
 
-    def loop(self, group: str) -> str:
-        """What stands behind the branch that closes a loop whose accesses are independent."""
-        if not group:
+    def loop(self, group: str, whole: bool) -> str:
+        """What stands behind the branch that closes a loop.
+
+        `group`: of its accesses, if those of all turns are independent; `whole`: it is not to be
+        written out turn by turn before its turns can be taken side by side.
+        """
+        facts = [self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')] if group else []
+        facts += [self.add('!{!"llvm.loop.unroll.disable"}')] if whole else []
+        if not facts:
             return ""
-        fact = self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')
         identity = f"!{len(self.lines)}"
-        return f", !llvm.loop {self.add(f'distinct !{{{identity}, {fact}}}')}"
-
-
+        together = ", ".join([identity, *facts])
+        return f", !llvm.loop {self.add(f'distinct !{{{together}}}')}"

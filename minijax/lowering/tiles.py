@@ -7,11 +7,13 @@ In XLA: the tiled transpose and column reduction emitters.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from .loops import Buffer, Operand, Scalar
+from .builder import Sums
+from .loops import Operand, Scalar
 
 if TYPE_CHECKING:
     from .fusion import Task
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from .schedule import Run
 
 WIDTH = 256   # columns at a time: their partial results stay in the first-level cache
-ROWS = 8      # rows added before the partial results are touched again
 TILE = 16     # the side of a square: lines of 64 bytes hold 16 numbers of 4
 
 
@@ -56,7 +57,7 @@ def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
     dtype = task.node.probe.accumulations[0][-1]
 
     def column(width: int) -> _Column:
-        return _Column(run, task, prefix, run.b.temp((width,), dtype, run.b.fresh("sums")))
+        return _Column(run, task, prefix, run.b.sums(width, dtype))
     whole, rest = divmod(task.shape[-1], width)
     stretch = column(width).stretch
     with run.b.loop(whole, vectorize="apart") as t:
@@ -68,7 +69,7 @@ def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
 class _Column:
     """One reduction, emitted for a stretch of columns."""
 
-    def __init__(self, run: Run, task: Task, prefix: tuple[Operand, ...], sums: Buffer) -> None:
+    def __init__(self, run: Run, task: Task, prefix: tuple[Operand, ...], sums: Sums) -> None:
         assert task.node is not None and task.node.probe is not None
         self.run, self.b, self.task, self.prefix, self.sums = run, run.b, task, prefix, sums
         self.op, self.init, self.extents, self.dtype = task.node.probe.accumulations[0]
@@ -76,37 +77,22 @@ class _Column:
     def stretch(self, start: Operand, width: int) -> None:
         """Begin, add all rows, finish, for `width` columns from `start`."""
         self.start = start
+        sums = self.sums._replace(width=width)
         with self.b.loop(width, vectorize="parallel") as j:
-            self.b.store(self.sums, (j,), self.b.starting_value(self.op, self.init, self.dtype))
-        self._rows(width, ())
+            self.b.store(*sums.at(j), self.b.starting_value(self.op, self.init, self.dtype))
+        self.b.in_chains(self.op, sums, math.prod(self.extents), self._join)
         with self.b.loop(width, vectorize="parallel") as j, self._standing_in(
-                lambda f: self.b.load(self.sums, (j,))):
+                lambda f: self.b.load(*sums.at(j))):
             self.run.leaf([self.task], self._index(j))
 
     def _index(self, j: Any) -> tuple[Operand, ...]:
         return (*self.prefix, self.b.add(self.start, j))
 
-    def _rows(self, width: int, outer: tuple[Operand, ...]) -> None:
-        """The loops over what is reduced, the last of them `ROWS` at a time."""
-        n = self.extents[len(outer)]
-        if len(outer) + 1 < len(self.extents):
-            with self.b.loop(n) as k:
-                self._rows(width, (*outer, self.b.index(k)))
-            return
-        step = ROWS if n >= 2 * ROWS else 1
-        with self.b.loop(n // step) as k:
-            first = self.b.mul(self.b.index(k), step)
-            self._add(width, [(*outer, self.b.add(first, u)) for u in range(step)])
-        if n % step:
-            with self.b.loop(n, start=n - n % step) as k:
-                self._add(width, [(*outer, self.b.index(k))])
-
-    def _add(self, width: int, rows: Sequence[tuple[Operand, ...]]) -> None:
-        with self.b.loop(width, vectorize="parallel") as j:
+    def _join(self, sums: Sums, before: None, rows: Sequence[Operand]) -> None:
+        with self.b.loop(sums.width, vectorize="parallel") as j:
             def take(f: Callable[..., Operand]) -> Operand:
-                total = self._tree([f(*row) for row in rows])
-                now = self.b.load(self.sums, (j,))
-                self.b.store(self.sums, (j,), self._combine(now, total))
+                total = self._tree([f(*self.b.unravel(row, self.extents)) for row in rows])
+                self.b.store(*sums.at(j), self._combine(self.b.load(*sums.at(j)), total))
                 raise _Taken
 
             with self._standing_in(take):

@@ -19,8 +19,8 @@ from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefine
 from minijax.primitives import products
 from minijax.primitives.convert import converted
 from minijax.primitives.elementwise import add_any_p
-from minijax.primitives.families import all_weak
-from minijax.primitives.products import Axes, Dimensions, computed_in, free_axes
+from minijax.primitives.families import all_weak, computed_in
+from minijax.primitives.products import Axes, Dimensions, free_axes
 from minijax.primitives.shape import above, transpose_p, without
 
 class Precision(enum.Enum):

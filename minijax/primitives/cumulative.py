@@ -7,33 +7,36 @@ In JAX: `jax/_src/lax/control_flow/loops.py`.
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value
+from minijax.primitives import summation
 from minijax.primitives.elementwise import max_p, min_p, mul_p, with_ordered_zeros
-from minijax.primitives.families import (NOT_LINEAR, NUMBER, in_numpy, linearly,
-                                         transposed)
+from minijax.primitives.families import (NOT_LINEAR, NUMBER, computed_in, in_numpy,
+                                         linearly, transposed)
 from minijax.primitives.reduce import (Dual, check_reducible, combined,
                                        joined, part, reducible_examples, widened)
 
 Combine = Callable[[Any, Any], Any]
 
 
-def cumulative(name: str, op: str, ufunc: np.ufunc, *, jvp_of: Primitive | None = None,
-               transpose: Any = NOT_LINEAR) -> Primitive:
+def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
+               jvp_of: Primitive | None = None, transpose: Any = NOT_LINEAR) -> Primitive:
     """A primitive that keeps every step of a reduction along one axis.
 
     Args:
       name: as a jaxpr prints it.
-      op: the scalar operation; `ufunc`: the same in NumPy.
+      op: the scalar operation.
+      running: the meaning, from the start, in NumPy.
       jvp_of: the binary primitive of that operation, whose derivative it takes over.
     """
     def impl(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
         x = np.flip(x, axis) if reverse else x
-        out = ufunc.accumulate(x, axis, dtype=x.dtype)
+        out = running(x, axis)
         if op == "add":
             out = out + x.dtype.type(0)  # a total begins with 0, so that it is never -0
         elif op in ("max", "min"):
@@ -60,6 +63,10 @@ def cumulative(name: str, op: str, ufunc: np.ufunc, *, jvp_of: Primitive | None 
                       {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
     p.jvp = linearly(p) if jvp_of is None else _jvp_by_prefixes(p, jvp_of)
     return p
+
+
+def _every_step(ufunc: np.ufunc) -> Callable[[np.ndarray, int], np.ndarray]:
+    return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
@@ -104,34 +111,42 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
 
 
 def _running_loop(op: str) -> Callable[..., None]:
-    """Along the axis in order; the axes after it run inside, each with its own total."""
+    """Along the axis in order; the axes after it run inside as one, each place with its total."""
     def loop(b: Any, outputs: Sequence, operands: Sequence, axis: int, reverse: bool) -> None:
         [x], [out] = operands, outputs
-        wide = np.dtype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else (
-            x.dtype)
-        inner = x.shape[axis + 1:]
-        n = x.shape[axis]
-        totals = b.temp(inner, wide)
+        n, inner = x.shape[axis], x.shape[axis + 1:]
+        join = getattr(b, op)
+        totals = b.sums(math.prod(inner), computed_in(x.dtype))
         with nest(b, x.shape[:axis]) as outer:
-            with nest(b, inner) as i:
-                b.store(totals, i, b.starting_value(op, None, wide))
-            with b.loop(n) as k, nest(b, inner) as i:
-                at = (*outer, b.sub(n - 1, k) if reverse else k, *i)
-                total = getattr(b, op)(b.load(totals, i), widened(b, x(at)))
-                b.store(totals, i, total)
-                b.store(out, at, b.convert(total, x.dtype))
+            def step(totals: Any, before: Any, rows: Sequence) -> None:
+                with b.loop(totals.width, vectorize="parallel") as j:
+                    place = b.unravel(b.index(j), inner)
+                    start = b.load(*totals.at(j))
+                    if before is not None:
+                        start = b.add(b.load(*before.at(j)), start)
+                    total = None
+                    for k in rows:
+                        at = (*outer, b.sub(n - 1, k) if reverse else k, *place)
+                        term = widened(b, x(at))
+                        total = term if total is None else join(total, term)
+                        b.store(out, at, b.convert(join(start, total), x.dtype))
+                    b.store(*totals.at(j), join(b.load(*totals.at(j)), total))
+
+            with b.loop(totals.width, vectorize="parallel") as j:
+                b.store(*totals.at(j), b.starting_value(op, None, totals.dtype))
+            b.in_chains(op, totals, n, step, prefixes=True)
     return loop
 
 
 # ── The primitives and their functions ───────────────────────────────────────────────────────
 
 cumsum_p = cumulative(
-    "cumsum", "add", np.add,
+    "cumsum", "add", summation.running,
     transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
         ct, axis=axis, reverse=not reverse)))
-cumprod_p = cumulative("cumprod", "mul", np.multiply, jvp_of=mul_p)
-cummax_p = cumulative("cummax", "max", np.maximum, jvp_of=max_p)
-cummin_p = cumulative("cummin", "min", np.minimum, jvp_of=min_p)
+cumprod_p = cumulative("cumprod", "mul", _every_step(np.multiply), jvp_of=mul_p)
+cummax_p = cumulative("cummax", "max", _every_step(np.maximum), jvp_of=max_p)
+cummin_p = cumulative("cummin", "min", _every_step(np.minimum), jvp_of=min_p)
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

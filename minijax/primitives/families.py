@@ -42,6 +42,11 @@ NOT_DIFFERENTIABLE = cannot("its result does not vary smoothly with its argument
 SHORT_FLOATS = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 
+def computed_in(dtype: Any) -> np.dtype:
+    """The dtype in which numbers are added up and multiplied."""
+    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
+
+
 def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
     """A meaning from a NumPy function; 16-bit floats are computed in float32, rounded once."""
     def impl(*arrays: np.ndarray, **params: Any) -> list:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.primitives.cumulative import nest
-from minijax.primitives.families import SHORT_FLOATS
+from minijax.primitives.families import computed_in
 from minijax.primitives.shape import without
 
 Axes = tuple[int, ...]
@@ -21,17 +21,11 @@ Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch
 
 INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
-UNROLLED = 8  # rows added in one pass over the result
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
 
 
 def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
     return without(range(rank), contract + batch)
-
-
-def computed_in(dtype: Any) -> np.dtype:
-    """The dtype in which products are summed."""
-    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
 
 
 class Side(NamedTuple):
@@ -120,22 +114,26 @@ def by_rows(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
     sums = out if out.dtype == wide else b.temp(out.shape, wide)
     swapped = not right.runs_along_free
     fixed, moving = (right, left) if swapped else (left, right)
-
-    def place(batch: tuple, i: tuple, j: tuple) -> tuple:
-        return (*batch, *j, *i) if swapped else (*batch, *i, *j)
+    width = moving.sizes(moving.free)
 
     with nest(b, left.sizes(left.batch)) as batch, nest(b, fixed.sizes(fixed.free)) as i:
-        with rows(b, moving.sizes(moving.free)) as j:
-            b.store(sums, place(batch, i, j), 0)
+        def place(j: Any) -> tuple[Any, tuple]:
+            parts = b.unravel(b.index(j), width)
+            return sums, (*batch, *parts, *i) if swapped else (*batch, *i, *parts)
 
-        def add_rows(*ks: tuple) -> None:
-            with rows(b, moving.sizes(moving.free)) as j:
-                total = b.load(sums, place(batch, i, j))
-                for k in ks:
-                    total = _plus_product(b, wide, fixed.at(b, wide, batch, i, k),
-                                          moving.at(b, wide, batch, j, k), total)
-                b.store(sums, place(batch, i, j), total)
-        _in_groups(b, fixed.sizes(fixed.contract), add_rows)
+        def add_rows(row: Any, before: None, ks: Sequence) -> None:
+            places = [b.unravel(k, fixed.sizes(fixed.contract)) for k in ks]
+            with b.loop(row.width, vectorize="parallel") as j:
+                total = b.load(*row.at(j))
+                for k in places:
+                    total = _plus_product(
+                        b, wide, fixed.at(b, wide, batch, i, k),
+                        moving.at(b, wide, batch, b.unravel(b.index(j), width), k), total)
+                b.store(*row.at(j), total)
+        row = b.sums(math.prod(width), wide, place)
+        with b.loop(row.width, vectorize="parallel") as j:
+            b.store(*row.at(j), 0)
+        b.in_chains("add", row, fixed.size(fixed.contract), add_rows)
     if sums is not out:
         rearranged(b, sums, out, range(len(out.shape)))
 
@@ -144,24 +142,6 @@ def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
     if wide.kind == "f":
         return b.fma(x, y, total)
     return b.or_(total, b.and_(x, y)) if wide.kind == "b" else b.add(total, b.mul(x, y))
-
-
-def _in_groups(b: Any, extents: tuple[int, ...], add_rows: Any) -> None:
-    """Call `add_rows` for all indices below the extents, several at a time along the last."""
-    if not extents:
-        add_rows(())
-        return
-    *outer, n = extents
-    with nest(b, outer) as k:
-        with b.loop(n // UNROLLED) as group:
-            start = b.mul(b.index(group), UNROLLED)
-            add_rows(*((*k, b.add(start, t)) for t in range(UNROLLED)))
-        with b.loop(n, n - n % UNROLLED) as last:
-            add_rows((*k, last))
-
-
-def rows(b: Any, extents: tuple[int, ...]) -> Any:
-    return nest(b, extents, "parallel")
 
 
 # ── BLAS ─────────────────────────────────────────────────────────────────────────────────────

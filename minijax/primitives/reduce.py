@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, dtype_name)
+from minijax.primitives import summation
 from minijax.primitives.choice import eq
 from minijax.primitives.convert import converted
 from minijax.primitives.elementwise import div, mul, mul_p, with_ordered_zeros
@@ -130,7 +131,7 @@ def _sum_transpose(ct: Array, x: Any, axes: Axes) -> Array:
 
 reduce_sum_p = reduction(
     "reduce_sum", "add",
-    impl=lambda x, axes: np.sum(x, axes, dtype=x.dtype),
+    impl=summation.total,
     transpose=transposed(_sum_transpose),
     examples=reducible_examples(NUMBER, axes_of))
 reduce_sum_p.jvp = linearly(reduce_sum_p)
