@@ -136,7 +136,7 @@ def expm1(s: Any, x: Any) -> Any:
     k, r, rest = reduced_expm1(s, clamp(s, x, -form.fraction, form.exp_most))
     t = power_of_two(s, s.sub(k, 1), x.dtype)
     y = s.mul(s.fma(rest, t, s.fma(r, t, s.sub(t, 0.5))), 2.0)
-    return s.select(s.eq(x, 0.0), x, y)
+    return s.select(s.lt(s.abs(x), 2.0 ** -(form.fraction + 2)), x, y)
 
 
 def tanh(s: Any, x: Any) -> Any:

@@ -65,7 +65,11 @@ expm1_p, expm1 = unary(
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
-    return np.divide(x.dtype.type(1), x.dtype.type(1) + np.exp(-x))
+    """With the exponential of what is negative, which does not overflow."""
+    if x.dtype.kind == "c":
+        return np.divide(x.dtype.type(1), x.dtype.type(1) + np.exp(-x))
+    small = np.exp(-np.abs(x))
+    return np.divide(np.where(x < 0, small, x.dtype.type(1)), x.dtype.type(1) + small)
 
 
 logistic_p, logistic = unary(
