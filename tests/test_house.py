@@ -289,7 +289,7 @@ def test_tests_mirror_the_package():
     """tests/x/test_y.py tests minijax/x/y.py; the others test the house as a whole."""
     whole = {
         "book",
-        "compositions",
+        "compositions", "corners",
         "derivative_stacks",
         "environment",
         "house",
