@@ -22,6 +22,7 @@ from .loops import (
 )
 from .metadata import Metadata
 from .scalars import BFLOAT16, kind_of
+from .separate import Separate, separate_loops
 from .threads import Shared, shared_loops
 
 REASSOCIABLE = ("add", "mul")
@@ -95,15 +96,20 @@ def _name(name: str) -> str:
 class _Printer:
     """Prints one kernel. `lines` is the body so far, `block` the label of the block it is in.
 
-    A scalar keeps its name; what LLVM needs beside has a dot in its name, so they never meet.
+    A scalar keeps its name; what LLVM needs beside has a dot in its name, so they never meet. In
+    a function that other loops may share, `numbered`, names are numbers in order of their use.
     """
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.shared = shared_loops(kernel)
+        self.separate = separate_loops(kernel, self.shared)
+        self.separated: dict[tuple[str, ...], str] = {}
+        self.numbered = False
         self.functions: dict[str, str] = {}
         self.counts: dict[str, int] = {}
-        self.metadata = Metadata(kernel)
+        buffers = (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps)
+        self.metadata = Metadata(buffers, kernel.offsets)
         self.reassociated: set[Let] = set()
         self.begin_function()
 
@@ -144,6 +150,10 @@ class _Printer:
         self.counts[stem] = self.counts.get(stem, 0) + 1
         return f"{stem}.{self.counts[stem]}"
 
+    def local(self, name: str) -> str:
+        """What LLVM calls a thing of this name."""
+        return self.fresh("%local") if self.numbered else _name(name)
+
     def value(self, operand: Operand) -> str:
         """How an operand is written where its type is known."""
         return _literal(operand) if isinstance(operand, Constant) else self.names[operand]
@@ -183,7 +193,7 @@ class _Printer:
     def define(self, target: Scalar, expression: str) -> None:
         """Give the target a value: an instruction, or another name for a value that exists."""
         if " " in expression:
-            self.names[target] = _name(target.name)
+            self.names[target] = self.local(target.name)
             self.emit(f"{self.names[target]} = {expression}")
         else:
             self.names[target] = expression
@@ -265,7 +275,7 @@ class _Printer:
             array, positions = stored, list(index)
             for size in reversed(buffer.shape[1:]):
                 array = f"[{size} x {array}]"
-        place = _name(self.fresh(f"{buffer.name}.at"))
+        place = self.local(self.fresh(f"{buffer.name}.at"))
         steps = ", ".join(map(self.typed, positions))
         self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}, {steps}")
         return place
@@ -274,8 +284,8 @@ class _Printer:
         place = self.address(load.buffer, load.index)
         notes = self.metadata.access(load.buffer, self.parallel)
         size, target = load.buffer.dtype.itemsize, load.target
-        name = self.names[target] = _name(target.name)
-        loaded = _name(f"{target.name}.byte") if target.dtype == BOOL else name
+        name = self.names[target] = self.local(target.name)
+        loaded = self.local(f"{target.name}.byte") if target.dtype == BOOL else name
         stored = _stored_type(target.dtype)
         self.emit(f"{loaded} = load {stored}, ptr {place}, align {size}{notes}")
         if target.dtype == BOOL:
@@ -292,7 +302,7 @@ class _Printer:
         self.emit(f"store {value}, ptr {place}, align {size}{notes}")
 
     def print_declare(self, declare: Declare) -> None:
-        name = self.names[declare.variable] = _name(f"{declare.variable.name}.variable")
+        name = self.names[declare.variable] = self.local(f"{declare.variable.name}.variable")
         self.entry.append(f"  {name} = alloca {llvm_type(declare.variable.dtype)}")
         self.emit(f"store {self.typed(declare.value)}, ptr {name}")
 
@@ -308,13 +318,15 @@ class _Printer:
     def print_for(self, loop: For) -> None:
         if loop in self.shared:
             self.share(loop, self.shared[loop])
+        elif loop in self.separate and not self.numbered:
+            self.call(loop, self.separate[loop])
         else:
             self.loop(loop, self.value(loop.start), self.value(loop.stop))
 
     def loop(self, loop: For, start: str, stop: str) -> None:
         """The turns of a loop from start to stop."""
         label = self.fresh("for")
-        index = self.names[loop.index] = _name(loop.index.name)
+        index = self.names[loop.index] = self.local(loop.index.name)
         outside, before = self.block, self.parallel
         group = self.metadata.group() if loop.vectorize == "parallel" else ""
         self.parallel = (*before, group) if group else before
@@ -385,6 +397,29 @@ class _Printer:
         for temp, size, end in zip(how.private, sizes, accumulate(sizes), strict=True):
             self.names[temp] = address = _name(f"{temp.name}.own")
             self.entry.append(f"  {address} = getelementptr i8, ptr %own.data, i64 {end - size}")
+
+    def call(self, loop: For, what: Separate) -> None:
+        """A loop that is a function of its own; of equal ones there is one function."""
+        taken: tuple[Buffer | Scalar, ...] = (*what.buffers, *what.scalars)
+        passed = ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in taken)
+        here = (self.entry, self.lines, self.block, self.names, self.parallel, self.counts,
+                self.metadata)
+        self.begin_function()
+        self.numbered, self.counts = True, {}
+        own = self.metadata = Metadata(what.buffers, self.kernel.offsets)
+        self.names = {x: f"%given.{n}" for n, x in enumerate(taken)}
+        self.loop(loop, self.value(loop.start), self.value(loop.stop))
+        self.emit("ret void")
+        given = ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in taken)
+        text = self.function(f"internal void @loop({given}) noinline")
+        self.numbered = False
+        (self.entry, self.lines, self.block, self.names, self.parallel, self.counts,
+         self.metadata) = here
+        key = (text, *own.lines)
+        if key not in self.separated:
+            name = self.separated[key] = self.fresh("@loop")
+            self.functions[name] = self.metadata.take_in(text, own).replace("@loop", name, 1)
+        self.emit(f"call void {self.separated[key]}({passed})")
 
     def print_while(self, loop: While) -> None:
         label = self.fresh("while")

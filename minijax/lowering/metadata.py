@@ -5,17 +5,23 @@ Stands on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalys
 
 from __future__ import annotations
 
-from .loops import Buffer, Kernel
+import re
+from collections.abc import Iterable, Mapping
+
+from .loops import Buffer
 
 
 class Metadata:
-    """What LLVM may know about memory: which buffers are apart, which loops are parallel."""
+    """What LLVM may know about memory: which buffers are apart, which loops are parallel.
 
-    def __init__(self, kernel: Kernel) -> None:
+    `offsets` says where in the workspace the temps among the buffers lie.
+    """
+
+    def __init__(self, buffers: Iterable[Buffer], offsets: Mapping[Buffer, int]) -> None:
         self.lines: list[str] = []
         self.ids: dict[str, str] = {}
-        self.kernel = kernel
-        self.scope_of = self.scopes(kernel)
+        self.offsets = offsets
+        self.scope_of = self.scopes(buffers)
         self.aliases: dict[Buffer, str] = {}
 
     def add(self, node: str) -> str:
@@ -26,13 +32,25 @@ class Metadata:
         self.lines.append(f"{name} = {node}")
         return name
 
-    def scopes(self, kernel: Kernel) -> dict[Buffer, str]:
+    def take_in(self, text: str, other: Metadata) -> str:
+        """Number the nodes of another text behind those of this one; return the text as renumbered.
+        """
+        count = len(self.lines)
+
+        def renumbered(line: str) -> str:
+            return re.sub(r"!(\d+)", lambda match: f"!{count + int(match[1])}", line)
+        self.lines += map(renumbered, other.lines)
+        return renumbered(text)
+
+    def scopes(self, buffers: Iterable[Buffer]) -> dict[Buffer, str]:
         """One alias scope per buffer that is written; what is only read shares one."""
         domain = self.add('!{!"buffers"}')
         read_only = self.add(f'!{{!"read only", {domain}}}')
-        scopes = dict.fromkeys(kernel.inputs + kernel.constants, read_only)
-        for buffer in kernel.outputs + kernel.temps:
-            scopes[buffer] = self.add(f'!{{!"{len(scopes)}", {domain}}}')
+        scopes: dict[Buffer, str] = {}
+        for buffer in buffers:
+            written = buffer.role in ("output", "temp")
+            scopes[buffer] = (self.add(f'!{{!"{len(scopes)}", {domain}}}') if written
+                              else read_only)
         return scopes
 
     def access(self, buffer: Buffer, parallel: tuple[str, ...]) -> str:
@@ -52,9 +70,8 @@ class Metadata:
         """Whether two temps share bytes of the workspace; nothing else ever does."""
         if one.role != "temp" or other.role != "temp":
             return one is other
-        offsets = self.kernel.offsets
-        first, second = sorted((one, other), key=lambda temp: offsets[temp])
-        return offsets[second] < offsets[first] + first.nbytes
+        first, second = sorted((one, other), key=lambda temp: self.offsets[temp])
+        return self.offsets[second] < self.offsets[first] + first.nbytes
 
     def groups(self, parallel: tuple[str, ...]) -> str:
         if not parallel:
