@@ -9,12 +9,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
+import itertools
 import os
+import secrets
 import stat
-import tempfile
+import time
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from minijax import config
@@ -133,6 +137,9 @@ def _numba_version() -> str:
 
 # The directory
 
+MOST = 1 << 29  # bytes of kernels on disk: some 40,000; what was not used for longest goes first
+SEALED_FOR = 3600  # seconds after which what a writer left unfinished is nobody's
+
 
 def directory() -> Path | None:
     """Return where kernels are kept: a directory that only this user can write, or None.
@@ -141,37 +148,112 @@ def directory() -> Path | None:
     disk); otherwise it is `minijax` in the user's cache directory, as the XDG specification has
     it.  With the flag `enable_compilation_cache` off nothing is kept.
     """
+    with _opened() as folder:
+        return folder.path if folder is not None else None
+
+
+@contextlib.contextmanager
+def _opened() -> Iterator[Folder | None]:
+    """The directory, made where there was none, for as long as the context is open."""
     given = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
-    if given == "" or not config.enable_compilation_cache.value:
-        return None
-    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    path = Path(given or os.path.join(base, "minijax")).expanduser()
+    folder = None
+    if given != "" and config.enable_compilation_cache.value:
+        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+        with contextlib.suppress(OSError):
+            folder = _open(Path(given or os.path.join(base, "minijax")).expanduser())
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        return path if _is_private(path) else None
-    except OSError:
-        return None
+        yield folder
+    finally:
+        if folder is not None and folder.handle is not None:
+            os.close(folder.handle)
 
 
-def _is_private(path: Path) -> bool:
-    """Whether nobody else can plant code here; the user is told if somebody can."""
-    if not hasattr(os, "geteuid"):  # Windows keeps other users out of the profile directory.
-        return True
-    found = path.stat()
-    if found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        return True
+def _open(path: Path) -> Folder | None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    if os.open not in os.supports_dir_fd:  # Windows keeps other users out of the profile directory
+        return Folder(path, None)
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    if _is_private(handle):
+        return Folder(path, handle)
+    os.close(handle)
     warnings.warn(f"compiled kernels are not kept: other users can write {path}; "
                   "make it yours (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
-    return False
+    return None
 
 
-def _path(key: str) -> Path | None:
-    place = directory()
-    return place / f"{key}.kernel" if place is not None else None
+def _is_private(handle: int) -> bool:
+    """Whether nobody else can change what is open, or put another in its place."""
+    if not hasattr(os, "geteuid"):
+        return True
+    found = os.fstat(handle)
+    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+class Folder(NamedTuple):
+    """The directory, open: what is looked at is what is read, whatever its name means by then."""
+
+    path: Path
+    handle: int | None
+
+    def open(self, name: str, flags: int) -> int:
+        """Open a file of its own: no link is followed."""
+        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+        return os.open(self.place(name), flags, 0o600, dir_fd=self.handle)
+
+    def place(self, name: str) -> str:
+        return name if self.handle is not None else str(self.path / name)
+
+    def read(self, name: str) -> bytes | None:
+        """A file's content; None where there is none, or where somebody else could change it."""
+        try:
+            with os.fdopen(self.open(name, os.O_RDONLY), "rb") as file:
+                if not _is_private(file.fileno()):
+                    return None
+                content = file.read()
+        except OSError:
+            return None
+        with contextlib.suppress(OSError):  # when it was last of use
+            os.utime(self.place(name), dir_fd=self.handle, follow_symlinks=self.handle is None)
+        return content
+
+    def write(self, name: str, content: bytes) -> None:
+        """Readers see the whole file or none."""
+        temporary = f".{secrets.token_hex(8)}"
+        try:
+            handle = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        except OSError:
+            return
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(self.place(temporary), self.place(name), src_dir_fd=self.handle,
+                       dst_dir_fd=self.handle)
+        except OSError:
+            self.remove(temporary)
+
+    def remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.place(name), dir_fd=self.handle)
+
+    def trim(self, most: int) -> None:
+        """Remove the oldest files until the others have no more than so many bytes."""
+        files = []
+        with contextlib.suppress(OSError), os.scandir(self.handle or self.path) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):  # another process may trim as well
+                    found = entry.stat(follow_symlinks=False)
+                    files.append((found.st_mtime, found.st_size, entry.name))
+        now, kept = time.time(), 0
+        for changed, size, name in sorted(files, reverse=True):
+            kept += size
+            if kept > most or name.startswith(".") and changed < now - SEALED_FOR:
+                self.remove(name)
 
 
 # Entries: MAGIC, the digest of key and code, the code.
+
+_written = itertools.count()
 
 
 def _digest(key: str, code: bytes) -> bytes:
@@ -180,45 +262,30 @@ def _digest(key: str, code: bytes) -> bytes:
 
 def read(key: str) -> bytes | None:
     """Return the object code kept under a key; a damaged or foreign entry is dropped."""
-    path = _path(key)
-    if path is None:
-        return None
-    try:
-        entry = path.read_bytes()
-    except OSError:
-        return None
-    head, code = entry[:len(MAGIC) + 32], entry[len(MAGIC) + 32:]
-    if head == MAGIC + _digest(key, code):
-        return code
-    remove(key)
+    with _opened() as folder:
+        if folder is None:
+            return None
+        entry = folder.read(f"{key}.kernel")
+        if entry is None:
+            return None
+        head, code = entry[:len(MAGIC) + 32], entry[len(MAGIC) + 32:]
+        if head == MAGIC + _digest(key, code):
+            return code
+        folder.remove(f"{key}.kernel")
     return None
 
 
 def write(key: str, code: bytes) -> None:
-    """Keep object code under a key; readers see the whole entry or none. Failing is no error."""
-    # JAX: bounds the size of the directory and drops what was not used for long; here it grows.
-    path = _path(key)
-    if path is None:
-        return
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".kernel")
-    except OSError:
-        return
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(MAGIC + _digest(key, code) + code)
-        os.replace(temporary, path)
-    except OSError:
-        _unlink(temporary)
+    """Keep object code under a key. Failing is no error."""
+    with _opened() as folder:
+        if folder is not None:
+            folder.write(f"{key}.kernel", MAGIC + _digest(key, code) + code)
+            if next(_written) % 64 == 0:
+                folder.trim(MOST)
 
 
 def remove(key: str) -> None:
     """Forget what is kept under a key."""
-    path = _path(key)
-    if path is not None:
-        _unlink(path)
-
-
-def _unlink(path: str | Path) -> None:
-    with contextlib.suppress(OSError):
-        os.unlink(path)
+    with _opened() as folder:
+        if folder is not None:
+            folder.remove(f"{key}.kernel")

@@ -138,7 +138,7 @@ def test_an_entry_that_cannot_be_linked_is_dropped_and_rebuilt(place):
 
 
 def test_nothing_half_written_is_ever_left(place, monkeypatch):
-    def full(*args):
+    def full(*args, **kwargs):
         raise OSError("no space left on device")
 
     monkeypatch.setattr(os, "replace", full)
@@ -168,6 +168,75 @@ def test_a_directory_of_another_user_is_not_used(place, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: place.stat().st_uid + 1)
     with pytest.warns(UserWarning, match="other users can write"):
         assert cache.directory() is None
+
+
+needs_links = pytest.mark.skipif(not hasattr(os, "O_NOFOLLOW"), reason="no symbolic links")
+
+
+@needs_links
+def test_a_link_in_place_of_an_entry_is_not_followed(place, compilations, tmp_path):
+    cache.compile_or_load(counting(3))
+    [path] = entries(place)
+    path.rename(tmp_path / "planted")
+    path.symlink_to(tmp_path / "planted")
+    assert cache.read(path.stem) is None
+    assert result(counting(3)) == [0, 1, 2]
+    assert len(compilations) == 2 and not path.is_symlink()
+
+
+@needs_links
+@pytest.mark.parametrize("planted", [lambda path: path.chmod(0o666),
+                                     lambda path: os.chown(path, 12345, -1)],
+                         ids=["others can write it", "of another user"])
+def test_an_entry_that_is_not_ours_alone_is_not_read(place, planted):
+    cache.compile_or_load(counting(3))
+    [path] = entries(place)
+    assert cache.read(path.stem) is not None
+    try:
+        planted(path)
+    except PermissionError:
+        pytest.skip("only root gives files away")
+    assert cache.read(path.stem) is None
+
+
+@needs_links
+def test_what_was_looked_at_is_what_is_read(place, tmp_path, monkeypatch):
+    """Another directory takes the name's place between the check and the reading."""
+    cache.compile_or_load(counting(3))
+    [path] = entries(place)
+    evil, ours = tmp_path / "evil", cache.read(path.stem)
+    evil.mkdir()
+    (evil / path.name).write_bytes(b"planted")
+    opened = os.open
+
+    def swapping(name, *args, **kwargs):
+        if str(name).endswith(".kernel") and not place.is_symlink():
+            place.rename(tmp_path / "moved")
+            place.symlink_to(evil)
+        return opened(name, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", swapping)
+    monkeypatch.setattr(os, "supports_dir_fd", {*os.supports_dir_fd, swapping})
+    assert ours and cache.read(path.stem) == ours and place.is_symlink()
+
+
+def test_the_directory_is_bounded_and_what_is_of_use_stays(place, monkeypatch):
+    for size in range(1, 6):
+        cache.compile_or_load(counting(size))
+    for age, path in enumerate(entries(place)):
+        os.utime(path, (1000 + age, 1000 + age))
+    (place / ".unfinished").write_bytes(b"")
+    os.utime(place / ".unfinished", (1000, 1000))
+    first, *_, last = entries(place)
+    cache.read(first.stem)  # it is the newest now
+    sizes = sum(path.stat().st_size for path in (first, last))
+    new = cache.compile_or_load(counting(6))
+    monkeypatch.setattr(cache, "MOST", sizes + 2 * len(last.read_bytes()))
+    monkeypatch.setattr(cache, "_written", iter([0]))
+    cache.write("0" * 64, b"")
+    kept = entries(place)
+    assert new and first in kept and last in kept and len(kept) < 7
+    assert not (place / ".unfinished").exists()
 
 
 def test_a_directory_that_cannot_be_made_does_no_harm(monkeypatch, tmp_path):
