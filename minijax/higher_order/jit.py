@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -242,6 +243,18 @@ class JitFunction:
         except TypeError:
             _holders.add(self)
             return self.__dict__.setdefault("_own_traces", {})
+
+    def __reduce__(self) -> str | tuple:
+        """Pickled by its name, where a module or class has it under its name, as functions are;
+        otherwise, and copied, as `jit` of its function.
+        """
+        found: Any = sys.modules.get(getattr(self, "__module__", ""))
+        name = getattr(self, "__qualname__", "<none>")
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is self:
+            return name
+        return JitFunction, (self._fun, self._static_argnums, self._static_argnames, self._inline)
 
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"

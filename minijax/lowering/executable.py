@@ -22,8 +22,6 @@ class Executable:
         self.kernel = kernel
         self.calls_host = any(map(host.is_host_call, cache.external_names(kernel.body)))
         self.constants = [np.asarray(buffer.value) for buffer in kernel.constants]
-        # Workspaces not in use; taking and giving back one element is atomic, so threads share.
-        self.workspaces: list[np.ndarray] = []
         self.code = cache.compile_or_load(kernel)
         self.call = self._written()
 
@@ -38,7 +36,8 @@ class Executable:
         names: dict[str, Any] = {
             "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
             "large": recycling.empty, "run": self.code.run, "after": self.after,
-            "workspaces": self.workspaces, "workspace": self.workspace}
+            "take": recycling.take, "give_back": recycling.give_back,
+            "size": kernel.workspace_size, "uint8": np.uint8}
         lines = []
         if "threads" in self.code.externals:
             names |= {"asleep": pool.asleep, "wake": pool.wake}
@@ -52,12 +51,13 @@ class Executable:
             lines.append(f"o{k} = {make}(shape{k}, dtype{k})")
         names |= {f"c{k}": value for k, value in enumerate(self.constants)}
         passed = [*inputs, *outputs, *(f"c{k}" for k in range(len(self.constants)))]
+        recycled = kernel.workspace_size >= recycling.LARGE
         if kernel.temps:
-            lines.append("w = workspace()")
-            passed.append("w")
+            lines.append("w = take(size)" if recycled else "w = empty(size, uint8)")
+            passed.append("w.memory" if recycled else "w")
         lines.append(f"status = run([{', '.join(passed)}])")
-        if kernel.temps:
-            lines.append("workspaces.append(w)")
+        if recycled:
+            lines.append("give_back(w)")
         if self.calls_host:
             lines.append("after(status)")
         else:
@@ -67,12 +67,15 @@ class Executable:
         exec(compile(source, f"<minijax call of {kernel.name}>", "exec"), names)
         return names["call"]
 
-    def workspace(self) -> np.ndarray:
-        """A workspace that is not in use."""
-        try:
-            return self.workspaces.pop()
-        except IndexError:
-            return np.empty(self.kernel.workspace_size, np.uint8)
+    def __copy__(self) -> Executable:
+        return self  # as a function does
+
+    def __deepcopy__(self, memo: dict) -> Executable:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle the machine code of {self.kernel.name!r}: it belongs to "
+                        "this process. Pickle the function, and compile it again.")
 
     def after(self, status: int) -> None:
         """Raise what went wrong."""

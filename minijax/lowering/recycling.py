@@ -1,4 +1,4 @@
-"""Memory for large results: what a dead array leaves behind serves the next one.
+"""Memory for large results and workspaces: what one leaves behind serves the next.
 
 Stands on NumPy. Chapter 26. In JAX: the BFC allocator of its GPU clients; its CPU client asks the
 system each time.
@@ -7,19 +7,63 @@ system each time.
 from __future__ import annotations
 
 import ctypes
+from functools import cache
+from typing import NamedTuple
 
 import numpy as np
-
-from minijax import caches
 
 # Fresh memory from the system costs a page fault every 4 kB, as much as writing it does. Small
 # arrays are quicker from NumPy, which keeps their memory itself.
 LARGE = 1 << 18
-MOST = 1 << 28  # bytes held for nobody
+MOST = 1 << 27  # bytes held for nobody
 ALIGNMENT = 64  # of a cache line
 
-_free: dict[int, list[np.ndarray]] = {}
-caches.cleared_by(_free.clear)
+
+class Room(NamedTuple):
+    """Memory, and where in it the first cache line begins."""
+
+    memory: np.ndarray
+    start: int
+
+
+# What is held for nobody, by its size, that which was given back last at the end. Arrays die
+# anywhere, inside this module too, so nothing is locked: each step is one of Python's dicts or
+# lists, and when threads meet, memory goes back to the system that could have been kept.
+_idle: dict[int, list[Room]] = {}
+
+
+def take(nbytes: int) -> Room:
+    """Memory for so many bytes, which nobody else has."""
+    step = 1 << max(nbytes.bit_length() - 4, 12)
+    size = -(-nbytes // step) * step + ALIGNMENT  # one of few sizes, so that it is found again
+    try:
+        return _idle[size].pop()  # in one step: no other thread gets it too
+    except (KeyError, IndexError):
+        memory = np.empty(size, np.uint8)
+        return Room(memory, -memory.ctypes.data % ALIGNMENT)
+
+
+def give_back(room: Room) -> None:
+    """Keep memory for who needs that much next; what is too much goes back to the system."""
+    size = room.memory.nbytes
+    if size > MOST:
+        return
+    free = MOST - size - held()
+    for other, rooms in list(_idle.items()):
+        while free < 0 and rooms and other != size:
+            del rooms[-1:]
+            free += other
+        if not rooms:
+            _idle.pop(other, None)
+    if free >= 0:
+        rooms = _idle.pop(size, [])
+        rooms.append(room)
+        _idle[size] = rooms
+
+
+def held() -> int:
+    """How many bytes are held for nobody."""
+    return sum(size * len(rooms) for size, rooms in list(_idle.items()))
 
 
 class _Loan:
@@ -28,13 +72,13 @@ class _Loan:
     NumPy keeps an array's base alive as long as the array, and as long as any view of it.
     """
 
-    memory: np.ndarray
+    room: Room
 
     def __del__(self) -> None:
-        give_back(self.memory)
+        give_back(self.room)
 
 
-@caches.remembered(maxsize=1024)
+@cache
 def _loan_of(nbytes: int) -> type:
     return type("Loan", (_Loan, ctypes.c_char * nbytes), {})
 
@@ -51,19 +95,8 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         nbytes *= n
     if nbytes < LARGE:
         return np.empty(shape, dtype)
-    try:
-        memory = _free[nbytes].pop()  # in one step: no other thread gets it too
-    except (KeyError, IndexError):
-        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % ALIGNMENT
-    loan = _loan_of(nbytes).from_buffer(memory, start)  # type: ignore[attr-defined]
-    loan.memory = memory
+    room = take(nbytes)
+    kind = _loan_of(room.memory.nbytes - ALIGNMENT)
+    loan = kind.from_buffer(room.memory, room.start)  # type: ignore[attr-defined]
+    loan.room = room
     return np.ndarray(shape, dtype, loan)
-
-
-def give_back(memory: np.ndarray) -> None:
-    """Keep memory for the next array of its size; what is too much goes back to the system."""
-    held = sum(len(each) * nbytes for nbytes, each in list(_free.items()))
-    if held + memory.nbytes > MOST:
-        _free.clear()
-    _free.setdefault(memory.nbytes - ALIGNMENT, []).append(memory)

@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
+from minijax.numpy import dlpack
 from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
                                      convert, promote_dtypes_inexact, promote_shapes,
                                      static_value)
@@ -148,7 +149,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> from_dlpack(np.arange(2, dtype="int32"))
     Array([0, 1], dtype=int32)
     """
-    return asarray(np.from_dlpack(x))
+    return asarray(dlpack.from_dlpack(x))
 
 
 # ── From a shape ─────────────────────────────────────────────────────────────────────────────

@@ -73,16 +73,16 @@ def to_numpy(x: ArrayImpl, dtype: Any = None, copy: bool | None = None) -> np.nd
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
         return values.astype(dtype)
-    return values.copy() if copy else values
+    return values.copy() if copy else read_only(values)
 
 
-def to_dlpack(x: ArrayImpl, **options: Any) -> Any:
-    """A DLPack capsule; a copy where the reader knows no read-only memory."""
-    values = numbers_of(x)
-    version = options.get("max_version")
-    if version is None or tuple(version) < (1, 0):
-        values = values.copy()
-    return values.__dlpack__(**options)
+def read_only(buffer: np.ndarray) -> np.ndarray:
+    """A view that cannot be made writeable, as an array can whose memory or its owner is."""
+    if buffer.base is None or not buffer.size:
+        return buffer.view()
+    memory: Any = buffer.reshape(-1).view(np.uint8)
+    fixed = np.frombuffer(memoryview(memory).toreadonly(), np.uint8)
+    return fixed.view(buffer.dtype).reshape(buffer.shape)
 
 
 def reduced(x: Array) -> tuple[Any, tuple]:

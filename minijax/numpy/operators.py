@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl
-from minijax.numpy import (arithmetic, contractions, display, elementwise, indexing, logic,
+from minijax.numpy import (arithmetic, contractions, display, dlpack, elementwise, indexing, logic,
                            methods)
 from minijax.tracebacks import api_boundary
 
@@ -210,7 +210,7 @@ def _dlpack(self: Any, **options: Any) -> Any:
     known = _untraced(self)
     if known is None:
         raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
-    return display.to_dlpack(known, **options)
+    return dlpack.to_dlpack(known, **options)
 
 
 def install_operators(namespace: Any) -> None:

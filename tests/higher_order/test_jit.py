@@ -1,7 +1,9 @@
 """jit: when it traces, what it keeps, what it refuses."""
 
+import copy
 import functools
 import gc
+import pickle
 import weakref
 
 import jax
@@ -246,3 +248,65 @@ def test_a_long_list_of_numbers_is_described_once_and_not_for_each_number(monkey
                         lambda *args: described.append(args) or describe(*args))
     assert minijax.jit(lambda xs: sum(xs))([1.0] * 20) == 20.0
     assert len(described) == 1
+
+
+# ── Copies ───────────────────────────────────────────────────────────────────────────────────
+
+def plus_one(x):
+    return x + 1
+
+
+@minijax.jit
+def twice(x):
+    return x * 2
+
+
+class Model:
+    """An object that holds what has run."""
+
+    def __init__(self):
+        self.step, self.known = minijax.jit(plus_one, static_argnums=()), twice
+        self.compiled = self.step.lower(1.0).compile()
+        self.weights = jnp.ones(3)
+        self.moved = minijax.jit(self.move)
+
+    def move(self, x):
+        return x + self.weights
+
+    @minijax.jit
+    def norm(x):
+        return (x * x).sum()
+
+    def run(self):
+        return [f(self.weights) for f in (self.step, self.known, self.moved, Model.norm)]
+
+
+def test_an_object_with_jitted_functions_that_have_run_can_be_copied():
+    model = Model()
+    expected = model.run()
+    for made in (copy.copy(model), copy.deepcopy(model)):
+        minijax.tree.map(np.testing.assert_array_equal, made.run(), expected)
+        assert made.compiled(1.0) == 2
+    other = copy.deepcopy(model)
+    assert other.moved is not model.moved and other.known is twice
+    other.weights = jnp.zeros(3)
+    assert other.moved._fun.__self__ is other and other.run()[2].tolist() != expected[2].tolist()
+    assert minijax.jit(lambda x: copy.deepcopy(twice)(x))(3.0) == 6
+
+
+def test_a_jitted_function_that_has_run_is_pickled_by_name_or_by_its_function():
+    x = jnp.ones(3)
+    for f in (twice, Model.norm, minijax.jit(plus_one), minijax.jit(plus_one, static_argnums=(0,)),
+              minijax.tree_util.Partial(twice)):
+        if not getattr(f, "_has_static", False):
+            f(x)
+        made = pickle.loads(pickle.dumps(f))
+        assert made(2.0) == f(2.0)
+        assert (made is f) == (f is twice or f is Model.norm)
+    with pytest.raises((pickle.PicklingError, AttributeError)):
+        pickle.dumps(minijax.jit(lambda x: x))
+
+
+def test_machine_code_is_not_pickled_and_says_so():
+    with pytest.raises(TypeError, match="belongs to this process"):
+        pickle.dumps(minijax.jit(plus_one).lower(1.0)._lowered.compile())

@@ -1,6 +1,8 @@
 """Memory of large results: used again, but never while anybody sees it."""
 
 import gc
+import threading
+import tracemalloc
 
 import numpy as np
 
@@ -49,9 +51,65 @@ def test_small_arrays_are_numpys_own():
 
 
 def test_not_too_much_is_held(monkeypatch):
-    monkeypatch.setattr(recycling, "MOST", 4 * recycling.LARGE)
-    arrays = [recycling.empty((recycling.LARGE,), np.dtype(np.uint8)) for _ in range(9)]
-    del arrays
-    gc.collect()
-    held = sum(x.nbytes for each in recycling._free.values() for x in each)
-    assert held <= 4 * recycling.LARGE + 9 * recycling.ALIGNMENT
+    monkeypatch.setattr(recycling, "_idle", {})
+    monkeypatch.setattr(recycling, "MOST", 4 * recycling.LARGE + 1000)
+    sizes = [recycling.LARGE] * 9 + [5 * recycling.LARGE, 2 * recycling.LARGE]
+    arrays = [recycling.empty((n,), np.dtype(np.uint8)) for n in sizes]
+    while arrays:
+        del arrays[0]
+        assert recycling.held() <= recycling.MOST
+    assert recycling.held() >= 3 * recycling.LARGE  # what came last, and what still fits
+
+
+def test_a_thousand_sizes_are_few(monkeypatch):
+    """Nothing is kept for each size there ever was."""
+    monkeypatch.setattr(recycling, "_idle", {})
+    kinds = recycling._loan_of.cache_info().currsize
+    for n in range(1000):
+        recycling.empty((recycling.LARGE + 1000 * n,), np.dtype(np.uint8))
+    assert recycling._loan_of.cache_info().currsize - kinds < 30
+    assert len(recycling._idle) < 30
+
+
+def test_workspaces_are_given_back(monkeypatch):
+    monkeypatch.setattr(recycling, "_idle", {})
+    monkeypatch.setattr(recycling, "MOST", 1 << 20)
+    f = minijax.jit(lambda x: minijax.lax.cumsum(minijax.lax.sort(x @ x.T, dimension=1), axis=1))
+    x = np.ones((1000, 30), np.float32)
+    workspace = f.lower(x)._lowered.kernel.workspace_size
+    assert workspace > 2 << 20
+    f(x)
+    tracemalloc.start()
+    try:
+        threads = [threading.Thread(target=f, args=(x,)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] < workspace
+        assert tracemalloc.get_traced_memory()[1] > workspace
+    finally:
+        tracemalloc.stop()
+    assert recycling.held() <= recycling.MOST
+
+
+def test_no_two_threads_have_the_same_memory():
+    failures = []
+
+    def work(mark):
+        for turn in range(300):
+            x = recycling.empty((recycling.LARGE + 4096 * (turn % 3),), np.dtype(np.uint8))
+            x[::4096] = mark
+            room = recycling.take(recycling.LARGE)
+            room.memory[::4096] = mark
+            if (x[::4096] != mark).any() or (room.memory[::4096] != mark).any():
+                failures.append(mark)
+            recycling.give_back(room)
+
+    threads = [threading.Thread(target=work, args=(mark,)) for mark in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == [] and recycling.held() <= recycling.MOST

@@ -99,6 +99,19 @@ def test_a_tracer_does_not_pickle():
         minijax.jit(pickle.dumps)(1.0)
 
 
+@pytest.mark.parametrize("shape", [(), (3,), (0, 3), (600, 600)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_what_numpy_sees_cannot_be_made_writeable(shape, dtype):
+    """Small arrays own their memory, large ones borrow it: neither may change."""
+    for x in (jnp.ones(shape, dtype), minijax.jit(lambda x: x + 1)(jnp.ones(shape, dtype))):
+        before = np.array(x)
+        for taken in (np.asarray(x), np.asarray(x).T, np.asarray(x)[...],
+                      minijax.device_get(x)):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                taken.setflags(write=True)
+        np.testing.assert_array_equal(np.asarray(x), before)
+
+
 def test_dlpack_gives_a_copy_that_is_free_to_change():
     x = jnp.arange(3)
     taken = np.from_dlpack(x)
