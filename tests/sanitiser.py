@@ -217,26 +217,29 @@ class _Machine:
         memory, k = self.last
         memory.held[k] = self.name(mark, position)
 
-    def part(self, mark: Mark, index: tuple[int, ...]) -> Iterator[tuple[Memory, int]]:
+    def part(self, mark: Mark, index: tuple[int, ...]) -> Iterator[tuple[Memory, int, int]]:
+        """The elements below an index: where they are, and their position in the value."""
         if mark.target not in self.memory:  # it has no elements, or nobody uses it
             return
         memory, rest = self.memory[mark.target], mark.target.shape[len(index):]
         size = int(np.prod(rest, dtype=np.int64))
+        outer = len(mark.target.shape) - len(mark.shape)  # indices before those of the value
         first = self.at(memory, (*index, *[0] * len(rest))) if size else 0
+        start = self.at(memory, (*index[:outer], *[0] * len(mark.shape))) if size else 0
         for k in range(first, first + size):
-            yield memory, k
+            yield memory, k, k - start
 
     def holds(self, mark: Mark, index: tuple[int, ...]) -> None:
         if mark.owner is mark.value:  # a carry: it has a new value
             self.begins(mark.owner)
-        for memory, k in self.part(mark, index):
+        for memory, k, position in self.part(mark, index):
             if memory.held[k] is not None:  # what nobody reads may have lost its place already
-                memory.held[k] = self.name(mark, k)
+                memory.held[k] = self.name(mark, position)
 
     def expects(self, mark: Mark, index: tuple[int, ...]) -> None:
-        for memory, k in self.part(mark, index):
+        for memory, k, position in self.part(mark, index):
             if memory.held[k] is not None:
-                self.reads(mark, (memory.held[k], memory, k, memory.stores[k]), k)
+                self.reads(mark, (memory.held[k], memory, k, memory.stores[k]), position)
 
     def expect_written(self, buffer: Buffer) -> None:
         for k, held in enumerate(self.memory[buffer].held):

@@ -6,6 +6,7 @@ adds its tests; planting a wrong rule into any of its slots must make some law f
 
 import contextlib
 import importlib
+import os
 import pkgutil
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 import minijax
 from minijax import config, core, dtypes, higher_order, primitives
 from minijax.core import ArrayImpl, Primitive, ShapedArray
+from minijax.jaxpr import subjaxprs
 from tests import sanitiser
 
 
@@ -28,6 +30,7 @@ def every_primitive():
 
 
 PRIMITIVES = every_primitive()
+LARGE = bool(os.environ.get("LARGE"))  # run every law at every size
 
 # Whose laws are tested elsewhere, and why.
 WITHOUT_EXAMPLES = {
@@ -40,6 +43,9 @@ _FORWARD = ("jvp_does_not_change_the_primal", "jvp_is_the_slope", "slope_of_slop
 _REVERSE = ("vjp_agrees_with_jvp", "transpose_of_transpose_is_the_operation")
 EXEMPT = {
     **{("custom_vjp_call", law): "it refuses forward mode" for law in _FORWARD},
+    **{(name, "compiled_is_the_meaning_at_sizes_where_loops_change"): "a repeated matrix is "
+       "singular" for name in ("cholesky", "lu", "qr", "eigh", "svd", "triangular_solve",
+                               "custom_linear_solve", "solve")},
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
@@ -196,6 +202,54 @@ def compiled_is_the_meaning(p, cases):
                     [c.args for c in chosen])
             for c, x, y in zip(chosen, found, wanted, strict=True):
                 same(x, y, c)
+
+
+# At so many elements loops come in blocks and tiles, and threads share them. Made longer: every
+# axis, the first, the last.
+SIZES = [(6_000, "all"), (6_000, "first"), (6_000, "last"), (300_000, "all")]
+if LARGE:
+    SIZES += [(70, "all"), (70, "last"), (300_000, "first"), (300_000, "last")]
+
+
+def longer(case, size, which):
+    """The example with its arrays repeated along some axes, by a factor and one; or None."""
+    arrays = [numbers(x) for x in case.args]
+    most = max(arrays, key=lambda x: x.size, default=np.zeros(()))
+    if not most.ndim or not most.size or has_complex(case) or any(map(is_key, case.args)):
+        return None
+    if any(subjaxprs(case.example.params)) or callable(case.example.params.get("call")):
+        return None  # a program is for the types of its arguments
+    factor = size / most.size
+    factor = int(factor ** (1 / most.ndim) if which == "all" else factor)
+    found = []
+    for x in arrays:
+        for axis in {"all": range(x.ndim), "first": range(x.ndim)[:1],
+                     "last": range(x.ndim)[-1:]}[which]:
+            n = x.shape[axis]
+            if x.size * factor > 2 * size:
+                return None
+            x = x.take(np.arange(n * factor + 1) % n if n else [], axis)
+        found.append(x)
+    example = case.example._replace(args=tuple(found))
+    try:
+        with case.mode():
+            longer = Case(case.p, example)
+            outs = case.p.type_of([x.aval for x in longer.args], example.params)
+            return longer if sum(x.size for x in outs) < 4 * size else None
+    except (TypeError, ValueError, IndexError):
+        return None  # its parameters fit the short arrays only
+
+
+def compiled_is_the_meaning_at_sizes_where_loops_change(p, cases):
+    for size, which in SIZES:
+        by_dtype = {}
+        for case in cases:
+            longer_case = longer(case, size, which)
+            if longer_case is not None:
+                kinds = tuple(str(x.dtype) for x in case.args)
+                by_dtype.setdefault(kinds, []).append(longer_case)
+        chosen = [c for group in by_dtype.values() for c in group[:2 if LARGE else 1]]
+        compiled_is_the_meaning(p, chosen if LARGE or size < 10_000 else chosen[:1])
 
 
 def has_complex(case):
@@ -414,6 +468,7 @@ LAWS = [
     vmap_is_a_python_loop, vmap_of_vmap_is_two_loops, jvp_does_not_change_the_primal,
     jvp_is_the_slope, slope_of_slope_is_symmetric, linearize_is_jvp, vjp_agrees_with_jvp,
     transpose_of_transpose_is_the_operation, compiled_is_the_meaning, jit_of_jit_is_jit,
+    compiled_is_the_meaning_at_sizes_where_loops_change,
     the_text_as_python_is_the_meaning, memory_holds_what_is_read]
 
 

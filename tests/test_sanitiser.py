@@ -83,6 +83,16 @@ def test_random_programs_read_what_was_written(seed):
     sanitiser.run(sanitiser.kernel_of(program.simplified), arrays, seed)
 
 
+def test_a_row_of_an_output_is_not_taken_for_the_whole():
+    def f(x):
+        def body(c, k):
+            v = jnp.linspace(0, 1, 2)
+            _, w = lax.map(lambda a: (v - v, v - 1), x)
+            return c, [v, w]
+        return lax.scan(body, x, jnp.arange(2.))
+    sanitiser.check(f, ONE)
+
+
 def always(*args):
     return True
 

@@ -7,7 +7,7 @@ In XLA: the generators that the elemental IR emitter passes around.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -41,21 +41,35 @@ class Value:
         return self(self.b.unravel(self.b.index(position), self.shape))
 
 
+class Held(NamedTuple):
+    """For the sanitiser: what lies in memory below the first `outer` indices."""
+
+    owner: Any
+    value: Any
+    outer: int = 0
+
+    def mark(self, b: Builder, what: str, at: Stored, target: Any, index: Sequence[Any]) -> None:
+        """Say it of an element, or of the part of a buffer below an index."""
+        shape = at.buffer.shape
+        whole = b.within((*index, *shape[len(index):]), shape)[:len(index)]
+        skip = self.outer if what == "reads" else 0
+        b.mark(what, self.owner, self.value, target, whole[skip:], shape[self.outer:])
+
+
 class Stored(Value):
     """The elements of a buffer, or of the part of it below some leading indices."""
 
     def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = (),
-                 held: tuple[Any, Any] | None = None) -> None:
+                 held: Held | None = None) -> None:
         super().__init__(b, buffer.shape[len(prefix):], buffer.dtype)
         self.buffer, self.prefix = buffer, tuple(prefix)
-        self.held = held  # for the sanitiser: the owner and the name of what fills the buffer
+        self.held = held
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = (*self.prefix, *index)
         x = self.b.load(self.buffer, at)
         if self.held is not None:
-            self.b.mark("reads", *self.held, x, self.b.within(at, self.buffer.shape),
-                        self.buffer.shape)
+            self.held.mark(self.b, "reads", self, x, at)
         return x
 
     def store(self, index: Sequence[Any], x: Any) -> None:

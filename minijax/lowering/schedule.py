@@ -23,7 +23,7 @@ from .loops import Buffer, Kernel, Operand
 from .memory import layout
 from .nests import Nest, build_nests, paths
 from .probe import identity
-from .operands import Cell, Computed, Stored, Value
+from .operands import Cell, Computed, Held, Stored, Value
 from .program import Destination, ProgramBuilder
 
 
@@ -124,7 +124,8 @@ class _TaskValue(Value):
 def _in_memory(x: Value) -> Value:
     """A value that has been stored whole, as the buffer it is in."""
     if isinstance(x, _TaskValue) and x.place is not None and x.skip == 0 and x.shape:
-        return Stored(x.b, x.place.buffer, x.place.prefix, (x.run, x.v))
+        prefix = x.place.prefix
+        return Stored(x.b, x.place.buffer, prefix, Held(x.run, x.v, len(prefix)))
     return x
 
 
@@ -423,7 +424,7 @@ class Run:
         values = [_in_memory(self.read(atom)) for atom in eqn.invars]
         for x in values:
             if isinstance(x, Stored) and x.held is not None:
-                b.mark("expects", *x.held, x.buffer, x.prefix, x.buffer.shape)
+                x.held.mark(b, "expects", x, x.buffer, x.prefix)
         if task.node.kind == "library":
             buffers = [b.materialize(x) for x in values]
         outputs = []
@@ -439,7 +440,7 @@ class Run:
         for v, buffer in zip(eqn.outvars, outputs, strict=True):
             b.freeze(buffer)
             b.mark("holds", self, v, buffer, (), buffer.shape)
-            self.env[v] = Stored(b, buffer, held=(self, v))
+            self.env[v] = Stored(b, buffer, held=Held(self, v))
             for place in self.places.get(v, []):
                 if place.buffer is not buffer:
                     operands.copy(b, self.env[v], place)
