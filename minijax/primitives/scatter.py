@@ -60,6 +60,8 @@ def scatter_walk(dnums: ScatterDimensionNumbers, shape: Shape, updates: Shape) -
 
 def read_back(x: Array, indices: Array, updates_shape: Shape, params: dict) -> Array:
     """What stands in `x` where a scatter would write; zero where it writes nothing."""
+    if 0 in x.shape:  # no gather has a window there
+        return _zeros(updates_shape, x.dtype)
     dnums, mode = params["dimension_numbers"], params["mode"]
     dropped = mode is not GatherScatterMode.CLIP
     return gather_p.bind(
@@ -168,6 +170,8 @@ def _loop(combine: Callable[[Any, Any, Any], Any]) -> Callable[..., None]:
              mode: GatherScatterMode, **_: Any) -> None:
         [out], (x, indices, updates) = outputs, operands
         b.materialize(x, into=out)
+        if 0 in out.shape:
+            return  # no place is inside
         walk = scatter_walk(dimension_numbers, out.shape, updates.shape)
         with contextlib.ExitStack() as loops:
             index = tuple(loops.enter_context(b.loop(n)) for n in updates.shape)
@@ -187,7 +191,8 @@ def _examples(*dtypes_tried: Any, unique: bool = False) -> Callable[[], list[Exa
         ((4, 3), [[2], [0]], (2, 3), rows, drop), ((4, 3), [[9], [-1]], (2, 3), rows, drop),
         ((4, 3), [[0, 2]], (1, 2, 2), windows, clip), ((2, 3), [[[0], [2]], [[1], [0]]], (2, 2),
                                                        paired, drop),
-        ((3, 2), np.zeros((0, 1)), (0, 2), rows, drop)]
+        ((3, 2), np.zeros((0, 1)), (0, 2), rows, drop),
+        ((0, 3), [[0]], (1, 3), rows, drop), ((0, 3), [[0]], (1, 3), rows, clip)]
     if not unique:
         cases += [((4, 3), [[2], [2], [0]], (3, 3), rows, drop),
                   ((4, 3), [[7, 7], [0, 0]], (2, 2, 2), windows, clip)]

@@ -53,7 +53,7 @@ def work(seeds: range, options: argparse.Namespace) -> None:
             with ExitStack() as inner:
                 if seed % 10:
                     inner.enter_context(quick_compiler())
-                program = generate(seed, options.against == "jax" and seed % 20 == 0)
+                program = generate(seed, options.against)
                 difference = check(program, options.against)
                 if difference is None:
                     say(seed=seed, state="agrees")
@@ -171,7 +171,7 @@ def main() -> int:
     if options.show is not None:
         from .programs import generate
 
-        print(generate(options.show).print())
+        print(generate(options.show, options.against).print())
         return 0
     if options.planted:
         return find_planted(options)

@@ -198,10 +198,10 @@ def call_text(name: str, call: Call) -> str:
 class Writer(Draw):
     """Writes a program line by line; draws arguments from what there is already."""
 
-    def __init__(self, seed: int, complex_numbers: bool = False) -> None:
+    def __init__(self, seed: int) -> None:
         super().__init__(seed)
         self.kinds = "ffffffiiib" + self.choice(["", "", "he", "pu", "w", "hepuw"])
-        self.complex_numbers = complex_numbers
+        self.complex_numbers = False
         self.large = self.random() < 0.06
         self.x64 = self.random() < 0.05
         self.sizes = self.choices([1, 1, 2, 3, 4], k=self.choice([1, 2, 2, 3]))  # few: loops merge
@@ -413,11 +413,13 @@ def broadcast(one: tuple, other: tuple) -> tuple | None:
         return None
 
 
-def generate(seed: int, complex_numbers: bool = False) -> Program:
-    """The program of a seed."""
+def generate(seed: int, against: str = "eager") -> Program:
+    """The program of a seed; what it may hold depends on what it is run against."""
     from .grammar import LAYERS
 
-    d = Writer(seed, complex_numbers)
+    d = Writer(seed)
+    d.large &= against != "sanitiser"
+    d.complex_numbers = against == "jax" and seed % 20 == 0
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:
             d.input(kind)

@@ -19,7 +19,7 @@ from tests import sanitiser
 
 from .programs import Line, Program
 
-SECONDS = 60  # that a program may take
+SECONDS = 30  # that a program may take
 POISON = 0x55  # what memory holds that nobody has written
 NOISE = {"bfloat16": 2.0 ** -8, "float16": 2.0 ** -11, "float32": 2.0 ** -23, "float64": 2.0 ** -52,
          "complex64": 2.0 ** -23, "complex128": 2.0 ** -52}  # of one rounding
@@ -50,7 +50,7 @@ def outcome(call: Callable[[], Any]) -> Any:
         raise TimeoutError(f"longer than {SECONDS} s")
 
     signal.signal(signal.SIGALRM, late)
-    signal.alarm(SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, 5)  # again, should a callback swallow it
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
@@ -58,7 +58,7 @@ def outcome(call: Callable[[], Any]) -> Any:
     except Exception as error:
         return Raised(tuple(kind.__name__ for kind in type(error).__mro__), str(error)[:400])
     finally:
-        signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def run(program: Program, lib: Any = minijax, jit: bool = False, text: str | None = None,
