@@ -331,7 +331,7 @@ class Builder(Arithmetic):
             return f() if init is None else self._operation(op, [init, f()])
         n, rest = sizes[0], sizes[1:]
         turn = math.prod(rest)
-        step = max(block // turn, 1)
+        step = max(block // max(turn, 1), 1)
         if rest and op == "add":  # short inner loops are unrolled, and turns taken side by side
             step = min(step, CHAIN if turn >= CHAIN else 4 * CHAIN)
         if n > step:

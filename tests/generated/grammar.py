@@ -226,9 +226,9 @@ def values(d: Writer, count: int = 1, kinds: str = "") -> list[Named]:
 
 def with_jit(d: Writer) -> str:
     xs = values(d, d.choice([1, 2]))
-    g = d.function(xs, outs=d.choice([1, 2]))
     around = d.choice(["jax.jit({})", "jax.jit({})", "jax.checkpoint({})", "{}", "own_jvp({})",
                        "own_vjp({})"])
+    g = d.function(xs, outs=d.choice([1, 2]), closed="own" in around)
     return f"{around.format(g)}({', '.join(map(str, xs))})"
 
 

@@ -348,8 +348,12 @@ class Writer(Draw):
 
     # -- functions and whole programs -----------------------------------------------------------
 
-    def function(self, args: list, like: list | None = None, outs: int = 1, lines: int = 0) -> str:
-        """Write a function of arguments such as these; its name. `like`: its results' types."""
+    def function(self, args: list, like: list | None = None, outs: int = 1, lines: int = 0,
+                 closed: bool = False) -> str:
+        """Write a function of arguments such as these; its name.
+
+        `like`: its results' types; `closed`: it reads nothing but its arguments.
+        """
         if self.depth >= 2:
             raise Rejected
         before = self.lines, self.values, len(self.inputs)
@@ -357,7 +361,7 @@ class Writer(Draw):
         name = self.fresh("g")
         self.depth += 1
         self.lines = []
-        self.values = self.values[-3:] if self.random() < 0.4 else []
+        self.values = self.values[-3:] if self.random() < 0.4 and not closed else []
         try:
             for param, x in zip(params, args, strict=True):
                 self.add(param, self.names[x.name] if isinstance(x, Named) else x)
@@ -369,6 +373,8 @@ class Writer(Draw):
         finally:
             self.depth -= 1
             self.lines, self.values = before[:2]
+        if closed and len(self.inputs) > before[2]:
+            raise Rejected
         self.values += list(map(self.input_value, self.inputs[before[2]:]))
         self.lines.append(line)
         exec("\n".join(line.print("")), self.names)

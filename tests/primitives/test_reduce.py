@@ -59,3 +59,18 @@ def test_the_second_derivative_of_a_product_is_right():
 def test_a_long_sum_keeps_its_accuracy_compiled():
     x = np.full(1_000_000, .1, np.float32)
     assert abs(float(np.asarray(minijax.jit(lambda x: lax.reduce_sum(x, (0,)))(x))) - 1e5) < 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_compiled_reductions_over_nothing_give_their_identity_whichever_axis_is_empty(name):
+    kind = bool if name in ("reduce_and", "reduce_or") else np.int32
+    shapes = [(0, 3), (3, 0), (2, 0, 3), (1, 0), (0, 0, 1)]
+    cases = [(np.ones(shape, kind), axes) for shape in shapes
+             for axes in ((0,), (1,), (0, 1))]
+
+    def reduced(xs):
+        return [getattr(lax, name)(x, axes) for x, (_, axes) in zip(xs, cases, strict=True)]
+
+    xs = [x for x, _ in cases]
+    for one, other in zip(minijax.jit(reduced)(xs), reduced(xs), strict=True):
+        np.testing.assert_array_equal(one, other)
