@@ -551,6 +551,8 @@ class _ConfigModule(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith(_PREFIXES):
             return read(name)
+        if name == "x64_enabled":
+            return read("jax_enable_x64")
         raise AttributeError(f"minijax.config has no {name!r}.")
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -247,7 +247,8 @@ def check_truncation(x: Any, dtype: np.dtype) -> None:
 
 
 def _is_array_dtype(dtype: np.dtype) -> bool:
-    return dtype.kind in "biufc" or dtypes.issubdtype(dtype, np.number)
+    numeric = dtype.kind in "biufc" or dtypes.issubdtype(dtype, np.number)
+    return numeric and dtype.isnative
 
 
 def get_aval(x: Any) -> ShapedArray:

@@ -268,3 +268,10 @@ def test_every_flag_says_what_it_means():
         flag = getattr(config, name.removeprefix("jax_"))
         assert flag.name == name.removeprefix("jax_") and len(flag.__doc__) > 30
         assert flag.check(flag.default) == flag.default
+
+
+def test_x64_enabled_says_which_width_holds_here():
+    for lib in (minijax, jax):
+        assert lib.config.x64_enabled is False
+        with lib.enable_x64(True):
+            assert lib.config.x64_enabled is True

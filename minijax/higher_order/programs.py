@@ -216,6 +216,15 @@ def or_in_python(call: Callable[[], list], python: Callable[[], Any]) -> list:
     return nans.called(call, python)
 
 
+def _is_complex(closed: ClosedJaxpr) -> bool:
+    """Whether a program computes with complex numbers anywhere."""
+    def among(jaxpr: Any) -> bool:
+        found = [*jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
+        return (any(v.aval.dtype.kind == "c" for v in found)
+                or any(among(inner.jaxpr) for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params)))
+    return among(closed.jaxpr)
+
+
 class CompiledPrimitive(Primitive):
     """A primitive with programs inside: called eagerly, it is compiled as a program of its own.
 
@@ -223,9 +232,11 @@ class CompiledPrimitive(Primitive):
     """
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        if compiled.backend() == "numpy":
-            return super().evaluate(args, params)
         closed = self.as_program(tuple(x.aval for x in args), params)
+        # JAX: compiles complex numbers, too.
+        if compiled.backend() == "numpy" or closed.derived(
+                ("complex",), lambda: _is_complex(closed)):
+            return super().evaluate(args, params)
         outs = compiled.executable(closed, self.name)(*[x._buffer for x in args])
         return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
 

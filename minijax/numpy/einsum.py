@@ -150,7 +150,8 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list], list]:
     found = [_labels(term, rank, subscripts) for term, rank in zip(terms, ranks, strict=True)]
     spread = max((sum(isinstance(label, int) for label in term) for term in found), default=0)
     if arrow:
-        result = _labels(right, len(right.replace("...", "")) + spread, subscripts)
+        kept = spread if "..." in right else 0  # what the result leaves out is summed over
+        result = _labels(right, len(right.replace("...", "")) + kept, subscripts)
     else:
         once = sorted({c for c in left if c.isalpha() and left.count(c) == 1})
         result = [*range(-spread, 0), *once]

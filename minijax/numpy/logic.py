@@ -14,6 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arithmetic import Binary, binary
+from minijax.numpy.creation import asarray
 from minijax.numpy.elementwise import isfinite, isnan
 from minijax.numpy.promotion import (ArrayLike, as_arrays, convert, like,
                                      promote_args, promote_args_numeric, promote_shapes)
@@ -149,7 +150,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     >>> array_equal(np.array([1, 2]), np.array([1, 2])), array_equal(np.array([1, 2]), 1)
     (Array(True, dtype=bool), Array(False, dtype=bool))
     """
-    a1, a2 = as_arrays("array_equal", a1, a2)
+    a1, a2 = asarray(a1), asarray(a2)
     if a1.shape != a2.shape:
         return as_arrays("array_equal", False)[0]
     same = equal(a1, a2)
@@ -164,10 +165,12 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     >>> bool(array_equiv(np.array([2, 2]), 2))
     True
     """
+    a1, a2 = asarray(a1), asarray(a2)
     try:
-        return _everywhere(equal(*as_arrays("array_equiv", a1, a2)))
-    except TypeError:
+        np.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
         return as_arrays("array_equiv", False)[0]
+    return _everywhere(equal(a1, a2))
 
 
 def _everywhere(mask: Any) -> Any:

@@ -17,7 +17,7 @@ from minijax import caches, config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
-Axes: TypeAlias = "int | Sequence[int] | None"
+Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
 

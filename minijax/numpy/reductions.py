@@ -29,20 +29,38 @@ def _kept(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return lax.expand_dims(x, axes) if keepdims and axes else x
 
 
-def _number_of(a: Any, axes: tuple[int, ...]) -> int:
+def _number_of(a: Any, axes: tuple[int, ...], names: tuple[str, ...] = ()) -> int:
     count = 1
     for axis in axes:
         count *= a.shape[axis]
+    for name in names:
+        count *= lax.axis_size(name)
     return count
+
+
+def _places_and_names(axis: Any) -> tuple[Any, tuple[str, ...]]:
+    """An argument `axis` as axes of the array, and the names of mapped axes around it."""
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    names = tuple(each for each in given if isinstance(each, str))
+    return (tuple(each for each in given if each not in names), names) if names else (axis, ())
+
+
+def _over_names(name: str, x: Any, names: tuple[str, ...]) -> Any:
+    """What is reduced already, reduced over mapped axes as well."""
+    if not names:
+        return x
+    collectives = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}
+    if name not in collectives:
+        raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
+    return collectives[name](x, names)
 
 
 def _promoted_integer(dtype: Any) -> Any:
     """The dtype in which integers are summed: at least as wide as the default."""
-    if dtype.kind == "b" or dtypes.issubdtype(dtype, np.signedinteger):
-        return dtypes.promote_types(dtype, dtypes.default_int_dtype())
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
-        return dtypes.promote_types(dtype, dtypes.default_uint_dtype())
-    return dtype
+    if dtype.kind not in "biu":
+        return dtype
+    wide = dtypes.default_uint_dtype() if dtype.kind == "u" else dtypes.default_int_dtype()
+    return dtype if dtype.itemsize > wide.itemsize else wide
 
 
 def _is_short_float(dtype: Any) -> bool:
@@ -64,11 +82,12 @@ def _accumulate(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any], i
     refuse_out(name, out)
     dtype = dtypes.check_user_dtype_supported(dtype, name)
     a = as_array(name, a)
+    axis, names = _places_and_names(axis)
     axes = canonical_axes(static_axes(name, axis), a.ndim)
     result_dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
     wide = np.dtype("float32") if _is_short_float(result_dtype) else result_dtype
     a = _masked(name, convert(a, wide), where, identity)
-    result = reduce(a, axes)
+    result = _over_names(name, reduce(a, axes), names)
     if initial is not None:
         result = combine(convert(as_array(name, initial), wide), result)
     return convert(_kept(result, axes, keepdims), result_dtype)
@@ -109,6 +128,7 @@ def _extreme(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any],
              keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
     refuse_out(name, out)
     a = as_array(name, a)
+    axis, names = _places_and_names(axis)
     axes = canonical_axes(static_axes(name, axis), a.ndim)
     if where is not None and initial is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
@@ -116,7 +136,7 @@ def _extreme(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any],
     if initial is None and _number_of(a, axes) == 0:
         raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
     a = convert(a, a.dtype)
-    result = reduce(_masked(name, a, where, identity(a.dtype)), axes)
+    result = _over_names(name, reduce(_masked(name, a, where, identity(a.dtype)), axes), names)
     if initial is not None:
         result = combine(convert(as_array(name, initial), a.dtype), result)
     return _kept(result, axes, keepdims)
@@ -225,9 +245,10 @@ def _truth(name: str, reduce: Reduce, identity: bool, a: ArrayLike, axis: Axes, 
            keepdims: bool, where: ArrayLike | None) -> Array:
     refuse_out(name, out)
     a = as_array(name, a)
+    axis, names = _places_and_names(axis)
     axes = canonical_axes(static_axes(name, axis), a.ndim)
     mask = _masked(name, convert(a, np.dtype(bool)), where, identity)
-    return _kept(reduce(mask, axes), axes, keepdims)
+    return _kept(_over_names(name, reduce(mask, axes), names), axes, keepdims)
 
 
 def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -273,16 +294,16 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     refuse_out("mean", out)
     dtype = dtypes.check_user_dtype_supported(dtype, "mean")
     a = as_array("mean", a)
-    axis = static_axes("mean", axis)
-    axes = canonical_axes(axis, a.ndim)
+    axis, names = _places_and_names(axis)
+    axes = canonical_axes(static_axes("mean", axis), a.ndim)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = np.dtype("float32") if _is_short_float(result_dtype) else result_dtype
-    total: Any = sum(a, axes, wide, keepdims=keepdims, where=where)
+    total: Any = sum(a, (*axes, *names), wide, keepdims=keepdims, where=where)
     if where is None:
-        count: Any = convert(float(_number_of(a, axes)), wide)
+        count: Any = convert(float(_number_of(a, axes, names)), wide)
     else:
         taken = broadcast_to_shape(where, a.shape)
-        count = sum(taken, axes, wide, keepdims=keepdims)
+        count = sum(taken, (*axes, *names), wide, keepdims=keepdims)
     return convert(lax.div(total, count), result_dtype)
 
 
@@ -300,18 +321,19 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     refuse_out("var", out)
     dtype = dtypes.check_user_dtype_supported(dtype, "var")
     a = as_array("var", a)
+    axis, names = _places_and_names(axis)
     axes = canonical_axes(static_axes("var", axis), a.ndim)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, np.dtype("float32") if _is_short_float(a.dtype) else a.dtype)
-    squared = _squared_size(lax.sub(a, mean(a, axes, keepdims=True, where=where)))
-    total: Any = sum(squared, axes, keepdims=keepdims, where=where)
+    squared = _squared_size(lax.sub(a, mean(a, (*axes, *names), keepdims=True, where=where)))
+    total: Any = sum(squared, (*axes, *names), keepdims=keepdims, where=where)
     ddof = ddof if correction is None else correction  # type: ignore[assignment]
     if where is None:
-        left = float(_number_of(a, axes)) - ddof
+        left = float(_number_of(a, axes, names)) - ddof
         divisor: Any = convert(left if left > 0 else np.nan, total.dtype)
     else:
-        count: Any = sum(broadcast_to_shape(where, a.shape), axes, total.dtype,
+        count: Any = sum(broadcast_to_shape(where, a.shape), (*axes, *names), total.dtype,
                          keepdims=keepdims)
         divisor = lax.sub(count, convert(ddof, total.dtype))
         divisor = choose(lax.gt(divisor, convert(0, total.dtype)), divisor,

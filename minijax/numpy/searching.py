@@ -17,7 +17,7 @@ from minijax.core import Array
 from minijax.numpy import logic, reductions
 from minijax.numpy.creation import array, linspace, stacked
 from minijax.numpy.promotion import (ArrayLike, as_array, check_arraylike, convert,
-                                     promote_dtypes, static_value)
+                                     static_value)
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
@@ -190,7 +190,7 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     """
     a = ravel(as_array("histogram", a))
     edges = histogram_bin_edges(a, bins, range)
-    a, edges = promote_dtypes(a, edges)
+    a = convert(a, edges.dtype)
     weights = convert(1, a.dtype) if weights is None else ravel(weights)
     weights = lax.broadcast_in_dim(weights, a.shape, () if weights.ndim == 0 else (0,))
     place = searchsorted(edges, a, side="right")

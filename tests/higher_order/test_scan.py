@@ -137,3 +137,16 @@ def test_one_program_may_be_the_body_of_loops_that_divide_its_arguments_otherwis
     shared = body()
     for division in [(0, 2), (1, 1)]:  # two carries; or a constant, a carry and a row of results
         np.testing.assert_array_equal(found(shared, division), found(body(), division))
+
+
+@pytest.mark.parametrize("program", [
+    lambda L, z: L.lax.fori_loop(0, 3, lambda i, z: z * z + 1j, z),
+    lambda L, z: L.lax.while_loop(lambda z: abs(z) < 2, lambda z: z * z + 1j, z),
+    lambda L, z: L.lax.scan(lambda c, x: (c * x, c), z, np.ones(3, np.float32)),
+    lambda L, z: L.lax.cond(True, lambda z: z * 2, lambda z: z, z),
+    lambda L, z: L.lax.map(lambda t: abs(t * z), np.ones(3, np.float32)),
+    lambda L, z: L.lax.scan(lambda c, x: (c + abs(x + 1j), c), 0., np.ones(3, np.float32))])
+def test_complex_numbers_run_through_eager_loops_and_branches(program):
+    for ours, theirs in zip(*(jax.tree.leaves(program(lib, lib.numpy.array(.5 + .1j)))
+                              for lib in (minijax, jax)), strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)

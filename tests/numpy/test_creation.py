@@ -1,6 +1,10 @@
 """Arrays made from values, shapes and ranges agree with JAX."""
 
+import jax
+import numpy as np
 import pytest
+
+import minijax
 
 @pytest.mark.parametrize("expression", [
     "jnp.array(1)", "jnp.array(1.5)", "jnp.array(True)", "jnp.array(1j)", "jnp.array([1, 2])",
@@ -125,3 +129,15 @@ def test_a_traced_size_names_the_argument_it_depends_on():
         "using `static_argnums` or applying `jit` to smaller subfunctions.\n"
         "The error occurred while tracing the function example_fun at ")
     assert text.endswith("it depends on the value of the argument length.")
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">i4", ">u2", ">c8"])
+@pytest.mark.parametrize("use", [
+    lambda L, x: L.numpy.asarray(x), lambda L, x: L.jit(lambda x: x + 1)(x),
+    lambda L, x: L.lax.add(x, x), lambda L, x: L.numpy.add(x, x), lambda L, x: L.device_put(x),
+    lambda L, x: L.vmap(lambda x: x)(x), lambda L, x: L.numpy.zeros(3).at[:].set(x),
+    lambda L, x: L.lax.scan(lambda c, x: (c, x), 0, x), lambda L, x: L.numpy.zeros(2, x.dtype)])
+def test_numpy_arrays_of_foreign_byte_order_are_refused(dtype, use):
+    for lib in (minijax, jax):
+        with pytest.raises(TypeError):
+            use(lib, np.array([1, 2, 3], dtype))

@@ -10,6 +10,8 @@ import pytest
     "jnp.einsum('...ij,...jk->...ik', t, jnp.swapaxes(t, 1, 2))",
     "jnp.einsum('...j,j', t, jnp.ones(4))", "jnp.einsum('...->...', f)",
     "jnp.einsum('ij...->ji...', t)", "jnp.einsum('i...->...', t)",
+    "jnp.einsum('i...,i...->i', t, t)", "jnp.einsum('...i->i', t)", "jnp.einsum('...->', t)",
+    "jnp.einsum('i...j,i...->j', t, t[:, :, 0])", "jnp.einsum('...,...->', f, v)",
     "jnp.einsum('ij,jk,kl->il', f, f.T, f)", "jnp.einsum('ij,jk,k->i', f, f.T, jnp.ones(2))",
     "jnp.einsum('a,b,c->abc', v, v, v)", "jnp.einsum('ijk,ijk->i', t, t)",
     "jnp.einsum('ijk,kj->i', t, jnp.ones((4, 3)))", "jnp.einsum('iij->j', jnp.ones((2, 2, 3)))",

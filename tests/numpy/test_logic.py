@@ -25,6 +25,7 @@ def test_bits_agree_with_jax(agrees_with_jax, name, pair):
     "jnp.allclose(n, n, equal_nan=True)", "jnp.array_equal(f, f)", "jnp.array_equal(f, v)",
     "jnp.array_equal(n, n)", "jnp.array_equal(n, n, equal_nan=True)",
     "jnp.array_equiv(jnp.ones((2, 3)), 1)", "jnp.array_equiv(f, v)",
+    "jnp.array_equiv(t, f)", "jnp.array_equiv([1, 2], [[1, 2], [1, 2]])",
     "jax.jit(jnp.isclose)(f, 2.0)", "jax.vmap(jnp.array_equal)(f, f)", "jnp.bitwise_and(f, 1)",
     "jnp.left_shift(f, 1)", "jnp.equal(f, [1])", "jnp.less(f, jnp.ones(4))",
     "jnp.logical_and(f, None)",

@@ -1,6 +1,10 @@
 """Reductions agree with JAX: dtypes, axes, `where`, `initial`, empty arrays, errors."""
 
+import jax
+import numpy as np
 import pytest
+
+import minijax
 
 NAMES = "sum prod mean var std max min argmax argmin any all ptp count_nonzero"
 
@@ -73,3 +77,43 @@ def test_a_sum_prints_as_one_equation():
 
     jaxpr = minijax.make_jaxpr(minijax.numpy.sum)(minijax.numpy.ones((2, 3)))
     assert str(jaxpr) == "{ lambda ; a:f32[2,3]. let b:f32[] = reduce_sum[axes=(0, 1)] a in (b,) }"
+
+
+@pytest.mark.parametrize("name",
+                         "sum mean max min var std ptp count_nonzero nansum nanmean".split())
+def test_a_named_axis_is_reduced_over_like_one_of_the_array(agrees_with_jax, name):
+    for axis in ("'i'", "('i', 0)", "(-1, 'i')"):
+        agrees_with_jax(f"jax.vmap(lambda x: jnp.{name}(x, axis={axis}), axis_name='i')(t)",
+                        rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", "sum mean max min var std ptp count_nonzero nanvar".split())
+def test_an_axis_name_that_nobody_bears_is_a_name_error(name):
+    for lib in (minijax, jax):
+        with pytest.raises(NameError, match="unbound axis name: i"):
+            getattr(lib.numpy, name)(lib.numpy.ones((2, 3)), axis="i")
+
+
+@pytest.mark.parametrize("name", "prod any all".split())
+def test_what_has_no_named_reduction_says_so(agrees_with_jax, name):
+    agrees_with_jax(f"jnp.{name}(f, axis='i')")
+
+
+STRICT = ("sum prod max min any all mean std var cumsum cumprod argmax argsort sort ptp trace "
+          "nonzero median count_nonzero nansum nanmean nanmax unique histogram diff gradient "
+          "sinc round sign square average bincount").split()
+
+
+@pytest.mark.parametrize("name", STRICT)
+def test_strict_promotion_forbids_what_it_forbids_in_jax_and_no_more(name):
+    for dtype in (bool, np.int8, np.int32, np.float32):
+        found = []
+        for lib in (minijax, jax):
+            x = lib.numpy.ones((2, 2) if name == "trace" else 3, dtype)
+            with lib.numpy_dtype_promotion("strict"):
+                try:
+                    getattr(lib.numpy, name)(x)
+                    found.append(None)
+                except (TypeError, ValueError) as error:
+                    found.append(type(error).__name__)
+        assert found[0] == found[1] or (name, dtype) == ("round", bool), dtype
