@@ -217,18 +217,19 @@ cond_p = CompiledPrimitive(
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
-def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
-         operand: Any = None, linear: Any = None) -> Any:
+def cond(*args: Any, **kwargs: Any) -> Any:
     """Run one of two functions.
 
     Args:
       pred: a scalar; true means not zero.
       true_fun: takes the operands; its results have the types of `false_fun`'s.
       false_fun: the other one.
-      operands: arrays and trees of arrays.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
 
     Returns:
       What the chosen function returns.
+
+    The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is taken, too.
 
     Raises:
       TypeError: when `pred` is no scalar, or the functions' results differ in tree or type.
@@ -236,13 +237,36 @@ def cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
     Array(4, dtype=int32, weak_type=True)
     """
+    is_older = len(args) == 5 and not kwargs and not callable(args[1])
+    if is_older and callable(args[2]) and callable(args[4]):
+        pred, one, true_fun, other, false_fun = args
+        return _cond(pred, lambda both: true_fun(both[0]), lambda both: false_fun(both[1]),
+                     (one, other))
+    return _cond(*args, **kwargs)
+
+
+NOT_GIVEN: Any = object()
+
+
+def _with_operand(operands: tuple, operand: Any) -> tuple:
+    """The operands, given by position or as a single one by keyword, which may be None.
+
+    Raises:
+      TypeError: when they are given both ways.
+    """
+    if operand is NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                        f"passed, got operand={operand} and positional operands {operands}")
+    return (operand,)
+
+
+def _cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
+          operand: Any = NOT_GIVEN) -> Any:
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    if operand is not None:
-        if operands:
-            raise TypeError("if 'operand' keyword is passed then no positional operands can be "
-                            f"passed, got operand={operand} and positional operands {operands}")
-        operands = (operand,)
+    operands = _with_operand(operands, operand)
     pred = _scalar_predicate(pred)
     if config.disable_jit.value and core.is_concrete(pred):
         return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
@@ -267,18 +291,20 @@ def _scalar_predicate(pred: Any) -> Any:
         raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}") from None
     if value.shape != ():
         raise TypeError(f"Pred must be a scalar, got {pred} of shape {value.shape}.")
-    if not (value.dtype == bool or dtypes.issubdtype(value.dtype, np.number)):
+    if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
+                                or not dtypes.issubdtype(value.dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
     return value
 
 
-def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
+def switch(index: Any, branches: Sequence[Callable], *operands: Any,
+           operand: Any = NOT_GIVEN) -> Any:
     """Run one of several functions.
 
     Args:
       index: an integer scalar, clamped to the number of branches.
       branches: functions of the operands whose results have the same types.
-      operands: arrays and trees of arrays.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
 
     Returns:
       What the chosen function returns.
@@ -290,10 +316,13 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any) -> Any:
     >>> switch(1, [lambda x: x, lambda x: x * 10], 4)
     Array(40, dtype=int32, weak_type=True)
     """
-    if not branches:
-        raise ValueError("Empty branch sequence")
     if not all(map(callable, branches)):
         raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    operands, branches = _with_operand(operands, operand), list(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if not core.is_array_like(index):
+        raise TypeError(f"Index type must be an integer, got {index} of type {type(index)}")
     value = core.as_value(index)
     if value.shape != ():
         raise TypeError(f"Branch index must be scalar, got {index} of shape {value.shape}.")
@@ -316,9 +345,8 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     bodies = [Body(f, types, kind) for f in functions]
     _check_branches(bodies, names)
     programs, consts = share_consts(bodies)
-    avals = [_joined_type(column)
-             for column in zip(*(p.out_avals for p in programs), strict=True)]
-    branches = tuple(with_output_types(p, avals) for p in programs)
+    # whether a result is weak is said by the first branch, which for `cond` is the false one
+    branches = tuple(with_output_types(p, programs[0].out_avals) for p in programs)
     call = functools.partial(cond_p.bind, index, *consts, *tree_util.tree_leaves(operands),
                              branches=branches)
     outs = or_in_python(call, lambda: functions[_known_index(index)](*operands))
@@ -327,12 +355,6 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
 
 def _known_index(index: Any) -> int:
     return int(core.concrete_or_error(index))  # type: ignore[arg-type]
-
-
-def _joined_type(avals: Sequence[ShapedArray]) -> ShapedArray:
-    """One type for an output of all branches: weak types give way to strong ones."""
-    strong = [a for a in avals if not a.weak_type]
-    return strong[0] if strong else avals[0]
 
 
 def _check_branches(bodies: Sequence[Body], names: Sequence[str]) -> None:
@@ -363,16 +385,8 @@ def _check_branches(bodies: Sequence[Body], names: Sequence[str]) -> None:
 def _differences(one: Body, two: Body, first: str, second: str) -> Iterator[str]:
     paths = one.info.with_results(one.out_tree).result_paths or ()
     for a, b, path in zip(one.out_avals, two.out_avals, paths, strict=True):
-        if (a.shape, a.dtype) != (b.shape, b.dtype) and not _weak_join(a, b):
+        if (a.shape, a.dtype) != (b.shape, b.dtype):
             where = path.removeprefix("result")
             part = f" at path {where}" if where else ""
             yield (f"The output of {first}{part} has type {a.str_long()} but the corresponding "
                    f"output of {second} has type {b.str_long()}, so {how_types_differ(a, b)}.")
-
-
-def _weak_join(a: ShapedArray, b: ShapedArray) -> bool:
-    """Whether one of two types is weak and gives way to the other."""
-    if a.shape != b.shape or a.weak_type == b.weak_type:
-        return False
-    weak, strong = (a, b) if a.weak_type else (b, a)
-    return dtypes.result_type(weak, strong) == strong.dtype

@@ -23,7 +23,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     Args:
       f: a function of one row (a tree of arrays).
       xs: a tree of arrays with the same leading axis.
-      batch_size: how many rows to take at a time, by `vmap`.
+      batch_size: how many rows to take at a time, by `vmap`; None or 0 for one, without it.
 
     Returns:
       The tree of results, stacked along a leading axis.
@@ -35,7 +35,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     >>> map(lambda x: x * x, np.arange(4))
     Array([0, 1, 4, 9], dtype=int32)
     """
-    if batch_size is None:
+    if not batch_size:
         return scan(lambda _, x: (None, f(x)), None, xs)[1]
     rows = [core.as_value(x) for x in tree_util.tree_leaves(xs)]
     count, left = divmod(loop_length(rows, None), batch_size)

@@ -258,7 +258,8 @@ scan_p = CompiledPrimitive(
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
 def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
-         reverse: bool = False, unroll: int | bool = 1) -> tuple[Any, Any]:
+         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False
+         ) -> tuple[Any, Any]:
     """Run a function over the leading axis of arrays, carrying a state along.
 
     Args:
@@ -282,6 +283,8 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     """
     if not callable(f):
         raise TypeError("lax.scan: f argument should be a callable.")
+    if not isinstance(unroll, int) or unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
     x_leaves, x_tree = tree_util.tree_flatten(xs)
     rows = [core.as_value(x) for x in x_leaves]
     steps = loop_length(rows, length)
@@ -303,9 +306,9 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
 
 
 def loop_length(rows: Sequence[Any], length: int | None) -> int:
-    for x in rows:
-        if x.ndim == 0:
-            raise ValueError(f"scan got value with no leading axis to scan over: {x}.")
+    if any(x.ndim == 0 for x in rows):
+        scalars = ", ".join(str(x) for x in rows if x.ndim == 0)
+        raise ValueError(f"scan got value with no leading axis to scan over: {scalars}.")
     sizes = list(dict.fromkeys(x.shape[0] for x in rows))
     if length is None:
         if not sizes:
@@ -329,8 +332,9 @@ def _carry_types(body: Body) -> Any:
       TypeError: when it returns no pair.
     """
     out = tree_util.tree_unflatten(body.out_tree, body.out_avals)
-    if not (isinstance(out, tuple) and len(out) == 2):
-        shown = out.str_long() if isinstance(out, ShapedArray) else out
+    if not (isinstance(out, tuple | list) and len(out) == 2):
+        weak = "~" if isinstance(out, ShapedArray) and out.weak_type else ""
+        shown = weak + out.str_long() if isinstance(out, ShapedArray) else out
         raise errors.with_cure(TypeError(f"scan body output must be a pair, got {shown}."),
                                "Return (carry, output); the output may be None.")
     return out[0]

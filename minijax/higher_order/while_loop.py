@@ -277,12 +277,14 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
       upper: the integer at which to stop.
       body_fun: ``(i, state) -> state``.
       init_val: the first state, a tree of arrays.
+      unroll: accepted for JAX's sake; the loop is native code either way.
 
     Returns:
       The last state.
 
     Raises:
-      TypeError: when the bounds are no integers of one type, or the state changes its type.
+      TypeError: when the bounds are no scalars of one type, or the state changes its type.
+      ValueError: for `unroll` where a bound is not known.
 
     >>> fori_loop(0, 5, lambda i, x: x + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -294,9 +296,12 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
         start = int(core.concrete_or_error(first))  # type: ignore[arg-type]
         steps = max(int(core.concrete_or_error(last)) - start, 0)  # type: ignore[arg-type]
         if not (config.disable_jit.value and steps == 0):
-            (_, result), _ = scan(_counted(body_fun), (first, init_val), None, steps)
+            (_, result), _ = scan(_counted(body_fun), (start, init_val), None, steps)
             return result
         return init_val
+    if unroll is not None:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
+                         "known.")
 
     def step(loop_carry: tuple) -> tuple:
         i, stop, state = loop_carry
@@ -314,29 +319,23 @@ def _counted(body_fun: Callable) -> Callable:
 
 
 def _one_like(i: Any) -> Any:
-    return 1 if i.weak_type else np.ones((), i.dtype)[()]
+    one = np.ones((), i.dtype)[()]
+    return one.item() if i.weak_type else one
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
-    """The bounds as integers of one dtype; Python integers adapt to the other bound."""
+    """The bounds with one dtype; Python integers adapt to the other bound, a signed integer."""
     first, last = core.as_value(lower), core.as_value(upper)
-    for x in (first, last):
-        if not dtypes.issubdtype(x.dtype, np.integer):
-            if first.dtype != last.dtype:
-                break
-            raise TypeError("lower and upper arguments to fori_loop must be integers, "
-                            f"got {first.dtype} and {last.dtype}")
     if first.ndim or last.ndim:
         raise TypeError("lower and upper arguments to fori_loop must be scalars, got shapes "
                         f"{first.shape} and {last.shape}")
-    if first.dtype != last.dtype:
-        dtype = dtypes.result_type(first, last)
-        weak_first, weak_last = first.weak_type, last.weak_type
-        if weak_first and not weak_last and dtype == last.dtype:
-            first = convert_element_type_p.bind(first, new_dtype=dtype, weak_type=False)
-        elif weak_last and not weak_first and dtype == first.dtype:
-            last = convert_element_type_p.bind(last, new_dtype=dtype, weak_type=False)
-        else:
-            raise TypeError("lower and upper arguments to fori_loop must have equal types, "
-                            f"got {first.dtype} and {last.dtype}")
+    if first.dtype == last.dtype:
+        return first, last
+    weak, strong = (first, last) if first.weak_type else (last, first)
+    signed = all(dtypes.issubdtype(x.dtype, np.signedinteger) for x in (weak, strong))
+    if not signed or not weak.weak_type or strong.weak_type:
+        raise TypeError("lower and upper arguments to fori_loop must have equal types, "
+                        f"got {first.dtype} and {last.dtype}")
+    first, last = (x if x is strong else convert_element_type_p.bind(
+        x, new_dtype=strong.dtype, weak_type=False) for x in (first, last))
     return first, last

@@ -74,7 +74,43 @@ def test_old_and_keyword_forms():
     same(lambda lib: lib.lax.cond(np.float32(2.0), lambda: 1, lambda: 2))
 
 
+CALLS = {
+    "operand=None is an operand": lambda lib: lib.lax.cond(
+        True, lambda x: 1.0 if x is None else 2.0, lambda x: 3.0, operand=None),
+    "operand=None of switch": lambda lib: lib.lax.switch(
+        1, [lambda x: 3.0, lambda x: 1.0 if x is None else 2.0], operand=None),
+    "operand= of switch": lambda lib: lib.lax.switch(0, [abs, abs], operand=-2.0),
+    "an operand for each": lambda lib: [lib.lax.cond(
+        p, (1.0, 2.0), lambda x: x[0] + x[1], 5.0, lambda x: x) for p in (True, False)],
+    "nothing for each": lambda lib: lib.lax.cond(True, None, lambda x: 1.0, None, lambda x: 2.0),
+    "functions by keyword": lambda lib: lib.lax.cond(
+        pred=0, true_fun=lambda x: x, false_fun=lambda x: -x, operand=4.0),
+    "a tuple of branches": lambda lib: lib.lax.switch(1, (abs, lambda x: x), -1.0),
+    "weak and strong": lambda lib: [
+        lib.lax.cond(True, *fs) for one in (lambda: 1, lambda: np.int32(2))
+        for fs in ((one, lambda: 1), (one, lambda: np.int32(2)))],
+    "weak and strong of switch": lambda lib: lib.lax.switch(
+        1, [lambda: 1.0, lambda: np.float32(2)]),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("compiled", [True, False], ids=["compiled", "disable_jit"])
+def test_every_form_of_call_means_what_it_means_in_jax(name, compiled):
+    with minijax.disable_jit(not compiled), jax.disable_jit(not compiled):
+        ours, theirs = both(CALLS[name])
+    for a, b in zip(minijax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        assert float(a) == float(b)
+        assert getattr(a, "weak_type", type(a)) == getattr(b, "weak_type", type(b))
+
+
 BAD = {
+    "operand=None and another": lambda lib: lib.lax.cond(
+        True, lambda x: x, lambda x: x, 1.0, operand=None),
+    "both kinds of operand of switch": lambda lib: lib.lax.switch(
+        0, [lambda x: x], 1.0, operand=2.0),
+    "a complex predicate": lambda lib: lib.lax.cond(1j, lambda: 1, lambda: 2),
+    "a weak type that would change": lambda lib: lib.lax.cond(True, lambda: 1, lambda: np.int8(1)),
     "no scalar": lambda lib: lib.lax.cond(X, lambda: 1, lambda: 2),
     "no callable": lambda lib: lib.lax.cond(True, lambda x: x, 3, 1),
     "no number": lambda lib: lib.lax.cond("a", lambda: 1, lambda: 2),

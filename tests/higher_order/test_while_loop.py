@@ -102,3 +102,31 @@ BAD = {
 @pytest.mark.parametrize("name", BAD)
 def test_bad_input_is_refused_in_jaxs_words(name, refused_alike):
     refused_alike(BAD[name])
+
+
+@pytest.mark.parametrize("compiled", [True, False], ids=["in a program", "at once"])
+def test_the_counter_of_a_loop_has_the_type_it_has_in_jax(compiled):
+    bounds = [1, 1.0, True, np.int8(1), np.int32(1), np.uint8(1), np.float32(1)]
+
+    def types(lib, one, two):
+        seen = []
+
+        def loop(lower, upper):
+            def step(i, c):
+                seen.append((str(i.dtype), i.weak_type))
+                return c
+            return lib.lax.fori_loop(lower, upper, step, lib.numpy.zeros(()))
+        try:
+            (lib.jit(loop) if compiled else loop)(one, two)
+        except TypeError as error:
+            return str(error)
+        return seen[0]
+    for one in bounds:
+        for two in bounds:
+            assert types(minijax, one, two) == types(jax, one, two), (one, two)
+
+
+def test_what_an_unroll_may_be(refused_alike):
+    refused_alike(lambda lib: lib.jit(lambda n: lib.lax.fori_loop(
+        0, n, lambda i, c: c, 0.0, unroll=2))(3))
+    refused_alike(lambda lib: lib.lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1))
