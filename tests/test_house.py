@@ -297,6 +297,7 @@ def test_tests_mirror_the_package():
         "jax_differences",
         "jax_docstrings",
         "laws",
+        "precision",
         "processes",
         "public_functions",
         "sanitiser",

@@ -16,12 +16,15 @@ import numpy as np
 from minijax import config, dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
                           dtype_name)
-from minijax.primitives import products
+from minijax.primitives import products, summation
 from minijax.primitives.convert import converted
 from minijax.primitives.elementwise import add_any_p
 from minijax.primitives.families import all_weak, computed_in
 from minijax.primitives.products import Axes, Dimensions, free_axes
 from minijax.primitives.shape import above, transpose_p, without
+
+LONG = 256  # what a library may add up in a row
+
 
 class Precision(enum.Enum):
     """How exactly products are computed; float32 is always exact to float32 here."""
@@ -158,9 +161,21 @@ def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, p
     n = math.prod(lhs.shape[d] for d in lhs_contract)
     x = lhs.transpose(lhs_batch + lhs_free + lhs_contract).astype(wide)
     y = rhs.transpose(rhs_batch + rhs_contract + rhs_free).astype(wide)
-    product = np.matmul(x.reshape(*batch_shape, math.prod(lhs_shape), n),
-                        y.reshape(*batch_shape, n, math.prod(rhs_shape)))
+    product = _matrix_product(x.reshape(*batch_shape, math.prod(lhs_shape), n),
+                              y.reshape(*batch_shape, n, math.prod(rhs_shape)))
     return [product.reshape(batch_shape + lhs_shape + rhs_shape).astype(out)]
+
+
+def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Of stacks of matrices; in parts where those take no more room: BLAS adds up in a row."""
+    *outer, rows, n = x.shape
+    columns = y.shape[-1]
+    if n <= LONG or rows * columns > LONG * (rows + columns) or x.dtype.kind not in "fc":
+        return np.matmul(x, y)
+    whole = n - n % LONG
+    parts = np.matmul(x[..., :whole].reshape(*outer, rows, -1, LONG).swapaxes(-2, -3),
+                      y[..., :whole, :].reshape(*outer, -1, LONG, columns))
+    return summation.total(parts, (len(outer),)) + np.matmul(x[..., whole:], y[..., whole:, :])
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────

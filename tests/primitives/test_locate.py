@@ -28,3 +28,16 @@ def test_the_first_extremum_is_found_compiled_or_not(name, x, agrees_closely):
     lambda lax: lax.argmin(np.float32([1, -0., 0.]), 0, int)])
 def test_types_and_refusals_are_those_of_jax(call, agrees_closely):
     agrees_closely(call)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+def test_the_ends_of_every_integer_type_are_in_order(name):
+    for dtype in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32):
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        x = np.array([[low, high // 2 + 1, high - 1], [high // 2, low + 1, high],
+                      [high, low, low]], dtype)
+        for axis in (0, 1):
+            f = lambda x, axis=axis: getattr(lax, name)(x, axis, np.int32)
+            expected = getattr(np, name)(x, axis)
+            np.testing.assert_array_equal(f(x), expected)
+            np.testing.assert_array_equal(minijax.jit(f)(x), expected)
