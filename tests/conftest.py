@@ -77,6 +77,20 @@ def a_context_left_as_it_was():
     assert core.current_source.get() is None and not source_info.current_steps.get()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def memory_that_tells():
+    """Kernels find a pattern where nobody has written, never what happens to be right.
+
+    With SANITISE=1 in the environment all small ones run in the sanitiser too.
+    """
+    from tests import sanitiser
+    from tests.generated.running import poisoned_memory
+
+    watching = sanitiser.watching() if os.environ.get("SANITISE") else contextlib.nullcontext()
+    with poisoned_memory(), watching:
+        yield
+
+
 @pytest.fixture(scope="module")
 def few_objects():
     """For a file whose tests search all objects that there are."""
