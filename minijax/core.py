@@ -452,7 +452,13 @@ class Tracer(Array):
 
 
 def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
-    """The innermost frames of the user's, as many as an error is to show."""
+    """The innermost frames of the user's, as many as an error is to show.
+
+    A program that runs again has one: the line that made the equation.
+    """
+    source = current_source.get()
+    if source is not None:
+        return (source,)
     return source_info.user_frames(config.tracer_error_num_traceback_frames.value)
 
 

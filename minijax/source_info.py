@@ -121,8 +121,10 @@ def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     """The innermost lines outside the package, at most `limit`, the innermost last."""
     frame: FrameType | None = sys._getframe(1)
     found: list[SourceInfo] = []
+    known = internal_files
     while frame is not None and len(found) < limit:
-        if is_user_frame(frame):
+        internal = known.get(frame.f_code.co_filename)  # `is_user_frame` without the call
+        if internal is False or internal is None and is_user_frame(frame):
             found.append(SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti))
             if frame.f_code.co_name == "<module>":
                 break  # here the program begins; below lies what runs it, such as a notebook

@@ -20,12 +20,13 @@ class DynamicJaxprTracer(Tracer):
 
     __slots__ = ("_trace", "_var")
 
-    def __init__(self, trace: DynamicJaxprTrace, var: Var):
+    def __init__(self, trace: DynamicJaxprTrace, var: Var,
+                 frames: tuple[source_info.SourceInfo, ...]):
         self.level = trace.level
         self._trace = trace
         self.aval = var.aval
         self._var = var
-        self.frames = core.user_frames_for_errors()
+        self.frames = frames
 
     def trace_name(self) -> str:
         return "DynamicJaxprTrace"
@@ -58,7 +59,7 @@ class DynamicJaxprTrace(Trace):
     def new_arg(self, aval: ShapedArray) -> DynamicJaxprTracer:
         var = Var(aval)
         self.invars.append(var)
-        return DynamicJaxprTracer(self, var)
+        return DynamicJaxprTracer(self, var, core.user_frames_for_errors())
 
     def atom(self, x: Array) -> Atom:
         """What stands for `x` in the program: its variable, a literal, or a new constant."""
@@ -85,10 +86,11 @@ class DynamicJaxprTrace(Trace):
     def record(self, primitive: Primitive, args: Sequence[Array], params: dict[str, Any],
                out_avals: Sequence[ShapedArray]) -> list[DynamicJaxprTracer]:
         outvars = [Var(aval) for aval in out_avals]
-        source = core.current_source.get() or source_info.user_frame()
+        frames = core.user_frames_for_errors()  # once for all outputs: it looks far
+        source = frames[-1] if frames else source_info.user_frame()
         self.eqns.append(make_eqn([self.atom(x) for x in args], outvars, primitive, params,
                                   source))
-        return [DynamicJaxprTracer(self, v) for v in outvars]
+        return [DynamicJaxprTracer(self, v, frames) for v in outvars]
 
     def program(self, outs: Sequence[Array]) -> ClosedJaxpr:
         """What was recorded, with these outputs."""

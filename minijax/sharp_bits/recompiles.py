@@ -165,7 +165,8 @@ def _history_of(code: Any) -> History:
     """By identity: equal code at the same line of two programs is not the same."""
     place = id(code)
     if place not in _histories or _histories[place][0]() is not code:
-        gone = weakref.ref(code, lambda _: _histories.pop(place, None))
+        forget = _histories.pop  # at the end of Python the name is gone before the code is
+        gone = weakref.ref(code, lambda _: forget(place, None))
         _histories[place] = (gone, History())
     return _histories[place][1]
 
