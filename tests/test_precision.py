@@ -9,7 +9,7 @@ from minijax.lowering import builder
 from minijax.primitives import summation
 from tests.precision import OPERATIONS, SIZES, Case, cases
 
-TALL = ((5000,), 0), ((2500, 2), 0), ((2, 833, 3), (0, 1)), ((70, 70), 1)
+TALL = ((5000,), 0), ((2500, 2), 0), ((2, 833, 3), (0, 1)), ((70, 70), 1), ((1300, 8), 0)
 
 
 def few(name):

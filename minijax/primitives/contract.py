@@ -20,11 +20,8 @@ from minijax.primitives import products, summation
 from minijax.primitives.convert import converted
 from minijax.primitives.elementwise import add_any_p
 from minijax.primitives.families import all_weak, computed_in
-from minijax.primitives.products import Axes, Dimensions, free_axes
+from minijax.primitives.products import LONG, Axes, Dimensions, free_axes
 from minijax.primitives.shape import above, transpose_p, without
-
-LONG = 256  # what a library may add up in a row
-
 
 class Precision(enum.Enum):
     """How exactly products are computed; float32 is always exact to float32 here."""

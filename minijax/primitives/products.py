@@ -20,6 +20,9 @@ Axes = tuple[int, ...]
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
 
 INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
+LONG = 256  # what a library is given to add up, where it does so in a row,
+ADDED_IN_A_ROW = 1 << 20  # as in products of so many terms or fewer,
+LONGER = 1 << 14  # and where it has blocks of its own, which it adds up in a row
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
 
@@ -147,18 +150,49 @@ def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
 # ── BLAS ─────────────────────────────────────────────────────────────────────────────────────
 
 def by_library(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
-    """One call of BLAS for each place of the batch axes."""
+    """One call of BLAS for each place of the batch axes, or a few whose results are added up."""
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
     x, x_turned = _as_matrices(b, left.buffer, wide, left.batch, left.free, left.contract)
     y, y_turned = _as_matrices(b, right.buffer, wide, right.batch, right.contract, right.free)
     product = out if out.dtype == wide else b.temp(out.shape, wide)
     with nest(b, left.sizes(left.batch)) as place:
-        matrices = [_matrix_at(b, buffer, place) for buffer in (x, y, product)]
-        b.call(GEMM[wide], int(x_turned), int(y_turned), m, n, k,
-               matrices[0], m if x_turned else k, matrices[1], k if y_turned else n,
-               matrices[2], n)
+        def multiply(start: Any, terms: int, into: Any) -> None:
+            x_at, y_at = (b.unravel(b.index(start), side.sizes(side.contract))
+                          for side in (left, right))
+            if not x_turned:
+                x_at = (*[0] * len(left.free), *x_at)
+            if y_turned:
+                y_at = (*[0] * len(right.free), *y_at)
+            b.call(GEMM[wide], int(x_turned), int(y_turned), m, n, terms,
+                   _matrix_at(b, x, (*place, *x_at)), m if x_turned else k,
+                   _matrix_at(b, y, (*place, *y_at)), k if y_turned else n, into, n)
+        most = LONG if m * n * min(k, LONGER) <= ADDED_IN_A_ROW else LONGER
+        if k <= most:
+            multiply(0, k, _matrix_at(b, product, place))
+        else:
+            _in_parts(b, product, place, k, most, multiply)
     if product is not out:
         rearranged(b, product, out, range(len(out.shape)))
+
+
+def _in_parts(b: Any, product: Any, place: tuple, k: int, most: int, multiply: Any) -> None:
+    """A product as a sum of products of `most` columns by rows."""
+    shape = product.shape[len(place):]
+    part = b.temp((math.prod(shape),), product.dtype)
+    row = b.sums(part.size, product.dtype,
+                 lambda j: (product, (*place, *b.unravel(b.index(j), shape))))
+
+    def add(row: Any, before: None, parts: Sequence, terms: int = most) -> None:
+        for i in parts:
+            multiply(b.mul(i, most), terms, part)
+            with b.loop(row.width, vectorize="parallel") as j:
+                b.store(*row.at(j), b.add(b.load(*row.at(j)), b.load(part, (j,))))
+
+    with b.loop(row.width, vectorize="parallel") as j:
+        b.store(*row.at(j), 0)
+    b.in_chains("add", row, k // most, add)
+    if k % most:
+        add(row, None, [b.index(k // most)], k % most)
 
 
 def _matrix_at(b: Any, buffer: Any, place: tuple) -> Any:
