@@ -7,6 +7,7 @@ In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
 from __future__ import annotations
 
 import operator
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -363,17 +364,20 @@ def _batch_concatenate(axis: Axis, args: list, dims: list,
 
 def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
     place = index[dimension]
+    operands = [x for x in xs if x.shape[dimension]] or xs[:1]
+    ends = list(itertools.accumulate(x.shape[dimension] for x in operands))
 
-    def element_of(operands: Sequence[Any], start: int) -> Any:
-        first, *rest = operands
-        limit = start + first.shape[dimension]
-        here = lambda: first((*index[:dimension], s.sub(place, start), *index[dimension + 1:]))
-        if not rest:
-            return here()
-        return s.choose(s.lt(place, limit), here, lambda: element_of(rest, limit))
+    def element_among(first: int, last: int) -> Any:
+        """The element, which is of one of these: the question is halved, for there may be many."""
+        if last - first == 1:
+            x = operands[first]
+            shifted = s.sub(place, ends[first] - x.shape[dimension])
+            return x((*index[:dimension], shifted, *index[dimension + 1:]))
+        middle = (first + last) // 2
+        return s.choose(s.lt(place, ends[middle - 1]), lambda: element_among(first, middle),
+                        lambda: element_among(middle, last))
 
-    filled = [x for x in xs if x.shape[dimension]]
-    return element_of(filled or xs[:1], 0)
+    return element_among(0, len(operands))
 
 
 concatenate_p = Primitive(

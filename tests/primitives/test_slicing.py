@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import minijax
+import minijax.numpy as jnp
 from minijax import lax
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -75,3 +76,13 @@ def test_the_gradient_of_a_slice_pads_and_that_of_a_pad_slices():
 def test_padding_compiled_equals_padding_by_numpy(config):
     got = minijax.jit(lambda x: lax.pad(x, NINE, [config]))(V)
     np.testing.assert_array_equal(np.asarray(got), np.asarray(lax.pad(V, NINE, [config])))
+
+
+def test_any_number_of_operands_is_joined():
+    """Which operand an element is of is asked by halves: a thousand need ten questions, not all."""
+    parts = [np.full((k % 4, 2), k, np.float32) for k in range(60)]
+    joined = minijax.jit(lambda *xs: lax.concatenate(xs, 0))(*parts)
+    np.testing.assert_array_equal(np.asarray(joined), np.concatenate(parts))
+    many = minijax.jit(lambda *xs: jnp.stack(xs)).lower(*[np.float32(k) for k in range(1000)])
+    text = many.as_text("loops")
+    assert max(len(line) - len(line.lstrip()) for line in text.splitlines()) < 40
