@@ -31,7 +31,7 @@ class Node:
     probe: Probe | None
     cost: float = 0.0      # of one element, operands included
     depth: int = 0         # how many rules ask one another for one element
-    rules: int = 1         # how many are asked, all together
+    statements: int = 0    # how many are written, those of the operands included
     from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
     stored: bool = False
 
@@ -84,13 +84,14 @@ def make_nodes(eqns: Sequence[JaxprEqn], rule_of: Callable[[JaxprEqn], tuple[str
 def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
     assert node.probe is not None
     node.cost, node.from_scalars = node.probe.cost, True
+    node.statements = node.probe.statements
     for position, _, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         source = producers.get(atom) if isinstance(atom, Var) else None
         if source is not None and source.kind == "element" and not source.stored:
             node.cost += trips * source.cost
             node.depth = max(node.depth, source.depth + 1)
-            node.rules += source.rules
+            node.statements += source.statements
             node.from_scalars &= source.from_scalars
         elif atom.aval.shape:
             node.cost += trips * _LOAD_COST

@@ -16,7 +16,7 @@ from .fusion import Task
 from .probe import FLAT, Pattern, identity
 
 
-_FULL = 1000  # rules in one loop: in longer ones the compiler's time grows with the square
+_FULL = 2000  # statements in one loop: in longer ones the compiler's time grows with the square
 _BIG = 4096  # a transposed walk over fewer elements stays in the first-level cache anyway
 
 
@@ -81,11 +81,11 @@ def _find_place(task: Task, nests: list[Nest], place: dict[Task, int],
 def _joins(task: Task, nest: Nest, depth: int) -> bool:
     alone = any(_reduces_columns(t, depth) for t in (task, nest.tasks[0]))
     return (not (task.opaque or nest.opaque or alone) and nest.size == _size(task, depth)
-            and sum(map(_rules, nest.tasks)) + _rules(task) <= _FULL)
+            and sum(map(_statements, nest.tasks)) + _statements(task) <= _FULL)
 
 
-def _rules(task: Task) -> int:
-    return task.node.rules if task.node is not None else 0
+def _statements(task: Task) -> int:
+    return task.node.statements if task.node is not None else 0
 
 
 def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:

@@ -36,6 +36,7 @@ class Probe:
     """The facts about one element rule on operands of given types."""
 
     cost: float = 0.0
+    statements: int = 0
     # Which operand, at which pattern, how often.
     accesses: list[tuple[int, Pattern, int]] = field(default_factory=list)
     accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = field(default_factory=list)
@@ -151,7 +152,7 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
     probe = recorder.probe
     probe.accumulations = recorder.accumulations
     statements = recorder.scopes[-1].statements
-    probe.cost = cost_of(statements)
+    probe.cost, probe.statements = cost_of(statements), count_of(statements)
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     probe.reduces_columns = _reduces_columns(probe, in_types, len(out_shape) - 1)
     return probe
@@ -164,6 +165,13 @@ def _reduces_columns(probe: Probe, in_types: Sequence[Any], last: int) -> bool:
     inner = [p[-1] for k, p, _ in probe.accesses if p and len(in_types[k].shape) > 1]
     return (math.prod(extents) >= 4 and not isinstance(init, Scalar) and bool(inner)
             and all(term == ("axis", last) for term in inner))
+
+
+def count_of(body: Sequence[Statement]) -> int:
+    """How many statements a body has, those of its loops and branches included."""
+    inner = ("condition", "body", "then", "orelse")
+    return sum(1 + sum(count_of(getattr(statement, part, ())) for part in inner)
+               for statement in body)
 
 
 def cost_of(body: Sequence[Statement]) -> float:

@@ -24,7 +24,9 @@ class Separate:
 
 
 def separate_loops(kernel: Kernel, shared: Collection[For]) -> dict[For, Separate]:
-    """The largest loops that are not long, of a kernel that is; `shared` are functions anyway."""
+    """The largest loops that are not long or cannot be cut, of a kernel that is long; `shared` are
+    functions anyway.
+    """
     sizes: dict[Statement, int] = {}
     if _measure(kernel.body, shared, sizes) <= LONG:
         return {}
@@ -60,13 +62,13 @@ def _search(body: Sequence[Statement], shared: Collection[For], sizes: dict[Stat
     for statement in body:
         if statement in shared:
             continue
-        if isinstance(statement, For) and sizes[statement] <= LONG:
+        inside = [] if sizes[statement] <= LONG else [
+            found for part in _bodies(statement) for found in _search(part, shared, sizes)]
+        yield from inside
+        if isinstance(statement, For) and not inside:  # it is not long, or it is in one piece
             found = _alone(statement)
             if found is not None:
                 yield statement, found
-        else:
-            for part in _bodies(statement):
-                yield from _search(part, shared, sizes)
 
 
 def _alone(loop: For) -> Separate | None:

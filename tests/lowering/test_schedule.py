@@ -301,3 +301,13 @@ def test_every_stage_has_a_text():
     assert program.as_text().startswith("def f(")
     with pytest.raises(ValueError, match="no stage 'stablehlo'"):
         program.as_text("stablehlo")
+
+
+def test_a_long_chain_is_cut_into_loops_of_bounded_length():
+    def chain(x):
+        for _ in range(120):
+            x = lax.add(lax.sin(x), 1.0)
+        return [x]
+    kernel = lowered(chain, numbers(3)).kernel
+    lengths = [len(loop.body) for loop in statements(kernel.body, For)]
+    assert len(lengths) > 2 and max(lengths) < 4000
