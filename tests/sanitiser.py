@@ -112,6 +112,7 @@ class Memory:
         self.held: list[Any] = [None] * buffer.size
         self.turns: list[tuple] = [()] * buffer.size  # in which turns of which loops it was written
         self.stores = [0] * buffer.size
+        self.called: list[Any] = [None] * buffer.size  # its last name, also when it is lost
         self.overlaps: list[tuple[Memory, int]] = []  # others in the same bytes, and how far off
 
     def forget(self, start: int, stop: int) -> None:
@@ -248,7 +249,7 @@ class _Machine:
         """It was that when it was loaded, or what was loaded has been given that name since."""
         held, memory, k, stores = loaded
         wanted = self.name(mark, position)
-        if held != wanted and (memory.stores[k], memory.held[k]) != (stores, wanted):
+        if held != wanted and (memory.stores[k], memory.called[k]) != (stores, wanted):
             raise Found(f"wanted {_described(wanted)}, found {_described(held)}")
 
     def writes(self, mark: Mark, position: int) -> None:
@@ -271,8 +272,9 @@ class _Machine:
         if mark.owner is mark.value:  # a carry: it has a new value
             self.begins(mark.owner)
         for memory, k, position in self.part(mark, index):
+            memory.called[k] = self.name(mark, position)
             if memory.held[k] is not None:  # what nobody reads may have lost its place already
-                memory.held[k] = self.name(mark, position)
+                memory.held[k] = memory.called[k]
 
     def expects(self, mark: Mark, index: tuple[int, ...]) -> None:
         for memory, k, position in self.part(mark, index):

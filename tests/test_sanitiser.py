@@ -93,6 +93,12 @@ def test_a_row_of_an_output_is_not_taken_for_the_whole():
     sanitiser.check(f, ONE)
 
 
+def test_what_was_loaded_may_outlive_its_place():
+    def body(c, k):
+        return c, jax.checkpoint(lambda x: (lambda v: [v, v])(jnp.argsort(x, 0)))(c + k)
+    sanitiser.check(lambda x: lax.scan(body, x, jnp.arange(2.)), ONE)
+
+
 def always(*args):
     return True
 
