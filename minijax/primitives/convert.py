@@ -31,9 +31,9 @@ def _convert_type(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> list[Sh
 def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.ndarray]:
     if new_dtype == dtypes.float0:
         return [np.zeros(x.shape, bool)]
-    if x.dtype.kind == "c" or new_dtype.kind == "c":
-        return [(x if new_dtype.kind == "c" else x.real).astype(new_dtype)]
-    return [numpy_scalars().convert(x, new_dtype)]
+    if new_dtype.kind == "c":
+        return [x.astype(new_dtype)]
+    return [numpy_scalars().convert(x.real if x.dtype.kind == "c" else x, new_dtype)]
 
 
 def _convert_tangent(t: Array, z: Array, x: Array, new_dtype: Any, weak_type: bool) -> Any:

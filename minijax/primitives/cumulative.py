@@ -15,7 +15,8 @@ import numpy as np
 
 from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives import summation
-from minijax.primitives.elementwise import max_p, min_p, mul_p, with_ordered_zeros
+from minijax.primitives.elementwise import (complex_extrema, max_p, min_p, mul_p,
+                                            with_ordered_zeros)
 from minijax.primitives.families import (NOT_LINEAR, NUMBER, computed_in, in_numpy,
                                          linearly, transposed)
 from minijax.primitives.reduce import (Dual, check_reducible, combined,
@@ -39,9 +40,6 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
         out = running(x, axis)
         if op == "add":
             out = out + x.dtype.type(0)  # a total begins with 0, so that it is never -0
-        elif op in ("max", "min"):
-            out = with_ordered_zeros(
-                op, out, lambda test: np.logical_or.accumulate(test(x), axis))
         return np.flip(out, axis) if reverse else out
 
     def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
@@ -67,6 +65,17 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
 
 def _every_step(ufunc: np.ufunc) -> Callable[[np.ndarray, int], np.ndarray]:
     return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
+
+
+def _extrema(op: str) -> Callable[[np.ndarray, int], np.ndarray]:
+    every_step = _every_step(np.maximum if op == "max" else np.minimum)
+
+    def running(x: np.ndarray, axis: int) -> np.ndarray:
+        if x.dtype.kind == "c":
+            return np.moveaxis(complex_extrema(op, np.moveaxis(x, axis, 0)), 0, axis)
+        return with_ordered_zeros(op, every_step(x, axis),
+                                  lambda test: np.logical_or.accumulate(test(x), axis))
+    return running
 
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
@@ -145,8 +154,8 @@ cumsum_p = cumulative(
     transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
         ct, axis=axis, reverse=not reverse)))
 cumprod_p = cumulative("cumprod", "mul", _every_step(np.multiply), jvp_of=mul_p)
-cummax_p = cumulative("cummax", "max", _every_step(np.maximum), jvp_of=max_p)
-cummin_p = cumulative("cummin", "min", _every_step(np.minimum), jvp_of=min_p)
+cummax_p = cumulative("cummax", "max", _extrema("max"), jvp_of=max_p)
+cummin_p = cumulative("cummin", "min", _extrema("min"), jvp_of=min_p)
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

@@ -94,7 +94,39 @@ mul_p, mul = binary(
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    return np.divide(x, y) if x.dtype.kind in "fc" else numpy_scalars().div(x, y)
+    if is_complex(x):
+        return _complex_quotient(x, y)
+    return np.divide(x, y) if x.dtype.kind == "f" else numpy_scalars().div(x, y)
+
+
+def in_parts(real: Any, imag: Any) -> Any:
+    """Complex numbers part by part: `x + 1j * y` would make nan of an infinite y."""
+    real, imag = np.broadcast_arrays(real, imag)
+    z = np.empty(real.shape, np.dtype(f"c{2 * real.dtype.itemsize}"))
+    z.real, z.imag = real, imag
+    return z
+
+
+def _complex_quotient(x: Any, y: Any) -> Any:
+    """NumPy's, but infinite where only x is or y is zero, and zero where only y is infinite.
+
+    NumPy gives nan + nan j there; C's annex G has these numbers.
+    """
+    found = np.divide(x, y)
+    lost = np.isnan(found.real) & np.isnan(found.imag)
+    if not lost.any():
+        return found
+    a, b, c, d = np.broadcast_arrays(x.real, x.imag, y.real, y.imag)
+    inf = found.real.dtype.type(np.inf)
+    units = [np.copysign(np.isinf(part), part).astype(part.dtype) for part in (a, b, c, d)]
+    by_zero = lost & (y == 0) & ~(np.isnan(a) & np.isnan(b))
+    x_only = lost & np.isinf(x) & np.isfinite(y)
+    y_only = lost & np.isfinite(x) & np.isinf(y)
+    away = np.copysign(inf, c)
+    for case, size, (p, q, r, s) in ((x_only, inf, (units[0], units[1], c, d)),
+                                     (y_only, inf.dtype.type(0), (a, b, units[2], units[3]))):
+        found = np.where(case, in_parts(size * (p * r + q * s), size * (q * r - p * s)), found)
+    return np.where(by_zero, in_parts(away * a, away * b), found)
 
 
 div_p, div = binary(
@@ -132,11 +164,30 @@ def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
     return mul(t, div(chosen, select(eq(y, z), filled(2, z), filled(1, z))))
 
 
-def _extremum(real: str, other: Any) -> Any:
+def _extremum(op: str, other: Any) -> Any:
     """NumPy's, but it orders -0 below +0, as the compiled form does."""
     def impl(x: Any, y: Any) -> Any:
-        return getattr(numpy_scalars(), real)(x, y) if x.dtype.kind == "f" else other(x, y)
+        if is_complex(x):
+            return complex_extremum(op, x, y)
+        return getattr(numpy_scalars(), op)(x, y) if x.dtype.kind == "f" else other(x, y)
     return in_numpy(impl)
+
+
+def complex_extrema(op: str, x: Any) -> Any:
+    """Along the first axis: all the extrema so far."""
+    found = np.empty_like(x)
+    last = x.dtype.type(-np.inf if op == "max" else np.inf)
+    for k in range(len(x)):
+        last = found[k] = complex_extremum(op, last, x[k])
+    return found
+
+
+def complex_extremum(op: str, x: Any, y: Any) -> Any:
+    """By the real parts, then the imaginary ones; the second where neither comes before."""
+    first, second = (x, y) if op == "max" else (y, x)
+    beyond = (first.real > second.real) | (
+        (first.real == second.real) & (first.imag > second.imag))
+    return np.where(beyond, x, y)
 
 
 def with_ordered_zeros(op: str, found: Any, anywhere: Callable[[Callable], Any]) -> Any:
@@ -174,7 +225,16 @@ min_p, min = binary(
 
 # ── Sign and size ────────────────────────────────────────────────────────────────────────────
 
+def _size(x: Any) -> Any:
+    """NumPy's absolute value, but nan of a complex number of which either part is."""
+    size = np.abs(x)
+    return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
+
+
 def _sign(x: Any) -> Any:
+    if is_complex(x):
+        size = _size(x)
+        return np.where(x == 0, x, in_parts(x.real / size, x.imag / size))
     return np.where(x == 0, x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
 
 
@@ -208,7 +268,7 @@ def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
 
 abs_p, abs = unary(
     "abs", "Elementwise absolute value.", accepts=SIGNED + FLOAT + COMPLEX,
-    impl=np.abs, result=lambda d: np.dtype(f"f{d.itemsize // 2}") if d.kind == "c" else d,
+    impl=_size, result=lambda d: np.dtype(f"f{d.itemsize // 2}") if d.kind == "c" else d,
     derivative=_abs_tangent,
     element=lambda s, x: s.abs(x),
     examples=lambda: [e for e in points_and_integers((.5, 2.))() if e.args[0].dtype.kind != "u"],
@@ -225,9 +285,18 @@ square_p, square = unary(
     examples=points_and_integers((-2., 2.)),
     shows="1.5 -> Array(2.25, dtype=float32, weak_type=True)")
 
+def _square_root(x: Any) -> Any:
+    """NumPy's, but that of a real number has no sign of an imaginary zero."""
+    root = np.sqrt(x)
+    if not is_complex(x):
+        return root
+    root = np.where(x.imag == 0, in_parts(root.real, np.abs(root.imag)), root)
+    return np.where(np.isnan(x), x.dtype.type(complex(np.nan, np.nan)), root)
+
+
 sqrt_p, sqrt = unary(
     "sqrt", "Elementwise square root.",
-    impl=np.sqrt,
+    impl=_square_root,
     derivative=lambda t, z, x: mul(t, div(constant(.5, x), z)),
     element=lambda s, x: s.sqrt(x),
     examples=points((.5, 2.)),
@@ -235,7 +304,7 @@ sqrt_p, sqrt = unary(
 
 rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.",
-    impl=lambda x: np.divide(x.dtype.type(1), np.sqrt(x)),
+    impl=lambda x: np.divide(x.dtype.type(1), _square_root(x)),
     derivative=lambda t, z, x: mul(t, mul(constant(-.5, x), div(z, x))),
     element=lambda s, x: s.div(s.const(1, x.dtype), s.sqrt(x)),
     examples=points((.5, 2.)),
@@ -285,7 +354,7 @@ def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     if x.dtype in SHORT_FLOATS:
         return [_integer_power(numpy_scalars(), x, y)]
     power = _power(np.multiply, x, y if y > 0 else -y)
-    return [power if y > 0 else np.divide(x.dtype.type(1), power)]
+    return [power if y > 0 else _quotient(x.dtype.type(1), power)]
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:

@@ -16,7 +16,7 @@ from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, dt
 from minijax.primitives import summation
 from minijax.primitives.choice import eq
 from minijax.primitives.convert import converted
-from minijax.primitives.elementwise import div, mul, mul_p, with_ordered_zeros
+from minijax.primitives.elementwise import complex_extremum, div, mul, mul_p, with_ordered_zeros
 from minijax.primitives.families import (ANYTHING, BITS, NOT_LINEAR, NUMBER,
                                          SHORT_FLOATS, check_dtypes, in_numpy, linearly,
                                          per_argument, reshaped, spread, transposed)
@@ -242,6 +242,13 @@ def _extremum_jvp(p: Primitive) -> Callable[..., tuple[list, list]]:
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
     ufunc, start = ((np.maximum, least_value) if op == "max" else (np.minimum, greatest_value))
+    if x.dtype.kind == "c" and x.size:
+        rows = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *without(x.shape, axes))
+        rows = np.concatenate([np.full_like(rows[:1], start(x.dtype)), rows])
+        while len(rows) > 1:
+            rest = rows[len(rows) & ~1:]
+            rows = np.concatenate([complex_extremum(op, rows[:-1:2], rows[1::2]), rest])
+        return rows[0]
     found = ufunc.reduce(x, axes, initial=start(x.dtype))
     return with_ordered_zeros(op, found, lambda test: np.any(test(x), axes))
 

@@ -16,7 +16,8 @@ from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero, cannot
 from minijax.primitives.choice import eq_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.elementwise import div_p, mul_p, neg_p, with_ordered_zeros
+from minijax.primitives.elementwise import (complex_extremum, div_p, mul_p, neg_p,
+                                            with_ordered_zeros)
 from minijax.primitives.emitted import add_cotangents, instantiate, zeros
 from minijax.primitives.families import NUMBER, check_dtypes
 from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, Walk, check_dims,
@@ -369,6 +370,10 @@ def _by_extremum(op: str) -> Callable[[np.ndarray, np.ndarray, np.ndarray], None
             found = test(before)
             np.logical_or.at(found, places, test(updates))
             return found
+        if flat.dtype.kind == "c":
+            for place, update in zip(places, updates, strict=True):
+                flat[place] = complex_extremum(op, flat[place], update)
+            return
         before = flat.copy()
         ufunc.at(flat, places, updates)
         flat[...] = with_ordered_zeros(op, flat, anywhere)
