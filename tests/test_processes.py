@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-STRIKES = int(os.environ.get("STRIKES", "4"))
+STRIKES = int(os.environ.get("STRIKES", "2"))
 SECONDS = 60 + 2 * STRIKES  # far more than is needed: a program that takes longer hangs
 
 
@@ -142,3 +142,54 @@ INTERRUPTED = """if True:
 def test_an_interrupt_at_any_moment_leaves_the_next_call_right(kind, tmp_path):
     place = "" if kind == "compile_and_drop" else str(tmp_path)
     run_program(INTERRUPTED, STRIKES, kind, MINIJAX_CACHE_DIR=place)
+
+
+# What is held after more of the same work, beside what was held before it.
+MEMORY = """if True:
+    import gc, itertools, sys
+    import numpy as np
+    import minijax as jax
+    import minijax.numpy as jnp
+    from minijax.lowering import cpu
+
+    count, numbers = int(sys.argv[1]), itertools.count(2)
+    small, large = jnp.ones(3), jnp.ones((300, 300))
+    held, product = jax.jit(lambda x: x + 1), jax.jit(lambda x: jnp.tanh(x @ x))
+
+    def resident():
+        gc.collect()
+        cpu.undisturbed(lambda: None)  # what has died is unloaded
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    def calls():
+        for _ in range(count * 20):
+            held(small)
+        for _ in range(count // 5):
+            product(large)
+
+    def traces():  # two kernels in turn, from memory or disk
+        for k in range(count // 16):
+            f = jax.jit(lambda x: jnp.sin(x) * (k % 2))
+            f(small)
+            jax.vmap(jax.grad(f))(small)
+
+    def kernels():  # each another one
+        for _ in range(count // 16):
+            k = float(next(numbers))
+            jax.jit(lambda x: jnp.sin(x) * k)(small)
+
+    for work, most in ((calls, 1), (traces, 1), (kernels, 1)):
+        work()
+        before, loaded = resident(), len(cpu._linked)
+        work()
+        grown = (resident() - before) / 1e6
+        print(work.__name__, grown)
+        assert grown < most, (work.__name__, grown)
+        assert len(cpu._linked) <= loaded
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="no way to see the memory")
+def test_calls_traces_and_dropped_functions_leave_nothing_behind(tmp_path):
+    run_program(MEMORY, 200 + 20 * STRIKES, MINIJAX_CACHE_DIR=str(tmp_path))

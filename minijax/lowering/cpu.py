@@ -191,8 +191,22 @@ def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
         # A library of Numba's would run two lighter pipelines first, for the sake of its
         # reference counts; there are none here, and the code comes out the same.
         passes, builder = codegen._module_pass_manager()
-        passes.run(module, builder)
-        return finish(codegen._tm, module)
+        try:
+            passes.run(module, builder)
+            return finish(codegen._tm, module)
+        finally:
+            _free(passes)
+
+
+def _free(passes: Any) -> None:
+    """Free a pass manager, whose `close` frees nothing: its base class hides the method for it."""
+    from llvmlite.binding import ffi, newpassmanagers
+
+    if type(passes)._dispose is ffi.ObjectRef._dispose:
+        newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()
+    else:
+        passes.close()
 
 
 @cache
