@@ -241,15 +241,21 @@ def with_vmap(d: Writer) -> str:
     row = d.run(f"jnp.take({x}, 0, {at})")
     across = d.choice(["psum", "pmax", "pmean", ""])
     if across:
-        g = d.function([row, row])
+        same = ' / 1' if across == 'pmean' else ' + 0'
+        g = d.function([row, d.run(f"jnp.take({x}, 0, {at}){same}")])
         return (f"jax.vmap(lambda a: {g}(a, lax.{across}(a, 'k')), in_axes={at}, out_axes={out}, "
                 f"axis_name='k')({x})")
     g = d.function([row, y], outs=d.choice([1, 2]))
     return f"jax.vmap({g}, in_axes=({at}, None), out_axes={out})({x}, {y})"
 
 
+def carry(d: Writer) -> Named:
+    """Mostly an array: where its next value is stored is the question."""
+    return d.pick(where=lambda x: x.size < 300 and (x.ndim > 0 or d.random() < 0.2))
+
+
 def with_scan(d: Writer) -> str:
-    c, xs = d.pick(where=lambda x: x.size < 300), rows(d)
+    c, xs = carry(d), rows(d)
     g = d.function([c, d.run(f"{xs}[0]")], like=[c, d.pick(where=lambda x: x.size < 60)])
     how = d.choice(["", "", ", reverse=True", ", unroll=2"])
     return f"lax.scan({g}, {c}, {xs}{how})"
@@ -257,20 +263,21 @@ def with_scan(d: Writer) -> str:
 
 def with_two_carries(d: Writer) -> str:
     xs = rows(d)
-    a, b = values(d, 2)
+    a = carry(d)
+    b = d.choice([carry(d), like(d, a)])
     g = d.function([a, b, d.run(f"{xs}[0]")], like=[a, b], lines=d.choice([1, 2, 3, 4]))
     return f"lax.scan(lambda c, r: ({g}(*c, r), c[1]), ({a}, {b}), {xs})"
 
 
 def with_fori(d: Writer) -> str:
-    (c,) = values(d)
+    c = carry(d)
     g = d.function([d.run("jnp.int32(1)"), c], like=[c])
     stop = d.choice(["3", "1", f"{place(d)} % 3"])
     return f"lax.fori_loop(0, {stop}, lambda i, c: {g}(i, c)[0], {c})"
 
 
 def with_while(d: Writer) -> str:
-    (c,) = values(d)
+    c = carry(d)
     g = d.function([c], like=[c])
     return (f"lax.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, {g}(s[1])[0]), "
             f"({d.choice(['0', '1', f'{place(d)}'])}, {c}))[1]")
@@ -312,7 +319,7 @@ def with_derivative(d: Writer) -> str:
 
 FUNCTIONS: dict[str, tuple[int, Row]] = {
     "jit": (3, with_jit), "vmap": (3, with_vmap), "scan": (3, with_scan),
-    "carries": (2, with_two_carries), "fori": (2, with_fori), "while": (2, with_while),
+    "carries": (5, with_two_carries), "fori": (3, with_fori), "while": (2, with_while),
     "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
     "derivative": (3, with_derivative),
 }

@@ -5,7 +5,7 @@ once, or may be made: which value lives where, for how long, and who has read it
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
 from minijax.lowering import builder, fusion, memory, nests, schedule, simplify, tiles, turned
@@ -25,6 +25,21 @@ def instead(place: Any, name: str, mistake: Callable) -> Callable[[], AbstractCo
             else:
                 setattr(place, name, right)
     return planted
+
+
+def together(*mistakes: Callable[[], AbstractContextManager]) -> (
+        Callable[[], AbstractContextManager]):
+    @contextmanager
+    def planted() -> Iterator[None]:
+        with ExitStack() as stack:
+            for mistake in mistakes:
+                stack.enter_context(mistake())
+            yield
+    return planted
+
+
+def always(right: Callable) -> Callable:
+    return lambda *args: True
 
 
 def without_one_read(find_place: Callable) -> Callable:
@@ -61,16 +76,12 @@ MISTAKES = {
     "a life that ends one use too soon": instead(
         memory, "_stretch", lambda right: lambda places: right(sorted(places)[:-1] or places)),
     "a place shared with what is still read": instead(
-        schedule.Run, "_safe_in_place", lambda right: lambda self, owner, buffer: True),
+        schedule.Run, "_safe_in_place", always),
     "a later reader forgotten": instead(
-        schedule.Run, "_before", lambda right: lambda self, task, writer: True),
+        schedule.Run, "_before", always),
     "a dropped dependency": instead(nests, "_find_place", without_one_read),
-    "a loop merged with what it reads elsewhere": instead(
-        nests, "_aligned", lambda right: lambda patterns, v, depth: right(
-            set(sorted(patterns, key=repr)[:1]), v, depth)),
-    "one flat loop for what is asked for elsewhere": instead(
-        nests, "_is_flat", lambda right: lambda task, nest, made: task.shape == (
-            nest.tasks[0].shape)),
+    "a loop merged with what it reads elsewhere": together(
+        instead(nests, "_aligned", always), instead(schedule.Run, "has_stored", always)),
     "the last row of the tiles": instead(
         tiles, "_stretch", lambda right: lambda b, tile, size, how: right(b, tile, size - 1, how)),
     "a load before the store": instead(builder.Builder, "touch", still_frozen),
@@ -79,6 +90,10 @@ MISTAKES = {
     "equal but for an operand": instead(
         simplify, "_equation_key", lambda right: lambda eqn, invars: right(
             eqn, invars[:max(len(invars) - 1, 1)])),
+    "two temps that share memory": instead(
+        memory, "_overlap", lambda right: lambda one, other: False),
+    "a temp as small as its maker's loop allows": instead(
+        schedule, "_common", lambda right: lambda maker, reader: maker),
     "a product with its axes in another order": instead(
         turned, "sorted", lambda right: lambda axes: axes),
 }

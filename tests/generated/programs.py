@@ -388,7 +388,8 @@ class Writer(Draw):
         same = [y for y in self.values if y.shape == x.shape and y.dtype == x.dtype]
         later = [y for y in same if y.name.startswith("v")]
         if same and self.random() < 0.9:
-            return self.choice(later or same if self.random() < 0.7 else same).name
+            y = self.choice(later or same if self.random() < 0.6 else same)
+            return self.choice([f"{y}", f"{y}", f"{y}[::-1]" if y.ndim else f"{y}"])
         other = self.pick(where=lambda y: KINDS[y.dtype.name] != "c")
         base = self.choice(same).name if same else None
         cast = f"jnp.sum({other}).astype({x.dtype.name!r})"

@@ -25,6 +25,9 @@ NOISE = {"bfloat16": 2.0 ** -8, "float16": 2.0 ** -11, "float32": 2.0 ** -23, "f
          "complex64": 2.0 ** -23, "complex128": 2.0 ** -52}  # of one rounding
 # What only staged programs refuse: in Python a loop is what it has been through.
 STAGED = ("Reverse-mode differentiation does not work",)
+COMPLEX = re.compile("no complex scalars|no scalars of dtype complex")  # not compiled yet
+# What JAX raises where it has no rule, or a mistake of its own.
+NO_ORACLE = ("NotImplementedError", "AssertionError", "ZeroDivisionError")
 PROMOTING = re.compile(r"lax\.(cond|switch|scan|while_loop|fori_loop|map)\(")  # weak types, staged
 
 
@@ -103,11 +106,15 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
         return sanitise(program)
     reference, usual = against(kind)
     wanted = reference(program)
+    if kind == "jax" and isinstance(wanted, Raised) and wanted.kinds[0] in NO_ORACLE:
+        return None
     for way in ways or usual:
         if ways is None and way == "eager" and kind == "eager" and not worth_eager(program):
             continue
         found = WAYS[way](program)
         if kind == "eager" and isinstance(found, Raised) and found.text.startswith(STAGED):
+            continue
+        if isinstance(found, Raised) and COMPLEX.search(found.text):
             continue
         strict = kind == "jax" or not PROMOTING.search(program.function())
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
