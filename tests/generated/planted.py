@@ -4,6 +4,7 @@
 once, or may be made: which value lives where, for how long, and who has read it.
 """
 
+import builtins
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -15,15 +16,16 @@ def instead(place: Any, name: str, mistake: Callable) -> Callable[[], AbstractCo
     """A context in which `place.name` is `mistake(what it was)`."""
     @contextmanager
     def planted() -> Iterator[None]:
-        right = vars(place).get(name)  # or a builtin, which the module is given its own of
+        own = name in vars(place)  # or a builtin, which the module is given its own of
+        right = vars(place)[name] if own else getattr(builtins, name)
         setattr(place, name, mistake(right))
         try:
             yield
         finally:
-            if right is None:
-                delattr(place, name)
-            else:
+            if own:
                 setattr(place, name, right)
+            else:
+                delattr(place, name)
     return planted
 
 
@@ -74,7 +76,8 @@ def same_version(touch: Callable) -> Callable:
 
 MISTAKES = {
     "a life that ends one use too soon": instead(
-        memory, "_stretch", lambda right: lambda places: right(sorted(places)[:-1] or places)),
+        memory, "_spans", lambda right: lambda *args: {
+            temp: (begin, max(begin, end - 2)) for temp, (begin, end) in right(*args).items()}),
     "a place shared with what is still read": instead(
         schedule.Run, "_safe_in_place", always),
     "a later reader forgotten": instead(
@@ -91,7 +94,7 @@ MISTAKES = {
         simplify, "_equation_key", lambda right: lambda eqn, invars: right(
             eqn, invars[:max(len(invars) - 1, 1)])),
     "two temps that share memory": instead(
-        memory, "_overlap", lambda right: lambda one, other: False),
+        memory, "_first_gap", lambda right: lambda taken, nbytes: 0),
     "a temp as small as its maker's loop allows": instead(
         schedule, "_common", lambda right: lambda maker, reader: maker),
     "a product with its axes in another order": instead(

@@ -11,6 +11,7 @@ import pytest
 
 import minijax
 from minijax.primitives import analytic
+from tests.generated import planted
 from tests.generated.programs import Input, Line, Program, generate
 from tests.generated.running import (
     check, differs, firm, minimise, poisoned_memory, quick_compiler, run,
@@ -57,6 +58,17 @@ def test_a_difference_is_found_and_made_small(monkeypatch):
     assert difference.kind == "value" and difference.way == "jit"
     small = minimise(program, "eager", difference)
     assert len(small.lines) == 2 and not small.layers and "exp" in small.lines[0].text
+
+
+@pytest.mark.parametrize("name", planted.MISTAKES)
+def test_the_place_of_a_planted_mistake_is_there(name):
+    with planted.MISTAKES[name]():
+        pass
+
+
+def test_a_planted_mistake_is_found():
+    with planted.MISTAKES["two temps that share memory"]():
+        assert any(check(generate(seed), "eager", ["jit"]) for seed in range(20))
 
 
 def test_numbers_that_no_rounding_explains_differ():
