@@ -182,6 +182,33 @@ class ArrayImpl(Array):
     def _concrete(self) -> ArrayImpl:
         return self
 
+    def __getattr__(self, name: str) -> Any:
+        """Asked only for what is not there: the buffer of an array that was deleted."""
+        if name == "_buffer":
+            raise errors.with_cure(
+                RuntimeError(f"Array has been deleted with shape={self.aval.str_long()}."),
+                "It was donated to a jitted function (donate_argnums), or deleted by hand.")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+
+def give_away(x: Any) -> None:
+    """Let go of an array's buffer; reading it raises from now on."""
+    if isinstance(x, ArrayImpl) and not is_given_away(x):
+        del x._buffer
+
+
+def another(x: Any) -> Any:
+    """An array of the same numbers, which stays when `x` is given away."""
+    return ArrayImpl(x._buffer, x.aval) if isinstance(x, ArrayImpl) else x
+
+
+def is_given_away(x: ArrayImpl) -> bool:
+    try:
+        x._buffer  # noqa: B018
+    except RuntimeError:
+        return True
+    return False
+
 
 def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
     """An array of the given type that shares nothing with a caller's writeable memory."""

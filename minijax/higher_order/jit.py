@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -39,6 +40,7 @@ class Traced:
     params: Params
     out_tree: tree_util.PyTreeDef
     debug_info: DebugInfo
+    donated: tuple[int, ...] = ()  # places of the leaves that a call uses up
 
     def is_current(self) -> bool:
         """Whether what the function closed over is still being traced."""
@@ -128,8 +130,10 @@ class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
     def __init__(self, fun: Callable, static_argnums: Sequence[int],
-                 static_argnames: Sequence[str], inline: bool):
+                 static_argnames: Sequence[str], inline: bool,
+                 donated: tuple[Sequence[int], Sequence[str]] = ((), ())):
         functools.update_wrapper(self, fun)
+        self._donated = donated
         self._fun = fun
         self._static_argnums, self._static_argnames = static_argnums, static_argnames
         self._has_static = bool(static_argnums or static_argnames)
@@ -138,7 +142,10 @@ class JitFunction:
         # a bound method is made anew at each access: it counts by its function and its object
         is_method = inspect.ismethod(fun)
         self._owner = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
-        self._part = (SameObject(fun.__self__),) if is_method else ()  # type: ignore[attr-defined]
+        self._part: tuple = (
+            (SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
+        if any(donated):
+            self._part += (donated,)
         self._dispatchers = Dispatchers()
         self.__wrapped__ = fun
 
@@ -168,6 +175,9 @@ class JitFunction:
             outs = self._run(traced, leaves)
         if core.current_trace.get() is core.base_trace:
             self._remember(args, kwargs, traced, leaves)
+            for i in traced.donated:
+                if not leaves[i].is_literal:  # type: ignore[attr-defined]  # which are shared
+                    core.give_away(leaves[i])
         return tree_util.tree_unflatten(traced.out_tree, outs)
 
     def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
@@ -190,7 +200,8 @@ class JitFunction:
                   ) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         in_tree = tree_util.tree_structure((args, kwargs))
-        if self._has_static or traced.captured or not Dispatcher.can_take(in_tree):
+        if (self._has_static or traced.captured or traced.donated
+                or not Dispatcher.can_take(in_tree)):
             return
         if any(flag.value for flag in config.LOOK_AT_EACH_CALL):
             return
@@ -254,7 +265,8 @@ class JitFunction:
             found = getattr(found, part, None)
         if found is self:
             return name
-        return JitFunction, (self._fun, self._static_argnums, self._static_argnames, self._inline)
+        return JitFunction, (self._fun, self._static_argnums, self._static_argnames, self._inline,
+                             self._donated)
 
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"
@@ -263,6 +275,7 @@ class JitFunction:
         """The trace for these arguments, and the arguments' leaves as arrays."""
         static: tuple = ()
         fun = self._fun
+        donated = self._donated_leaves(args, kwargs) if any(self._donated) else ()
         if self._has_static:
             fun, static, args, kwargs = self._without_static(args, kwargs)
         leaves, in_tree = tree_util.tree_flatten((args, kwargs))
@@ -272,7 +285,7 @@ class JitFunction:
         key = (*self._part, in_tree, *[x.aval for x in values], static, config.trace_key(),
                tuple((a.size, a.name) for a in axes), backend())
         trace = functools.partial(self._trace, fun, args, kwargs, in_tree,
-                                  [x.aval for x in values])
+                                  [x.aval for x in values], donated)
         table = self._table()
         found = table.get(key)
         if found is None or not found.is_current():
@@ -290,13 +303,14 @@ class JitFunction:
         return found, values
 
     def _trace(self, fun: Callable, args: tuple, kwargs: dict, in_tree: Any,
-               avals: list[ShapedArray]) -> Traced:
+               avals: list[ShapedArray], donated: Sequence[int] = ()) -> Traced:
         info = source_info.describe(fun, args, kwargs, "jit")
         flat = FlatFunction(fun, in_tree, info)
         recorded = stage(flat, avals, info)
         closed, captured = hoist_tracers(recorded)
         assert flat.out_tree is not None
-        return Traced(recorded, closed, captured, self._params, flat.out_tree, info)
+        return Traced(recorded, closed, captured, self._params, flat.out_tree, info,
+                      _usable(closed, donated) if donated and not captured else ())
 
     def _as_value(self, x: Any, place: int, args: tuple, kwargs: dict) -> Array:
         if isinstance(x, ShapeDtypeStruct):
@@ -305,6 +319,19 @@ class JitFunction:
             names = source_info.describe(self._fun, args, kwargs, "jit").arg_names
             abstractify(x, self._fun, names[place] if place < len(names) else None)
         return core.as_value(x)
+
+    def _donated_leaves(self, args: tuple, kwargs: dict) -> tuple[int, ...]:
+        """The places, among the leaves that are arrays, of those of donated arguments."""
+        numbers, names = self._donated
+        static = {i % len(args) for i in self._static_argnums if -len(args) <= i < len(args)}
+        flags: list[bool] = []
+        for i, x in enumerate(args):
+            if i not in static:
+                flags += [i in numbers] * len(tree_util.tree_leaves(x))
+        for name in sorted(kwargs):
+            if name not in self._static_argnames:
+                flags += [name in names] * len(tree_util.tree_leaves(kwargs[name]))
+        return tuple(i for i, flag in enumerate(flags) if flag)
 
     def _without_static(self, args: tuple, kwargs: dict) -> tuple:
         """The function with its static arguments filled in, and the arguments left."""
@@ -316,6 +343,34 @@ class JitFunction:
         fun = FilledFunction(self._fun, args, nums, {k: kwargs[k] for k in names})
         return (fun, static, tuple(x for i, x in enumerate(args) if i not in nums),
                 {k: v for k, v in kwargs.items() if k not in names})
+
+
+# ── Donated arguments ────────────────────────────────────────────────────────────────────────
+
+# JAX: the buffer becomes that of a result. Here it is let go, and the allocator hands it out again.
+
+def _usable(closed: ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
+    """The donated leaves that have a result of their size; warns of others that are used."""
+    invars = closed.jaxpr.invars
+    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars} | {*closed.jaxpr.outvars}
+    sizes = [_bytes(aval) for aval in closed.out_avals]
+    found, left = [], []
+    for i in donated:
+        if invars[i] in used and (size := _bytes(invars[i].aval)) in sizes:
+            sizes.remove(size)
+            found.append(i)
+        elif invars[i] in used:
+            left.append(invars[i].aval.str_long())
+    if left:
+        errors.warn(f"Some donated buffers were not usable: {', '.join(left)}.\nSee an "
+                    "explanation at https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
+                    UserWarning)
+    return tuple(found)
+
+
+def _bytes(aval: ShapedArray) -> int:
+    physical = core.physical_aval(aval)
+    return physical.size * physical.dtype.itemsize
 
 
 class FilledFunction:
@@ -401,7 +456,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
       fun: a pure function of arrays and trees of arrays.
       static_argnums: positions of arguments that are not arrays; each value is traced anew.
       static_argnames: the same by name.
-      donate_argnums: accepted for JAX's sake; arrays are never reused while anyone holds them.
+      donate_argnums: positions of arguments that a call uses up: where a result has the size of
+        such an array, its memory is given back, and reading it raises.
       donate_argnames: the same by name.
       keep_unused: accepted for JAX's sake; unused arguments cost nothing here.
       device: accepted for JAX's sake; there is one device.
@@ -413,7 +469,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
 
     Raises:
       TypeError: on call, when an argument that is not static is no array.
-      ValueError: on call, when a static argument is not hashable.
+      ValueError: when the function has no such argument, or one is both static and donated; on
+        call, when a static argument is not hashable.
 
     >>> @jit
     ... def double(x):
@@ -430,21 +487,27 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         raise TypeError(f"Expected a callable value, got {fun}")
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun}")
-    nums, names = _static_arguments(fun, static_argnums, static_argnames)
-    return JitFunction(fun, nums, names, inline)
+    nums, names = _named_arguments(fun, static_argnums, static_argnames, "static")
+    donated = _named_arguments(fun, donate_argnums, donate_argnames, "donate")
+    if both := set(names) & set(donated[1]):
+        raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
+                         f"{both} appear in both static_argnames and donate_argnames")
+    return JitFunction(fun, nums, names, inline, donated)
 
 
 def as_tuple(x: Any, kind: type) -> tuple:
     return () if x is None else (x,) if isinstance(x, kind) else tuple(x)
 
 
-def _static_arguments(fun: Callable, argnums: Any, argnames: Any) -> tuple[tuple, tuple]:
-    """Static positions and names; each implies the other where the signature says so.
+def _named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str
+                     ) -> tuple[tuple, tuple]:
+    """Positions and names that are static (or donated); each implies the other by the signature.
 
     Raises:
       ValueError: for a position or name that the function does not have.
     """
     nums, names = as_tuple(argnums, int), as_tuple(argnames, str)
+    nums = tuple(map(operator.index, nums))
     if not nums and not names:
         return (), ()
     try:
@@ -456,13 +519,13 @@ def _static_arguments(fun: Callable, argnums: Any, argnames: Any) -> tuple[tuple
     if inspect.Parameter.VAR_POSITIONAL not in kinds:
         for n in nums:
             if not -len(named) <= n < len(named):
-                raise ValueError(f"Jitted function has static_argnums={tuple(nums)}, but only "
+                raise ValueError(f"Jitted function has {what}_argnums={nums}, but only "
                                  f"accepts {len(named)} positional arguments.")
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         known = {p.name for p in parameters}
         if wrong := [n for n in names if n not in known]:
             raise ValueError(f"Jitted function has invalid argnames {set(wrong)} in "
-                             "static_argnames. Function does not take these args.")
+                             f"{what}_argnames. Function does not take these args.")
     by_name = tuple(named.index(n) for n in names if n in named)
     by_number = tuple(named[n] for n in nums if -len(named) <= n < len(named))
     return tuple(dict.fromkeys(nums + by_name)), tuple(dict.fromkeys(names + by_number))

@@ -48,7 +48,7 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     made = _array(object, wanted)
     if made.ndim < ndmin:
         made = lax.broadcast_to_rank(made, ndmin)
-    return made
+    return core.another(made) if copy and made is object else made
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, another
 from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, check_arraylike,
                                      convert, like, promote_dtypes_inexact,
                                      promote_dtypes_numeric, promoted)
@@ -136,7 +136,7 @@ def positive(x: ArrayLike, /) -> Array:
     >>> positive(2.)
     Array(2., dtype=float32, weak_type=True)
     """
-    return as_array("positive", x)
+    return another(as_array("positive", x))
 
 
 def sign(x: ArrayLike, /) -> Array:
@@ -338,7 +338,7 @@ def real(val: ArrayLike, /) -> Array:
     Array(1., dtype=float32, weak_type=True)
     """
     val = as_array("real", val)
-    return lax.real(val) if _is_complex(val) else val
+    return lax.real(val) if _is_complex(val) else another(val)
 
 
 def imag(val: ArrayLike, /) -> Array:
@@ -358,7 +358,7 @@ def conjugate(x: ArrayLike, /) -> Array:
     (1-2j)
     """
     x = as_array("conjugate", x)
-    return lax.conj(x) if _is_complex(x) else x
+    return lax.conj(x) if _is_complex(x) else another(x)
 
 
 conj = conjugate

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, dtypes, errors, lax
-from minijax.core import ArrayImpl, Tracer
+from minijax.core import ArrayImpl, Tracer, another, give_away, is_given_away
 from minijax.numpy import (contractions, diagonals, display, elementwise, gathering,
                            joining, reductions, searching, selection, shaping, sorting,
                            statistics)
@@ -84,8 +84,8 @@ def flatten(self: Any, order: str = "C") -> Any:
 
 
 def copy(self: Any) -> Any:
-    """The array: it cannot change, so there is nothing to copy."""
-    return self
+    """An array of the same numbers: they cannot change, so both have them; it outlives `self`."""
+    return another(self)
 
 
 def view(self: Any, dtype: Any = None) -> Any:
@@ -169,7 +169,12 @@ def block_until_ready(self: Any) -> Any:
 
 def is_deleted(self: Any) -> bool:
     """Whether the buffer was given away."""
-    return False
+    return isinstance(self, ArrayImpl) and is_given_away(self)
+
+
+def delete(self: Any) -> None:
+    """Give the memory back now; the numbers cannot be read any more."""
+    give_away(self)
 
 
 def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
@@ -198,7 +203,7 @@ def methods() -> dict[str, Any]:
     found: dict[str, Any] = {function.__name__: _method(function) for function in _functions()}
     found["conj"] = _method(elementwise.conj)
     for function in (astype, reshape, transpose, flatten, copy, view, compress, item, tolist,
-                     tobytes, devices, block_until_ready, is_deleted, to_device):
+                     tobytes, devices, block_until_ready, is_deleted, delete, to_device):
         found[function.__name__] = function
     found |= {"copy_to_host_async": _nothing, "addressable_data": lambda self, index: self}
     return found | {name: property(get, doc=_first_sentence(get))

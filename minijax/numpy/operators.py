@@ -234,8 +234,8 @@ def install_operators(namespace: Any) -> None:
         "__reversed__": _reversed, "__contains__": _contains,
         "__array__": _array, "__dlpack__": _dlpack, "__dlpack_device__": lambda self: (1, 0),
         "__array_namespace__": lambda self, *, api_version=None: namespace,
-        "__format__": _format, "__reduce__": display.reduced, "__copy__": lambda self: self,
-        "__deepcopy__": lambda self, memo: self, "at": indexing.at_property,
+        "__format__": _format, "__reduce__": display.reduced, "__copy__": core.another,
+        "__deepcopy__": lambda self, memo: core.another(self), "at": indexing.at_property,
         **methods.methods(),
     }
     for name, value in found.items():

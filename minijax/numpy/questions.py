@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes, lax
-from minijax.core import Array
+from minijax.core import Array, another
 from minijax.numpy import methods
 from minijax.numpy.elementwise import imag
 from minijax.numpy.promotion import ArrayLike, as_array, canonical_axes, like
@@ -115,9 +115,9 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """An array of these values; arrays cannot change, so an array comes back as it is.
+    """An array of these values; it stays when `a` is given away.
 
     >>> copy(np.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    return as_array("copy", a)
+    return another(as_array("copy", a))

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import Array, Tracer
+from minijax.core import Array, Tracer, another
 from minijax.numpy.creation import shape_of_argument
 from minijax.numpy.promotion import (ArrayLike, Axes, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
@@ -67,7 +67,7 @@ def ravel(a: ArrayLike, order: str = "C") -> Array:
     >>> ravel(np.ones((2, 2)))
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return reshape(a, (np.size(a),), order)
+    return another(reshape(a, (np.size(a),), order))
 
 
 def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
@@ -81,7 +81,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     if axis is None:
         axis = [d for d, n in enumerate(a.shape) if n == 1]
     axes = canonical_axes(axis, a.ndim)
-    return lax.squeeze(a, axes) if axes else a
+    return lax.squeeze(a, axes)
 
 
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
@@ -102,7 +102,7 @@ def atleast_1d(*arys: ArrayLike) -> Any:
     >>> atleast_1d(3).shape
     (1,)
     """
-    return _each("atleast_1d", arys, lambda x: x if x.ndim else lax.reshape(x, (1,)))
+    return _each("atleast_1d", arys, lambda x: another(x) if x.ndim else lax.reshape(x, (1,)))
 
 
 def atleast_2d(*arys: ArrayLike) -> Any:

@@ -310,3 +310,84 @@ def test_a_jitted_function_that_has_run_is_pickled_by_name_or_by_its_function():
 def test_machine_code_is_not_pickled_and_says_so():
     with pytest.raises(TypeError, match="belongs to this process"):
         pickle.dumps(minijax.jit(plus_one).lower(1.0)._lowered.compile())
+
+
+DONATIONS = {
+    "by position": lambda lib, x: lib.jit(lambda x: x + 1, donate_argnums=0)(x),
+    "by name": lambda lib, x: lib.jit(lambda x: x + 1, donate_argnames="x")(x),
+    "by position, given by name": lambda lib, x: lib.jit(lambda x: x + 1, donate_argnums=0)(x=x),
+    "beside a static one": lambda lib, x: lib.jit(
+        lambda n, x: x * n, static_argnums=0, donate_argnums=1)(2, x),
+    "in a tree": lambda lib, x: lib.jit(lambda t: t["x"] * 2, donate_argnums=0)({"x": x}),
+    "for another dtype": lambda lib, x: lib.jit(lambda x: x.astype(int), donate_argnums=0)(x),
+    "given back": lambda lib, x: lib.jit(lambda x: x, donate_argnums=0)(x),
+    "not used": lambda lib, x: lib.jit(lambda x, y: y, donate_argnums=0)(x, 1.0),
+    "not donated": lambda lib, x: lib.jit(lambda x, y: x + y, donate_argnums=1)(
+        x, lib.numpy.ones(3)),
+    "counted from the end": lambda lib, x: lib.jit(lambda x: x + 1, donate_argnums=-1)(x),
+    "inside of a program": lambda lib, x: lib.jit(
+        lambda x: lib.jit(lambda x: x + 1, donate_argnums=0)(x) + x)(x),
+    "to a smaller result": lambda lib, x: lib.jit(lambda x: x.sum(), donate_argnums=0)(x),
+    "a row of it": lambda lib, x: lib.jit(lambda x: x[:1], donate_argnums=0)(x),
+}
+
+
+@pytest.mark.parametrize("name", DONATIONS)
+def test_a_donated_array_is_used_up_where_jax_uses_it_up(name):
+    import warnings
+
+    def outcome(lib):
+        x = lib.numpy.arange(3.0)
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            out = DONATIONS[name](lib, x)
+        return np.asarray(out).tolist(), x.is_deleted(), [str(w.message) for w in heard]
+    assert outcome(minijax) == outcome(jax)
+
+
+@pytest.mark.parametrize("use", [
+    np.asarray, repr, str, list, lambda x: x + 1, lambda x: x[0], lambda x: x.tolist(),
+    lambda x: x.copy(), lambda x: x.at[0].set(1), lambda x: x == x])
+def test_a_deleted_array_cannot_be_read(use, refused_alike):
+    def used(lib):
+        x = lib.numpy.arange(3.0)
+        x.delete()
+        x.delete()
+        assert x.is_deleted() and (x.shape, x.size, x.weak_type) == ((3,), 3, False)
+        return use(x)
+    refused_alike(used)
+
+
+def test_a_deleted_array_cannot_be_computed_with(refused_alike):
+    def deleted(lib):
+        x = lib.numpy.arange(3.0)
+        x.delete()
+        return x
+    refused_alike(lambda lib: lib.jit(lambda x: x + 1)(deleted(lib)))
+    refused_alike(lambda lib: lib.grad(lambda x: x.sum())(deleted(lib)))
+    refused_alike(lambda lib: lib.lax.scan(lambda c, y: (c + y, c), 0.0, deleted(lib)))
+
+
+BAD_DONATIONS = [
+    {"donate_argnums": 3}, {"donate_argnums": -2}, {"donate_argnames": "q"},
+    {"donate_argnums": "x"}, {"donate_argnums": 1.0}, {"donate_argnums": 0, "static_argnums": 0},
+    {"donate_argnames": "x", "static_argnums": 0}]
+
+
+@pytest.mark.parametrize("options", BAD_DONATIONS, ids=str)
+def test_an_argument_that_is_not_there_cannot_be_donated(options, refused_alike):
+    refused_alike(lambda lib: lib.jit(lambda x: x + 1, **options))
+
+
+@pytest.mark.parametrize("copied", [
+    lambda lib, x: x.copy(), lambda lib, x: lib.numpy.array(x), lambda lib, x: lib.numpy.copy(x),
+    lambda lib, x: copy.copy(x), lambda lib, x: copy.deepcopy(x),
+    lambda lib, x: lib.numpy.squeeze(x), lambda lib, x: lib.jit(lambda x: x)(x),
+    lambda lib, x: x.reshape(3, 1), lambda lib, x: x[:2]])
+def test_a_copy_outlives_what_was_donated(copied):
+    for lib in (minijax, jax):
+        x = lib.numpy.arange(3.0)
+        kept = copied(lib, x)
+        lib.jit(lambda x: x + 1, donate_argnums=0)(x)
+        assert x.is_deleted() and not kept.is_deleted()
+        np.testing.assert_array_equal(np.asarray(kept).ravel(), np.arange(kept.size))
