@@ -9,6 +9,7 @@ import pytest
 
 import minijax
 from minijax import lax
+from minijax.lowering.text import run_text
 
 RNG = np.random.default_rng(2)
 PLACEMENTS = [
@@ -107,3 +108,21 @@ def test_bfloat16_products_are_summed_in_float32():
     x = np.full(1000, 1, ml_dtypes.bfloat16)
     assert lax.dot(x, x) == 1000
     assert minijax.jit(lax.dot)(x, x) == 1000
+
+
+@pytest.mark.parametrize("contract", [((2, 3), (1, 2)), ((1, 2), (2, 3)), ((2, 3), (2, 3)),
+                                      ((1, 2), (1, 2))])
+@pytest.mark.parametrize("batch", [((), ()), ((0,), (0,))])
+def test_long_thin_products_are_added_up_in_parts(contract, batch):
+    rng = np.random.default_rng(0)
+
+    def operand(axes):
+        return rng.random([2, *(25 if d in axes else 3 for d in (1, 2, 3))]).astype(np.float32)
+    x, y = operand(contract[0]), operand(contract[1])
+    f = lambda x, y: lax.dot_general(x, y, (contract, batch))
+    rows = [np.moveaxis(a.astype(np.float64), axes, (2, 3)).reshape(2, 3, 625)
+            for a, axes in zip((x, y), contract, strict=True)]
+    exact = np.einsum("bik,bjk->bij" if batch[0] else "bik,cjk->bicj", *rows)
+    program = minijax.jit(f).lower(x, y)
+    for found in (f(x, y), minijax.jit(f)(x, y), run_text(program._lowered.kernel, [x, y])[0]):
+        np.testing.assert_allclose(np.asarray(found).astype(np.float64), exact, rtol=1e-6)
