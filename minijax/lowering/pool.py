@@ -147,7 +147,8 @@ sleep:
 }
 
 ; BLAS has threads of its own, which would fight with these: while a product of ours runs it is
-; told to use one. The first to come in says so, the last to go out restores what was set before.
+; told to use one. The first to come in says so, the last to go out restores what was set before,
+; unless the program has asked for another number meanwhile.
 define void @minijax_blas(i64 %change) nounwind {
   %get.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 11
   %get = load ptr, ptr %get.at
@@ -176,6 +177,10 @@ maybe:
   %last = icmp eq i64 %after, 0
   br i1 %last, label %restore, label %unlock
 restore:
+  %found = call i32 %get()
+  %untouched = icmp eq i32 %found, 1
+  br i1 %untouched, label %put.back, label %unlock
+put.back:
   %saved.64 = load i64, ptr %saved.at
   %saved = trunc i64 %saved.64 to i32
   call void %set(i32 %saved)

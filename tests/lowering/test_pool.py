@@ -104,6 +104,31 @@ def test_the_setting_of_numpys_blas_is_as_before():
         put(before)
 
 
+def test_a_setting_that_the_program_changes_during_a_product_stays():
+    import ctypes
+
+    get, put = products.thread_setting()
+    if get is None:
+        pytest.skip("this BLAS has no such setting")
+    get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
+    enter = cpu.undisturbed(pool.symbols)["minijax_blas"]
+    change = ctypes.CFUNCTYPE(None, ctypes.c_int64)(enter)
+    before = get()
+    try:
+        put(2)
+        for meanwhile, after in ((None, 2), (3, 3)):
+            change(1)
+            change(1)  # a second product at the same time
+            assert get() == 1
+            if meanwhile:
+                put(meanwhile)
+            change(-1)
+            change(-1)
+            assert get() == after
+    finally:
+        put(before)
+
+
 FORKING = """if True:
     import os
     import numpy as np
