@@ -7,10 +7,11 @@ system each time.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+
+from minijax import caches
 
 # Fresh memory from the system costs a page fault every 4 kB, as much as writing it does. Small
 # arrays are quicker from NumPy, which keeps their memory itself.
@@ -30,6 +31,7 @@ class Room(NamedTuple):
 # anywhere, inside this module too, so nothing is locked: each step is one of Python's dicts or
 # lists, and when threads meet, memory goes back to the system that could have been kept.
 _idle: dict[int, list[Room]] = {}
+caches.cleared_by(_idle.clear)
 
 
 def take(nbytes: int) -> Room:
@@ -78,7 +80,7 @@ class _Loan:
         give_back(self.room)
 
 
-@cache
+@caches.remembered(maxsize=1024)
 def _loan_of(nbytes: int) -> type:
     return type("Loan", (_Loan, ctypes.c_char * nbytes), {})
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from .loops import Buffer, For, If, Kernel, Scalar, Statement, Variable, While
 from .threads import Names
 
-LONG = 400  # statements: what has more is cut, and each call costs a nanosecond or two
+LONG = 200  # statements: what has more is cut, and each call costs a nanosecond or two
 
 
 @dataclass(frozen=True)
