@@ -14,7 +14,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import arithmetic
 from minijax.numpy.gathering import take_along_axis
-from minijax.numpy.promotion import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.numpy.promotion import ArrayLike, as_array, convert, promote_dtypes_inexact
+from minijax.numpy.selection import choose
 from minijax.numpy.shaping import flip, matrix_transpose
 from minijax.numpy.sorting import argsort
 
@@ -89,14 +90,53 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
     (2, 2)
 
     Args:
-      mode: "reduced"; "complete" for a square Q; "r" for R alone.
+      mode: "reduced" (also "full"); "complete" for a square Q; "r" for R alone; "raw" for
+        LAPACK's own form, transposed, and the factors of its reflections.
     """
-    # JAX: also mode "raw", LAPACK's own form.
     [x] = promote_dtypes_inexact(as_array("jnp.linalg.qr", a))
-    if mode not in ("reduced", "complete", "full", "r"):
+    if mode not in ("reduced", "complete", "full", "r", "raw"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = lax.linalg.qr(x, full_matrices=mode in ("complete", "full"))
+    q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
+    if mode == "raw":
+        return QRResult(*_reflections(q, r))
     return r if mode == "r" else QRResult(q, r)
+
+
+def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
+    """R with the vectors of the reflections whose product is Q below it; and their factors.
+
+    Q is ``I - V T Vᴴ`` with V lower and T upper triangular, so V and T Vᴴ are the L and U of I - Q.
+    """
+    m, k = q.shape[-2:]
+    rows, columns = _places(m, k)
+
+    def eliminate(j: Any, a: Any) -> Any:
+        row = lax.reduce_sum(choose(rows == j, a, 0), (a.ndim - 2,))
+        column = lax.reduce_sum(choose(columns == j, a, 0), (a.ndim - 1,))
+        pivot: Any = lax.reduce_sum(choose(rows[:, 0] == j, column, 0), (a.ndim - 2,))
+        pivot = pivot[..., None]
+        # a factor is 0, or at least 1: anything small is what rounding left of 0
+        is_some = (lax.abs(pivot) > .5) & (rows[:, 0] > j)
+        vector: Any = choose(is_some, column / choose(is_some, pivot, 1), 0)
+        vector = vector[..., None]
+        a = choose(columns > j, a - vector * row[..., None, :], a)
+        return choose((columns == j) & (rows > j), vector, a)
+
+    a = lax.fori_loop(0, k, eliminate, convert(rows == columns, q.dtype) - q)
+    factors = lax.reduce_sum(choose(rows == columns, a, 0), (a.ndim - 2,))
+    factors = choose(lax.abs(factors) > .5, factors, 0)
+    below = lax.pad(a, convert(0, a.dtype), [(0, 0, 0)] * (a.ndim - 1)
+                    + [(0, r.shape[-1] - k, 0)])
+    upper = lax.pad(r, convert(0, r.dtype), [(0, 0, 0)] * (r.ndim - 2)
+                    + [(0, m - r.shape[-2], 0), (0, 0, 0)])
+    rows, columns = _places(m, r.shape[-1])
+    return matrix_transpose(choose(rows > columns, below, upper)), factors
+
+
+def _places(m: int, n: int) -> tuple[Any, Any]:
+    """The row and the column of every element of a matrix."""
+    int32 = np.dtype("int32")
+    return lax.broadcasted_iota(int32, (m, n), 0), lax.broadcasted_iota(int32, (m, n), 1)
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
