@@ -439,7 +439,8 @@ class JaxRuntimeError(RuntimeError):
     """A compiled function could not do what it was told, for a reason found while it ran.
 
     **What happened.** A Python function that compiled code called back raised an error.  That
-    error is the cause of this one, with its own traceback.
+    error is the cause of this one, with its own traceback.  (Where the message begins with
+    INTERNAL, it was the compiler that failed; the note says how to go on without it.)
 
     **The smallest example.** ::
 

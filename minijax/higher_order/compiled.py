@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core
+from minijax import config, core, errors
 from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, separated, split_jaxpr
@@ -69,8 +69,35 @@ def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
     if config.log_compiles.value:
         types = ", ".join(map(repr, closed.in_avals))
         logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)
-    with timed(f"compilation of jit({name})"):
+    with timed(f"compilation of jit({name})"), blaming_the_compiler(closed, name):
         return lower(closed, name).compile()
+
+
+# What lowering says to users: there is no rule, no library, no room, no such axis.
+MEANT_FOR_USERS = (NotImplementedError, ImportError, MemoryError, OSError, NameError,
+                   errors.JaxRuntimeError)
+
+
+@contextlib.contextmanager
+def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
+    """An error that nobody meant for the user says whose it is, and what one can do.
+
+    Raises:
+      JaxRuntimeError: from the original one.
+    """
+    try:
+        yield
+    except MEANT_FOR_USERS:
+        raise
+    except Exception as error:
+        info = closed.jaxpr.debug_info
+        function = info.func_src_info if info is not None else name
+        raise errors.with_cure(
+            errors.JaxRuntimeError(f"INTERNAL: the compiler failed on jit({name}), the function "
+                                   f"{function}, with {type(error).__name__}: {error}"),
+            "This is a mistake of minijax, not of your program. Inside of `with "
+            "jax.disable_jit():` the function runs without the compiler. Please report it, with "
+            "the function and the types of its arguments.") from error
 
 
 @contextlib.contextmanager

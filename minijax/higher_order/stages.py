@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax import config, core, errors, lowering, tree_util
-from minijax.higher_order.compiled import jit_p
+from minijax.higher_order.compiled import blaming_the_compiler, jit_p
 from minijax.higher_order.jit import ShapeDtypeStruct, Traced
 from minijax.jaxpr import ClosedJaxpr
 
@@ -44,7 +44,8 @@ class LoweredStage:
 
     def __init__(self, traced: TracedStage):
         self._traced = traced
-        self._lowered = lowering.lower(traced._traced.jaxpr, traced.fun_name)
+        with blaming_the_compiler(traced._traced.jaxpr, traced.fun_name):
+            self._lowered = lowering.lower(traced._traced.jaxpr, traced.fun_name)
 
     @property
     def out_info(self) -> Any:
@@ -60,7 +61,8 @@ class LoweredStage:
         return self._lowered.as_text(dialect)
 
     def compile(self) -> CompiledStage:
-        return CompiledStage(self._traced, self._lowered.compile())
+        with blaming_the_compiler(self._traced._traced.jaxpr, self._traced.fun_name):
+            return CompiledStage(self._traced, self._lowered.compile())
 
 
 class CompiledStage:

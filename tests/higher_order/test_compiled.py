@@ -47,3 +47,32 @@ def test_without_the_flag_nothing_is_logged(caplog):
 def test_an_unknown_backend_is_refused_with_those_there_are():
     with config.platforms("tpu"), pytest.raises(RuntimeError, match="Platforms present are: cpu"):
         backend()
+
+
+@pytest.mark.parametrize("call", [
+    lambda f: jax.jit(f)(1.0), lambda f: jax.jit(f).lower(1.0).compile(),
+    lambda f: jax.lax.scan(lambda c, _: (f(c), None), 1.0, length=2),
+    lambda f: jax.vmap(jax.grad(jax.jit(f)))(jnp.ones(2))],
+    ids=["jit", "lower", "scan", "vmap of grad"])
+def test_a_mistake_of_the_compiler_says_whose_it_is_and_what_to_do(call, monkeypatch):
+    def broken(closed, name):
+        raise IndexError("list index out of range")
+
+    def half(x):
+        return x * 0.5
+    monkeypatch.setattr("minijax.lowering.lower", broken)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: the compiler") as caught:
+        call(half)
+    assert "IndexError: list index out of range" in str(caught.value)
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert any("disable_jit" in note and "report" in note for note in caught.value.__notes__)
+    with jax.disable_jit():
+        assert half(1.0) == 0.5
+
+
+def test_what_the_compiler_says_to_users_is_left_as_it_is(monkeypatch):
+    def refuses(closed, name):
+        raise NotImplementedError("it cannot be compiled")
+    monkeypatch.setattr("minijax.lowering.lower", refuses)
+    with pytest.raises(NotImplementedError, match="it cannot be compiled"):
+        jax.jit(lambda x: x * 0.25)(1.0)
