@@ -97,11 +97,15 @@ class Campaign:
         """Run these seeds; a process that dies is a finding, and another one goes on after it."""
         while seeds and time.monotonic() < self.end and not self.found():
             begun = self.process(seeds)
-            if begun is not None and time.monotonic() < self.end and not self.found():
+            late = time.monotonic() > self.end or self.found()
+            if begun is not None and not late:
                 self.keep({"seed": begun, "state": "crash", "way": "process", "text": "it died",
                            "program": ""})
             finished = {facts["seed"] for facts in self.done}
-            seeds = [s for s in seeds if s not in finished]
+            left = [s for s in seeds if s not in finished]
+            if left == seeds and not late:
+                raise RuntimeError(f"the process for seeds {seeds[0]} to {seeds[-1]} did not begin")
+            seeds = left
 
     def process(self, seeds: list[int]) -> int | None:
         """Run them in one process; the seed at which it died, if it did."""
