@@ -113,13 +113,18 @@ def without_one_read(task, *rest, honest=nests._find_place):
         task.reads = reads
 
 
+def first_uses(body, clock, honest=memory._spans):
+    return {temp: (begin, begin) for temp, (begin, _) in honest(body, clock).items()}
+
+
 # Each with the first seed to try, so that it is found soon; all are found from 0 on too.
 PLANTED = {
     "a value is believed to be there before its loop has run": (20, [
         (nests, "_aligned", always), (schedule.Run, "has_stored", always)]),
     "a temp is given away after its first use": (0, [
-        (memory, "_stretch", lambda places: (min(places), min(places)))]),
-    "temps share memory though both are needed": (0, [(memory, "_overlap", lambda x, y: False)]),
+        (memory, "_spans", first_uses)]),
+    "temps share memory though both are needed": (0, [
+        (memory, "_first_gap", lambda taken, nbytes: 0)]),
     "a carry is overwritten while somebody reads it": (160, [
         (schedule.Run, "_safe_in_place", always)]),
     "what was read before a store is used after it": (180, [
