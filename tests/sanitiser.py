@@ -204,7 +204,7 @@ class _Machine:
     def store(self, memory: Memory, k: int) -> None:
         self.same_turn(memory, k)
         memory.held[k], memory.turns[k] = memory.buffer, tuple(self.open.items())
-        memory.stores[k] += 1
+        memory.stores[k], memory.called[k] = memory.stores[k] + 1, None
         self.last = memory, k
         size = memory.buffer.dtype.itemsize
         for other, apart in memory.overlaps:
@@ -254,7 +254,7 @@ class _Machine:
 
     def writes(self, mark: Mark, position: int) -> None:
         memory, k = self.last
-        memory.held[k] = self.name(mark, position)
+        memory.held[k] = memory.called[k] = self.name(mark, position)
 
     def part(self, mark: Mark, index: tuple[int, ...]) -> Iterator[tuple[Memory, int, int]]:
         """The elements below an index: where they are, and their position in the value."""
