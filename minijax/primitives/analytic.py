@@ -65,11 +65,11 @@ expm1_p, expm1 = unary(
 
 
 def _logistic(x: np.ndarray) -> np.ndarray:
-    """With the exponential of what is negative, which does not overflow."""
+    """With exponentials of what is negative, which do not overflow."""
+    one = x.dtype.type(1)
     if x.dtype.kind == "c":
-        return np.divide(x.dtype.type(1), x.dtype.type(1) + np.exp(-x))
-    small = np.exp(-np.abs(x))
-    return np.divide(np.where(x < 0, small, x.dtype.type(1)), x.dtype.type(1) + small)
+        return np.divide(one, one + np.exp(-x))
+    return np.divide(np.exp(np.minimum(x, one - one)), one + np.exp(-np.abs(x)))
 
 
 logistic_p, logistic = unary(
