@@ -143,7 +143,8 @@ def batched_product(d: Writer) -> str:
     x = d.pick("fffi", lambda x: x.ndim == 3)
     return d.choice([f"jnp.einsum('bij,bkj->bik', {x}, {x})", f"{x} @ {x}.swapaxes(1, 2)",
                      f"jnp.einsum('bij,bij->b', {x}, {x})", f"jnp.einsum('bij->ji', {x})",
-                     f"jnp.matmul({x}.mT, {x})"])
+                     f"jnp.matmul({x}.mT, {x})",
+                     f"jnp.tensordot({x}.transpose(1, 0, 2), {x}, ((2,), (2,)))"])
 
 
 def shaped(d: Writer) -> str:
@@ -202,7 +203,7 @@ LINES: dict[str, tuple[int, Row]] = {
     "stack": (4, stacked), "concatenate": (4, joined), "arithmetic": (10, arithmetic),
     "reduction": (5, reduced), "normalise": (2, normalised), "gather": (3, looked_up),
     "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
-    "batched product": (1, batched_product), "shape": (6, shaped), "pad": (2, padded),
+    "batched product": (2, batched_product), "shape": (6, shaped), "pad": (2, padded),
     "axis": (4, along_axis), "convert": (1, converted), "create": (1, made),
     "where": (2, lambda d: f"jnp.where({d.pick('b')}, {d.pick()}, {d.pick()})"),
     "compare": (2, lambda d: f"{d.pick(NUMBER)} {d.choice(['<', '>=', '=='])} {d.pick(NUMBER)}"),
