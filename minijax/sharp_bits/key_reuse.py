@@ -84,13 +84,14 @@ def _place(use: Use) -> str:
 
 
 names = Names()
-# The shadows of arrays that exist, by identity; an entry goes when its array does.
+# The shadows of arrays that exist, by the identity of their numbers, which copies have in common;
+# an entry goes when these do.
 _shadows: dict[int, tuple[weakref.ref, Shadow]] = {}
 
 
 def _attach(x: ArrayImpl, shadow: Shadow) -> None:
-    place = id(x)
-    _shadows[place] = (weakref.ref(x, lambda _: _shadows.pop(place, None)), shadow)
+    place = id(x._buffer)
+    _shadows[place] = (weakref.ref(x._buffer, lambda _: _shadows.pop(place, None)), shadow)
 
 
 @dataclass(eq=False)
@@ -110,8 +111,8 @@ class Operand:
     @staticmethod
     def of(x: ArrayImpl) -> Operand:
         """The operand for an array, with the names that its keys have already."""
-        entry = _shadows.get(id(x))
-        return Operand(x.aval, entry[1] if entry and entry[0]() is x else None, x)
+        entry = _shadows.get(id(x._buffer))
+        return Operand(x.aval, entry[1] if entry and entry[0]() is x._buffer else None, x)
 
     @property
     def holds_keys(self) -> bool:
@@ -151,7 +152,7 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list
 
 def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
     return (primitive.name in _SAME_WORDS
-            or any(core.has_key_dtype(x.aval) or id(x) in _shadows for x in args)
+            or any(core.has_key_dtype(x.aval) or id(x._buffer) in _shadows for x in args)
             or any(map(_mentions_keys, subjaxprs(params))))
 
 
