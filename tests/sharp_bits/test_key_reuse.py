@@ -1,5 +1,6 @@
 """Keys that are consumed twice are found wherever they went; what is computed again is no use."""
 
+import copy
 import gc
 import re
 import threading
@@ -283,6 +284,34 @@ def a_key_written_into_a_table():
 def test_beyond_jax_a_key_is_consumed_twice_by(program):
     with pytest.raises(errors.KeyReuseError):
         program()
+
+
+SAME_KEYS = {
+    "index": lambda keys: keys[::-1][::-1], "ellipsis": lambda keys: keys[...],
+    "ravel": lambda keys: keys.ravel().reshape(keys.shape),
+    "reshape": lambda keys: keys.reshape(keys.shape),
+    "squeeze": jnp.squeeze, "atleast_1d": jnp.atleast_1d, "array": jnp.array,
+    "asarray": jnp.asarray, "copy": jnp.copy, "method copy": lambda keys: keys.copy(),
+    "copy.copy": copy.copy, "copy.deepcopy": copy.deepcopy, "device_put": minijax.device_put,
+    "device_put a copy": lambda keys: minijax.device_put(keys, may_alias=False),
+    "jit": minijax.jit(lambda keys: keys),
+    "broadcast": lambda keys: jnp.broadcast_to(keys, keys.shape),
+    "stop_gradient": lax.stop_gradient, "expand_dims": lambda keys: keys[None][0],
+}
+SAME_WORDS = {"positive": jnp.positive, "conj": jnp.conj, "real": jnp.real,
+              "astype": lambda keys: keys.astype("uint32")}
+
+
+@pytest.mark.parametrize("way", [*SAME_KEYS, *SAME_WORDS])
+def test_keys_are_the_same_keys_after(way):
+    same = (SAME_KEYS | SAME_WORDS)[way]
+    for make in (random.key, random.PRNGKey)[way in SAME_WORDS:]:
+        keys = random.split(make(0))
+        others = same(keys)
+        random.normal(keys[1])
+        random.normal(others[0])
+        with pytest.raises(errors.KeyReuseError):
+            random.normal(others[1])
 
 
 def raw_keys_in_a_chain():
