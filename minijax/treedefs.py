@@ -138,9 +138,9 @@ def _restore(cls: type, is_namedtuple: bool, data: Any, children: Sequence[PyTre
 # Equal structures are mostly one object, which makes comparing and hashing them cheap.  That is
 # an advantage and no promise: the table is emptied when it has grown large.
 _shared_treedefs: dict[Any, PyTreeDef] = {}
-caches.cleared_by(_shared_treedefs.clear)
 _MOST_SHARED = 10_000
 _STRINGS = frozenset([str])
+caches.cleared_by(_shared_treedefs.clear)
 
 
 def make_treedef(kind: Kind, data: Any, children: list[PyTreeDef]) -> PyTreeDef:

@@ -293,12 +293,10 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     first, last = _bounds(lower, upper)
     if core.is_concrete(first) and core.is_concrete(last):
-        start = int(core.concrete_or_error(first))  # type: ignore[arg-type]
-        steps = max(int(core.concrete_or_error(last)) - start, 0)  # type: ignore[arg-type]
-        if not (config.disable_jit.value and steps == 0):
-            (_, result), _ = scan(_counted(body_fun), (start, init_val), None, steps)
-            return result
-        return init_val
+        start, stop = (int(core.concrete_or_error(x)) for x in (first, last))  # type: ignore[arg-type]
+        if config.disable_jit.value and stop <= start:
+            return init_val
+        return scan(_counted(body_fun), (start, init_val), None, max(stop - start, 0))[0][1]
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
                          "known.")
@@ -306,9 +304,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
     def step(loop_carry: tuple) -> tuple:
         i, stop, state = loop_carry
         return add_p.bind(i, _one_like(i)), stop, body_fun(i, state)
-    _, _, result = while_loop(lambda loop_carry: lt_p.bind(*loop_carry[:2]), step,
-                              (first, last, init_val))
-    return result
+    return while_loop(lambda loop_carry: lt_p.bind(*loop_carry[:2]), step,
+                      (first, last, init_val))[2]
 
 
 def _counted(body_fun: Callable) -> Callable:
