@@ -25,7 +25,7 @@ def test_a_method_stands_without_its_indentation() -> None:
 def test_decorators_and_the_comment_that_touches_it_belong_to_a_definition() -> None:
     lines = source.find("minijax.core._scalar_array").text.splitlines()
     assert lines[0].startswith("# A scalar in a program")
-    assert lines[1].startswith("@functools.lru_cache")
+    assert lines[1].startswith("@caches.remembered")
 
 
 def test_a_ruled_heading_does_not_belong_to_what_follows() -> None:

@@ -42,7 +42,7 @@ def grade_span_p(span_p: Any) -> None:
     numbers = np.array([[3.0, -1.0], [4.0, 1.5]], np.float32)
     expect(span_p.multiple_results, "say that there are several results, when you make it; "
            "otherwise `bind` gives only the first")
-    types = span_p.type_of([ShapedArray((2, 2), np.float32)], {})
+    types = span_p.rule("abstract_eval")(ShapedArray((2, 2), np.float32))
     expect(isinstance(types, list | tuple), "abstract_eval returns a list, of two types")
     expect(len(types) == 2, "abstract_eval gives the type of every result, and there are two")
     expect(all(t.shape == () for t in types), "each result is one number; so what is its shape?")
