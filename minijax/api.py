@@ -20,6 +20,7 @@ from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable
 from minijax.higher_order.jit import ShapeDtypeStruct, as_tuple, jit
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr
+from minijax.primitives.convert import converted
 from minijax.primitives.emitted import zeros
 from minijax.stage import FlatFunction
 from minijax.tracebacks import api_boundary
@@ -175,7 +176,7 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
 
         def push(direction: Any) -> Any:
             out, tangent, *aux = jvp(partial, chosen, direction, has_aux=has_aux)
-            tangent = tree_util.tree_map(_zeros_of_integers, tangent, out)
+            tangent = tree_util.tree_map(_part_of_jacobian, tangent, out)
             return (tangent, *aux) if has_aux else tangent
         out_axes = -1 if not has_aux else (-1, None)
         columns = vmap(push, out_axes=out_axes)(_basis(chosen))
@@ -211,6 +212,7 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
         out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
         _check_real(out, "jacrev", "outputs", "jax.vjp", holomorphic)
         rows = vmap(pull)(_basis(out))
+        rows = tree_util.tree_map(_as_weak_as, rows, chosen)
         rows = rows[0] if isinstance(argnums, int) else rows
         # the result's tree is outside and the argument's inside, as in `jacfwd`
         tree = tree_util.tree_structure(chosen[0] if isinstance(argnums, int) else chosen)
@@ -236,9 +238,16 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
 
 
-def _zeros_of_integers(tangent: Any, out: Any) -> Any:
+def _part_of_jacobian(tangent: Any, out: Any) -> Any:
     """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
-    return zeros(out.aval) if tangent.dtype == dtypes.float0 else tangent
+    return zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
+
+
+def _as_weak_as(derivative: Any, x: Any) -> Any:
+    """A part of a Jacobian, weakly typed where the value that it belongs to is."""
+    if derivative.dtype == dtypes.float0:
+        return derivative
+    return converted(derivative, derivative.dtype, core.get_aval(x).weak_type)
 
 
 def _check_real(tree: Any, name: str, what: str, instead: str, holomorphic: bool) -> None:

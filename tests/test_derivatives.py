@@ -115,3 +115,39 @@ def test_a_refusal_shows_the_users_line():
         minijax.grad(user)(1.0)
     notes = " ".join(caught.value.__notes__)
     assert "`user`" in notes and f"test_derivatives.py:{user.__code__.co_firstlineno + 1}" in notes
+
+
+def types(lib, tree):
+    return [(str(x.dtype), x.shape, x.weak_type) for x in lib.tree.leaves(tree)]
+
+
+OF_A_NUMBER = {
+    "a row of a stack": lambda lib, x: lib.numpy.stack([x, x * x])[1],
+    "a reversed stack": lambda lib, x: lib.numpy.flip(lib.numpy.stack([x, 1.0]))[1],
+    "sorted": lambda lib, x: lib.numpy.sort(lib.numpy.stack([x, 2 * x]))[0],
+    "padded": lambda lib, x: lib.numpy.pad(lib.numpy.atleast_1d(x), 1).sum(),
+    "several results": lambda lib, x: {"a": lib.numpy.stack([x, 2 * x]), "b": x * np.float32(2)},
+    "a fractional power": lambda lib, x: x ** 2.5,
+    "a whole power": lambda lib, x: x ** lib.numpy.int32(2),
+    "power of a number": lambda lib, x: 2.0 ** x,
+    "logsumexp": lambda lib, x: lib.nn.logsumexp(lib.numpy.stack([x, 0.0])),
+    "relu": lambda lib, x: lib.nn.relu(x),
+}
+DERIVATIVES = {
+    "jvp": lambda lib, f: lib.jvp(f, (2.0,), (2.0,)),
+    "vjp": lambda lib, f: lib.vjp(f, 2.0)[1](f(2.0)),
+    "jacfwd": lambda lib, f: lib.jacfwd(f)(2.0),
+    "jacrev": lambda lib, f: lib.jacrev(f)(2.0),
+    "hessian of a tree": lambda lib, f: lib.hessian(
+        lambda t: lib.tree.map(lambda y: y * t["b"], f(t["a"])))({"a": 2.0, "b": 3.0}),
+}
+
+
+@pytest.mark.parametrize("function", OF_A_NUMBER)
+@pytest.mark.parametrize("derivative", DERIVATIVES)
+def test_derivatives_by_a_python_number_are_as_weakly_typed_as_jaxs(function, derivative):
+    def found(lib):
+        return DERIVATIVES[derivative](lib, lambda x: OF_A_NUMBER[function](lib, x))
+    ours, theirs = found(minijax), found(jax)
+    assert types(minijax, ours) == types(jax, theirs)
+    same({minijax: ours, jax: theirs}.get)

@@ -78,7 +78,8 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
     largest: Any = jnp.max(lax.real(x) if jnp.iscomplexobj(x) else x, axes, keepdims=True,
                            where=where, initial=_initial(x, where))
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
-    powers = jnp.exp(jnp.subtract(x, largest))
+    # `lax` leaves a weak x as it is: the cotangent that comes back is strong, as in JAX
+    powers = jnp.exp(lax.sub(x, lax.convert_element_type(largest, x.dtype)))
     powers = powers if factors is None else jnp.multiply(powers, factors)
     total: Any = jnp.sum(powers, axes, keepdims=keepdims, where=where)
     shift = largest if keepdims else jnp.squeeze(largest, axes)

@@ -406,9 +406,11 @@ def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
 def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
     from minijax.primitives.choice import eq, select
     from minijax.primitives.convert import convert_element_type
-    if not dtypes.issubdtype(y.dtype, np.integer):
-        return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
+    x = convert_element_type(x, x.dtype)  # strong, and so is the slope
+    integral = dtypes.issubdtype(y.dtype, np.integer)
     y = convert_element_type(y, x.dtype)
+    if not integral:
+        return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
     none = eq(y, constant(0, y))
     exponent = select(none, filled(1, y), y)  # away from 0 * x**-1
     slope = mul(exponent, pow(x, sub(exponent, filled(1, y))))
@@ -418,8 +420,9 @@ def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
 
 def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
     from minijax.primitives.choice import eq, select
+    from minijax.primitives.convert import convert_element_type
     base = select(eq(x, constant(0, x)), filled(1, x), x)  # 0**y does not vary where y > 0
-    return mul(t, mul(log(base), z))
+    return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
 
 
 def _float_power(s: Any, x: Any, y: Any) -> Any:
