@@ -163,14 +163,6 @@ def _mentions_keys(closed: ClosedJaxpr) -> bool:
         or any(map(_mentions_keys, subjaxprs(eqn.params))) for eqn in closed.eqns)))
 
 
-def same_keys(x: ArrayImpl, other: ArrayImpl) -> None:
-    """Note that `other` holds the keys of `x`, and no primitive has moved them there."""
-    operand = Operand.of(x)
-    if operand.holds_keys:
-        with names.lock:
-            _attach(other, operand.named())
-
-
 # ── One equation ─────────────────────────────────────────────────────────────────────────────
 
 # Typed keys from raw words, and raw words from typed keys: the words stay the same.
