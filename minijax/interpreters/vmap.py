@@ -67,11 +67,15 @@ class BatchTrace(Trace):
         values, dims = zip(*map(self.split, args), strict=True) if args else ((), ())
         if all(d is None for d in dims) and not self.concerns(primitive, params):
             return core.run_with(self.parent, primitive.bind_list, *values, **params)
-        if config.looks_for_nans():
-            outs, out_dims = self.look_and_batch(primitive, values, dims, params)
-        else:
-            outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
-                                           list(values), list(dims), **params)
+        try:
+            if config.looks_for_nans():
+                outs, out_dims = self.look_and_batch(primitive, values, dims, params)
+            else:
+                outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
+                                               list(values), list(dims), **params)
+        except Exception:
+            refuse_example(primitive, [x.aval for x in args], params)
+            raise
         return [self.join(x, d) for x, d in zip(outs, out_dims, strict=True)]
 
     def look_and_batch(self, primitive: Primitive, values: Sequence[Array], dims: Sequence[Dim],
@@ -101,6 +105,20 @@ class BatchTrace(Trace):
             return True
         name = self.axis.name
         return name is not None and NamedAxisEffect(name) in primitive.effects(**params)
+
+
+def refuse_example(primitive: Primitive, avals: Sequence[ShapedArray],
+                   params: dict[str, Any]) -> None:
+    """After a batching rule has failed: say so of one example, whose shapes the user knows.
+
+    Returns where one example is well typed; the rule's own error is the one to show then.
+    """
+    if primitive.split is not None or not callable(primitive.abstract_eval):
+        return  # a program inside was checked when it was recorded
+    try:
+        primitive.type_of(avals, params)
+    except (TypeError, ValueError, IndexError) as error:
+        raise error from None
 
 
 def without_axis(aval: ShapedArray, dim: int) -> ShapedArray:

@@ -5,7 +5,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import lax
+from minijax import core, lax
 from minijax.core import Axis
 from minijax.interpreters.vmap import batch_jaxpr
 
@@ -70,3 +70,62 @@ def test_an_inner_axis_of_the_same_name_hides_the_outer_one():
     inner = minijax.vmap(lambda x: lax.psum(x, "i"), axis_name="i")
     out = minijax.vmap(inner, axis_name="i")(X)
     np.testing.assert_allclose(out, np.broadcast_to(X.sum(1, keepdims=True), X.shape))
+
+
+ONES = {n: np.ones(n, np.float32) for n in (2, 3, 4, 5)}
+ILL_TYPED = {  # x has 3 elements
+    "a sum": lambda lib, x: x + ONES[5],
+    "a product of matrices": lambda lib, x: x @ ONES[4],
+    "dot": lambda lib, x: lib.numpy.dot(x, ONES[4]),
+    "a choice": lambda lib, x: lib.numpy.where(x > 0, x, ONES[5]),
+    "a shape": lambda lib, x: x.reshape(2, 2),
+    "an index": lambda lib, x: x[0, 0],
+    "a sum over an axis": lambda lib, x: x.sum(1),
+    "an update": lambda lib, x: x.at[:2].set(x),
+    "dtypes": lambda lib, x: lib.lax.add(x, np.ones(3, np.int32)),
+}
+B = np.ones((2, 3), np.float32)
+MAPPED = {
+    "vmap": lambda lib, f: lib.vmap(f)(B),
+    "vmap of vmap": lambda lib, f: lib.vmap(lib.vmap(f))(B[None]),
+    "vmap of jvp": lambda lib, f: lib.vmap(lambda x: lib.jvp(f, (x,), (x,)))(B),
+    "jvp of vmap": lambda lib, f: lib.jvp(lib.vmap(f), (B,), (B,)),
+    "grad of vmap": lambda lib, f: lib.grad(lambda b: lib.vmap(f)(b).sum())(B),
+    "jit of vmap": lambda lib, f: lib.jit(lib.vmap(f))(B),
+    "vmap of jit": lambda lib, f: lib.vmap(lib.jit(f))(B),
+    "vmap in scan": lambda lib, f: lib.lax.scan(lambda c, x: (c, lib.vmap(f)(x)), 0.0, B[None]),
+}
+
+
+@pytest.mark.parametrize("mapped", MAPPED)
+def test_a_mistake_of_shapes_is_told_of_one_example_in_jaxs_words(mapped, refused_alike):
+    for f in ILL_TYPED.values():
+        refused_alike(lambda lib, f=f: MAPPED[mapped](lib, lambda x: f(lib, x)))
+
+
+@pytest.mark.parametrize(("program", "shape"), [
+    (lambda x: lax.add(x, ONES[5]), "(5,)"),
+    (lambda x: lax.concatenate([x, np.ones((2, 2), np.float32)], 0), "(3,), (2, 2)"),
+    (lambda x: lax.slice(x, (0,), (5,)), "(3,)"),
+    (lambda x: lax.dynamic_slice(x, (0,), (5,)), "(3,)"),
+    (lambda x: lax.select(ONES[5] > 0, x, x), "(3,)"),
+    (lambda x: lax.rev(x, (1,)), "(1,)"),
+    (lambda x: lax.sort((x, ONES[5])), "(3,) (5,)"),
+    (lambda x: lax.transpose(x, (1, 0)), "(3,)"),
+])
+def test_the_shapes_in_an_error_are_those_of_one_example(program, shape):
+    outside = pytest.raises((TypeError, ValueError), program, X[0, :3])
+    for mapped in (minijax.vmap, lambda f: minijax.vmap(minijax.vmap(f))):
+        batch = B if mapped is minijax.vmap else B[None]
+        inside = pytest.raises(type(outside.value), mapped(program), batch)
+        assert str(inside.value) == str(outside.value) and shape in str(inside.value)
+
+
+def test_a_mistake_of_a_batching_rule_is_shown_as_it_is():
+    twice = core.Primitive("twice", abstract_eval=lambda x: [x])
+    twice.batch = lambda axis, args, dims: lax.reshape(args[0], (7,))
+    with pytest.raises(TypeError, match=r"\(7,\).*\(2, 3\)"):
+        minijax.vmap(twice.bind)(B)
+    without_type = core.Primitive("untyped", batch=lambda axis, args, dims: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        minijax.vmap(without_type.bind)(B)
