@@ -35,11 +35,11 @@ class Found(AssertionError):
     """Memory does not hold what the planner believed."""
 
 
-def check(f: Any, *args: Any, seed: int = 0) -> int:
+def check(f: Any, *args: Any, seed: int = 0, loads: int | None = None) -> int | None:
     """Run what `jit` makes of a function of trees of arrays; returns the kernel's status."""
     closed = minijax.make_jaxpr(f)(*args)
     leaves = [np.asarray(x) for x in minijax.tree.leaves(args)]
-    return run(kernel_of(lowering.lower(closed, "f").simplified), leaves, seed)
+    return run(kernel_of(lowering.lower(closed, "f").simplified), leaves, seed, loads)
 
 
 @contextmanager

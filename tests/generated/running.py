@@ -125,10 +125,10 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
 
 def sanitise(program: Program) -> Difference | None:
     """What the sanitiser finds in the program's kernel."""
-    def call() -> int:
+    def call() -> int | None:
         with minijax.enable_x64(program.x64):
             arguments = [[minijax.numpy.asarray(y) for y in xs] for xs in program.arguments()]
-            return sanitiser.check(program.load(minijax), *arguments)
+            return sanitiser.check(program.load(minijax), *arguments, loads=100_000)
 
     found = outcome(call)
     if not isinstance(found, Raised) or found.text.startswith(STAGED):
