@@ -39,9 +39,9 @@ def test_a_python_branch_follows_the_primal():
 def test_the_program_of_a_derivative_takes_only_the_tangents_that_exist():
     closed = minijax.make_jaxpr(lambda x, y: (lax.sin(x), lax.cos(y)))(1.0, 2.0)
     program, has = jvp_jaxpr(closed, [True, False])
-    assert len(program.in_avals) == 3 and has == [True, False]
+    assert len(program.in_avals) == 3 and has == (True, False)
     forced, has = jvp_jaxpr(closed, [True, False], keep=[True, True])
-    assert has == [True, True] and len(forced.out_avals) == 4
+    assert has == (True, True) and len(forced.out_avals) == 4
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4])

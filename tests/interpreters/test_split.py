@@ -61,7 +61,7 @@ def test_what_is_known_does_not_wait():
 def test_an_input_needed_later_is_forwarded_and_not_copied():
     closed = minijax.make_jaxpr(lambda x, y: x * y)(X, Y)
     halves = split_jaxpr(closed, [False, True])
-    assert halves.needs == [0] and halves.residual_avals == []
+    assert halves.needs == (0,) and not halves.residual_avals
 
 
 def test_a_loop_hands_over_its_constants_once_and_its_state_stacked():

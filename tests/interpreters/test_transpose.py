@@ -47,7 +47,7 @@ def test_an_input_that_does_not_matter_has_a_symbolic_zero():
                           [np.float32(1)])
     assert isinstance(found[1], Zero) and found[0] == 2.0
     _, has = transpose_jaxpr(closed, [True, True], [True])
-    assert has == [True, False]
+    assert has == (True, False)
 
 
 def test_a_loop_of_unknown_length_says_what_to_do_instead():
