@@ -98,12 +98,20 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, call_jaxp
     b.jaxpr(call_jaxpr, operands, into=outputs)
 
 
-def _batched(f: Callable, axis: Axis, dims: Sequence[Dim]) -> Callable:
-    """A function of flat arrays on a batch; every result has the batch axis in front."""
+def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
+             out_dims: list[Dim] | None = None) -> Callable:
+    """A function of flat arrays on a batch; every result has the batch axis in front.
+
+    Given `out_dims`, it says there where the axis is: nowhere if no example differs.
+    """
     def on_batch(*args: Any) -> list:
         values = [core.as_value(x) for x in args]  # the tangent of an integer may be NumPy's
-        outs, out_dims = vmap_flat(f, axis.size, axis.name, values, dims, level=axis.level)
-        return [batch_to(x, d, 0, axis.size) for x, d in zip(outs, out_dims, strict=True)]
+        outs, found = vmap_flat(f, axis.size, axis.name, values, dims, level=axis.level)
+        is_same = out_dims is not None and all(d is None for d in (*dims, *found))
+        if out_dims is not None:
+            out_dims[:] = [None if is_same else 0] * len(outs)
+        return outs if is_same else [batch_to(x, d, 0, axis.size)
+                                     for x, d in zip(outs, found, strict=True)]
     return on_batch
 
 
@@ -137,10 +145,11 @@ def _jvp_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Callable, 
 def _jvp_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jvp: Callable, name: str,
                call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None
                ) -> tuple[list, list]:
+    out_dims: list[Dim] = []
     outs = custom_jvp_call_p.bind(
-        *args, name=name, fun=_batched(_function(call_jaxpr, fun), axis, dims),
-        jvp=FlatCallable(repr(jvp), _batched(jvp, axis, [*dims, *dims])))
-    return outs, [0] * len(outs)
+        *args, name=name, fun=_batched(_function(call_jaxpr, fun), axis, dims, out_dims),
+        jvp=FlatCallable(repr(jvp), _batched(jvp, axis, [*dims, *dims], out_dims)))
+    return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 
 def _examples() -> list[core.Example]:

@@ -184,3 +184,30 @@ def test_a_batched_rule_may_have_an_integer_argument():
         slope = lib.grad(lambda x: lib.vmap(scaled)(x, lib.numpy.array([1, 2, 3])).sum())
         return slope(X), lib.jit(slope)(X)
     same(slopes)
+
+
+UNMAPPED = {
+    "vmap": lambda lib, f: lib.vmap(lambda x, y: (f(x), y), (None, 0), (None, 0)),
+    "jvp of vmap": lambda lib, f: lambda x, y: lib.jvp(
+        lib.vmap(lambda x, y: (f(x), f(x) * y), (None, 0), (None, 0)), (x, y), (x, y)),
+    "grad in vmap": lambda lib, f: lib.vmap(
+        lambda x, y: (lib.grad(f)(x), lib.grad(f)(y)), (None, 0), (None, 0)),
+    "vmap of vmap": lambda lib, f: lib.vmap(
+        lib.vmap(lambda x, y: (f(x), y), (None, 0), (None, 0)), (0, None), (0, None)),
+    "aux of jacfwd": lambda lib, f: lambda x, y: lib.jacfwd(
+        lambda y: (f(y), (f(y), lib.nn.relu(x))), has_aux=True)(y),
+}
+
+
+@pytest.mark.parametrize("mapped", UNMAPPED)
+@pytest.mark.parametrize("jitted", [False, True])
+def test_under_vmap_what_is_the_same_for_all_stays_one_value(mapped, jitted):
+    def found(lib):
+        f = lib.custom_jvp(lambda x: lib.numpy.sin(x))
+        f.defjvp(lambda p, t: (lib.numpy.sin(p[0]), 3 * t[0]))
+        program = UNMAPPED[mapped](lib, f)
+        x = np.float32([1, 2]) if mapped == "vmap of vmap" else np.float32(2)
+        return lib.tree.leaves((lib.jit(program) if jitted else program)(x, np.float32([3, 4, 5])))
+    for ours, theirs in zip(found(minijax), found(jax), strict=True):
+        assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-6)
