@@ -81,7 +81,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     if axis is None:
         axis = [d for d, n in enumerate(a.shape) if n == 1]
     axes = canonical_axes(axis, a.ndim)
-    return lax.squeeze(a, axes)
+    return lax.squeeze(a, axes) if axes else another(a)
 
 
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
