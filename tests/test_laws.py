@@ -229,8 +229,8 @@ def longer(case, size, which):
             if x.size * factor > 2 * size:
                 return None
             x = x.take(np.arange(n * factor + 1) % n if n else [], axis)
-        if "prod" in case.p.name and x.dtype.kind == "f":
-            x = np.copysign(1, x).astype(x.dtype)  # so many factors would overflow on the way
+        if "prod" in case.p.name and dtypes.issubdtype(x.dtype, np.floating):
+            x = np.where(x < 0, -1, 1).astype(x.dtype)  # else they overflow on the way
         found.append(x)
     example = case.example._replace(args=tuple(found))
     try:
