@@ -135,7 +135,7 @@ def sanitise(program: Program) -> Difference | None:
         return None
     if found.kinds[0] == "Found":
         return Difference("sanitiser", "value", found.text)
-    return compare("sanitiser", found, uncompiled(program), lambda: [])
+    return compare("sanitiser", found, WAYS["jit"](program), lambda: [])
 
 
 def worth_eager(program: Program) -> bool:
