@@ -41,6 +41,12 @@ class Parsed(NamedTuple):
         """Whether what is read is one window: no entry is an array with axes."""
         return not any(e.kind == "array" and np.ndim(e.value) for e in self.entries)
 
+    def is_outside(self, wrap: bool) -> bool:
+        """Whether some place that is known lies outside of the operand."""
+        return any(e.kind == "integer"
+                   and not -self.shape[e.axis] * wrap <= e.value < self.shape[e.axis]
+                   for e in self.entries)
+
 
 def parse(index: Any, shape: Sequence[int]) -> Parsed:
     """An index as NumPy takes it, made explicit for an operand of this shape.

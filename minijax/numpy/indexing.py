@@ -118,7 +118,9 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     outside = PROMISE if mode is None else GatherScatterMode.from_any(mode)
     if config.debug_out_of_bounds.value and outside is PROMISE:
         _check_bounds(parsed, normalize_indices, "read")
-    if parsed.is_window and outside is not FILL:
+    # A gather's derivative drops what lies outside, as an update there would; a slice's does not.
+    dropped = outside is PROMISE and parsed.is_outside(normalize_indices)
+    if parsed.is_window and outside is not FILL and not dropped:
         return _read_window(x, parsed, normalize_indices)
     plan = make_plan(parsed, normalize_indices)
     if 0 in plan.shape:
