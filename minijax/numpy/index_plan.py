@@ -269,8 +269,9 @@ def _index_columns(parsed: Parsed, kept: list[Axis], batch: list[Axis], block: t
     columns: dict[int, Any] = {}
     for kind, value, axis, _ in parsed.entries:
         size = parsed.shape[axis]
-        if kind == "integer":
+        if kind == "integer" or (kind == "array" and not np.ndim(value)):
             check_not_empty(axis, size)
+        if kind == "integer":
             columns[axis] = np.int32(value + size if wrap and value < 0 else value)
         elif kind == "array":
             dims = in_block[len(in_block) - np.ndim(value):]

@@ -289,3 +289,11 @@ def test_parsing_gives_every_axis_its_entry():
         "new axis", "integer", "slice", "slice", "array"]
     assert parsed.shape == (2, 3, 4, 1)
     assert parsed.inserted == (3,)
+
+
+@pytest.mark.parametrize("call", [
+    lambda lib, x, i: x[0], lambda lib, x, i: x[i], lambda lib, x, i: x.at[0].add(1),
+    lambda lib, x, i: x.at[i].set(1), lambda lib, x, i: x.at[i].get(mode="fill"),
+    lambda lib, x, i: lib.jit(lambda x, i: x.at[:, i].set(1))(x.T, i)])
+def test_one_place_of_an_empty_axis_is_refused(call, refused_alike):
+    refused_alike(lambda lib: call(lib, lib.numpy.zeros((0, 3)), lib.numpy.array(0)))
