@@ -107,8 +107,8 @@ class Carry:
 
     def __init__(self, init: Any, kind: str):
         self.kind = kind
-        leaves, self.tree = tree_util.tree_flatten(init)
-        self.values = [core.as_value(x) for x in leaves if _checked_type(x)]
+        self.given, self.tree = tree_util.tree_flatten(init)
+        self.values = [core.as_value(x) for x in self.given if _checked_type(x)]
 
     @property
     def types(self) -> Any:
@@ -124,10 +124,16 @@ class Carry:
             if x.weak_type and x.dtype != out.dtype:
                 dtype = dtypes.result_type(x, out)
                 if dtype != x.dtype:
-                    self.values[i] = convert_element_type_p.bind(
+                    self.given[i] = self.values[i] = convert_element_type_p.bind(
                         x, new_dtype=np.dtype(dtype), weak_type=False)
                     changed = True
         return changed
+
+    def kept_by(self, body: Body) -> list[bool]:
+        """Which values the body hands on as they are: no state, but constants of the loop."""
+        jaxpr = body.closed.jaxpr
+        state = jaxpr.invars[len(body.consts):][:len(self.values)]
+        return [v is jaxpr.outvars[i] for i, v in enumerate(state)]
 
     def check(self, out_types: Any, name: str) -> None:
         """Refuse a body that changes the tree or a type of the carry."""

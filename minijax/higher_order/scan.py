@@ -296,13 +296,29 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     if carry.adapted(_carry_types(body)):
         body = Body(f, (carry.types, row_types), "scan")
     carry.check(_carry_types(body), body.argument_name)
-    call = functools.partial(
-        scan_p.bind, *body.consts, *carry.values, *rows, jaxpr=body.closed, length=steps,
-        reverse=bool(reverse), num_consts=len(body.consts), num_carry=len(carry.values),
-        unroll=int(unroll))
+    call = functools.partial(_looped, body, carry, rows, length=steps, reverse=bool(reverse),
+                             unroll=int(unroll))
     outs = or_in_python(call, lambda: _scan_in_python(
         jit(f), init, rows, x_tree, steps, reverse))
     return tree_util.tree_unflatten(body.out_tree, outs)
+
+
+def _looped(body: Body, carry: Carry, rows: Sequence[Any], **params: Any) -> list:
+    """The outputs of the loop, which computes what its body does not merely hand on."""
+    jaxpr, kept = body.closed.jaxpr, carry.kept_by(body)
+    changes = [not k for k in kept]
+    consts, state, row = cut(jaxpr.invars, len(body.consts), len(kept))
+    copied = dict(zip(row, rows, strict=True))
+    handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
+                 *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
+    program = jaxpr.replace(
+        invars=(*chosen(state, kept), *consts, *chosen(state, changes), *row),
+        outvars=tuple(v for v, x in zip(jaxpr.outvars, handed_on, strict=True) if x is None))
+    computed = iter(scan_p.bind(
+        *chosen(carry.values, kept), *body.consts, *chosen(carry.values, changes), *rows,
+        jaxpr=ClosedJaxpr(program, body.closed.consts), num_consts=len(consts) + sum(kept),
+        num_carry=sum(changes), **params))
+    return [next(computed) if x is None else x for x in handed_on]
 
 
 def loop_length(rows: Sequence[Any], length: int | None) -> int:

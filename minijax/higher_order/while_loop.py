@@ -238,12 +238,27 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     _check_condition(condition)
     name = body.argument_name
     carry.check(tree_util.tree_unflatten(body.out_tree, body.out_avals), name)
-    call = functools.partial(
-        while_p.bind, *condition.consts, *body.consts, *carry.values,
-        cond_jaxpr=condition.closed, cond_nconsts=len(condition.consts),
-        body_jaxpr=body.closed, body_nconsts=len(body.consts))
-    outs = or_in_python(call, lambda: _run_in_python(cond_fun, jit(body_fun), init_val))
+    outs = or_in_python(functools.partial(_looped, condition, body, carry), lambda: _run_in_python(cond_fun, jit(body_fun), init_val))
     return tree_util.tree_unflatten(body.out_tree, outs)
+
+
+def _looped(condition: Body, body: Body, carry: Carry) -> list:
+    """The last state, of which the loop computes what its body does not merely hand on."""
+    test, jaxpr = condition.closed.jaxpr, body.closed.jaxpr
+    test_consts, tested = cut(test.invars, len(condition.consts))
+    consts, state = cut(jaxpr.invars, len(body.consts))
+    read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
+    kept = [k and v not in read for k, v in zip(carry.kept_by(body), tested, strict=True)]
+    changes = [not k for k in kept]
+    step = jaxpr.replace(invars=(*chosen(state, kept), *consts, *chosen(state, changes)),
+                         outvars=tuple(chosen(jaxpr.outvars, changes)))
+    test = test.replace(invars=(*test_consts, *chosen(tested, changes)))
+    computed = iter(while_p.bind(
+        *condition.consts, *chosen(carry.values, kept), *body.consts,
+        *chosen(carry.values, changes),
+        cond_jaxpr=ClosedJaxpr(test, condition.closed.consts), cond_nconsts=len(test_consts),
+        body_jaxpr=ClosedJaxpr(step, body.closed.consts), body_nconsts=len(consts) + sum(kept)))
+    return [x if k else next(computed) for x, k in zip(carry.given, kept, strict=True)]
 
 
 def _run_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:

@@ -259,7 +259,7 @@ def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> l
                         f"shape {update.shape} for operand shape {x.shape}.")
     check_same_dtypes(f"lax.{name}", x, update)
     check_starts(name, starts, "")
-    return [x.update(weak_type=x.weak_type and update.weak_type)]
+    return [x.update(weak_type=all(a.weak_type for a in (x, update, *starts)))]
 
 
 def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list[np.ndarray]:

@@ -76,7 +76,8 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
         check_reducible(name, x, accepts)
         check_axes(x, axes)
-        return [x.update(shape=without(x.shape, axes))]
+        weak = x.weak_type and accepts is not BITS
+        return [x.update(shape=without(x.shape, axes), weak_type=weak)]
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
         total = s.accumulate(op, None, tuple(x.shape[d] for d in axes),

@@ -81,7 +81,7 @@ def _scatter_type(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
         raise ValueError("indices must have an integer type")
     check_same_dtypes("lax.scatter", x, updates)
     check_scatter(x, indices, updates, dimension_numbers)
-    return [x.update(weak_type=x.weak_type and updates.weak_type)]
+    return [x]
 
 
 def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,

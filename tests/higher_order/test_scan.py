@@ -150,3 +150,19 @@ def test_complex_numbers_run_through_eager_loops_and_branches(program):
     for ours, theirs in zip(*(jax.tree.leaves(program(lib, lib.numpy.array(.5 + .1j)))
                               for lib in (minijax, jax)), strict=True):
         np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
+
+
+@pytest.mark.parametrize("body", [
+    lambda c, x: ((c[0] + x, c[1]), (c[1], x, c[0])),
+    lambda c, x: ((c[1], c[0]), x),
+    lambda c, x: ((c[0], c[0]), None),
+    lambda c, x: (c, (x, 1.)),
+], ids=["a carry", "two that change places", "one into two", "all"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_the_body_hands_on_is_not_computed_by_the_loop(body, reverse):
+    def program(lib):
+        return lambda a, b, xs: lib.lax.scan(body, (a, b), xs, reverse=reverse)
+    ours, theirs = (str(lib.make_jaxpr(program(lib))(2., 3., X)) for lib in (minijax, jax))
+    assert ours == theirs
+    same(lambda lib: lib.jit(program(lib))(np.float32(2), np.float32(3), X))
+    same(lambda lib: lib.jacrev(program(lib), (0, 1, 2))(np.float32(2), np.float32(3), X))

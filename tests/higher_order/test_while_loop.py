@@ -130,3 +130,41 @@ def test_what_an_unroll_may_be(refused_alike):
     refused_alike(lambda lib: lib.jit(lambda n: lib.lax.fori_loop(
         0, n, lambda i, c: c, 0.0, unroll=2))(3))
     refused_alike(lambda lib: lib.lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1))
+
+
+HANDED_ON = {
+    "a carry": lambda x: lambda s: (s[0] + 1, s[1], x * s[1]),
+    "two that change places": lambda x: lambda s: (s[0] + 1, s[2], s[1]),
+    "one into two": lambda x: lambda s: (s[0] + 1, s[1], s[1]),
+}
+
+
+@pytest.mark.parametrize("body", HANDED_ON.values(), ids=HANDED_ON.keys())
+def test_a_carry_that_is_handed_on_is_a_constant_of_the_loop(body):
+    def program(lib):
+        def f(x, y):
+            return lib.lax.while_loop(lambda s: s[0] < 3, body(x), (0, x, y))
+        return f
+    ours, theirs = (str(lib.make_jaxpr(program(lib))(2., 3.)) for lib in (minijax, jax))
+    assert ours == theirs
+    same(lambda lib: lib.jit(lambda *xs: lib.jvp(program(lib), xs, xs)[0])(X[0], X[1]))
+    same(lambda lib: lib.jit(lib.vmap(program(lib)))(X, X))
+
+
+def test_what_is_handed_on_has_a_reverse_derivative():
+    same(lambda lib: lib.grad(lambda x: lib.lax.while_loop(
+        lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1]), (0, x))[1] ** 2)(np.float32(2)))
+    same(lambda lib: lib.jit(lib.grad(lambda x, n: lib.lax.fori_loop(
+        0, n, lambda i, s: (s[0], s[1] + 1), (x, 1))[0]))(np.float32(2), 3))
+
+
+def test_what_the_condition_reads_is_no_constant():
+    def f(lib):
+        return lib.make_jaxpr(lambda x: lib.lax.while_loop(
+            lambda s: s[0] < s[1], lambda s: (s[0] + 1, s[1]), (0., x)))(2.)
+    assert str(f(minijax)) == str(f(jax))
+
+
+def test_a_python_number_that_is_handed_on_comes_back_as_it_is():
+    for lib in (minijax, jax):
+        assert type(lib.lax.fori_loop(0, 5, lambda i, x: x, 2.)) is float
