@@ -116,6 +116,7 @@ INTERRUPTED = """if True:
         time.sleep(after)
         signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # it may be ignored in the background
     choose, struck = random.Random(kind), 0
     for turn in range(count):
         striker = threading.Thread(target=strike, args=(choose.random() * lasts,))
@@ -185,7 +186,7 @@ MEMORY = """if True:
         work()
         grown = (resident() - before) / 1e6
         print(work.__name__, grown)
-        assert grown < most, (work.__name__, grown)
+        assert grown < most + count // 16 * 8e-3, (work.__name__, grown)
         assert len(cpu._linked) <= loaded
 """
 

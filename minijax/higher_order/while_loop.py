@@ -238,7 +238,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     _check_condition(condition)
     name = body.argument_name
     carry.check(tree_util.tree_unflatten(body.out_tree, body.out_avals), name)
-    outs = or_in_python(functools.partial(_looped, condition, body, carry), lambda: _run_in_python(cond_fun, jit(body_fun), init_val))
+    outs = or_in_python(lambda: _looped(condition, body, carry),
+                        lambda: _run_in_python(cond_fun, jit(body_fun), init_val))
     return tree_util.tree_unflatten(body.out_tree, outs)
 
 

@@ -8,7 +8,7 @@
     --jobs 2                  processes
     --state FOLDER            where it is kept what has been run
     --show SEED               print the program of one seed
-    --planted                 how many programs find each of the planted mistakes
+    --planted [NAME]          how many programs find each of the planted mistakes
 """
 
 import os
@@ -146,7 +146,7 @@ def find_planted(options: argparse.Namespace) -> int:
     from . import planted
 
     missed = 0
-    for name in planted.MISTAKES:
+    for name in (name for name in planted.MISTAKES if options.planted in name):
         options.plant = name
         campaign = Campaign(options)
         done = campaign.run()
@@ -165,7 +165,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", default="")
     parser.add_argument("--show", type=int)
-    parser.add_argument("--planted", action="store_true")
+    parser.add_argument("--planted", nargs="?", const="", metavar="NAME")
     parser.add_argument("--plant", default="", help=argparse.SUPPRESS)
     parser.add_argument("--work", default="", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -177,7 +177,7 @@ def main() -> int:
 
         print(generate(options.show, options.against).print())
         return 0
-    if options.planted:
+    if options.planted is not None:
         return find_planted(options)
     begun = time.monotonic()
     done = Campaign(options).run()

@@ -141,10 +141,26 @@ def product(d: Writer) -> str:
 
 def batched_product(d: Writer) -> str:
     x = d.pick("fffi", lambda x: x.ndim == 3)
-    return d.choice([f"jnp.einsum('bij,bkj->bik', {x}, {x})", f"{x} @ {x}.swapaxes(1, 2)",
-                     f"jnp.einsum('bij,bij->b', {x}, {x})", f"jnp.einsum('bij->ji', {x})",
+    turned = d.sample(range(3), 3)
+    return d.choice([f"jnp.einsum('bij,bkj->{''.join(d.sample('bik', 3))}', {x}, {x})",
+                     f"{x} @ {x}.swapaxes(1, 2)", f"jnp.einsum('bij,bij->b', {x}, {x})",
+                     f"jnp.einsum('bij->{''.join(d.sample('bij', 2))}', {x})",
                      f"jnp.matmul({x}.mT, {x})",
-                     f"jnp.tensordot({x}.transpose(1, 0, 2), {x}, ((2,), (2,)))"])
+                     f"jnp.tensordot({x}.transpose({turned}), {x}, ((2,), ({turned[2]},)))",
+                     f"jnp.tensordot({x}, {x}.transpose({turned}), (({turned[0]},), (0,)))"])
+
+
+def matrix_function(d: Writer) -> str:
+    """Of a matrix that is far from singular, whatever the numbers."""
+    x = d.pick("ff", lambda x: x.ndim >= 2 and 0 not in x.shape[-2:] and x.size < 200)
+    a = f"jnp.tanh({x})"
+    a = f"({a} @ {a}.mT + 2 * jnp.eye({x.shape[-2]}, dtype={a}.dtype))"
+    return d.choice([f"jnp.linalg.inv({a})", f"jnp.linalg.cholesky({a})",
+                     f"jnp.linalg.solve({a}, {x})", f"jnp.linalg.det({a})",
+                     f"jnp.linalg.slogdet({a})[1]", f"jnp.linalg.eigvalsh({a})",
+                     f"jnp.abs(jnp.linalg.qr({a})[1])", f"jnp.linalg.norm({x}, axis=-1)",
+                     f"lax.linalg.triangular_solve({a}, {x}, left_side=True, lower=True)",
+                     f"jnp.linalg.svd({a}, compute_uv=False)"])
 
 
 def shaped(d: Writer) -> str:
@@ -203,7 +219,7 @@ LINES: dict[str, tuple[int, Row]] = {
     "stack": (4, stacked), "concatenate": (4, joined), "arithmetic": (10, arithmetic),
     "reduction": (5, reduced), "normalise": (2, normalised), "gather": (3, looked_up),
     "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
-    "batched product": (2, batched_product), "shape": (6, shaped), "pad": (2, padded),
+    "batched product": (3, batched_product), "matrix": (1, matrix_function), "shape": (6, shaped), "pad": (2, padded),
     "axis": (4, along_axis), "convert": (1, converted), "create": (1, made),
     "where": (2, lambda d: f"jnp.where({d.pick('b')}, {d.pick()}, {d.pick()})"),
     "compare": (2, lambda d: f"{d.pick(NUMBER)} {d.choice(['<', '>=', '=='])} {d.pick(NUMBER)}"),
@@ -270,6 +286,16 @@ def with_two_carries(d: Writer) -> str:
     return f"lax.scan(lambda c, r: ({g}(*c, r), c[1]), ({a}, {b}), {xs})"
 
 
+def with_changed_carry(d: Writer) -> str:
+    """A state that is read before and after one place of it is written."""
+    c, xs = d.pick("fffiih", where=lambda x: 0 < x.size < 300 and x.ndim), rows(d)
+    here, there, seen = (index(d, c) for _ in range(3))
+    how = d.choice(["set", "add", "multiply"])
+    out = d.choice([f"[b[{here}], a[{seen}]]", f"[a[{here}], b[{here}] * 2]", f"b[{there}]"])
+    return (f"lax.scan(lambda a, r: (lambda b: (b, {out}))(a.at[{here}].{how}(a[{there}].sum())), "
+            f"{c}, {xs}{d.choice(['', ', reverse=True'])})")
+
+
 def with_fori(d: Writer) -> str:
     c = carry(d)
     g = d.function([d.run("jnp.int32(1)"), c], like=[c])
@@ -320,7 +346,7 @@ def with_derivative(d: Writer) -> str:
 
 FUNCTIONS: dict[str, tuple[int, Row]] = {
     "jit": (3, with_jit), "vmap": (3, with_vmap), "scan": (3, with_scan),
-    "carries": (5, with_two_carries), "fori": (3, with_fori), "while": (2, with_while),
+    "carries": (5, with_two_carries), "changed": (3, with_changed_carry), "fori": (3, with_fori), "while": (2, with_while),
     "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
     "derivative": (3, with_derivative),
 }
@@ -365,6 +391,8 @@ LAYERS = {
     "jvp": "jax.jvp(lambda x: floats(f(x, n)), (x,), (along(x),))",
     "linearize": "jax.linearize(lambda x: floats(f(x, n)), x)[1](along(x))",
     "vjp": "(lambda out, back: back(along(out)))(*jax.vjp(lambda x: floats(f(x, n)), x))",
+    "hessian": "jax.hessian(lambda x: total(f(x, n)))(x) if sum(map(jnp.size, x)) < 40 else "
+               "f(x, n)",
     "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x)",
     "checkpoint": "jax.checkpoint(f)(x, n)",
     "scan": "lax.scan(lambda c, k: (c, f([c[0] + k, *c[1:]] if c else c, n)), x, "
