@@ -1,0 +1,74 @@
+"""How much there is to read: lines of code of the package, without docstrings, comments, blanks.
+
+`python -m tests.size` prints the table; `--write` also writes it into CONTRIBUTING.md.
+"""
+
+import ast
+import io
+import sys
+import tokenize
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "minijax"
+GROUND = ("errors", "caches", "config", "context", "lazily", "tracebacks", "tree_kinds",
+          "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "element_types",
+          "promotion", "dtypes")
+MACHINE = ("core", "jaxpr", "printing", "source_info", "stage")
+DERIVATIVES = ("derivatives", "api")
+CORE = "ground floor, machine, interpreters, derivatives, api"
+MARKS = "<!-- lines of code: python -m tests.size --write -->", "<!-- end of the lines -->"
+
+
+def code_lines(source: str) -> int:
+    """The lines of a module that hold code: a string that stands alone is no code."""
+    strings = {(node.lineno, node.col_offset) for node in ast.walk(ast.parse(source))
+               if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+               and isinstance(node.value.value, str)}
+    nothing = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT,
+               tokenize.ENDMARKER}
+    lines: set[int] = set()
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type not in nothing and token.start not in strings:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    return len(lines)
+
+
+def part_of(path: Path) -> str:
+    """The part of the package that a file belongs to."""
+    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    if first in (*GROUND, *MACHINE, *DERIVATIVES, "interpreters"):
+        return CORE
+    return f"{first}/" if (PACKAGE / first).is_dir() else "the other modules on top"
+
+
+def counted() -> Counter[str]:
+    lines: Counter[str] = Counter()
+    for path in PACKAGE.rglob("*.py"):
+        lines[part_of(path)] += code_lines(path.read_text())
+    return lines
+
+
+def table() -> str:
+    """The table as Markdown: the core first, the rest by size, then the sum."""
+    lines = counted()
+    rows = [(CORE, lines.pop(CORE)), *lines.most_common()]
+    house = sum(n for part, n in rows if part != "notebook/")
+    rows.append(("all without `notebook/`", house))
+    return "\n".join(["| part | lines of code |", "|---|---:|",
+                      *(f"| {part} | {n:,} |" for part, n in rows)])
+
+
+def written(text: str) -> str:
+    """CONTRIBUTING.md with the table of today."""
+    before, _, rest = text.partition(MARKS[0])
+    after = rest.partition(MARKS[1])[2]
+    return f"{before}{MARKS[0]}\n\n{table()}\n\n{MARKS[1]}{after}"
+
+
+if __name__ == "__main__":
+    print(table())
+    if "--write" in sys.argv:
+        path = ROOT / "CONTRIBUTING.md"
+        path.write_text(written(path.read_text()))
