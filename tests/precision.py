@@ -149,13 +149,13 @@ def data(kind: str, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def error(found: Any, exact: np.ndarray) -> float:
-    """Relative to the largest element; where the dtype has no room for it, none."""
+    """Relative to the largest element; where the dtype has hardly room for it, none."""
     found = np.asarray(found)
     with np.errstate(all="ignore"):
-        room = np.isfinite(exact.astype(found.dtype).astype(np.float64))
-        if not room.any():
-            return 0.0
+        room = np.isfinite((1.01 * exact).astype(found.dtype).astype(np.float64))
         gap = np.abs(found.astype(np.float64) - exact)[room]
+        if not gap.any():
+            return 0.0
         return float(np.max(np.where(np.isnan(gap), np.inf, gap)) / np.max(np.abs(exact[room])))
 
 

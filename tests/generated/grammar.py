@@ -219,7 +219,8 @@ LINES: dict[str, tuple[int, Row]] = {
     "stack": (4, stacked), "concatenate": (4, joined), "arithmetic": (10, arithmetic),
     "reduction": (5, reduced), "normalise": (2, normalised), "gather": (3, looked_up),
     "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
-    "batched product": (3, batched_product), "matrix": (1, matrix_function), "shape": (6, shaped), "pad": (2, padded),
+    "batched product": (3, batched_product), "matrix": (1, matrix_function),
+    "shape": (6, shaped), "pad": (2, padded),
     "axis": (4, along_axis), "convert": (1, converted), "create": (1, made),
     "where": (2, lambda d: f"jnp.where({d.pick('b')}, {d.pick()}, {d.pick()})"),
     "compare": (2, lambda d: f"{d.pick(NUMBER)} {d.choice(['<', '>=', '=='])} {d.pick(NUMBER)}"),
@@ -346,7 +347,8 @@ def with_derivative(d: Writer) -> str:
 
 FUNCTIONS: dict[str, tuple[int, Row]] = {
     "jit": (3, with_jit), "vmap": (3, with_vmap), "scan": (3, with_scan),
-    "carries": (5, with_two_carries), "changed": (3, with_changed_carry), "fori": (3, with_fori), "while": (2, with_while),
+    "carries": (5, with_two_carries), "changed": (3, with_changed_carry),
+    "fori": (3, with_fori), "while": (2, with_while),
     "cond": (3, with_cond), "switch": (1, with_switch), "map": (3, with_map),
     "derivative": (3, with_derivative),
 }
