@@ -354,6 +354,14 @@ class Program:
     effects: Effects
 
 
+def programs_in(params: Params) -> Iterator[Program]:
+    """The programs among an equation's parameters, in their order."""
+    for value in params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(part, Program):
+                yield part
+
+
 # ── Levels and traces ────────────────────────────────────────────────────────────────────────
 
 class Level:
@@ -591,12 +599,7 @@ LOWERINGS = ("element", "loop", "library")
 
 def joined_effects(**params: Any) -> Effects:
     """The effects of the programs among an equation's parameters."""
-    found: Effects = no_effects
-    for value in params.values():
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(part, Program):
-                found |= part.effects
-    return found
+    return no_effects.union(*(program.effects for program in programs_in(params)))
 
 
 class Primitive:

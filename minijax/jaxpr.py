@@ -5,6 +5,7 @@ Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -21,21 +22,13 @@ class Var:
     """A variable: defined once, equal only to itself."""
 
     __slots__ = ("aval",)
+    text: str | None = None  # each printed program gives it a name
 
     def __init__(self, aval: ShapedArray):
         self.aval = aval
 
     def __repr__(self) -> str:
         return f"Var(id={id(self)}):{self.aval.str_short()}"
-
-
-class DropVar(Var):
-    """An output nobody reads; prints as ``_``."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "_"
 
 
 class Literal:
@@ -53,6 +46,12 @@ class Literal:
         if isinstance(self.val, core.Array):
             return self.val
         return core.ArrayImpl(np.array(self.val, self.aval.dtype), self.aval, is_literal=True)
+
+    @property
+    def text(self) -> str:
+        """How it is printed, such as `2.0:f32[]`."""
+        value = "[...]" if np.shape(self.val) else str(np.asarray(self.val).item())
+        return f"{value}:{self.aval.str_short()}"
 
     def __repr__(self) -> str:
         return f"Literal({self.val})"
@@ -73,8 +72,7 @@ class JaxprEqn:
     source_info: SourceInfo | None = None
 
     def replace(self, **changes: Any) -> JaxprEqn:
-        parts = {name: getattr(self, name) for name in self.__slots__}
-        return JaxprEqn(**{**parts, **changes})
+        return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
         from minijax import printing
@@ -97,18 +95,15 @@ class Jaxpr(core.Program):
             object.__setattr__(self, name, tuple(getattr(self, name)))
 
     def replace(self, **changes: Any) -> Jaxpr:
-        parts = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return Jaxpr(**{**parts, **changes})
+        return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
         from minijax import printing
         return printing.jaxpr_text(self)
 
-    __str__ = __repr__
-
     def _repr_html_(self) -> str:
-        from minijax import printing
-        return printing.to_html(self)
+        from minijax.notebook import pictures
+        return pictures.to_html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +151,6 @@ class ClosedJaxpr(core.Program):
 
     def __repr__(self) -> str:
         return repr(self.jaxpr)
-
-    __str__ = __repr__
 
     def _repr_html_(self) -> str:
         return self.jaxpr._repr_html_()
@@ -230,10 +223,7 @@ def is_observable(eqn: JaxprEqn) -> bool:
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
     """The programs among an equation's parameters."""
-    for value in params.values():
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(part, ClosedJaxpr):
-                yield part
+    return (program for program in core.programs_in(params) if isinstance(program, ClosedJaxpr))
 
 
 def move_consts_to_inputs(jaxpr: Jaxpr) -> Jaxpr:

@@ -1,22 +1,24 @@
-"""A jaxpr as JAX prints it, in colour as HTML, and as a picture (SVG).
+"""A jaxpr as JAX prints it.
 
-Stands on `jaxpr`. Knows no primitive: an equation is its name, parameters and operands.
+Stands on `core`. Knows no primitive: an equation is its name, parameters and operands.
 Explained in chapter 06. In JAX: jax/_src/core.py (pp_*) and jax/_src/pretty_printer.py.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minijax.jaxpr import Atom, ClosedJaxpr, DropVar, Jaxpr, JaxprEqn, Literal, Var
+from minijax.core import Program, programs_in
 from minijax.source_info import function_name
+
+if TYPE_CHECKING:  # what a program is made of prints itself by this module, and is above it
+    from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var
 
 # ---------------------------------------------------------------- documents
 #
@@ -146,16 +148,9 @@ def variable_name(number: int) -> str:
     return name
 
 
-def programs_in(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs among an equation's parameters, in their order."""
-    for value in params.values():
-        for part in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(part, ClosedJaxpr | Jaxpr):
-                yield _open(part)
-
-
-def _open(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
-    return program.jaxpr if isinstance(program, ClosedJaxpr) else program
+def opened(program: Any) -> Jaxpr:
+    """The program itself, where it may come with its constants' values."""
+    return getattr(program, "jaxpr", program)
 
 
 LONG = 10  # an inner program with more equations than this is printed apart
@@ -171,7 +166,7 @@ def _shared_names(top: Jaxpr) -> dict[Jaxpr, str]:
         if uses[program] > 2:
             continue  # what is inside is known to be shared by now
         for eqn in program.eqns:
-            for inner in programs_in(eqn.params):
+            for inner in map(opened, programs_in(eqn.params)):
                 queue.append(inner)
                 if "name" in eqn.params:
                     called.setdefault(inner, str(eqn.params["name"]).strip("<>"))
@@ -197,10 +192,8 @@ class Names:
 
     def of(self, atom: Atom) -> str:
         """The name of a variable, given to it at its first sight; a literal's value and type."""
-        if isinstance(atom, Literal):
-            return _literal_text(atom)
-        if isinstance(atom, DropVar):
-            return "_"
+        if atom.text is not None:
+            return atom.text
         if atom not in self.variables:
             self.variables[atom] = self._fresh()
         return self.variables[atom]
@@ -214,23 +207,16 @@ class Names:
         """Let the variables of a called program bear the names they have at the call."""
         seen: set[Atom] = set()
         for mine, theirs in zip(inner, outer, strict=False):
-            named = isinstance(theirs, Literal) or theirs in seen or mine in self.variables
-            if isinstance(mine, Var) and not named:
+            named = theirs.text is not None or theirs in seen or mine in self.variables
+            if mine.text is None and not named:
                 seen.add(theirs)
                 self.variables[mine] = self.of(theirs)
 
 
 def _unread(program: Jaxpr) -> dict[Atom, str]:
     """The results of equations that nothing reads; they print as `_`."""
-    read: set[Atom] = {atom for atom in program.outvars if isinstance(atom, Var)}
-    for eqn in program.eqns:
-        read.update(atom for atom in eqn.invars if isinstance(atom, Var))
+    read: set[Atom] = set(program.outvars).union(*(eqn.invars for eqn in program.eqns))
     return {v: "_" for eqn in program.eqns for v in eqn.outvars if v not in read}
-
-
-def _literal_text(literal: Literal) -> str:
-    value = "[...]" if np.shape(literal.val) else str(np.asarray(literal.val).item())
-    return f"{value}:{literal.aval.str_short()}"
 
 
 # ---------------------------------------------------------------- jaxprs as documents
@@ -289,10 +275,10 @@ class Printer:
 
     def name_as_called(self, eqn: JaxprEqn) -> None:
         """A program called by name takes its operands one by one, so its names can be theirs."""
-        inner = eqn.params.get("jaxpr")
-        if isinstance(inner, ClosedJaxpr) and inner.jaxpr not in self.names.programs:
-            self.names.repeat(inner.jaxpr.invars, eqn.invars)
-            self.names.repeat(inner.jaxpr.outvars, eqn.outvars)
+        inner = opened(eqn.params.get("jaxpr"))
+        if isinstance(inner, Program) and inner not in self.names.programs:
+            self.names.repeat(inner.invars, eqn.invars)
+            self.names.repeat(inner.outvars, eqn.outvars)
 
     def binders(self, variables: Sequence[Var]) -> Doc:
         """Variables with their types, as many to a line as fit."""
@@ -313,10 +299,10 @@ class Printer:
         return Group(row(listed, Break(""), Text("]")))
 
     def param(self, value: Any) -> Doc:
-        if isinstance(value, Jaxpr | ClosedJaxpr):
-            return self.program(_open(value))
-        if isinstance(value, tuple) and all(isinstance(v, Jaxpr | ClosedJaxpr) for v in value):
-            programs = join(Break(), [self.program(_open(v)) for v in value])
+        if isinstance(value, Program):
+            return self.program(opened(value))
+        if isinstance(value, tuple) and all(isinstance(v, Program) for v in value):
+            programs = join(Break(), [self.program(opened(v)) for v in value])
             return Group(row(row(Text("("), Break(""), programs, indent=2), Break(""), Text(")")))
         return Text(_param_text(value))
 
@@ -342,27 +328,21 @@ def _param_text(value: Any) -> str:
     return re.sub(r" at 0x[0-9a-fA-F]+", " at 0x...", str(value))
 
 
-# ---------------------------------------------------------------- text and HTML
+# ---------------------------------------------------------------- text
 
 
-def _pieces(
-    program: Jaxpr | ClosedJaxpr, width: int, source_info: bool = False, effects: bool = False
-) -> list[Text]:
-    program = _open(program)
-    return layout(Printer(Names(program), source_info, effects).top(program), width)
+def pieces_of(program: Program, *, width: int = 80, source_info: bool = False,
+              print_effects: bool = False) -> list[Text]:
+    """A program as pieces of text, each with its style."""
+    top = opened(program)
+    return layout(Printer(Names(top), source_info, print_effects).top(top), width)
 
 
-def jaxpr_text(
-    program: Jaxpr | ClosedJaxpr,
-    *,
-    width: int = 80,
-    source_info: bool = False,
-    print_effects: bool = False,
-) -> str:
+def jaxpr_text(program: Program, **options: Any) -> str:
     """A program as JAX prints it.
 
-    `source_info` puts the user's line behind each equation, `print_effects` the effects behind
-    each program.
+    The options: `width`; `source_info` puts the user's line behind each equation, `print_effects`
+    the effects behind each program.
 
     >>> import minijax
     >>> print(jaxpr_text(minijax.make_jaxpr(lambda x: x * 2.0 + 1.0)(3.0)))
@@ -371,193 +351,10 @@ def jaxpr_text(
         c:f32[] = add b 1.0:f32[]
       in (c,) }
     """
-    pieces = _pieces(program, width, source_info, print_effects)
-    return "".join(piece.text for piece in pieces)
+    return "".join(piece.text for piece in pieces_of(program, **options))
 
 
-def equation_text(eqn: JaxprEqn, *, width: int = 80) -> str:
-    """One equation by itself, its variables named from `a` on."""
-    pieces = layout(Printer(Names()).equation(eqn), width)
+def equation_text(eqn: JaxprEqn, *, names: Names | None = None, width: int = 80) -> str:
+    """One equation by itself, its variables named from `a` on or as they are elsewhere."""
+    pieces = layout(Printer(names or Names()).equation(eqn), width)
     return "".join(piece.text for piece in pieces).rstrip()
-
-
-# A page's own style for outputs may break lines and take another font.
-PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"
-       "background:none")
-
-# Middle tones, readable on a light and on a dark page.
-COLOURS = {
-    "keyword": "#8250df",
-    "program": "#8250df",
-    "variable": "#0969da",
-    "type": "#7d8590",
-    "primitive": "#bc4c00",
-    "comment": "#1a7f37",
-}
-
-
-def to_html(program: Jaxpr | ClosedJaxpr, *, width: int = 80, source_info: bool = False) -> str:
-    """The text of a program in colour, as one `<pre>` element.
-
-    >>> import minijax
-    >>> to_html(minijax.make_jaxpr(lambda x: x)(1.0))[-9:]
-    ') }</pre>'
-    """
-    parts = []
-    for piece in _pieces(program, width, source_info):
-        text, colour = html.escape(piece.text), COLOURS.get(piece.style)
-        parts.append(f'<span style="color:{colour}">{text}</span>' if colour else text)
-    return f'<pre class="minijax-jaxpr" style="{PRE}">{"".join(parts)}</pre>'
-
-
-# ---------------------------------------------------------------- a picture
-
-LETTER, LINE, GAP_X, GAP_Y, MARGIN = 7.3, 26, 18, 30, 12  # pixels; letters are monospaced
-
-
-@dataclass(eq=False)
-class Node:
-    """A box of the picture: an input, an equation, an output; or a bend of a long edge."""
-
-    label: str
-    title: str
-    kind: str
-    sources: list[Node] = field(default_factory=list)
-    layer: int = 0
-    x: float = 0.0  # of its middle
-
-    @property
-    def width(self) -> float:
-        return 0 if self.kind == "bend" else LETTER * len(self.label) + 18
-
-    @property
-    def y(self) -> float:
-        return MARGIN + self.layer * (LINE + GAP_Y)
-
-
-def to_svg(program: Jaxpr | ClosedJaxpr) -> str:
-    """The graph of a program as an SVG picture: data flows from the top to the bottom.
-
-    Programs inside an equation are not opened. The picture depends on the program alone.
-
-    >>> import minijax
-    >>> to_svg(minijax.make_jaxpr(lambda x: x * 2.0)(1.0)).count("<rect")
-    3
-    """
-    nodes = _with_bends(_graph(_open(program)))
-    layers = _arrange(nodes)
-    width = max((sum(n.width + GAP_X for n in layer) for layer in layers), default=0) + 2 * MARGIN
-    _place(layers, width)
-    height = len(layers) * (LINE + GAP_Y) - GAP_Y + 2 * MARGIN
-    edges = [_edge_svg(source, node) for node in nodes for source in node.sources]
-    boxes = [_node_svg(node) for node in nodes if node.kind != "bend"]
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="monospace" font-size="12">'
-        f"{''.join(edges)}{''.join(boxes)}</svg>"
-    )
-
-
-def _graph(program: Jaxpr) -> list[Node]:
-    """The boxes in the program's order, each after those it reads from."""
-    names = Names(program)
-    made: dict[Atom, Node] = {}
-    nodes: list[Node] = []
-    for v in (*program.constvars, *program.invars):
-        made[v] = Node(f"{names.of(v)}:{v.aval.str_short()}", "an input", "input")
-        nodes.append(made[v])
-    for eqn in program.eqns:
-        called = f" {eqn.params['name']}" if "name" in eqn.params else ""
-        literals = "".join(f" {_literal_text(a)}" for a in eqn.invars if isinstance(a, Literal))
-        text = "".join(piece.text for piece in layout(Printer(names).equation(eqn), 80))
-        node = Node(eqn.primitive.name + called + literals, text, "equation")
-        node.sources = _distinct(made[a] for a in eqn.invars if isinstance(a, Var))
-        node.layer = 1 + max((source.layer for source in node.sources), default=0)
-        made.update((v, node) for v in eqn.outvars)
-        nodes.append(node)
-    last = 1 + max((node.layer for node in nodes), default=0)
-    for a in program.outvars:
-        sources = [made[a]] if isinstance(a, Var) else []
-        label = f"{names.of(a)}:{a.aval.str_short()}" if isinstance(a, Var) else names.of(a)
-        nodes.append(Node(label, "an output", "output", sources, last))
-    return nodes
-
-
-def _distinct(nodes: Iterable[Node]) -> list[Node]:
-    return list(dict.fromkeys(nodes))
-
-
-def _with_bends(nodes: Sequence[Node]) -> list[Node]:
-    """The graph with every edge cut at each layer it passes, so that it has a place there."""
-    found: list[Node] = []
-    bends: dict[tuple[Node, int], Node] = {}
-    for node in nodes:
-        for place, source in enumerate(node.sources):
-            last = source
-            for layer in range(source.layer + 1, node.layer):
-                if (source, layer) not in bends:
-                    bends[source, layer] = Node("", "", "bend", [last], layer)
-                    found.append(bends[source, layer])
-                last = bends[source, layer]
-            node.sources[place] = last
-        found.append(node)
-    return found
-
-
-def _arrange(nodes: Sequence[Node]) -> list[list[Node]]:
-    """The layers from the top, each ordered so that few edges cross."""
-    layers: list[list[Node]] = [[] for _ in range(1 + max((n.layer for n in nodes), default=-1))]
-    for node in nodes:
-        layers[node.layer].append(node)
-    readers: dict[Node, list[Node]] = {node: [] for node in nodes}
-    for node in nodes:
-        for source in node.sources:
-            readers[source].append(node)
-    for _ in range(4):  # down and up again: each box moves to the mean of its neighbours
-        _sort_by_neighbours(layers, {node: node.sources for node in nodes})
-        _sort_by_neighbours(layers[::-1], readers)
-    return layers
-
-
-def _sort_by_neighbours(layers: list[list[Node]], neighbours: dict[Node, list[Node]]) -> None:
-    place = {node: k / len(layer) for layer in layers for k, node in enumerate(layer)}
-
-    def mean_place(node: Node) -> float:
-        near = [place[other] for other in neighbours[node]] or [place[node]]
-        return sum(near) / len(near)
-
-    for layer in layers:
-        layer.sort(key=mean_place)
-        place.update((node, k / len(layer)) for k, node in enumerate(layer))
-
-
-def _place(layers: Sequence[Sequence[Node]], width: float) -> None:
-    """Put each layer's boxes side by side, the layer in the middle."""
-    for layer in layers:
-        x = (width - sum(n.width + GAP_X for n in layer) + GAP_X) / 2
-        for node in layer:
-            node.x = x + node.width / 2
-            x += node.width + GAP_X
-
-
-def _edge_svg(source: Node, node: Node) -> str:
-    top, bottom = source.y + LINE, node.y
-    middle = (top + bottom) / 2
-    start = source.y if source.kind == "bend" else top
-    path = f"M{source.x:.1f} {start} L{source.x:.1f} {top} C{source.x:.1f} {middle:.1f} "
-    path += f"{node.x:.1f} {middle:.1f} {node.x:.1f} {bottom}"
-    return f'<path d="{path}" fill="none" stroke="#8b949e"/>'
-
-
-FILL = {"input": "#ddf4ff", "equation": "#fff8e5", "output": "#dafbe1"}
-
-
-def _node_svg(node: Node) -> str:
-    corner = 4 if node.kind == "equation" else LINE / 2
-    return (
-        f"<g><title>{html.escape(node.title)}</title>"
-        f'<rect x="{node.x - node.width / 2:.1f}" y="{node.y}" width="{node.width:.1f}" '
-        f'height="{LINE}" rx="{corner}" fill="{FILL[node.kind]}" stroke="#57606a"/>'
-        f'<text x="{node.x:.1f}" y="{node.y + 17}" text-anchor="middle" fill="#1f2328">'
-        f"{html.escape(node.label)}</text></g>"
-    )

@@ -12,9 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
-from minijax import printing
 from minijax.core import Primitive
-from minijax.notebook import source
+from minijax.notebook import pictures, source
 from minijax.notebook.show import Shown
 
 # The arguments of a block, or of a family's function, that fill each slot.
@@ -63,7 +62,7 @@ def show_column(slot: str, module: ModuleType, only: str = "") -> Shown:
     text = "\n".join(name + rule for name, rule in rows)
     box = "\n".join(f"<b>{html.escape(name)}</b>{html.escape(rule)}" for name, rule in rows)
     return Shown("\n\n".join([text, *helpers]),
-                 f'<pre style="{printing.PRE}">' + "\n\n".join([box, *map(html.escape, helpers)])
+                 f'<pre style="{pictures.PRE}">' + "\n\n".join([box, *map(html.escape, helpers)])
                  + "</pre>")
 
 

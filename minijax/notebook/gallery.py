@@ -14,7 +14,8 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from minijax import errors, printing
+from minijax import errors
+from minijax.notebook import pictures
 from minijax.notebook.error_pages import parts_of, plain
 from minijax.notebook.errors import short_error, short_error_html, with_code
 
@@ -80,7 +81,7 @@ class Exhibit:
 
     def _repr_html_(self) -> str:
         def code(program: str) -> str:
-            return f'<pre style="{printing.PRE}">{html.escape(program.rstrip())}</pre>'
+            return f'<pre style="{pictures.PRE}">{html.escape(program.rstrip())}</pre>'
         why = with_code(" ".join(self.why.split()))
         return (f"{code(self.broken)}{short_error_html(self.error)}<p>{why}</p>"
                 f"{code(self.mended)}")

@@ -1,6 +1,6 @@
 """Pictures and texts of programs for a cell, and how anything is shown with and without IPython.
 
-Stands on `printing`, `jit`.  Every object here prints as plain text, and is richer in a notebook.
+Stands on `pictures`, `jit`.  Every object here prints as text, and is richer in a notebook.
 In JAX: nothing; there one prints jaxprs.
 """
 
@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from minijax import printing
 from minijax.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.notebook import pictures
 
 T = TypeVar("T")
 
@@ -52,7 +53,7 @@ def show(thing: Shown) -> None:
 
 def pre(text: str) -> str:
     """Text as it is, in HTML."""
-    return f'<pre style="{printing.PRE}">{html.escape(text)}</pre>'
+    return f'<pre style="{pictures.PRE}">{html.escape(text)}</pre>'
 
 
 # ---------------------------------------------------------------- programs
@@ -74,8 +75,8 @@ def show_jaxpr(fun: Callable | Jaxpr | ClosedJaxpr, *args: Any, graph: bool = Fa
     program = fun if isinstance(fun, Jaxpr | ClosedJaxpr) else make_jaxpr(fun)(*args)
     text = printing.jaxpr_text(program, width=width, source_info=source_info)
     if graph:
-        return Shown(text, picture(printing.to_svg(program), text))
-    return Shown(text, printing.to_html(program, width=width, source_info=source_info))
+        return Shown(text, picture(pictures.to_svg(program), text))
+    return Shown(text, pictures.to_html(program, width=width, source_info=source_info))
 
 
 def picture(svg: str, alt: str = "") -> str:
@@ -107,7 +108,7 @@ def explain(fun: Callable, *args: Any, stages: str = " ".join(STAGES), **kwargs:
     traced = jitted.trace(*args, **kwargs)
     lowered = traced.lower()
     texts = {stage: lowered.as_text(stage).rstrip() for stage in stages.split()}
-    bodies = {stage: printing.to_html(traced.jaxpr) if stage == "jaxpr" else pre(text)
+    bodies = {stage: pictures.to_html(traced.jaxpr) if stage == "jaxpr" else pre(text)
               for stage, text in texts.items()}
     plain = [f"── {stage}: {STAGES[stage]} ──\n{text}" for stage, text in texts.items()]
     boxes = [f'<div style="flex:1 1 15em;min-width:15em;max-width:100%"><b>{STAGES[stage]}</b>'
