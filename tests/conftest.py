@@ -38,6 +38,12 @@ def pytest_collection():
         gc.enable()
 
 
+@pytest.fixture
+def strikes():
+    """How often to try what may go wrong now and then: the usual number, or what STRIKES says."""
+    return lambda usual: int(os.environ.get("STRIKES", usual))
+
+
 def unload():
     """Let go of all compiled code, and of the many objects that JAX keeps beside it."""
     import jax

@@ -78,12 +78,12 @@ class Striker:
 
 @pytest.mark.parametrize("error", [Struck, KeyboardInterrupt])
 @pytest.mark.parametrize("workload", WORKLOADS, ids=lambda w: w.__name__)
-def test_a_strike_at_any_line_leaves_the_next_call_right(workload, error):
+def test_a_strike_at_any_line_leaves_the_next_call_right(workload, error, strikes):
     expected = np.asarray(workload())
     counter = Striker(None, error)
     counter.run(workload)
     choose = random.Random(workload.__name__)
-    for at in choose.sample(range(1, counter.lines + 1), min(50, counter.lines)):
+    for at in choose.sample(range(1, counter.lines + 1), min(strikes(50), counter.lines)):
         striker = Striker(at, error)
         try:
             striker.run(workload)

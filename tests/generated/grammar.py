@@ -395,7 +395,8 @@ LAYERS = {
     "vjp": "(lambda out, back: back(along(out)))(*jax.vjp(lambda x: floats(f(x, n)), x))",
     "hessian": "jax.hessian(lambda x: total(f(x, n)))(x) if sum(map(jnp.size, x)) < 40 else "
                "f(x, n)",
-    "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x)",
+    "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x) if sum(map(jnp.size, x)) < 3000 else "
+              "f(x, n)",
     "checkpoint": "jax.checkpoint(f)(x, n)",
     "scan": "lax.scan(lambda c, k: (c, f([c[0] + k, *c[1:]] if c else c, n)), x, "
             "jnp.arange(2.).astype(x[0].dtype) if x else jnp.arange(2.))",

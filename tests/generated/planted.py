@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from minijax.lowering import builder, fusion, memory, nests, schedule, simplify, tiles, turned
+from minijax.lowering import builder, memory, nests, schedule, simplify, tiles, turned
 
 
 def instead(place: Any, name: str, mistake: Callable) -> Callable[[], AbstractContextManager]:
@@ -52,11 +52,6 @@ def without_one_read(find_place: Callable) -> Callable:
     return find
 
 
-def at_the_front(compose: Callable) -> Callable:
-    return lambda *patterns: tuple(("at", 0) if kind == "other" else (kind, value)
-                                   for kind, value in compose(*patterns))
-
-
 def still_frozen(touch: Callable) -> Callable:
     def touched(self: Any, buffer: Any) -> None:
         scope = self._frozen.get(buffer)
@@ -89,7 +84,10 @@ MISTAKES = {
         tiles, "_stretch", lambda right: lambda b, tile, size, how: right(b, tile, size - 1, how)),
     "a load before the store": instead(builder.Builder, "touch", still_frozen),
     "a load that is remembered after a store": instead(builder.Builder, "touch", same_version),
-    "a composed index": instead(fusion, "compose", at_the_front),
+    "an element that is taken for written": instead(schedule.Run, "has_stored", always),
+    "equal but for a parameter": instead(
+        simplify, "_equation_key", lambda right: lambda eqn, invars: right(
+            eqn.replace(params={}), invars)),
     "equal but for an operand": instead(
         simplify, "_equation_key", lambda right: lambda eqn, invars: right(
             eqn, invars[:max(len(invars) - 1, 1)])),

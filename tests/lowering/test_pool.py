@@ -68,13 +68,13 @@ def test_a_loop_that_calls_into_python_is_not_shared():
     assert not any(loop.vectorize == "" for loop in shared_loops(kernel))
 
 
-def test_many_threads_share_at_once():
+def test_many_threads_share_at_once(strikes):
     run = minijax.jit(PROGRAMS["rows"][0])
     x = PROGRAMS["rows"][1][0]
     expected, failures = np.asarray(run(x)), []
 
     def work():
-        for _ in range(20):
+        for _ in range(strikes(20)):
             if not np.array_equal(np.asarray(run(x)), expected):
                 failures.append("differs")
 
@@ -154,7 +154,7 @@ def test_a_forked_child_computes_rightly():
 
 
 SMALL_STACK = """if True:
-    import threading
+    import sys, threading
     import numpy as np
     import minijax as jax
     import minijax.numpy as jnp
@@ -177,18 +177,19 @@ SMALL_STACK = """if True:
         found.append([jax.tree.leaves(jax.jit(f)(x)) for f, x in programs])  # traced here
 
     threading.stack_size(65_536)
-    thread = threading.Thread(target=work)
-    thread.start()
-    thread.join()
-    assert len(found) == 2
+    for _ in range(int(sys.argv[1])):
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    assert len(found) == 2 * int(sys.argv[1])
     for each in found:
         jax.tree.map(np.testing.assert_array_equal, each, expected)
 """
 
 
-def test_kernels_run_in_threads_with_a_small_stack():
-    subprocess.run([sys.executable, "-X", "faulthandler", "-c", SMALL_STACK], check=True,
-                   timeout=300)
+def test_kernels_run_in_threads_with_a_small_stack(strikes):
+    subprocess.run([sys.executable, "-X", "faulthandler", "-c", SMALL_STACK, str(strikes(1))],
+                   check=True, timeout=900)
 
 
 def test_the_number_of_threads_can_be_given(monkeypatch):
