@@ -12,7 +12,7 @@ import math
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -123,7 +123,11 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 
 # ── Arrays ───────────────────────────────────────────────────────────────────────────────────
 
-class Array:
+# `minijax.numpy` installs operators and methods; to a type checker an array may have any.
+Installed: Any = Any if TYPE_CHECKING else object
+
+
+class Array(Installed):
     """What programs compute with: concrete arrays and the tracers that stand for them.
 
     Operators and methods are installed on it by `minijax.numpy`.
@@ -720,7 +724,7 @@ class Primitive:
         def as_list(*args: Any, **params: Any) -> list:
             outs = impl(*args, **params)
             # copies: what the function returns may be its own, to be changed later
-            return [np.array(as_value(out)._buffer)  # type: ignore[attr-defined]
+            return [np.array(as_value(out)._buffer)
                     for out in (outs if self.multiple_results else [outs])]
         self.impl = as_list
         return impl
@@ -799,7 +803,7 @@ def concrete_or_error(x: Any, context: str = "") -> np.ndarray | None:
       ConcretizationTypeError: when `x` is traced and its value is not known.
     """
     if isinstance(x, Array):
-        known = x._concrete()  # type: ignore[attr-defined]
+        known = x._concrete()
         if known is None:
             raise errors.ConcretizationTypeError(x, context)
         return known._buffer

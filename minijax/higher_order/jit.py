@@ -176,7 +176,7 @@ class JitFunction:
         if core.current_trace.get() is core.base_trace:
             self._remember(args, kwargs, traced, leaves)
             for i in traced.donated:
-                if not leaves[i].is_literal:  # type: ignore[attr-defined]  # which are shared
+                if not leaves[i].is_literal:  # which are shared
                     core.give_away(leaves[i])
         return tree_util.tree_unflatten(traced.out_tree, outs)
 

@@ -83,7 +83,7 @@ class CompiledStage:
         if config.looks_for_nans():
             return tree_util.tree_unflatten(self._traced._traced.out_tree, jit_p.bind(
                 *values, jaxpr=self._closed, name=self._traced.fun_name))
-        outs = self._run(*[x._buffer for x in values])  # type: ignore[attr-defined]
+        outs = self._run(*[x._buffer for x in values])
         arrays = [core.ArrayImpl(b, aval)
                   for b, aval in zip(outs, self._closed.out_avals, strict=True)]
         return tree_util.tree_unflatten(self._traced._traced.out_tree, arrays)

@@ -32,7 +32,7 @@ class JVPTracer(Tracer):
         self.frames = trace.level.creation_frames()
 
     def _concrete(self) -> ArrayImpl | None:
-        return self.primal._concrete()  # type: ignore[attr-defined]
+        return self.primal._concrete()
 
     def trace_name(self) -> str:
         return "JVPTrace"
@@ -56,7 +56,7 @@ class JVPTrace(Trace):
 
     def split(self, x: Array) -> tuple[Array, Tangent]:
         if self.owns(x):
-            return x.primal, x.tangent  # type: ignore[attr-defined]
+            return x.primal, x.tangent
         return x, Zero(x.aval.to_tangent_aval())
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],

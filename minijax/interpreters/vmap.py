@@ -59,7 +59,7 @@ class BatchTrace(Trace):
 
     def split(self, x: Array) -> tuple[Array, Dim]:
         if self.owns(x):
-            return x.value, x.batch_dim  # type: ignore[attr-defined]
+            return x.value, x.batch_dim
         return x, None
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],

@@ -51,7 +51,7 @@ class Names:
             return self._letters.setdefault(id(x), new)
         aval = core.get_aval(x)
         if aval.shape == () and not core.has_key_dtype(aval):
-            value = core.as_value(x)._buffer.item()  # type: ignore[attr-defined]
+            value = core.as_value(x)._buffer.item()
             return str(value) if isinstance(value, bool) else f"{value:.4g}"
         return aval.str_short()
 

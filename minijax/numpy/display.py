@@ -87,7 +87,7 @@ def read_only(buffer: np.ndarray) -> np.ndarray:
 
 def reduced(x: Array) -> tuple[Any, tuple]:
     """For pickle: what makes the array again."""
-    known = x._concrete()  # type: ignore[attr-defined]
+    known = x._concrete()
     if known is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")
     return rebuilt, (known._buffer, x.aval)

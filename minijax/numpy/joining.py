@@ -25,7 +25,7 @@ from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 def _several(name: str, verb: str, arrays: Any) -> list[Any]:
     """The arrays to be joined, of one dtype."""
     if isinstance(arrays, (Array, np.ndarray)):
-        arrays = list(as_array(name, arrays))  # type: ignore[call-overload]
+        arrays = list(as_array(name, arrays))
     if not len(arrays):
         raise ValueError(f"Need at least one array to {verb}.")
     return promote_dtypes(*as_arrays(name, *arrays))

@@ -10,24 +10,17 @@ from typing import Any
 
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
-from minijax.numpy.contractions import matmul as matmul
-from minijax.numpy.contractions import multi_dot as multi_dot
-from minijax.numpy.contractions import tensordot as tensordot
-from minijax.numpy.contractions import vecdot as vecdot
+from minijax.numpy.contractions import matmul, multi_dot, tensordot, vecdot
 from minijax.numpy.equations import (
-    SlogdetResult as SlogdetResult, det as det, inv as inv, lstsq as lstsq,
-    matrix_power as matrix_power, matrix_rank as matrix_rank, pinv as pinv, slogdet as slogdet,
-    solve as solve, tensorinv as tensorinv, tensorsolve as tensorsolve,
+    SlogdetResult, det, inv, lstsq, matrix_power, matrix_rank, pinv, slogdet, solve, tensorinv,
+    tensorsolve,
 )
 from minijax.numpy.factorisations import (
-    EighResult as EighResult, QRResult as QRResult, SVDResult as SVDResult, cholesky as cholesky,
-    eigh as eigh, eigvalsh as eigvalsh, qr as qr, svd as svd, svdvals as svdvals,
+    EighResult, QRResult, SVDResult, cholesky, eigh, eigvalsh, qr, svd, svdvals,
 )
-from minijax.numpy.norms import (
-    cond as cond, matrix_norm as matrix_norm, norm as norm, vector_norm as vector_norm,
-)
+from minijax.numpy.norms import cond, matrix_norm, norm, vector_norm
 from minijax.numpy.promotion import ArrayLike, as_array
-from minijax.numpy.shaping import matrix_transpose as matrix_transpose
+from minijax.numpy.shaping import matrix_transpose
 
 
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:

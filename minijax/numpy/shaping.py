@@ -304,7 +304,7 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
         canonical_axis(each, a.ndim) for each in axis)
     shifts: Any = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
     if isinstance(shift, Array) and shift.ndim:
-        shifts = [shift[i] for i in range(shift.shape[0])]  # type: ignore[index]
+        shifts = [shift[i] for i in range(shift.shape[0])]
     if len(axes) == 1 and len(shifts) > 1:
         axes = axes * len(shifts)
     for each, place in zip(shifts, axes, strict=True):

@@ -3,9 +3,7 @@
 Stands on `numpy`.  In JAX: `jax/scipy/__init__.py`.
 """
 
-from minijax.scipy import linalg as linalg
-from minijax.scipy import special as special
-from minijax.scipy import stats as stats
+from minijax.scipy import linalg, special, stats
 from minijax.tracebacks import guard as _guard
 
 _guard(vars(linalg), vars(special))

@@ -170,7 +170,7 @@ def _form(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic):
         return x.shape, str(x.dtype), x.tobytes()
     if isinstance(x, Array):
-        known = x._concrete()  # type: ignore[attr-defined]
+        known = x._concrete()
         return x.aval, _form(known._buffer) if known is not None else id(x)
     if isinstance(x, tuple | list):
         return tuple(map(_form, x))

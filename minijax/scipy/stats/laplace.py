@@ -37,5 +37,5 @@ def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """
     x, loc, scale = promote_args_inexact("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
-    tail = jnp.exp(-jnp.abs(z)) / 2  # type: ignore[operator]
+    tail = jnp.exp(-jnp.abs(z)) / 2
     return jnp.where(z <= 0, tail, 1 - tail)
