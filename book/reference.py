@@ -449,8 +449,7 @@ def _cell(rule: Any) -> str:
 
 FLOORS = {
     "Ground": ("errors", "config", "caches", "context", "lazily", "tracebacks", "tree_kinds",
-               "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "element_types",
-               "promotion", "dtypes"),
+               "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "dtypes"),
     "Machine": ("core", "jaxpr", "stage", "printing", "source_info"),
     "Primitives, the rows": ("primitives",),
     "Interpreters, the columns": ("interpreters",),

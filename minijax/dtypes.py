@@ -1,40 +1,403 @@
-"""The dtype of a value, what several of them make, and what 64 bits become without the flag.
+"""Dtypes: which there are, how two of them meet, which one a value has, and when it is weak.
 
-Stands on `element_types` and `promotion`; values are known by their ``aval`` or ``dtype``, so
-nothing above is imported.  Its chapter is "Arrays, dtypes and weak types".
+Stands on NumPy, ml_dtypes, `config` and `errors`; values are known by their ``aval`` or ``dtype``,
+so nothing above is imported.  Its chapter is "Arrays, dtypes and weak types".
 In JAX: ``jax/_src/dtypes.py``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, overload
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
 
+import ml_dtypes
 import numpy as np
 
-from minijax import config, errors
-from minijax.element_types import BOOL, FLOATS, KINDS, VALID, numpy_dtype
-from minijax.element_types import DType as DType
-from minijax.element_types import KeyType as KeyType
-from minijax.element_types import bfloat16 as bfloat16
-from minijax.element_types import extended as extended
-from minijax.element_types import finfo as finfo
-from minijax.element_types import float0 as float0
-from minijax.element_types import iinfo as iinfo
-from minijax.element_types import is_valid_dtype as is_valid_dtype
-from minijax.element_types import isdtype as isdtype
-from minijax.element_types import issubdtype as issubdtype
-from minijax.element_types import itemsize_bits as itemsize_bits
-from minijax.element_types import key_dtype as key_dtype
-from minijax.element_types import prng_key as prng_key
-from minijax.element_types import short_name as short_name
-from minijax.element_types import to_complex_dtype as to_complex_dtype
-from minijax.element_types import to_floating_dtype as to_floating_dtype
-from minijax.element_types import to_inexact_dtype as to_inexact_dtype
-from minijax.element_types import to_numeric_dtype as to_numeric_dtype
-from minijax.errors import TypePromotionError as TypePromotionError
-from minijax.promotion import Node, is_weak_node, join
-from minijax.promotion import promote_types as promote_types
+from minijax import caches, config, errors
+from minijax.errors import TypePromotionError
+
+# -- numbers -------------------------------------------------------------------------------------
+
+
+def _from_ml_dtypes(*names: str) -> list[np.dtype[Any]]:
+    return [np.dtype(getattr(ml_dtypes, name)) for name in names if hasattr(ml_dtypes, name)]
+
+
+def _from_numpy(names: str) -> list[np.dtype[Any]]:
+    return [np.dtype(name) for name in names.split()]
+
+
+bfloat16 = ml_dtypes.bfloat16
+BOOL = np.dtype(bool)
+BFLOAT16 = np.dtype(bfloat16)
+FLOAT4 = _from_ml_dtypes("float4_e2m1fn")
+FLOAT6 = _from_ml_dtypes("float6_e2m3fn", "float6_e3m2fn")
+FLOAT8 = _from_ml_dtypes("float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float8_e4m3b11fnuz",
+                          "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+SMALL_SIGNED = _from_ml_dtypes("int1", "int2", "int4")
+SMALL_UNSIGNED = _from_ml_dtypes("uint1", "uint2", "uint4")
+SMALL_INTEGERS = SMALL_SIGNED + SMALL_UNSIGNED
+SMALL_FLOATS = FLOAT4 + FLOAT6 + FLOAT8
+SIGNED = SMALL_SIGNED + _from_numpy("int8 int16 int32 int64")
+UNSIGNED = SMALL_UNSIGNED + _from_numpy("uint8 uint16 uint32 uint64")
+FLOATS = [*SMALL_FLOATS, BFLOAT16, *_from_numpy("float16 float32 float64")]
+COMPLEX = _from_numpy("complex64 complex128")
+NUMERIC = SIGNED + UNSIGNED + FLOATS + COMPLEX
+
+
+# -- no numbers: the tangents of integers, and keys ----------------------------------------------
+
+float0: np.dtype[Any] = np.dtype([("float0", np.void, 0)])
+"""The dtype of tangents of integers and booleans: the one such tangent takes no space."""
+
+
+class extended(np.generic):
+    """The abstract scalar type of every dtype that is not NumPy's; for ``issubdtype`` only.
+
+    >>> issubdtype(key_dtype("threefry2x32"), extended)
+    True
+    """
+
+
+class prng_key(extended):
+    """The abstract scalar type of random keys; for ``issubdtype`` only.
+
+    >>> issubdtype(key_dtype("threefry2x32"), prng_key), issubdtype("uint32", prng_key)
+    (True, False)
+    """
+
+
+class KeyType:
+    """The dtype of typed random keys: one element is, physically, a small array of words.
+
+    There is one object per generator; ``key_dtype`` gives it.
+
+    >>> key_dtype("threefry2x32"), key_dtype("threefry2x32").shape
+    (key<fry>, (2,))
+    """
+
+    type = prng_key
+    kind = "V"  # opaque, as NumPy's void is: no arithmetic, no promotion
+    base_dtype = np.dtype("uint32")
+
+    def __init__(self, impl: str, tag: str, words: int) -> None:
+        self.impl, self.name, self.shape = impl, f"key<{tag}>", (words,)
+        self.itemsize = words * self.base_dtype.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    def __reduce__(self) -> tuple[Callable[..., KeyType], tuple[str]]:
+        return key_dtype, (self.impl,)
+
+
+DType: TypeAlias = "np.dtype[Any] | KeyType"
+
+# JAX: also 'rbg' and 'unsafe_rbg', of four words each.
+_KEY_TYPES = {"threefry2x32": KeyType("threefry2x32", "fry", 2)}
+
+
+def key_dtype(impl: str) -> KeyType:
+    """Return the dtype of the keys of a generator.
+
+    >>> key_dtype("threefry2x32").itemsize
+    8
+    """
+    try:
+        return _KEY_TYPES[impl]
+    except KeyError:
+        raise ValueError(f"There is no generator {impl!r}; there is {', '.join(_KEY_TYPES)}."
+                         ) from None
+
+
+# -- kinds ---------------------------------------------------------------------------------------
+
+VALID = frozenset([BOOL, *NUMERIC, float0])
+
+KINDS = {
+    "bool": [BOOL],
+    "signed integer": SIGNED,
+    "unsigned integer": UNSIGNED,
+    "integral": SIGNED + UNSIGNED,
+    "real floating": FLOATS,
+    "complex floating": COMPLEX,
+    "numeric": NUMERIC,
+}
+
+
+def is_valid_dtype(dtype: Any) -> bool:
+    """Return whether arrays can have this dtype.
+
+    >>> is_valid_dtype(np.dtype("bool")), is_valid_dtype(np.dtype("U3"))
+    (True, False)
+    """
+    return isinstance(dtype, KeyType) or dtype in VALID
+
+
+def numpy_dtype(requested: Any) -> np.dtype[Any]:
+    try:
+        return np.dtype(requested)
+    except TypeError as problem:
+        raise TypeError(str(problem)) from None
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Return whether `dtype` is of a kind: a word of the array API, a dtype, or a tuple of these.
+
+    >>> isdtype("float32", "real floating"), isdtype("int8", ("bool", "uint8"))
+    (True, False)
+    """
+    wanted = dtype if isinstance(dtype, KeyType) else np.dtype(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(wanted in _dtypes_of_kind(each) for each in kinds)
+
+
+def _dtypes_of_kind(kind: Any) -> list[Any]:
+    if isinstance(kind, str) and kind in KINDS:
+        return KINDS[kind]
+    if isinstance(kind, KeyType):
+        return [kind]
+    try:
+        return [np.dtype(kind)]
+    except TypeError:
+        if isinstance(kind, str):
+            raise ValueError(f"Unrecognized kind={kind!r} expected one of {list(KINDS)}, "
+                             "or a compatible input for jnp.dtype()") from None
+        raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
+                        ) from None
+
+
+_ABOVE_FLOATS = (np.floating, np.inexact, np.number, np.generic)
+_ABOVE_SIGNED = (np.signedinteger, np.integer, np.number, np.generic)
+_ABOVE_UNSIGNED = (np.unsignedinteger, np.integer, np.number, np.generic)
+# ml_dtypes' scalar classes are no subclasses of NumPy's: here is what they would inherit from.
+_ABOVE_ML_DTYPES: dict[Any, tuple[Any, ...]] = {
+    **{d.type: _ABOVE_FLOATS for d in [*SMALL_FLOATS, BFLOAT16]},
+    **{d.type: _ABOVE_SIGNED for d in SMALL_SIGNED},
+    **{d.type: _ABOVE_UNSIGNED for d in SMALL_UNSIGNED},
+}
+
+
+def issubdtype(a: Any, b: Any) -> bool:
+    """Return whether dtype `a` is `b` or belongs to the kind `b`.
+
+    Knows bfloat16 and the other small types, and typed keys.
+
+    >>> issubdtype("bfloat16", np.floating), issubdtype("int8", np.floating)
+    (True, False)
+    """
+    if isinstance(b, KeyType):
+        return a is b
+    lower, upper = _scalar_type(a), _scalar_type(b)
+    if lower in _ABOVE_ML_DTYPES:
+        return upper is lower or upper in _ABOVE_ML_DTYPES[lower]
+    return issubclass(lower, upper)
+
+
+def _scalar_type(x: Any) -> Any:
+    """Return the scalar class of a dtype, a name, or a class that stands for one."""
+    if isinstance(x, (KeyType, np.dtype)):
+        return x.type
+    if isinstance(x, type) and issubclass(x, np.generic):
+        return x
+    return np.dtype(x).type
+
+
+# -- size and name, and what operations make of a dtype ------------------------------------------
+
+finfo = ml_dtypes.finfo  # NumPy's, plus the small floats
+iinfo = ml_dtypes.iinfo
+
+
+def itemsize_bits(dtype: Any) -> int:
+    """Return the number of bits of one element; 4-bit types have four, whatever they occupy.
+
+    >>> itemsize_bits("int4"), itemsize_bits("complex64"), itemsize_bits(bool)
+    (4, 64, 8)
+    """
+    if isinstance(dtype, KeyType):
+        return 8 * dtype.itemsize
+    wanted = np.dtype(dtype)
+    if wanted in SMALL_INTEGERS:
+        return int(iinfo(wanted).bits)
+    if wanted in SMALL_FLOATS:
+        return int(finfo(wanted).bits)
+    return 8 * wanted.itemsize
+
+
+_SHORTER = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
+
+
+@functools.cache
+def short_name(dtype: DType) -> str:
+    """Return how jaxprs print a dtype.
+
+    >>> [short_name(np.dtype(n)) for n in ("float32", "bool", "uint8", bfloat16)]
+    ['f32', 'bool', 'u8', 'bf16']
+    """
+    if isinstance(dtype, KeyType):
+        return dtype.name
+    if dtype == float0:
+        return "float0"
+    name = dtype.name
+    for word, letter in _SHORTER:
+        name = name.replace(word, letter)
+    return name
+
+
+def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return `dtype`, or int32 for bool.
+
+    >>> to_numeric_dtype(bool)
+    dtype('int32')
+    """
+    wanted = np.dtype(dtype)
+    return np.dtype("int32") if wanted == BOOL else wanted
+
+
+def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the floating dtype in which functions such as sin compute `dtype`.
+
+    >>> to_inexact_dtype("int8"), to_inexact_dtype("float16")
+    (dtype('float32'), dtype('float16'))
+    """
+    wanted = np.dtype(dtype)
+    if wanted.kind in "iu" and wanted.itemsize == 8:
+        return np.dtype("float64")
+    return np.dtype("float32") if wanted in (BOOL, *SIGNED, *UNSIGNED) else wanted
+
+
+def to_floating_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the real dtype of what functions such as abs give for `dtype`.
+
+    >>> to_floating_dtype("complex64"), to_floating_dtype("int8")
+    (dtype('float32'), dtype('float32'))
+    """
+    return np.dtype(finfo(to_inexact_dtype(dtype)).dtype)
+
+
+def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
+    """Return the complex dtype whose parts hold `dtype`.
+
+    >>> to_complex_dtype("float32")
+    dtype('complex64')
+    """
+    wide = to_inexact_dtype(dtype) in (np.dtype("float64"), np.dtype("complex128"))
+    return np.dtype("complex128" if wide else "complex64")
+
+
+# -- the lattice ---------------------------------------------------------------------------------
+
+Node: TypeAlias = "np.dtype[Any] | type"
+
+# The steps up: each type, and those just above it.  int, float and complex in Python's sense are
+# the weak types; a weak type lies below every strong type of its kind, and so gives way to it.
+_STEPS: tuple[tuple[Any, str], ...] = (
+    ("bool", "int*"),
+    ("int*", "uint8 int8"),
+    ("uint8", "uint16 int16"), ("uint16", "uint32 int32"), ("uint32", "uint64 int64"),
+    ("int8", "int16"), ("int16", "int32"), ("int32", "int64"),
+    ("uint64", "float*"), ("int64", "float*"),
+    ("float*", "bfloat16 float16 complex*"),
+    ("bfloat16", "float32"), ("float16", "float32"), ("float32", "float64 complex64"),
+    ("float64", "complex128"),
+    ("complex*", "complex64"), ("complex64", "complex128"), ("complex128", ""),
+)
+_WEAK_NODES: dict[str, type] = {"int*": int, "float*": float, "complex*": complex}
+
+
+def _node(name: str) -> Node:
+    if name in _WEAK_NODES:
+        return _WEAK_NODES[name]
+    return BFLOAT16 if name == "bfloat16" else np.dtype(name)
+
+
+def _steps_up(strict: bool, x64: bool) -> dict[Node, list[Node]]:
+    if strict:  # nothing but weak types gives way
+        return {int: [float, *SIGNED, *UNSIGNED], float: [complex, *FLOATS],
+                complex: [*COMPLEX], **{d: [] for d in (BOOL, *NUMERIC)}}
+    steps = {_node(low): [_node(name) for name in high.split()] for low, high in _STEPS}
+    # the small types give way to nothing but themselves
+    steps[int] = [*steps[int], *SMALL_INTEGERS]
+    steps[float] = [*steps[float], *SMALL_FLOATS]
+    steps |= {d: [] for d in SMALL_INTEGERS + SMALL_FLOATS}
+    if not x64:  # the one step that makes 64 bits of 32
+        steps[np.dtype("uint32")] = [np.dtype("uint64"), np.dtype("int32")]
+    return steps
+
+
+@functools.cache
+def _everything_above(strict: bool, x64: bool) -> dict[Node, frozenset[Node]]:
+    """Return, for each type, the set of all types at or above it."""
+    steps = _steps_up(strict, x64)
+
+    @functools.cache
+    def above(node: Node) -> frozenset[Node]:
+        return frozenset([node]).union(*(above(high) for high in steps[node]))
+
+    return {node: above(node) for node in steps}
+
+
+@caches.remembered(maxsize=4096)
+def _least_upper_bound(strict: bool, x64: bool, nodes: frozenset[Node]) -> Node:
+    """Return the lowest type that is at or above all `nodes`."""
+    above = _everything_above(strict, x64)
+    for node in nodes:
+        if node not in above:
+            raise ValueError(f"dtype={node} is not a valid dtype for JAX type promotion.")
+    common = frozenset.intersection(*(above[node] for node in nodes))
+    for candidate in common:
+        if common <= above[candidate]:
+            return candidate
+    raise TypePromotionError(_no_common_type(strict, nodes))
+
+
+_SMALL_FAMILIES = ((FLOAT8, "8-bit floats", "float32"), (FLOAT6, "6-bit floats", "float32"),
+                   (FLOAT4, "4-bit floats", "float32"),
+                   (SMALL_INTEGERS, "1-bit, 2-bit and 4-bit integers", "int32"))
+
+
+def _no_common_type(strict: bool, nodes: Iterable[Node]) -> str:
+    nodes = sorted(nodes, key=str)
+    said = (f"Input dtypes {tuple(str(n) for n in nodes)} have no available implicit dtype "
+            "promotion path")
+    if strict:
+        return (f"{said} when jax_numpy_dtype_promotion=strict. Try explicitly casting inputs to "
+                "the desired output type, or set jax_numpy_dtype_promotion=standard.")
+    for family, words, instead in _SMALL_FAMILIES:
+        if any(node in family for node in nodes):
+            return (f"{said}. To avoid unintended promotion, {words} do not support implicit "
+                    "promotion. If you'd like your inputs to be promoted to another type, you can "
+                    f"do so explicitly using e.g. x.astype('{instead}')")
+    return f"{said}. Try explicitly casting inputs to the desired output type."
+
+
+# -- how two dtypes meet -------------------------------------------------------------------------
+
+
+def promote_types(a: Any, b: Any) -> Any:
+    """Return the dtype in which a binary operation on `a` and `b` computes.
+
+    ``int``, ``float`` and ``complex`` stand for Python numbers, which adapt.
+    Raises TypePromotionError where there is none.
+
+    >>> promote_types("int32", "float16"), promote_types("uint8", int)
+    (dtype('float16'), dtype('uint8'))
+    """
+    if isinstance(a, KeyType) and a is b:
+        return a
+    return np.dtype(join(x if is_weak_node(x) else numpy_dtype(x) for x in (a, b)))
+
+
+def join(nodes: Iterable[Node]) -> Node:
+    strict = config.numpy_dtype_promotion.value == "strict"
+    return _least_upper_bound(strict, config.enable_x64.value, frozenset(nodes))
+
+
+def is_weak_node(x: Any) -> bool:
+    return x is int or x is float or x is complex
+
 
 # -- cut to size ---------------------------------------------------------------------------------
 
@@ -93,12 +456,6 @@ def default_complex_dtype() -> np.dtype[Any]:
     return canonicalize_dtype("complex128")
 
 
-@overload
-def check_user_dtype_supported(dtype: None, fun_name: str | None = None) -> None: ...
-@overload
-def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any: ...
-
-
 def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     """Return the dtype to use where a user asked for `dtype` (None stays None).
 
@@ -155,7 +512,7 @@ def dtype(x: Any) -> Any:
     if python is not None:
         return canonicalize_dtype(python)
     if isinstance(x, (type, str, np.dtype, KeyType)):
-        return _dtype_named(x)
+        return _checked(canonicalize_dtype(_PYTHON_SCALARS.get(x, x)), x)
     aval = getattr(x, "aval", x)
     found = getattr(aval, "dtype", None)
     if hasattr(aval, "weak_type"):  # an aval, or what has one: its dtype is canonical already
@@ -163,11 +520,6 @@ def dtype(x: Any) -> Any:
     if found is None:
         found = _dtype_of_sequence_scalar(x)
     return _checked(canonicalize_dtype(found), x)
-
-
-def _dtype_named(x: Any) -> Any:
-    named = canonicalize_dtype(_PYTHON_SCALARS.get(x, x))
-    return _checked(named, x)
 
 
 def _checked(found: Any, x: Any) -> Any:
@@ -279,12 +631,6 @@ def _canonical_join(nodes: Iterable[Node]) -> tuple[Any, bool]:
 
 # By kind: what a weak result becomes, before it is cut to size.
 _DEFAULTS = {"i": "int64", "u": "uint64", "f": "float64", "c": "complex128"}
-
-
-@overload
-def result_type(*args: Any, return_weak_type_flag: Literal[True]) -> tuple[Any, bool]: ...
-@overload
-def result_type(*args: Any, return_weak_type_flag: Literal[False] = False) -> Any: ...
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:

@@ -1,14 +1,18 @@
-"""The dtypes of values, and what several of them make, against JAX and against the pages."""
+"""Which dtypes there are, those of values, and what several make, against JAX and the pages."""
 
+import copy
 import itertools
+import pickle
 import warnings
 from types import SimpleNamespace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from minijax import config, dtypes
+from minijax.errors import TypePromotionError
 
 STRONG = [np.dtype(d) for d in (
     "bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64", "bfloat16",
@@ -44,6 +48,104 @@ def warned(f):
         warnings.simplefilter("always")
         result = f()
     return [str(w.message) for w in given], result, given
+
+
+# -- kinds ---------------------------------------------------------------------------------------
+
+
+def test_issubdtype_agrees_with_jax_on_all_types_and_kinds():
+    kinds = [np.bool_, np.integer, np.signedinteger, np.unsignedinteger, np.floating, np.inexact,
+             np.complexfloating, np.number, np.generic, np.void, float, int, "float32", "bfloat16"]
+    lower = [*STRONG, dtypes.float0, float, int, "int8"]
+    for a, b in itertools.product(lower, kinds + STRONG):
+        assert dtypes.issubdtype(a, b) == jnp.issubdtype(a, b), (a, b)
+
+
+def test_isdtype_agrees_with_jax():
+    kinds = ["bool", "signed integer", "unsigned integer", "integral", "real floating",
+             "complex floating", "numeric", "int8", ("bool", "float32")]
+    for d, kind in itertools.product(STRONG, kinds):
+        assert dtypes.isdtype(d, kind) == jnp.isdtype(d, kind), (d, kind)
+    with pytest.raises(ValueError, match="Unrecognized kind='x'"):
+        dtypes.isdtype("int8", "x")
+
+
+def test_short_names_are_those_of_jaxprs():
+    wanted = {"bool": "bool", "int32": "i32", "uint8": "u8", "float64": "f64", "bfloat16": "bf16",
+              "complex64": "c64", "float8_e4m3fn": "f8_e4m3fn", "int4": "i4"}
+    assert {d: dtypes.short_name(np.dtype(d)) for d in wanted} == wanted
+    assert dtypes.short_name(dtypes.float0) == "float0"
+
+
+def test_related_dtypes_agree_with_jax():
+    from jax._src import dtypes as theirs
+    for d in STRONG[:15]:
+        for name in ("to_inexact_dtype", "to_floating_dtype", "to_complex_dtype",
+                     "to_numeric_dtype", "itemsize_bits"):
+            assert getattr(dtypes, name)(d) == getattr(theirs, name)(d), (name, d)
+
+
+# -- keys and float0 -----------------------------------------------------------------------------
+
+
+def test_key_types_are_one_object_with_jaxs_name_and_size():
+    ours, theirs = dtypes.key_dtype("threefry2x32"), jax.random.key(0).dtype
+    assert (repr(ours), ours.name, ours.itemsize) == (repr(theirs), theirs.name, theirs.itemsize)
+    for copied in (copy.copy(ours), copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert copied is ours
+    assert ours != np.dtype("uint32")
+    assert hash(ours) == hash(dtypes.key_dtype("threefry2x32"))
+
+
+def test_keys_are_a_kind_of_their_own():
+    key = dtypes.key_dtype("threefry2x32")
+    for kind in (dtypes.prng_key, dtypes.extended):
+        assert dtypes.issubdtype(key, kind)
+    assert not dtypes.issubdtype(key, np.number)
+    assert not dtypes.issubdtype("int8", key)
+
+
+def test_an_unknown_generator_is_refused():
+    with pytest.raises(ValueError, match="no generator 'mt19937'; there is threefry2x32"):
+        dtypes.key_dtype("mt19937")
+
+
+def test_float0_is_jaxs_and_takes_no_space():
+    assert dtypes.float0 == jax.dtypes.float0 and dtypes.float0.itemsize == 0
+    assert dtypes.is_valid_dtype(dtypes.float0)
+
+
+# -- the lattice -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("x64", [False, True])
+@pytest.mark.parametrize("mode", ["standard", "strict"])
+def test_promote_types_agrees_with_jax_on_all_pairs(x64, mode):
+    with (config.enable_x64(x64), config.numpy_dtype_promotion(mode),
+          jax.enable_x64(x64), jax.numpy_dtype_promotion(mode)):
+        for a, b in itertools.product(STRONG + WEAK, repeat=2):
+            ours = outcome(lambda: dtypes.promote_types(a, b))  # noqa: B023
+            theirs = outcome(lambda: jnp.promote_types(a, b))  # noqa: B023
+            assert ours == theirs, (a, b)
+
+
+def test_promotion_is_associative():
+    # uint64 with a signed type gives a *weak* float, which `promote_types` cannot hand on
+    types = [d for d in STRONG[:15] if d != np.dtype("uint64")]
+    for x64 in (False, True):
+        with config.enable_x64(x64):
+            for a, b, c in itertools.combinations(types, 3):
+                left = dtypes.promote_types(dtypes.promote_types(a, b), c)
+                right = dtypes.promote_types(a, dtypes.promote_types(c, b))
+                assert left == right, (a, b, c)
+
+
+def test_types_without_a_common_one_are_refused_with_the_way_out():
+    with pytest.raises(TypePromotionError, match=r"8-bit floats.*x.astype\('float32'\)"):
+        dtypes.promote_types("float8_e4m3fn", "float32")
+    with config.numpy_dtype_promotion("strict"), \
+            pytest.raises(TypePromotionError, match="numpy_dtype_promotion=strict"):
+        dtypes.promote_types("int8", "int16")
 
 
 # -- promotion -----------------------------------------------------------------------------------

@@ -18,8 +18,8 @@ PACKAGE = ROOT / "minijax"
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
     **dict.fromkeys(("errors", "caches", "config", "context", "lazily", "tracebacks", "tree_kinds",
-                     "tree_registry", "treedefs", "tree_errors", "tree_util", "tree",
-                     "element_types", "promotion", "dtypes"), GROUND),
+                     "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "dtypes"),
+                    GROUND),
     **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage", "sharp_bits"),
                     MACHINE),
     "primitives": ROWS,
