@@ -113,14 +113,12 @@ class _Shared:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.stamp = object()  # another one after each change
-        self.is_looking = False  # whether a check looks at each operation
         self.key: tuple[object, tuple[Any, ...]] = (None, ())  # made when the stamp was this
 
     def set(self, name: str, value: Any) -> None:
         stamp = object()
-        looking = any({**self.values, name: value}.get(each) for each in _LOOK_AT_OPERATIONS)
         # one statement without a call: no thread and no interrupt comes between them
-        self.values[name], self.stamp, self.is_looking = value, stamp, looking
+        self.values[name], self.stamp = value, stamp
 
     def current_key(self) -> tuple[Any, ...]:
         stamp, key = self.key
@@ -132,7 +130,6 @@ class _Shared:
 
 
 _UNSET: Any = object()
-_LOOK_AT_OPERATIONS = ("debug_nans", "debug_infs", "debug_key_reuse")
 _thread = _Thread()
 _shared = _Shared()
 _flags: dict[str, Flag] = {}
@@ -151,6 +148,7 @@ class Flag:
 
     def __init__(self, name: str, kind: Kind, default: Any, *, traced: bool, doc: str) -> None:
         self.name, self.kind, self.default, self.traced = name, kind, default, traced
+        self.prepare: Callable[[], object] | None = None  # see `before_on`
         self.__doc__ = doc
 
     @property
@@ -186,9 +184,12 @@ class Flag:
     def check(self, value: object) -> Any:
         """Return `value` as it is kept; raise ValueError with what the flag takes."""
         try:
-            return self.kind.check(value)
+            checked = self.kind.check(value)
         except (ValueError, TypeError):
             raise ValueError(f"jax_{self.name} takes {self.kind.wanted}, not {value!r}.") from None
+        if checked and self.prepare is not None:
+            self.prepare()
+        return checked
 
     def from_text(self, text: str, source: str) -> Any:
         """Return the value that `text` stands for; the error blames `source`."""
@@ -271,23 +272,12 @@ def stamp() -> object:
     return object() if _thread.overrides else _shared.stamp
 
 
-def may_look() -> bool:
-    """Return whether a check may be on that looks at every operation: a fast first question.
-
-    >>> may_look()
-    False
-    """
-    return bool(_thread.overrides) or _shared.is_looking
-
-
-def looks_for_nans() -> bool:
-    """Return whether `debug_nans` or `debug_infs` is on.
-
-    >>> with debug_nans():
-    ...     looks_for_nans()
-    True
-    """
-    return may_look() and (debug_nans.value or debug_infs.value)
+def before_on(flags: Iterable[Flag], prepare: Callable[[], object]) -> None:
+    """Have `prepare` called before one of the flags is turned on; now, where one is on."""
+    for flag in flags:
+        flag.prepare = prepare
+        if flag.value:
+            prepare()
 
 
 # -- declaring -----------------------------------------------------------------------------------
@@ -434,10 +424,6 @@ checking_leaks = check_tracer_leaks
 # What `checking_sharp_bits` turns on, all at once.
 SHARP_BITS = (check_tracer_leaks, debug_nans, debug_infs, debug_key_reuse, debug_out_of_bounds,
               debug_purity, debug_recompiles, debug_dtype_truncation, debug_unsafe_casts)
-# Those that would miss what a call does if it went straight to compiled code.
-LOOK_AT_EACH_CALL = (debug_nans, debug_infs, debug_key_reuse, debug_purity,
-                     debug_dtype_truncation)
-
 
 sharp_bits = define(
     "sharp_bits", boolean, False,

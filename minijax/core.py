@@ -251,7 +251,7 @@ def _as_value_slow(x: Any) -> Array:
     if isinstance(x, (bool, int, float, complex, np.generic)) and np.ndim(x) == 0:
         dtype = dtypes.dtype(x)
         if _is_array_dtype(dtype):
-            check_truncation(x, dtype)
+            base_trace.note("narrow", x, dtype)
             aval = ShapedArray((), dtype, dtypes.is_weakly_typed(x))
             return ArrayImpl(np.array(x, dtype), aval, is_literal=True)
     elif isinstance(x, np.ndarray):
@@ -259,7 +259,7 @@ def _as_value_slow(x: Any) -> Array:
             return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
         dtype = dtypes.canonicalize_dtype(x.dtype) if _is_array_dtype(x.dtype) else None
         if dtype is not None:
-            check_truncation(x, dtype)
+            base_trace.note("narrow", x, dtype)
             return array_from_buffer(x, ShapedArray(x.shape, dtype))
     elif hasattr(x, "__jax_array__"):
         raise ValueError("Triggering __jax_array__() during abstractification is no longer "
@@ -268,13 +268,6 @@ def _as_value_slow(x: Any) -> Array:
     dtype_of = f" with dtype {x.dtype}" if hasattr(x, "dtype") else ""
     raise TypeError(f"Value {x!r}{dtype_of} is not a valid JAX array type. "
                     "Only arrays of numeric types are supported by JAX.")
-
-
-def check_truncation(x: Any, dtype: np.dtype) -> None:
-    """Under the flag for it, warn where NumPy data becomes narrower and loses what it says."""
-    if config.debug_dtype_truncation.value and isinstance(x, np.ndarray | np.generic):
-        from minijax.sharp_bits import truncation
-        truncation.check(x, dtype)
 
 
 def _is_array_dtype(dtype: np.dtype) -> bool:
@@ -381,10 +374,8 @@ class Level:
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         self.depth = parent.level.depth + 1 if parent.level else 1
         self.debug_info = debug_info
-        self.is_watched = config.check_tracer_leaks.value
-        if self.is_watched:
-            from minijax.sharp_bits import leaks
-            leaks.watch(self)
+        self.is_watched = False
+        base_trace.note("level", self)
 
     def creation_frames(self) -> tuple[source_info.SourceInfo, ...]:
         """The user's frames, for a tracer made now; recorded only where leaks are looked for."""
@@ -432,28 +423,27 @@ class Trace:
 
 
 class EvalTrace(Trace):
-    """Evaluation: every primitive runs on the numbers at once."""
+    """Evaluation: every primitive runs on the numbers at once.
+
+    What else happens while a program runs, it is told by `note` and `around`, and does nothing
+    about it.  A check is another evaluation, which does.
+    """
+
+    goes_straight = True  # whether nobody minds if compiled code runs without being told here
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: Params) -> list:
         for x in args:
             if isinstance(x, Tracer):
                 raise errors.UnexpectedTracerError(x.leak_message())
-        if config.may_look():
-            return self.look_and_evaluate(primitive, args, params)
         return primitive.evaluate(args, params)
 
-    def look_and_evaluate(self, primitive: Primitive, args: Sequence[Array], params: Params
-                          ) -> list:
-        """Evaluation under the checks that look at every operation."""
-        evaluate: Callable = primitive.evaluate
-        if config.debug_key_reuse.value:
-            from minijax.sharp_bits import key_reuse
-            evaluate = functools.partial(key_reuse.evaluated, primitive)
-        if config.looks_for_nans():
-            from minijax.sharp_bits import nans
-            return nans.evaluated(primitive, evaluate, args, params)
-        return evaluate(args, params)
+    def note(self, moment: str, *facts: Any) -> None:
+        """Be told of something that has happened."""
+
+    def around(self, moment: str, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+        """`run(*args, **kwargs)`, which is what happens at the moment."""
+        return run(*args, **kwargs)
 
 
 class Tracer(Array):
@@ -549,15 +539,12 @@ def run_with(trace: Trace, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def leaves_no_tracer(enter: F) -> F:
-    """`enter`, which runs a user's function at a new level; under `checking_leaks` it raises when
-    a tracer of that level is still held as it returns.
+    """`enter`, which runs a user's function at a new level; nobody should hold a tracer of that
+    level as it returns, and a check may look whether somebody does.
     """
     @functools.wraps(enter)
     def entered(*args: Any, **kwargs: Any) -> Any:
-        if not config.check_tracer_leaks.value:
-            return enter(*args, **kwargs)
-        from minijax.sharp_bits import leaks
-        return leaks.checked(enter, args, kwargs)
+        return base_trace.around("enter", enter, *args, **kwargs)
     return cast(F, entered)
 
 

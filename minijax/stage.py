@@ -131,10 +131,7 @@ def stage(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],
     >>> stage(lambda x: [lax.sin(x)], [core.typeof(1.0)])
     { lambda ; a:f32[]. let b:f32[] = sin a in (b,) }
     """
-    if config.debug_purity.value and isinstance(fun, FlatFunction):
-        from minijax.sharp_bits import purity
-        return purity.watched(_recorded, fun, in_avals, debug_info)
-    return _recorded(fun, in_avals, debug_info)
+    return core.base_trace.around("stage", _recorded, fun, in_avals, debug_info)
 
 
 def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray],

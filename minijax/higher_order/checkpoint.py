@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core, source_info, tree_util
-from minijax.higher_order.compiled import call_of_program
-from minijax.higher_order.programs import chosen, or_in_python
+from minijax.higher_order.compiled import call_of_program, called
+from minijax.higher_order.programs import chosen
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr
 from minijax.stage import FlatFunction, hoist_tracers, stage
@@ -85,7 +85,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
         assert flat.out_tree is not None
         call = functools.partial(checkpoint_p.bind, *captured, *values, jaxpr=closed,
                                  name=source_info.function_name(fun), differentiated=False)
-        outs = or_in_python(call, lambda: flat(*values))
+        outs = called(call, lambda: flat(*values))
         return tree_util.tree_unflatten(flat.out_tree, outs)
     return checkpointed
 

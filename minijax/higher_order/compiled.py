@@ -11,7 +11,7 @@ import functools
 import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from minijax.primitives.emitted import move_axis
 from minijax.stage import stage
 
 logger = logging.getLogger("minijax")
+T = TypeVar("T")
 
 
 # ── Running a program ────────────────────────────────────────────────────────────────────────
@@ -44,11 +45,12 @@ def backend() -> str:
 
 
 def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
-    """Run a program by the NumPy meaning of its primitives."""
-    if config.may_look():
-        from minijax.sharp_bits import nans
-        if nans.is_finding():
-            return nans.interpret(closed, buffers, executable(closed))
+    """Run a program by the NumPy meaning of its primitives; a check may rather compile it."""
+    return core.base_trace.around("interpret", _interpret, closed, buffers, executable)
+
+
+def _interpret(closed: ClosedJaxpr, buffers: Sequence[np.ndarray], _: Callable
+               ) -> list[np.ndarray]:
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
     outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
@@ -107,6 +109,18 @@ def timed(what: str) -> Iterator[None]:
     yield
     if config.log_compiles.value:
         logger.warning("Finished %s in %.9f sec", what, time.perf_counter() - start)
+
+
+def called(program: Callable[[], T], python: Callable[[], Any], function: str | None = None
+           ) -> T:
+    """What a compiled program gives.
+
+    Args:
+      program: makes the call.
+      python: makes it by running the user's function instead, should somebody look for its lines.
+      function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
+    """
+    return core.base_trace.around("call", lambda *_: program(), python, function)
 
 
 # ── Calls of programs ────────────────────────────────────────────────────────────────────────

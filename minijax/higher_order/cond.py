@@ -14,9 +14,9 @@ import numpy as np
 
 from minijax import config, core, dtypes, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
-from minijax.higher_order.compiled import interpret
+from minijax.higher_order.compiled import called, interpret
 from minijax.higher_order.programs import (Body, CompiledPrimitive, chosen, has_tangent,
-                                           how_types_differ, listed, or_in_python, share_consts,
+                                           how_types_differ, listed, share_consts,
                                            types_of, with_output_types)
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
@@ -349,7 +349,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     branches = tuple(with_output_types(p, programs[0].out_avals) for p in programs)
     call = functools.partial(cond_p.bind, index, *consts, *tree_util.tree_leaves(operands),
                              branches=branches)
-    outs = or_in_python(call, lambda: functions[_known_index(index)](*operands))
+    outs = called(call, lambda: functions[_known_index(index)](*operands))
     return tree_util.tree_unflatten(bodies[0].out_tree, outs)
 
 

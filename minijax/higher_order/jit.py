@@ -19,7 +19,7 @@ import numpy as np
 
 from minijax import caches, config, core, errors, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Params, ShapedArray
-from minijax.higher_order.compiled import backend, executable, jit_p, timed
+from minijax.higher_order.compiled import backend, called, executable, jit_p, timed
 from minijax.higher_order.dispatch import Dispatcher, Miss
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.lazily import cached_property
@@ -167,12 +167,8 @@ class JitFunction:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         traced, leaves = self._traced(args, kwargs)
-        if config.looks_for_nans():
-            from minijax.sharp_bits import nans
-            outs = nans.called(lambda: self._run(traced, leaves),
-                               lambda: self._run_python(args, kwargs, leaves), "jax.jit")
-        else:
-            outs = self._run(traced, leaves)
+        outs = called(lambda: self._run(traced, leaves),
+                      lambda: self._run_python(args, kwargs, leaves), "jax.jit")
         if core.current_trace.get() is core.base_trace:
             self._remember(args, kwargs, traced, leaves)
             for i in traced.donated:
@@ -201,9 +197,7 @@ class JitFunction:
         """Write a dispatcher for arguments like these, unless there is one already."""
         in_tree = tree_util.tree_structure((args, kwargs))
         if (self._has_static or traced.captured or traced.donated
-                or not Dispatcher.can_take(in_tree)):
-            return
-        if any(flag.value for flag in config.LOOK_AT_EACH_CALL):
+                or not core.base_trace.goes_straight or not Dispatcher.can_take(in_tree)):
             return
         known, stamp = self._dispatchers, config.stamp()
         if known.stamp is not stamp or known.generation is not _generation[0]:
@@ -289,17 +283,13 @@ class JitFunction:
         table = self._table()
         found = table.get(key)
         if found is None or not found.is_current():
-            if config.debug_recompiles.value or config.explain_cache_misses.value:
-                from minijax.sharp_bits import recompiles
-                recompiles.missed(self._fun, self._part, args, kwargs, key, list(table))
+            core.base_trace.note("miss", self._fun, self._part, args, kwargs, key, table)
             with timed(f"tracing {self._params['name']} for jit"):
                 found = trace()
             # what is kept holds the tracers of transformations around, which a check would find
             if not (found.captured and config.check_tracer_leaks.value):
                 table[key] = found
-        if config.debug_purity.value:
-            from minijax.sharp_bits import purity
-            purity.check_current(found, fun, trace)
+        core.base_trace.note("lookup", found, fun, trace)
         return found, values
 
     def _trace(self, fun: Callable, args: tuple, kwargs: dict, in_tree: Any,
@@ -402,7 +392,7 @@ def _run_on_arrays(traced: Traced, leaves: Sequence[Any]) -> list[ArrayImpl]:
     for x in leaves:
         if type(x) is not ArrayImpl:
             refuse_abstract(x)
-    if config.debug_key_reuse.value or config.looks_for_nans():
+    if not core.base_trace.goes_straight:
         return jit_p.bind(*leaves, jaxpr=traced.jaxpr, **traced.params)
     outs = traced.run(*[x._buffer for x in leaves])
     return [ArrayImpl(out, aval) for out, aval in zip(outs, traced.jaxpr.out_avals, strict=True)]

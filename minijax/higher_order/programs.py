@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, source_info, tree_util
+from minijax import core, dtypes, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray, Zero
 from minijax.higher_order import compiled
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, make_eqn, subjaxprs
@@ -212,14 +212,6 @@ def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
         pieces.append(list(items[start:start + size]))
         start += size
     return [*pieces, list(items[start:])]
-
-
-def or_in_python(call: Callable[[], list], python: Callable[[], Any]) -> list:
-    """The outputs of a loop or branch; under a check for nans that finds one, its Python runs."""
-    if not config.looks_for_nans():
-        return call()
-    from minijax.sharp_bits import nans
-    return nans.called(call, python)
 
 
 def _is_complex(closed: ClosedJaxpr) -> bool:

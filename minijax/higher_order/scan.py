@@ -14,10 +14,10 @@ import numpy as np
 
 from minijax import config, core, errors, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
-from minijax.higher_order.compiled import interpret
+from minijax.higher_order.compiled import called, interpret
 from minijax.higher_order.jit import jit
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
-                                           has_tangent, or_in_python, rearranged)
+                                           has_tangent, rearranged)
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
@@ -298,7 +298,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     carry.check(_carry_types(body), body.argument_name)
     call = functools.partial(_looped, body, carry, rows, length=steps, reverse=bool(reverse),
                              unroll=int(unroll))
-    outs = or_in_python(call, lambda: _scan_in_python(
+    outs = called(call, lambda: _scan_in_python(
         jit(f), init, rows, x_tree, steps, reverse))
     return tree_util.tree_unflatten(body.out_tree, outs)
 

@@ -16,10 +16,10 @@ import numpy as np
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import Array, Axis, Example, ShapedArray, Zero
 from minijax.higher_order.cond import select_along_batch
-from minijax.higher_order.compiled import interpret
+from minijax.higher_order.compiled import called, interpret
 from minijax.higher_order.jit import jit
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
-                                           has_tangent, or_in_python, rearranged)
+                                           has_tangent, rearranged)
 from minijax.higher_order.scan import _tangents_behind, scan
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
@@ -238,7 +238,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     _check_condition(condition)
     name = body.argument_name
     carry.check(tree_util.tree_unflatten(body.out_tree, body.out_avals), name)
-    outs = or_in_python(lambda: _looped(condition, body, carry),
+    outs = called(lambda: _looped(condition, body, carry),
                         lambda: _run_in_python(cond_fun, jit(body_fun), init_val))
     return tree_util.tree_unflatten(body.out_tree, outs)
 

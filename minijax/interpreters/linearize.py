@@ -7,11 +7,10 @@ In JAX: `jax/_src/interpreters/ad.py` (`linearize`).
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from minijax import config, core, dtypes
+from minijax import core, dtypes
 from minijax.core import Array, Zero
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.split import SplitTrace
@@ -35,14 +34,9 @@ class LinearProgram:
     def __call__(self, *tangents: Any) -> list[Array]:
         """Output tangents for input tangents."""
         given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
-        with _computing_again():
-            outs = iter(eval_jaxpr(self.closed.jaxpr, self.closed.consts, *given))
+        outs = iter(core.base_trace.around("again", eval_jaxpr, self.closed.jaxpr,
+                                           self.closed.consts, *given))
         return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
-
-
-def _computing_again() -> AbstractContextManager[None]:
-    """Where keys that the primal run has consumed are consumed by the same loop once more."""
-    return config.debug_key_reuse(False) if config.debug_key_reuse.value else nullcontext()
 
 
 @core.leaves_no_tracer

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import config, core, source_info
+from minijax import core, source_info
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
                           Tracer)
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.primitives.emitted import broadcast_batch, index_leading, move_axis
+from minijax.primitives.emitted import broadcast_batch, move_axis
 from minijax.source_info import DebugInfo
 from minijax.stage import stage
 
@@ -68,36 +68,17 @@ class BatchTrace(Trace):
         if all(d is None for d in dims) and not self.concerns(primitive, params):
             return core.run_with(self.parent, primitive.bind_list, *values, **params)
         try:
-            if config.looks_for_nans():
-                outs, out_dims = self.look_and_batch(primitive, values, dims, params)
-            else:
-                outs, out_dims = core.run_with(self.parent, primitive.rule("batch"), self.axis,
-                                               list(values), list(dims), **params)
+            outs, out_dims = core.base_trace.around("batch", self.run_rule, primitive, values,
+                                                    dims, params)
         except Exception:
             refuse_example(primitive, [x.aval for x in args], params)
             raise
         return [self.join(x, d) for x, d in zip(outs, out_dims, strict=True)]
 
-    def look_and_batch(self, primitive: Primitive, values: Sequence[Array], dims: Sequence[Dim],
-                       params: dict[str, Any]) -> tuple[list, list]:
-        """What the batching rule returns, under a check that can tell the examples apart."""
-        from minijax.sharp_bits import nans
-
-        def rule() -> tuple[list, list]:
-            return core.run_with(self.parent, primitive.rule("batch"), self.axis, list(values),
-                                 list(dims), **params)
-
-        def example(i: int) -> list:
-            return core.run_with(self.parent, lambda: [
-                x if d is None else index_leading(move_axis(x, d, 0), i)
-                for x, d in zip(values, dims, strict=True)])
-
-        def apply(args: list) -> Any:
-            if self.axis.name is not None and self.concerns(primitive, params):
-                return rule()  # the examples need each other
-            return core.run_with(self.parent, primitive.bind_list, *args, **params)
-
-        return nans.batched(rule, example, apply, self.axis.size, self.steps_outside)
+    def run_rule(self, primitive: Primitive, values: Sequence[Array], dims: Sequence[Dim],
+                 params: dict[str, Any]) -> tuple[list, list]:
+        return core.run_with(self.parent, primitive.rule("batch"), self.axis, list(values),
+                             list(dims), **params)
 
     def concerns(self, primitive: Primitive, params: dict[str, Any]) -> bool:
         """Whether an equation without batched arguments must be batched all the same."""

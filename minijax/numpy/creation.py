@@ -83,7 +83,7 @@ def _array(x: Any, dtype: Any) -> Any:
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         dtype = dtypes.dtype(x)
-        core.check_truncation(x, dtype)
+        core.base_trace.note("narrow", x, dtype)
         weak = dtypes.is_weakly_typed(x)
     else:
         weak = False
@@ -109,7 +109,7 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
     if not any(isinstance(leaf, Array) for leaf in leaves):
         if config.debug_dtype_truncation.value and any(isinstance(x, np.generic | np.ndarray)
                                                        for x in leaves):
-            core.check_truncation(np.array(items), dtype)
+            core.base_trace.note("narrow", np.array(items), dtype)
         return _array_of_numpy(np.array(items, dtype=dtype), dtype)
     if not any(isinstance(leaf, Tracer) for leaf in leaves) and isinstance(dtype, np.dtype):
         return _array_of_numpy(np.array(_with_numpy_leaves(items), dtype=dtype), dtype)

@@ -1,8 +1,20 @@
 """The traps that JAX leaves silent, made loud: one file for each, and a switch for all of them.
 
-No check is imported until its flag is on; `findings` says where a finding goes.
+`checking` says which check looks at what; it is loaded when the first flag is on, and a check when
+its own is.  `findings` says where a finding goes.
 Chapters 12 to 20.  In JAX: each file names its counterpart, where there is one.
 """
 
+from minijax import config
+from minijax.lazily import importing
 from minijax.sharp_bits.findings import Finding as Finding
 from minijax.sharp_bits.findings import checking_sharp_bits as checking_sharp_bits
+
+
+def _begin() -> None:
+    with importing:
+        from minijax.sharp_bits import checking
+    checking.begin()
+
+
+config.before_on((*config.SHARP_BITS, config.sharp_bits, config.explain_cache_misses), _begin)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from minijax.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, report
 from minijax.source_info import SourceInfo
 
+T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
 Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
 
@@ -129,16 +130,17 @@ class Operand:
 
 # ── Evaluation ───────────────────────────────────────────────────────────────────────────────
 
-def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], params: Params
+              ) -> list[ArrayImpl]:
     """What the primitive gives; keys that it consumes must not have been consumed before.
 
     Raises:
       KeyReuseError: naming both uses.
     """
     if primitive.calls_python(params) or not _concerns_keys(primitive, args, params):
-        return primitive.evaluate(args, params)
-    with config.debug_key_reuse(False):  # what evaluation does inside is no use of its own
-        outs = primitive.evaluate(args, params)
+        return evaluate(primitive, args, params)
+    # what evaluation does inside is no use of its own
+    outs = as_before(evaluate, primitive, args, params)
     frame = source_info.user_frame()
     with names.lock:
         names.log.clear()
@@ -148,6 +150,12 @@ def evaluated(primitive: Primitive, args: Sequence[Any], params: Params) -> list
             if operand.holds_keys and (operand.shadow is not None or operand.array is not None):
                 _attach(x, operand.named())
     return outs
+
+
+def as_before(run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`run(*args, **kwargs)`, which consumes the keys that it consumed before, or one around it."""
+    with config.debug_key_reuse(False):
+        return run(*args, **kwargs)
 
 
 def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
@@ -197,8 +205,7 @@ def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand],
              for x, shadow in zip(operands, shadows, strict=True)]
     if any(x is None for x in given) or not _moves_only(primitive, params, operands):
         return [Operand(aval) for aval in out_avals]
-    with config.debug_key_reuse(False):
-        outs = primitive.evaluate(given, params)
+    outs = as_before(primitive.evaluate, given, params)
     words = np.concatenate([shadow.ravel() for shadow in shadows if shadow is not None])
     # what fills a gap is no key of ours
     return [Operand(aval, np.where(np.isin(out._buffer, words), out._buffer, np.uint32(0))

@@ -32,12 +32,13 @@ _levels: contextvars.ContextVar[list[weakref.ref[Level]] | None] = contextvars.C
 
 def watch(level: Level) -> None:
     """Have a new level looked at when the transformation that made it ends."""
+    level.is_watched = True
     levels = _levels.get()
     if levels is not None:
         levels.append(weakref.ref(level))
 
 
-def checked(enter: Callable, args: tuple, kwargs: dict) -> Any:
+def checked(enter: Callable, *args: Any, **kwargs: Any) -> Any:
     """``enter(*args, **kwargs)``; a finding when a tracer of a level made meanwhile is left.
 
     Raises:

@@ -8,9 +8,9 @@ Stands on `jaxpr`, `findings`, `origins`.  Chapter 19, *NaNs*.  In JAX: `jax/_sr
 from __future__ import annotations
 
 import contextvars
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from minijax import config, core, errors, source_info, tree_util
 from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
+from minijax.primitives.emitted import index_leading, move_axis
 from minijax.sharp_bits.findings import Finding, is_collecting, report
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
                                         is_new_in_the_backward_pass, without_bad)
@@ -29,15 +30,24 @@ T = TypeVar("T")
 # What happens when something bad is found: it is told to the user; or it ends the run with
 # `_Found`, for whoever is looking for its origin; or nobody looks.
 REPORT, FIND, OFF = "report", "find", "off"
-_mode: contextvars.ContextVar[str] = contextvars.ContextVar("minijax_nans_mode", default=REPORT)
-# While Python is run again: the only lines that are still of interest.
-_wanted: contextvars.ContextVar[Sequence[SourceInfo | None] | None] = contextvars.ContextVar(
-    "minijax_nans_wanted", default=None)
-# While nobody looks: a list of the bad outputs that came by all the same.
-_noticed: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar(
-    "minijax_nans_noticed", default=None)
-# Whether what runs has run before, in earnest, and consumed its random keys then.
-_again: contextvars.ContextVar[bool] = contextvars.ContextVar("minijax_nans_again", default=False)
+
+
+class _Look(NamedTuple):
+    """How the program that runs now is looked at."""
+
+    mode: str = REPORT
+    wanted: Sequence[SourceInfo | None] | None = None  # the only lines still of interest, if any
+    noticed: list[str] | None = None  # while nobody looks: the bad outputs that came by
+    again: bool = False  # it has run before, in earnest, and consumed its random keys then
+
+
+_REPORTING = _Look()
+_look: contextvars.ContextVar[_Look] = contextvars.ContextVar("minijax_nans", default=_REPORTING)
+
+
+def _looking(how: dict[str, Any], f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """`f(*args, **kwargs)`, looked at as before but for what `how` says."""
+    return with_values({_look: _look.get()._replace(**how)}, f, *args, **kwargs)
 
 
 class _Found(Exception):
@@ -45,11 +55,6 @@ class _Found(Exception):
 
     def __init__(self, origins: list[Origin]):
         self.origins = origins
-
-
-def is_finding() -> bool:
-    """Whether a run has the one purpose of finding where something bad came up."""
-    return _mode.get() == FIND
 
 
 def _kinds() -> list[str]:
@@ -68,13 +73,13 @@ def _only_what_is_made() -> bool:
 
 def _unseen(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     """`f(*args, **kwargs)`, at whose operations nobody looks."""
-    return with_values({_mode: OFF, _noticed: None}, f, *args, **kwargs)
+    return _looking({"mode": OFF, "noticed": None}, f, *args, **kwargs)
 
 
 def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
     """Where something bad first comes up in a run of `f`: each independent place."""
     try:
-        with_values({_mode: FIND, _again: True}, f, *args, **kwargs)
+        _looking({"mode": FIND, "again": True}, f, *args, **kwargs)
     except _Found as found:
         return found.origins
     return []
@@ -82,16 +87,15 @@ def _find(f: Callable, *args: Any, **kwargs: Any) -> list[Origin]:
 
 # ── One operation ────────────────────────────────────────────────────────────────────────────
 
-def evaluated(primitive: Primitive, evaluate: Callable, args: Sequence[Any], params: Params
+def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list:
     """The outputs of an operation on numbers, after a look at them."""
     if primitive.calls_python(params):  # whose operations come by here one by one
-        return evaluate(args, params)
-    if _again.get():
-        evaluate = primitive.evaluate
-    outs = _unseen(evaluate, args, params) if _is_program(primitive) else evaluate(args, params)
-    noticed = _noticed.get()
-    if _mode.get() != OFF:
+        return evaluate(primitive, args, params)
+    run: Callable = primitive.evaluate if _look.get().again else partial(evaluate, primitive)
+    outs = _unseen(run, args, params) if _is_program(primitive) else run(args, params)
+    mode, _, noticed, _ = _look.get()
+    if mode != OFF:
         look(primitive, args, params, outs)
     elif noticed is not None:
         noticed += [kind for kind in _kinds() if is_bad(outs, kind)]
@@ -140,9 +144,9 @@ def _is_bad_number(x: Any, kind: str) -> bool:
 
 def _tell(origins: list[Origin]) -> None:
     """Report origins, unless somebody is looking for them, or for others."""
-    if origins and _mode.get() == FIND:
+    mode, wanted, *_ = _look.get()
+    if origins and mode == FIND:
         raise _Found(origins)
-    wanted = _wanted.get()
     for origin in origins:
         if wanted is not None and origin.source not in wanted:
             continue
@@ -154,7 +158,7 @@ def _tell(origins: list[Origin]) -> None:
 def _report_from(depth: int, found: Finding, error: errors.NonFiniteError, kind: str) -> None:
     """Report what was found `depth` functions of the package deep; each has a say in it."""
     if depth > 0:
-        error.settle = functools.partial(_settle, depth - 1, found, error, kind)
+        error.settle = partial(_settle, depth - 1, found, error, kind)
         raise error
     error.settle = None
     report(found, error)
@@ -169,7 +173,7 @@ def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: st
     def is_good(tree: Any) -> bool:
         return not any(is_bad(tree_util.tree_leaves(tree), each) for each in (kind, "nan"))
 
-    again = functools.partial(with_values, {_mode: OFF, _again: True}, fun)
+    again = partial(_looking, {"mode": OFF, "again": True}, fun)
     result = again(*args, **kwargs)
     if is_good(result):
         return (result,)
@@ -187,16 +191,19 @@ def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: st
 
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
 
-def interpret(closed: ClosedJaxpr, buffers: Sequence[np.ndarray],
-              run: Callable[..., list[np.ndarray]]) -> list[np.ndarray]:
+def interpreted(interpret: Callable, closed: ClosedJaxpr, buffers: Sequence[np.ndarray],
+                compiled: Callable[[ClosedJaxpr], Callable]) -> list[np.ndarray]:
     """What a program returns for these buffers; in mode `FIND`, where a bad output came up.
 
     Args:
+      interpret: runs it equation by equation.
       closed: the program.
       buffers: its inputs.
-      run: the same program, compiled.
+      compiled: compiles it.
     """
-    found = _unseen(run, *buffers)
+    if _look.get().mode != FIND:
+        return interpret(closed, buffers, compiled)
+    found = _unseen(compiled(closed), *buffers)
     outs = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(found, closed.out_avals, strict=True)]
     for kind in _kinds():
@@ -271,27 +278,24 @@ def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 # ── Functions that are compiled, and can be run as Python ────────────────────────────────────
 
-def called(compiled: Callable[[], T], python: Callable[[], Any], function: str | None = None
-           ) -> T:
+def called(call: Callable[..., T], python: Callable[[], Any], function: str | None) -> T:
     """What a compiled function returns; where that is bad, its Python is run to show the line.
 
-    Args:
-      compiled: makes the call.
-      python: makes it by running the function operation by operation.
-      function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
+    The arguments are those of `higher_order.compiled.called`.
     """
-    if _mode.get() == OFF:
+    compiled = partial(call, python, function)
+    mode, wanted, *_ = _look.get()
+    if mode == OFF:
         return compiled()
     noticed: list[str] = []  # among what is kept for the derivative, too
-    result = with_values({_mode: OFF, _noticed: noticed}, compiled)
+    result = _looking({"mode": OFF, "noticed": noticed}, compiled)
     leaves = tree_util.tree_leaves(result)
     for kind in _kinds():
         shows = is_bad(leaves, kind)
         if not shows and kind not in noticed:
             continue
         origins = _find(compiled)
-        wanted = _wanted.get()
-        if _mode.get() == FIND:
+        if mode == FIND:
             _tell(origins)
         elif not origins and shows and not _only_what_is_made():
             _announce(kind, function)
@@ -302,18 +306,17 @@ def called(compiled: Callable[[], T], python: Callable[[], Any], function: str |
     return result
 
 
-def called_back(function: Callable, arrays: Sequence[Any]) -> None:
+def called_back(function: Callable, *arrays: Any) -> None:
     """Call a Python function from compiled code: it is looked at, whatever is done to the code."""
-    if not _again.get():
-        function = functools.partial(with_values, {_mode: REPORT, _wanted: None}, function)
-    function(*arrays)
+    how = {} if _look.get().again else {"mode": REPORT, "wanted": None}
+    _looking(how, function, *arrays)
 
 
 def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
     """Run the Python of what was compiled, so that the error comes from the user's own line."""
     try:
         with config.debug_recompiles(False):
-            with_values({_wanted: [origin.source for origin in origins], _again: True}, python)
+            _looking({"wanted": [origin.source for origin in origins], "again": True}, python)
     except errors.NonFiniteError:
         raise
     except Exception:  # what else the Python does when it is not traced is not the question here
@@ -322,7 +325,7 @@ def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
 
 
 def _announce(kind: str, function: str | None) -> None:
-    is_first = _wanted.get() is None  # of those that are jitted inside nothing is said
+    is_first = _look.get().wanted is None  # of those that are jitted inside nothing is said
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
@@ -336,29 +339,37 @@ def _say_it_came_in(kind: str, function: str | None) -> None:
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────
 
-def batched(rule: Callable[[], tuple[list, list]], example: Callable[[int], list],
-            apply: Callable[[list], Any], size: int, outside: int) -> tuple[list, list]:
+def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values: Sequence[Any],
+            dims: Sequence[int | None], params: Params) -> tuple[list, list]:
     """What a batching rule returns; where that is bad, the operation on one example at a time.
 
     So a finding names the example, and what a batch computes for the branches that an example
     does not take gives none.
 
     Args:
-      rule: applies the batching rule.
-      example: the operands of one example.
-      apply: applies the operation itself to an example's operands.
-      size: how many examples there are.
-      outside: how many of the steps that a loop is in are around the batch.
+      rule: applies the batching rule: a method of the `BatchTrace`.
+      primitive, values, dims, params: the operation, and the operands with their batch axes.
     """
-    if _mode.get() == OFF:
-        return rule()
-    outs, dims = _unseen(rule)
+    apply_rule = partial(rule, primitive, values, dims, params)
+    if _look.get().mode == OFF:
+        return apply_rule()
+    trace: Any = rule.__self__  # type: ignore[attr-defined]
+
+    def operation(i: int) -> Any:
+        if trace.axis.name is not None and trace.concerns(primitive, params):
+            return apply_rule()  # the examples need each other
+        example = _unseen(core.run_with, trace.parent, lambda: [
+            x if d is None else index_leading(move_axis(x, d, 0), i)
+            for x, d in zip(values, dims, strict=True)])
+        return core.run_with(trace.parent, primitive.bind_list, *example, **params)
+
+    outs, out_dims = _unseen(apply_rule)
     for kind in _kinds():
-        bad = _bad_examples(outs, dims, kind)
+        bad = _bad_examples(outs, out_dims, kind)
         for i in bad[:3]:
-            step = Step("vmap", i, size, tuple(k for k in bad if k != i))
-            with_values({_again: True}, in_step, step, apply, _unseen(example, i), outside=outside)
-    return outs, dims
+            step = Step("vmap", i, trace.axis.size, tuple(k for k in bad if k != i))
+            _looking({"again": True}, in_step, step, operation, i, outside=trace.steps_outside)
+    return outs, out_dims
 
 
 def _bad_examples(outs: Sequence[Any], dims: Sequence[int | None], kind: str) -> list[int]:

@@ -21,6 +21,7 @@ from minijax.sharp_bits.code_lines import read_line, write_line
 from minijax.sharp_bits.findings import finding, report
 from minijax.sharp_bits.happenings import Happenings
 from minijax.source_info import DebugInfo, SourceInfo
+from minijax.stage import FlatFunction
 
 KIND = "debug_purity"
 
@@ -33,11 +34,13 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
 
     Args:
       stage: traces a function: ``(fun, in_avals, debug_info) -> program``.
-      fun: a `FlatFunction`; its `fun` is the user's.
+      fun: where it is a `FlatFunction`, its `fun` is the user's.
 
     Raises:
       ImpureFunctionError: unless findings are collected.
     """
+    if not isinstance(fun, FlatFunction):
+        return stage(fun, in_avals, debug_info)
     before = Snapshot(fun.fun)
     happenings = Happenings(before)
     closed = happenings.run(stage, fun, in_avals, debug_info)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import collections
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import caches, config, core, errors, source_info, tree_util
@@ -81,7 +81,7 @@ ENDED = Difference("closure", "", "another value", "one of a transformation that
 
 
 def missed(fun: Callable, part: tuple, args: tuple, kwargs: dict, key: tuple,
-           known: Sequence[tuple]) -> None:
+           known: Collection[tuple]) -> None:
     """Say why a call must be traced, to the log or as a warning, whichever flag is on.
 
     Args:
@@ -95,7 +95,7 @@ def missed(fun: Callable, part: tuple, args: tuple, kwargs: dict, key: tuple,
     if code is None or errors.is_internal(code.co_filename):
         return
     # after the part stands the tree of arguments: the function may be jitted as a method, too
-    before = [_call(k[len(part):]) for k in known
+    before = [_call(k[len(part):]) for k in list(known)
               if k[:len(part)] == part and isinstance(k[len(part)], tree_util.PyTreeDef)]
     history = _history_of(code)
     if not before:

@@ -32,6 +32,8 @@ def check(x: Any, dtype: np.dtype) -> None:
       x: a NumPy array or scalar.
       dtype: what its elements become, unasked.
     """
+    if not isinstance(x, np.ndarray | np.generic):
+        return
     given = np.asarray(x)
     if given.dtype == dtype or given.dtype.itemsize < 8 or not given.size:
         return
