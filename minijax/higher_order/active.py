@@ -14,7 +14,7 @@ import numpy as np
 from minijax import config
 from minijax.core import Array, Axis, Effect, NamedAxisEffect
 from minijax.higher_order.cond import cond_p, select_along_batch
-from minijax.higher_order.custom_derivatives import FlatCallable
+from minijax.higher_order.custom_derivatives import Rule
 from minijax.interpreters.vmap import batch_jaxpr
 from minijax.jaxpr import ClosedJaxpr, effects_of, eval_jaxpr, remove_dead_equations, subjaxprs
 from minijax.primitives.checks import check_effect
@@ -97,8 +97,8 @@ def _without(program: ClosedJaxpr, unwanted: Callable[[Effect], bool]) -> Closed
     def stripped(value: Any) -> Any:
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             return tuple(map(stripped, value))
-        if isinstance(value, FlatCallable) and unwanted(check_effect):
-            return FlatCallable(repr(value), _unchecked(value))
+        if isinstance(value, Rule) and unwanted(check_effect):
+            return value.changed(_unchecked(value))
         return _without(value, unwanted) if isinstance(value, ClosedJaxpr) else value
 
     eqns = []

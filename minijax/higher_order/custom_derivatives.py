@@ -24,27 +24,26 @@ from minijax.primitives.reduce import reduce_sum_p
 from minijax.stage import hoist_tracers, stage
 from minijax.tracebacks import api_boundary
 
-NOT_LINEAR = cannot("a function with its own derivative rule counts as non-linear")
 NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
 
 
-# ── What both primitives share ───────────────────────────────────────────────────────────────
+# ── The block ────────────────────────────────────────────────────────────────────────────────
 
-class FlatCallable:
-    """A function of flat arrays that a jaxpr prints by name."""
+class Rule:
+    """A derivative rule on flat arrays: primals and tangents in, results and their tangents out.
 
-    def __init__(self, name: str, call: Callable[..., Any]):
-        self.__name__, self.call = name, call
+    A jaxpr prints it by the names of the functions that the user gave.
+    """
 
-    def __call__(self, *args: Any) -> Any:
+    def __init__(self, call: Callable[..., list], **names: str):
+        self.call, self.names = call, names
+
+    def __call__(self, *args: Any) -> list:
         return self.call(*args)
 
-    def after(self, count: int) -> FlatCallable:
-        """The same, ignoring `count` leading arguments: values that the function closed over."""
-        return FlatCallable(self.__name__, lambda *args: self.call(*args[count:]))
-
-    def __repr__(self) -> str:
-        return self.__name__
+    def changed(self, call: Callable[..., list]) -> Rule:
+        """Another rule that is made of this one."""
+        return Rule(call, **self.names)
 
 
 def _on_its_lines(rule: Callable, *args: Any) -> Any:
@@ -55,15 +54,11 @@ def _on_its_lines(rule: Callable, *args: Any) -> Any:
     return context.with_values({core.current_source: None}, rule, *args)
 
 
-def _function(call_jaxpr: ClosedJaxpr | None, fun: Callable | None) -> Callable:
-    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
-
-
 class CustomPrimitive(Primitive):
     """Binds Python functions; recorded in a program, the primal one becomes a program too."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        return list(_function(params.get("call_jaxpr"), params.get("fun"))(*args))
+        return list(_function(**params)(*args))
 
     def calls_python(self, params: Params) -> bool:
         return "fun" in params
@@ -72,25 +67,19 @@ class CustomPrimitive(Primitive):
         if "call_jaxpr" in params:
             return self, args, params
         closed, captured = hoist_tracers(stage(params["fun"], [x.aval for x in args]))
-        recorded = {"name": params["name"], "call_jaxpr": closed}
-        for key in ("fwd", "bwd", "jvp"):
-            if key in params:
-                recorded[key] = params[key]
-        if captured:
-            recorded |= self.past_captured(len(captured), recorded, captured)
-        return self, [*captured, *args], recorded
+        rule, count = params["jvp"], len(captured)
 
-    def past_captured(self, count: int, params: Params, captured: Sequence[Any]) -> Params:
-        """The rules for a program whose first `count` inputs are what the function captured."""
-        raise NotImplementedError
+        def of_arguments(*both: Any) -> list:
+            half = len(both) // 2
+            return rule(*both[count:half], *both[half + count:])
+        return self, [*captured, *args], {
+            "name": params["name"], "call_jaxpr": closed,
+            "jvp": rule.changed(of_arguments) if captured else rule}
 
 
-def _types(*avals: ShapedArray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[ShapedArray]:
-    return call_jaxpr.out_avals
-
-
-def _meaning(*buffers: np.ndarray, call_jaxpr: ClosedJaxpr, **_: Any) -> list[np.ndarray]:
-    return interpret(call_jaxpr, *buffers)
+def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None, **_: Any
+              ) -> Callable:
+    return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
 
 
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, call_jaxpr: ClosedJaxpr,
@@ -98,18 +87,51 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, call_jaxp
     b.jaxpr(call_jaxpr, operands, into=outputs)
 
 
+def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
+         ) -> tuple[list, list]:
+    both = jvp(*primals, *map(_tangent_array, tangents))
+    half = len(both) // 2
+    outs, dots = both[:half], both[half:]
+    return outs, [Zero(t.aval) if t.aval.dtype == dtypes.float0 else t for t in dots]
+
+
+def call_with_rule(name: str, examples: Callable[[], list[core.Example]]) -> CustomPrimitive:
+    """The primitive that calls a function which has a derivative rule."""
+    def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jvp: Rule, name: str,
+              **function: Any) -> tuple[list, list]:
+        out_dims: list[Dim] = []
+        outs = primitive.bind(
+            *args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
+            jvp=jvp.changed(_batched(jvp, axis, [*dims, *dims], out_dims)))
+        return outs, out_dims[:len(outs)]  # a rule returns tangents too
+
+    primitive = CustomPrimitive(
+        name,
+        impl=lambda *buffers, call_jaxpr, **_: interpret(call_jaxpr, *buffers),
+        abstract_eval=lambda *_, call_jaxpr, **__: call_jaxpr.out_avals,
+        jvp=_jvp,
+        transpose=cannot("a function with its own derivative rule counts as non-linear"),
+        batch=batch,
+        loop=_lower,
+        split=cannot("its rule is applied before anything is cut in two"),
+        examples=examples,
+        printed=lambda *, jvp, **params: {**params, **jvp.names},
+        multiple_results=True,
+        handles_keys=True)
+    return primitive
+
+
 def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
-             out_dims: list[Dim] | None = None) -> Callable:
+             out_dims: list[Dim]) -> Callable[..., list]:
     """A function of flat arrays on a batch; every result has the batch axis in front.
 
-    Given `out_dims`, it says there where the axis is: nowhere if no example differs.
+    It says in `out_dims` where the axis is: nowhere if no example differs.
     """
     def on_batch(*args: Any) -> list:
         values = [core.as_value(x) for x in args]  # the tangent of an integer may be NumPy's
         outs, found = vmap_flat(f, axis.size, axis.name, values, dims, level=axis.level)
-        is_same = out_dims is not None and all(d is None for d in (*dims, *found))
-        if out_dims is not None:
-            out_dims[:] = [None if is_same else 0] * len(outs)
+        is_same = all(d is None for d in (*dims, *found))
+        out_dims[:] = [None if is_same else 0] * len(outs)
         return outs if is_same else [batch_to(x, d, 0, axis.size)
                                      for x, d in zip(outs, found, strict=True)]
     return on_batch
@@ -122,58 +144,7 @@ def _tangent_array(t: Any) -> Any:
     return instantiate(t)
 
 
-# ── custom_jvp ───────────────────────────────────────────────────────────────────────────────
-
-class CustomJVPPrimitive(CustomPrimitive):
-    def past_captured(self, count: int, params: Params, captured: Sequence[Any]) -> Params:
-        rule = params["jvp"]
-
-        def without(*both: Any) -> list:
-            half = len(both) // 2
-            return rule(*both[count:half], *both[half + count:])
-        return {"jvp": FlatCallable(repr(rule), without)}
-
-
-def _jvp_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Callable, **_: Any
-             ) -> tuple[list, list]:
-    both = jvp(*primals, *map(_tangent_array, tangents))
-    half = len(both) // 2
-    outs, dots = both[:half], both[half:]
-    return outs, [Zero(t.aval) if t.aval.dtype == dtypes.float0 else t for t in dots]
-
-
-def _jvp_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jvp: Callable, name: str,
-               call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = None
-               ) -> tuple[list, list]:
-    out_dims: list[Dim] = []
-    outs = custom_jvp_call_p.bind(
-        *args, name=name, fun=_batched(_function(call_jaxpr, fun), axis, dims, out_dims),
-        jvp=FlatCallable(repr(jvp), _batched(jvp, axis, [*dims, *dims], out_dims)))
-    return outs, out_dims[:len(outs)]  # a rule returns tangents too
-
-
-def _examples() -> list[core.Example]:
-    from minijax.primitives.analytic import cos_p, sin_p
-    from minijax.primitives.elementwise import mul_p
-    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
-    rule = FlatCallable("rule", lambda x, t: [sin_p.bind(x), mul_p.bind(cos_p.bind(x), t)])
-    x = np.array([0.5, -1.0, 2.0], np.float32)
-    return [core.Example((x,), {"name": "f", "call_jaxpr": closed, "jvp": rule})]
-
-
-custom_jvp_call_p = CustomJVPPrimitive(
-    "custom_jvp_call",
-    impl=_meaning,
-    abstract_eval=_types,
-    jvp=_jvp_jvp,
-    transpose=NOT_LINEAR,
-    batch=_jvp_batch,
-    loop=_lower,
-    split=cannot("its rule is applied before anything is cut in two"),
-    examples=_examples,
-    multiple_results=True,
-    handles_keys=True)
-
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
 
 class _Call:
     """One call of a custom function: types of its flat arguments, and the trees around them.
@@ -232,7 +203,50 @@ def _all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     return bound.args
 
 
-class custom_jvp:
+class CustomFunction:
+    """A function and the rule for its derivative, which a subclass knows how to make flat."""
+
+    primitive: CustomPrimitive
+
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = tuple(nondiff_argnums)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def rule(self, call: _Call) -> Rule | None:
+        """The rule for one call; None where none is defined."""
+        raise NotImplementedError
+
+    @api_boundary
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = _Call(self.fun, self.nondiff_argnums, args, kwargs)
+        rule = self.rule(call)
+        if rule is None:
+            kind = type(self).__name__
+            raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {call.name} "
+                                 f"using def{kind[-3:]}.")
+        outs = self.primitive.bind(*call.take_values(), name=call.name, fun=call.primal, jvp=rule)
+        return call.result(outs)
+
+
+# ── custom_jvp ───────────────────────────────────────────────────────────────────────────────
+
+def _jvp_examples() -> list[core.Example]:
+    from minijax.primitives.analytic import cos_p, sin_p
+    from minijax.primitives.elementwise import mul_p
+    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
+    rule = Rule(lambda x, t: [sin_p.bind(x), mul_p.bind(cos_p.bind(x), t)], jvp="rule")
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x,), {"name": "f", "call_jaxpr": closed, "jvp": rule})]
+
+
+custom_jvp_call_p = call_with_rule("custom_jvp_call", _jvp_examples)
+
+
+class custom_jvp(CustomFunction):
     """A function whose forward derivative you define.
 
     Args:
@@ -252,14 +266,8 @@ class custom_jvp:
     Array(30., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
-        self.jvp: Callable | None = None
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+    primitive = custom_jvp_call_p
+    jvp: Callable | None = None
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
         """Define ``(primals, tangents) -> (result, tangent of the result)``; returns `jvp`."""
@@ -282,17 +290,9 @@ class custom_jvp:
                 lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms, zero)
         self.defjvp(jvp)
 
-    @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.jvp is None:
-            name = source_info.function_name(self.fun)
-            raise AttributeError(f"No JVP defined for custom_jvp function {name} using defjvp.")
-        call = _Call(self.fun, self.nondiff_argnums, args, kwargs)
-        rule_name = source_info.function_name(self.jvp)
-        rule = FlatCallable(rule_name, functools.partial(_run_jvp_rule, call, self.jvp))
-        outs = custom_jvp_call_p.bind(*call.take_values(), name=call.name, fun=call.primal,
-                                      jvp=rule)
-        return call.result(outs)
+    def rule(self, call: _Call) -> Rule | None:
+        return self.jvp and Rule(functools.partial(_run_jvp_rule, call, self.jvp),
+                                 jvp=source_info.function_name(self.jvp))
 
 
 def _run_jvp_rule(call: _Call, rule: Callable, *both: Any) -> list:
@@ -325,79 +325,16 @@ def _check_tangent(x: Array, t: Array) -> Array:
 
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
 
-class CustomVJPPrimitive(CustomPrimitive):
-    def past_captured(self, count: int, params: Params, captured: Sequence[Any]) -> Params:
-        avals = [x.aval.to_tangent_aval() for x in captured]
-        fwd, bwd = params["fwd"], params["bwd"]
-
-        def with_zeros(*args: Any) -> list:
-            return [*map(Zero, avals), *bwd(*args)]
-        return {"fwd": fwd.after(count), "bwd": FlatCallable(repr(bwd), with_zeros)}
+NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
 
 
-def _vjp_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, fwd: Callable, bwd: Callable,
-             **_: Any) -> tuple[list, list]:
-    outs, residuals = fwd(*primals)
-    out_avals = tuple(x.aval.to_tangent_aval() for x in outs)
-    dots = custom_lin_p.bind(*residuals, *map(instantiate, tangents), bwd=bwd,
-                             num_residuals=len(residuals), out_avals=out_avals)
-    return outs, [Zero(a) if a.dtype == dtypes.float0 else t
-                  for a, t in zip(out_avals, dots, strict=True)]
-
-
-def _vjp_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, fwd: Callable,
-               bwd: Callable, name: str, call_jaxpr: ClosedJaxpr | None = None,
-               fun: Callable | None = None) -> tuple[list, list]:
-    def fwd_batched(*values: Any) -> tuple[list, list]:
-        counts: list[int] = []
-
-        def joined(*xs: Any) -> list:
-            outs, residuals = fwd(*xs)
-            counts.append(len(outs))
-            return [*outs, *residuals]
-        both = _batched(joined, axis, dims)(*values)
-        return both[:counts[0]], both[counts[0]:]
-
-    def bwd_batched(*values: Any) -> list:
-        cts = _batched(lambda *xs: [instantiate(ct) for ct in bwd(*xs)], axis,
-                       [0] * len(values))(*values)
-        return [_unbatched(ct, d) for ct, d in zip(cts, dims, strict=True)]
-
-    outs = custom_vjp_call_p.bind(
-        *args, name=name, fun=_batched(_function(call_jaxpr, fun), axis, dims),
-        fwd=FlatCallable(repr(fwd), fwd_batched), bwd=FlatCallable(repr(bwd), bwd_batched))
-    return outs, [0] * len(outs)
-
-
-def _unbatched(ct: Any, dim: Dim) -> Any:
-    """A batch of cotangents for an argument: along its batch axis, or summed if it had none."""
-    if ct.aval.dtype == dtypes.float0:
-        return Zero(ct.aval)
-    return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
-
-
-def _vjp_examples() -> list[core.Example]:
-    from minijax.primitives.analytic import cos_p, sin_p
-    from minijax.primitives.elementwise import mul_p
-    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
-    fwd = FlatCallable("fwd", lambda x: ([sin_p.bind(x)], [cos_p.bind(x)]))
-    bwd = FlatCallable("bwd", lambda c, ct: [mul_p.bind(c, ct)])
-    x = np.array([0.5, -1.0, 2.0], np.float32)
-    return [core.Example((x,), {"name": "f", "call_jaxpr": closed, "fwd": fwd, "bwd": bwd})]
-
-
-custom_vjp_call_p = CustomVJPPrimitive(
-    "custom_vjp_call",
-    impl=_meaning,
-    abstract_eval=_types,
-    jvp=_vjp_jvp,
-    transpose=NOT_LINEAR,
-    batch=_vjp_batch,
-    loop=_lower,
-    split=cannot("its rule is applied before anything is cut in two"),
-    examples=_vjp_examples,
-    multiple_results=True,
-    handles_keys=True)
+def _vjp_as_jvp(fwd: Callable, bwd: Callable, *both: Any) -> list:
+    """The rule of a custom_vjp function: `fwd`, and its tangents by a transpose alone."""
+    half = len(both) // 2
+    outs, residuals = fwd(*both[:half])
+    dots = custom_lin_p.bind(*residuals, *both[half:], bwd=bwd, num_residuals=len(residuals),
+                             out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
+    return [*outs, *dots]
 
 
 def _no_forward(*_: Any, **__: Any) -> Any:
@@ -415,17 +352,22 @@ def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_res
 
 def _lin_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, bwd: Callable,
                num_residuals: int, out_avals: Sequence[ShapedArray]) -> tuple[list, list]:
-    tangent_dims = dims[num_residuals:]
-
     def bwd_batched(*values: Any) -> list:
-        ct_dims = [0] * (len(values) - num_residuals)
-        cts = _batched(lambda *xs: [instantiate(ct) for ct in bwd(*xs)], axis,
-                       [*dims[:num_residuals], *ct_dims])(*values)
-        return [_unbatched(ct, d) for ct, d in zip(cts, tangent_dims, strict=True)]
+        value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
+        cts = _batched(lambda *xs: [instantiate(ct) for ct in bwd(*xs)], axis, value_dims,
+                       [])(*values)
+        return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
     avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
-    outs = custom_lin_p.bind(*args, bwd=FlatCallable(repr(bwd), bwd_batched),
-                             num_residuals=num_residuals, out_avals=avals)
+    outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals,
+                             out_avals=avals)
     return outs, [0] * len(outs)
+
+
+def _unbatched(ct: Any, dim: Dim) -> Any:
+    """A batch of cotangents for an argument: along its batch axis, or summed if it had none."""
+    if ct.aval.dtype == dtypes.float0:
+        return Zero(ct.aval)
+    return reduce_sum_p.bind(ct, axes=(0,)) if dim is None else batch_to(ct, 0, dim, ct.shape[0])
 
 
 # The derivative of a custom_vjp function: a linear operation of which only the transpose is known.
@@ -441,7 +383,21 @@ custom_lin_p = Primitive(
     multiple_results=True)
 
 
-class custom_vjp:
+def _vjp_examples() -> list[core.Example]:
+    from minijax.primitives.analytic import cos_p, sin_p
+    from minijax.primitives.elementwise import mul_p
+    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
+    rule = functools.partial(_vjp_as_jvp, lambda x: ([sin_p.bind(x)], [cos_p.bind(x)]),
+                             lambda c, ct: [mul_p.bind(c, ct)])
+    x = np.array([0.5, -1.0, 2.0], np.float32)
+    return [core.Example((x,), {"name": "f", "call_jaxpr": closed,
+                                "jvp": Rule(rule, fwd="fwd", bwd="bwd")})]
+
+
+custom_vjp_call_p = call_with_rule("custom_vjp_call", _vjp_examples)
+
+
+class custom_vjp(CustomFunction):
     """A function whose reverse derivative you define.
 
     Args:
@@ -458,15 +414,9 @@ class custom_vjp:
     Array(30., dtype=float32, weak_type=True)
     """
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
-        self.fwd: Callable | None = None
-        self.bwd: Callable | None = None
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+    primitive = custom_vjp_call_p
+    fwd: Callable | None = None
+    bwd: Callable | None = None
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False,
                optimize_remat: bool = False) -> None:
@@ -476,64 +426,61 @@ class custom_vjp:
                                       "ones; leave symbolic_zeros out.")
         self.fwd, self.bwd = fwd, bwd
 
-    @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def rule(self, call: _Call) -> Rule | None:
         if self.fwd is None or self.bwd is None:
-            name = source_info.function_name(self.fun)
-            raise AttributeError(f"No VJP defined for custom_vjp function {name} using defvjp.")
-        call = _VJPCall(self.fun, self.nondiff_argnums, args, kwargs)
-        fwd = FlatCallable(source_info.function_name(self.fwd),
-                           functools.partial(call.forward, self.fwd))
-        bwd = FlatCallable(source_info.function_name(self.bwd),
-                           functools.partial(call.backward, self.bwd))
-        outs = custom_vjp_call_p.bind(*call.take_values(), name=call.name, fun=call.primal,
-                                      fwd=fwd, bwd=bwd)
-        return call.result(outs)
+            return None
+        flat = _FlatVJP(call, self.fwd, self.bwd)
+        return Rule(functools.partial(_vjp_as_jvp, flat.forward, flat.backward),
+                    fwd=source_info.function_name(self.fwd),
+                    bwd=source_info.function_name(self.bwd))
 
 
-class _VJPCall(_Call):
-    """One call of a custom_vjp function, with the tree of its residuals."""
+class _FlatVJP:
+    """The functions of a custom_vjp rule on flat arrays, for one call; and its residuals' tree."""
 
     res_tree: tree_util.PyTreeDef
 
-    def forward(self, fwd: Callable, *leaves: Any) -> tuple[list, list]:
-        pair = _on_its_lines(fwd, *self.arguments(leaves))
+    def __init__(self, call: _Call, fwd: Callable, bwd: Callable):
+        self.call, self.fwd, self.bwd = call, fwd, bwd
+
+    def forward(self, *leaves: Any) -> tuple[list, list]:
+        pair = _on_its_lines(self.fwd, *self.call.arguments(leaves))
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
-            name = source_info.function_name(fwd)
+            name, function = source_info.function_name(self.fwd), self.call.name
             raise TypeError(
-                f"Custom VJP fwd rule {name} for function {self.name} must produce a pair (list "
+                f"Custom VJP fwd rule {name} for function {function} must produce a pair (list "
                 "or tuple of length two) where the first element represents the primal output "
-                f"(equal to those of the custom_vjp-decorated function {self.name}) and the "
+                f"(equal to those of the custom_vjp-decorated function {function}) and the "
                 "second element represents residuals (i.e. values stored from the forward pass "
                 "for use on the backward pass), but instead of a pair the fwd rule "
                 f"{name} produced {pair}.")
         residuals, self.res_tree = tree_util.tree_flatten(pair[1])
-        return self.flat_result(pair[0]), [core.as_value(r) for r in residuals]
+        return self.call.flat_result(pair[0]), [core.as_value(r) for r in residuals]
 
-    def backward(self, bwd: Callable, *values: Any) -> list:
+    def backward(self, *values: Any) -> list:
         count = self.res_tree.num_leaves
         residuals = tree_util.tree_unflatten(self.res_tree, values[:count])
-        assert self.out_tree is not None
-        ct = tree_util.tree_unflatten(self.out_tree, values[count:])
-        found = _on_its_lines(bwd, *self.fixed_values, residuals, ct)
+        ct = self.call.result(values[count:])
+        found = _on_its_lines(self.bwd, *self.call.fixed_values, residuals, ct)
         if isinstance(found, list):
             found = tuple(found)
         return self.flat_cotangents(found)
 
     def flat_cotangents(self, found: Any) -> list:
         """The rule's cotangents, one for each flat argument; None stands for zeros."""
-        if not isinstance(found, tuple) or len(found) != len(self.in_tree.children()):
+        in_tree = self.call.in_tree
+        if not isinstance(found, tuple) or len(found) != len(in_tree.children()):
             raise TypeError(
                 "Custom VJP bwd rule must produce an output with the same container (pytree) "
                 "structure as the args tuple of the primal function, and in particular must "
                 "produce a tuple of length equal to the number of arguments to the primal "
                 f"function, but got bwd output structure {tree_util.tree_structure(found)} for "
-                f"primal input structure {self.in_tree}.")
+                f"primal input structure {in_tree}.")
         flat: list[Any] = []
-        for ct, subtree in zip(found, tree_util.treedef_children(self.in_tree), strict=True):
+        for ct, subtree in zip(found, tree_util.treedef_children(in_tree), strict=True):
             flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
         return [self.checked(i, aval.to_tangent_aval(), ct)
-                for i, (aval, ct) in enumerate(zip(self.avals, flat, strict=True))]
+                for i, (aval, ct) in enumerate(zip(self.call.avals, flat, strict=True))]
 
     def checked(self, place: int, want: ShapedArray, ct: Any) -> Any:
         if ct is None or want.dtype == dtypes.float0:
