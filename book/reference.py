@@ -448,8 +448,8 @@ def _cell(rule: Any) -> str:
 # ── Inside ───────────────────────────────────────────────────────────────────────────────────
 
 FLOORS = {
-    "Ground": ("errors", "config", "caches", "context", "lazily", "tracebacks", "tree_kinds",
-               "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "dtypes"),
+    "Ground": ("errors", "config", "caches", "context", "lazily", "tracebacks", "pytree",
+               "tree_util", "tree", "dtypes"),
     "Machine": ("core", "jaxpr", "stage", "printing", "source_info"),
     "Primitives, the rows": ("primitives",),
     "Interpreters, the columns": ("interpreters",),

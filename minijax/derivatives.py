@@ -21,7 +21,7 @@ from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, stage
 from minijax.tracebacks import api_boundary
-from minijax.tree_errors import equality_errors_pytreedef
+from minijax.tree_util import equality_errors_pytreedef
 
 Argnums = int | Sequence[int]
 

@@ -10,19 +10,13 @@ import dataclasses
 from typing import Any
 
 from .tracebacks import guard as _guard
-from .tree_util import tree_all as all
-from .tree_util import tree_broadcast as broadcast
-from .tree_util import tree_flatten as flatten
-from .tree_util import tree_flatten_with_path as flatten_with_path
-from .tree_util import tree_leaves as leaves
-from .tree_util import tree_leaves_with_path as leaves_with_path
-from .tree_util import tree_map as map
-from .tree_util import tree_map_with_path as map_with_path
-from .tree_util import tree_reduce as reduce
-from .tree_util import tree_reduce_associative as reduce_associative
-from .tree_util import tree_structure as structure
-from .tree_util import tree_transpose as transpose
-from .tree_util import tree_unflatten as unflatten
+from .tree_util import (
+    tree_all as all, tree_broadcast as broadcast, tree_flatten as flatten,
+    tree_flatten_with_path as flatten_with_path, tree_leaves as leaves,
+    tree_leaves_with_path as leaves_with_path, tree_map as map, tree_map_with_path as map_with_path,
+    tree_reduce as reduce, tree_reduce_associative as reduce_associative,
+    tree_structure as structure, tree_transpose as transpose, tree_unflatten as unflatten,
+)
 
 __all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path",
            "map", "map_with_path", "reduce", "reduce_associative", "static", "structure",

@@ -1,34 +1,29 @@
-"""Pytrees: nested containers taken apart into leaves and a treedef, and put together again.
+"""Trees as users take them apart and put them together, and what they are told where two differ.
 
-Stands on `tree_kinds`, `treedefs`, `tree_registry` and `tree_errors`.  Its chapter is "Trees".
+Stands on `pytree`, where it is said what a tree is.  Its chapter is "Trees".
 In JAX: ``jax/_src/tree_util.py``.
 """
 
 from __future__ import annotations
 
+import difflib
 import functools
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
-from minijax.tree_errors import equality_errors as equality_errors
-from minijax.tree_errors import prefix_errors as prefix_errors
-from minijax.tree_kinds import TUPLE, IsLeaf, Kind, children_with_keys, kind_of, kinds, stopping
-from minijax.tree_kinds import DictKey as DictKey
-from minijax.tree_kinds import FlattenedIndexKey as FlattenedIndexKey
-from minijax.tree_kinds import GetAttrKey as GetAttrKey
-from minijax.tree_kinds import KeyEntry as KeyEntry
-from minijax.tree_kinds import KeyPath as KeyPath
-from minijax.tree_kinds import SequenceKey as SequenceKey
-from minijax.tree_kinds import keystr as keystr
-from minijax.tree_registry import Partial as Partial
-from minijax.tree_registry import register_dataclass as register_dataclass
-from minijax.tree_registry import register_pytree_node as register_pytree_node
-from minijax.tree_registry import register_pytree_node_class as register_pytree_node_class
-from minijax.tree_registry import register_pytree_with_keys as register_pytree_with_keys
-from minijax.tree_registry import register_pytree_with_keys_class as register_pytree_with_keys_class
-from minijax.tree_registry import register_static as register_static
-from minijax.treedefs import LEAF, flatten_into, make_treedef
-from minijax.treedefs import PyTreeDef as PyTreeDef
+from minijax.pytree import (
+    LEAF, LIST, TUPLE, IsLeaf, KeyEntry, KeyPath, Kind, bare_key, children_with_keys, flatten_into,
+    kind_of, kinds, make_treedef, stopping,
+)
+from minijax.pytree import (
+    DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey,
+    Partial as Partial, PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
+    register_dataclass as register_dataclass, register_pytree_node as register_pytree_node,
+    register_pytree_node_class as register_pytree_node_class,
+    register_pytree_with_keys as register_pytree_with_keys,
+    register_pytree_with_keys_class as register_pytree_with_keys_class,
+    register_static as register_static,
+)
 
 # -- taking apart and putting together -----------------------------------------------------------
 
@@ -200,16 +195,14 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes: Any) -> list[Any]:
     [0, None, None]
     """
     full = treedef.unflatten([0] * treedef.num_leaves)
-    leaves, prefix = tree_flatten(axes, _is_none)
     try:
-        parts = prefix.flatten_up_to(full)
+        return broadcast_prefix(axes, full, _is_none)
     except ValueError:
         found = [str(explain(name)) for explain in prefix_errors(axes, full, _is_none)]
         details = "\n".join(found)
         raise ValueError(
             f"{name} specification must be a tree prefix of the corresponding value; \n"
             f"  Mismatch details ({len(found)} found):\n  {details}") from None
-    return [leaf for leaf, part in zip(leaves, parts, strict=True) for _ in tree_leaves(part)]
 
 
 def _is_none(x: Any) -> bool:
@@ -360,3 +353,151 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
                                 is_leaf_takes_path) for other in rest]
     return treedef.unflatten([
         f(path, leaf, *parts) for (path, leaf), *parts in zip(pairs, *others, strict=True)])
+
+
+# -- where two trees differ, in the words of JAX's errors ----------------------------------------
+
+
+class _Node(NamedTuple):
+    """One of two nodes that are compared, taken apart as far as they are alike."""
+
+    tree: Any
+    keys: Sequence[KeyEntry] = ()
+    data: Any = None
+
+    @property
+    def name(self) -> str:
+        return type(self.tree).__name__
+
+
+_Difference = tuple[KeyPath, str, _Node, _Node]
+
+
+def _differences(path: KeyPath, one: Any, two: Any, stops: Callable[[KeyPath, Any], bool],
+                 is_prefix: bool = False) -> Iterator[_Difference]:
+    """Give (path, what differs, the two nodes) at the outermost places where two trees differ.
+
+    A leaf of a tree that only `is_prefix` is like every tree.
+    """
+    kind = None if stops(path, one) else kind_of(one)
+    if kind is None and (is_prefix or stops(path, two) or kind_of(two) is None):
+        return
+    if type(one) is not type(two) or kind is None or not is_prefix and stops(path, two):
+        yield path, "types", _Node(one), _Node(two)
+        return
+    pairs, data = children_with_keys(kind, one)
+    other_pairs, other_data = children_with_keys(kind, two)
+    nodes = (_Node(one, [key for key, _ in pairs], data),
+             _Node(two, [key for key, _ in other_pairs], other_data))
+    if len(pairs) != len(other_pairs):
+        yield path, "lengths" if kind in (TUPLE, LIST) else "children", *nodes
+    elif data != other_data:
+        yield path, "metadata", *nodes
+    else:
+        for (key, child), (_, other) in zip(pairs, other_pairs, strict=True):
+            yield from _differences((*path, key), child, other, stops, is_prefix)
+
+
+def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool] | None = None,
+                  is_leaf_takes_path: bool = False) -> list[Callable[[str], ValueError]]:
+    """Return the reasons why `prefix_tree` is no prefix of `full_tree`.
+
+    Each is a function from what the message calls the prefix to the error.
+
+    >>> for explain in prefix_errors(((0, 1),), ([2, 3],)):
+    ...     print(explain("in_axes"))
+    pytree structure error: different types at key path
+        in_axes[0]
+    At that key path, the prefix pytree in_axes has a subtree of type
+        <class 'tuple'>
+    but at the same key path the full pytree has a subtree of different type
+        <class 'list'>.
+    """
+    stops = stopping(is_leaf, is_leaf_takes_path)
+    found = _differences((), prefix_tree, full_tree, stops, is_prefix=True)
+    return [functools.partial(_prefix_error, difference) for difference in found]
+
+
+def _prefix_error(difference: _Difference, name: str) -> ValueError:
+    path, what, prefix, full = difference
+    differ, rest = _PREFIX_MESSAGES[what](prefix, full)
+    return ValueError(
+        f"pytree structure error: different {differ} at key path\n    {name}{keystr(path)}\n"
+        f"At that key path, the prefix pytree {name} has a subtree of type{rest}")
+
+
+def _different_types(prefix: _Node, full: _Node) -> tuple[str, str]:
+    return "types", (
+        f"\n    {type(prefix.tree)}\nbut at the same key path the full pytree has a subtree of "
+        f"different type\n    {type(full.tree)}.")
+
+
+def _different_lengths(prefix: _Node, full: _Node) -> tuple[str, str]:
+    return f"lengths of {prefix.name}", (
+        f" {prefix.name} of length {len(prefix.keys)}, but the full pytree has a subtree of the "
+        f"same type but of length {len(full.keys)}.")
+
+
+def _different_keys(prefix: _Node, full: _Node) -> tuple[str, str]:
+    ours, theirs = (list(map(bare_key, node.keys)) for node in (prefix, full))
+    only_one_has = [k for k in dict.fromkeys(ours + theirs) if (k in ours) != (k in theirs)]
+    return "numbers of pytree children", (
+        f"\n    {type(prefix.tree)}\nwith {len(ours)} child keys\n    {' '.join(ours)}\n"
+        "but at the same key path the full pytree has a subtree of the same type but with "
+        f"{len(theirs)} child keys\n    {' '.join(theirs)}\n"
+        f"so the symmetric difference on key sets is\n    {' '.join(only_one_has)}")
+
+
+def _different_metadata(prefix: _Node, full: _Node) -> tuple[str, str]:
+    lines = difflib.ndiff(str(prefix.data).splitlines(), str(full.data).splitlines())
+    diff = "\n".join(line and f"    {line}" for line in "\n".join(lines).split("\n"))
+    return "pytree metadata", (
+        f"\n    {type(prefix.tree)}\nwith metadata\n    {prefix.data}\n"
+        "but at the same key path the full pytree has a subtree of the same type but with "
+        f"metadata\n    {full.data}\nso the diff in the metadata at these pytree nodes is\n{diff}")
+
+
+_PREFIX_MESSAGES = {"types": _different_types, "lengths": _different_lengths,
+                    "children": _different_keys, "metadata": _different_metadata}
+
+
+def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
+                    ) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """Give (path, one thing, the other, explanation) wherever two trees differ in structure.
+
+    >>> list(equality_errors((1, [2]), (1, [2, 3])))
+    [((SequenceKey(idx=1),), 'list of length 1', 'list of length 2', 'the lengths do not match')]
+    """
+    for path, what, *nodes in _differences((), tree1, tree2, stopping(is_leaf)):
+        text, why = _EQUALITY_MESSAGES[what]
+        one, two = (text.format(type=type(node.tree), name=node.name, count=len(node.keys),
+                                data=node.data) for node in nodes)
+        yield path, one, two, why
+
+
+_EQUALITY_MESSAGES = {
+    "types": ("{type}", "their Python types differ"),
+    "lengths": ("{name} of length {count}", "the lengths do not match"),
+    "children": ("{type} with {count} children", "the numbers of children do not match"),
+    "metadata": ("{type} with pytree metadata {data}", "the pytree node metadata does not match"),
+}
+
+
+class _Leaf:
+    """Stands for a leaf that is not there."""
+
+
+_LEAF = _Leaf()
+
+
+def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath, str, str, str]]:
+    """The same of two tree structures, which have no leaves.
+
+    >>> from minijax.tree_util import tree_structure
+    >>> next(equality_errors_pytreedef(tree_structure(1), tree_structure((1, 2))))[1:]
+    ('pytree leaf', "<class 'tuple'>", 'their Python types differ')
+    """
+    filled = [tree.unflatten([_LEAF] * tree.num_leaves) for tree in (tree1, tree2)]
+    for path, *texts in equality_errors(*filled):
+        one, two, why = (text.replace(str(_Leaf), "pytree leaf") for text in texts)
+        yield path, one, two, why

@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "minijax"
-GROUND = ("errors", "caches", "config", "context", "lazily", "tracebacks", "tree_kinds",
-          "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "dtypes")
+GROUND = ("errors", "caches", "config", "context", "lazily", "tracebacks", "pytree",
+          "tree_util", "tree", "dtypes")
 MACHINE = ("core", "jaxpr", "printing", "source_info", "stage")
 DERIVATIVES = ("derivatives", "api")
 CORE = "ground floor, machine, interpreters, derivatives, api"

@@ -19,9 +19,8 @@ PACKAGE = ROOT / "minijax"
 
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
-    **dict.fromkeys(("errors", "caches", "config", "context", "lazily", "tracebacks", "tree_kinds",
-                     "tree_registry", "treedefs", "tree_errors", "tree_util", "tree", "dtypes"),
-                    GROUND),
+    **dict.fromkeys(("errors", "caches", "config", "context", "lazily", "tracebacks", "pytree",
+                     "tree_util", "tree", "dtypes"), GROUND),
     **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage"), MACHINE),
     "primitives": ROWS,
     "sharp_bits": ROWS,

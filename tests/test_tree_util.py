@@ -249,3 +249,58 @@ def test_a_tree_that_does_not_fit_is_named_by_its_path_where_paths_are_mapped_to
     with_path = outcome(lambda: fit(ours, is_leaf=lambda path, x: len(path) > 9,
                                     is_leaf_takes_path=True))
     assert with_path == outcome(lambda: fit(ours))
+
+
+# -- where two trees differ ----------------------------------------------------------------------
+
+
+def in_order(message):
+    """JAX prints the keys that only one tree has in the order of a set: sort them."""
+    head, found, keys = message.partition("so the symmetric difference on key sets is\n    ")
+    return head + found + " ".join(sorted(keys.split(" ")))
+
+
+def mismatch(f):
+    found = outcome(f)
+    return found if isinstance(found, str) else (found[0], in_order(found[1]))
+
+
+MISMATCHES = [
+    ((0,), (1, 2)), ((0, (1,)), (1, 2)), ({"a": 0}, {"b": 1}), ([0, 0], (1, 2)),
+    ((0, None), (1, 2)), ({"a": {"b": 0}}, {"a": 1}), (Layer(0, 0), Layer(1, 2, "other")),
+    (Pair(0, 0), Pair(1)), (ORDERED, collections.OrderedDict(a=1)), (Pair(0, 0), 5),
+    (ORDERED, collections.OrderedDict(a=1, b=2)), ({"a": 0, "b": 1, "c": 2}, {"a": 1}),
+    ((0, 0), Point(1, 2)), (Point(1, 2), (1, 2)), (Point(1, 2), OtherPoint(1, 2)), (None, 1),
+    ({"a": 0}, {"a": 1, "b": 2}), (Named(0, (0,)), Named(1, (2, 3))), (DEFAULT, {"a": 1}),
+    ({"a": 1, "b": (2, 3)}, {"a": 1, "b": 3}), ((), 1), ([(0,), (0,)], [(1, 2), 3])]
+
+
+@pytest.mark.parametrize("prefix, full", MISMATCHES, ids=repr)
+def test_mismatches_are_told_in_jaxs_words(prefix, full):
+    from jax._src import tree_util as internal
+    assert mismatch(lambda: ours.tree_map(lambda a, b: 0, prefix, full)) == mismatch(
+        lambda: theirs.tree_map(lambda a, b: 0, prefix, full))
+    assert mismatch(lambda: ours.broadcast_prefix(prefix, full)) == mismatch(
+        lambda: internal.broadcast_prefix(prefix, full))
+    told = [[in_order(str(explain("vmap in_axes")))
+             for explain in library.prefix_errors(prefix, full)] for library in (ours, internal)]
+    assert told[0] == told[1] and told[0]
+
+
+@pytest.mark.parametrize("one, two", [
+    ((1, 2), (1, [2])), ((1, (2,)), (1, [2], {})), ({"a": 1}, {"b": (1,)}),
+    ([1, None, Pair(1)], [1, 2, Pair((1,))]), ((1, 2), (3, 4)), (Layer(1, 2), Layer(1, 2, "x"))])
+def test_differences_of_structure_are_told_in_jaxs_words(one, two):
+    from jax._src import tree_util as internal
+    assert repr(list(ours.equality_errors(one, two))) == repr(
+        list(internal.equality_errors(one, two)))
+
+
+@given(trees, trees)
+@settings(max_examples=200, deadline=None)
+def test_mismatches_of_generated_trees_agree_with_jax(one, two):
+    def pairs(library):
+        got = mismatch(lambda: library.tree_map(lambda a, b: (a, b), one, two))
+        # the first line says what is wrong; JAX's second may name the wrong field of a namedtuple
+        return got if isinstance(got, str) else (got[0], got[1].split("\n")[0])
+    assert pairs(ours) == pairs(theirs)

@@ -29,7 +29,7 @@ from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
 from minijax.primitives.emitted import instantiate, move_axis, zeros
 from minijax.primitives.shape import broadcast_in_dim_p
 from minijax.stage import stage
-from minijax.tree_errors import equality_errors_pytreedef
+from minijax.tree_util import equality_errors_pytreedef
 
 Branches = tuple[ClosedJaxpr, ...]
 

@@ -17,7 +17,7 @@ from minijax.higher_order import compiled
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, make_eqn, subjaxprs
 from minijax.primitives.convert import convert_element_type_p
 from minijax.stage import FlatFunction, hoist_consts, stage
-from minijax.tree_errors import equality_errors
+from minijax.tree_util import equality_errors
 
 
 class Body:

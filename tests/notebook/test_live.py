@@ -72,7 +72,7 @@ def assert_unchanged(before: dict[tuple[str, str], Any]) -> None:
 @pytest.mark.parametrize("names", [
     JVP, MUL, "minijax.core.Primitive.bind", "minijax.core.Primitive.bind .rule .type_of",
     "minijax.dtypes.result_type", "minijax.core.ShapedArray", "minijax.core.no_effects",
-    "minijax.core._scalar_array", "minijax.tree_registry.Partial"])
+    "minijax.core._scalar_array", "minijax.pytree.Partial"])
 def test_an_unchanged_cell_is_a_no_op(names: str) -> None:
     before = everything()
     assert live(names, cell_text(names.split())) is False
@@ -119,7 +119,7 @@ def test_defaults_and_docstring_follow_the_edit() -> None:
 
 def test_a_cached_function_forgets_what_the_old_code_said() -> None:
     assert dtypes.short_name(np.dtype("float32")) == "f32"
-    assert edit("minijax.element_types.short_name", ('    """', '    return "x"\n    """'))
+    assert edit("minijax.dtypes.short_name", ('    """', '    return "x"\n    """'))
     assert dtypes.short_name(np.dtype("float32")) == "x"
     live_reset()
     assert dtypes.short_name(np.dtype("float32")) == "f32"
@@ -471,7 +471,7 @@ def test_trees_registered_before_an_edit_flatten_with_the_edited_class() -> None
     from functools import partial
     held = tree_util.Partial(partial(max), 1.0)
     leaves, treedef = tree_util.tree_flatten(held)
-    edit("minijax.tree_registry.Partial", ("class Partial(functools.partial):",
+    edit("minijax.pytree.Partial", ("class Partial(functools.partial):",
                                            "class Partial(functools.partial):\n    hello = 1"))
     assert held.hello == 1 and isinstance(treedef.unflatten(leaves), tree_util.Partial)
 
@@ -510,9 +510,8 @@ def some_results() -> list[str]:
 
 
 @pytest.mark.parametrize("module", [
-    "minijax.core", "minijax.tree_util", "minijax.tree_kinds", "minijax.tree_registry",
-    "minijax.treedefs", "minijax.element_types", "minijax.promotion", "minijax.dtypes",
-    "minijax.stage", "minijax.jaxpr", "minijax.interpreters.jvp", "minijax.interpreters.vmap",
+    "minijax.core", "minijax.tree_util", "minijax.pytree", "minijax.dtypes", "minijax.stage",
+    "minijax.jaxpr", "minijax.interpreters.jvp", "minijax.interpreters.vmap",
     "minijax.interpreters.transpose", "minijax.primitives.families",
     "minijax.primitives.elementwise", "minijax.primitives.reduce"])
 def test_every_definition_of_a_module_can_be_edited_at_once_and_put_back(module: str) -> None:
