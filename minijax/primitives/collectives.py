@@ -123,7 +123,7 @@ def _along_axis(name: str, reduce: Primitive, linear: bool) -> Primitive:
 
 def _of_copies(x: Array, size: int) -> Array:
     """The sum of `size` copies of `x`."""
-    count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype, True), True)
+    count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype), True)
     return mul_p.bind(x, count)
 
 

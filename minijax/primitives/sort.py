@@ -17,7 +17,7 @@ from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
 from minijax.primitives.choice import bitwise_xor, lt, select
-from minijax.primitives.convert import bitcast_convert_type
+from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.families import constant
 from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, gather_p,
                                        gather_params)
@@ -309,7 +309,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
                          f" got {k=} with {shape=} and {axis=}")
     # JAX: a primitive of its own.  Here: sort what was reversed, and reverse the last k.
     operand = as_value(operand)
-    columns: tuple[Array, ...] = (operand, broadcasted_iota(np.int32, shape, axis))
+    places = broadcasted_iota(np.int32, shape, axis)
+    columns: tuple[Array, ...] = (operand, converted(places, np.dtype(np.int32), operand.weak_type))
     if dtypes.issubdtype(operand.dtype, np.floating):
         columns = (_total_order(operand), *columns)
     ordered = sort([rev(x, (axis,)) for x in columns], axis)[-2:]
