@@ -122,8 +122,8 @@ def _along_axis(name: str, reduce: Primitive, linear: bool) -> Primitive:
 
 
 def _of_copies(x: Array, size: int) -> Array:
-    """The sum of `size` copies of `x`."""
-    count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype), True)
+    """The sum of `size` copies of `x`; as in JAX, of what is weak only a scalar's is."""
+    count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype, not x.ndim), True)
     return mul_p.bind(x, count)
 
 

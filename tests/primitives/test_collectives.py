@@ -169,3 +169,12 @@ def test_a_permutation_that_is_none_is_refused(perm, words):
     for lib, kind in ((minijax, ValueError), (jax, AssertionError)):  # JAX: of its own, no words
         with pytest.raises(kind, match=words if lib is minijax else None):
             over(lib, lambda x, lib=lib: lib.lax.ppermute(x, "i", perm), X)
+
+
+@pytest.mark.parametrize("op", ["psum", "pmean", "pmax"])
+@pytest.mark.parametrize("shape", [(), (3,), (3, 1)])
+def test_what_no_example_owns_is_as_weak_as_in_jax(op, shape):
+    def weak(lib):
+        number = lib.numpy.full(shape, 2.0)
+        return lib.vmap(lambda x: getattr(lib.lax, op)(number, "i"), axis_name="i")(X).weak_type
+    assert weak(minijax) == weak(jax)

@@ -90,3 +90,10 @@ def test_tangents_go_where_the_elements_went():
     np.testing.assert_array_equal(np.asarray(ours), np.asarray(theirs))
     grad = minijax.grad(lambda v: (lax.sort(v) * t).sum())(x)
     np.testing.assert_array_equal(np.asarray(grad), [3, 1, 2])
+
+
+def test_the_places_of_the_largest_are_as_weak_as_the_values():
+    for number in (2, 2.0, np.float32(2)):
+        ours, theirs = ([x.weak_type for x in lib.lax.top_k(lib.numpy.full((2, 3), number), 1)]
+                        for lib in (minijax, jax))
+        assert ours == theirs
