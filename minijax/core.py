@@ -10,6 +10,7 @@ import contextvars
 import functools
 import math
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
@@ -578,6 +579,12 @@ def cannot(reason: str) -> Any:
     return Cannot(reason)
 
 
+class ForPrimitive(NamedTuple):
+    """Fills a slot with a function that becomes a method of the primitive whose slot it is."""
+
+    rule: Callable
+
+
 class Example(NamedTuple):
     """Arguments inside a primitive's domain, on which every law is tested."""
 
@@ -626,7 +633,9 @@ class Primitive:
                  printed: Callable[..., Params] | None = None):
         self.name = name
         self.impl, self.abstract_eval = impl, abstract_eval
-        self.jvp, self.transpose, self.batch = jvp, transpose, batch
+        self.jvp, self.transpose, self.batch = (
+            types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
+            for slot in (jvp, transpose, batch))
         self.element, self.loop, self.library = element, loop, library
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results

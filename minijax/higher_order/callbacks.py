@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core, tree_util
 from minijax.core import Axis, Effect, Effects, Primitive, cannot
 from minijax.interpreters.vmap import Dim, batch_to
-from minijax.primitives.emitted import index_leading
+from minijax.primitives.slicing import index_leading
 
 
 class DebugEffect(Effect):

@@ -26,8 +26,7 @@ from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.primitives.checks import check_effect
 from minijax.primitives.choice import clamp_p, eq_p, ne_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
-from minijax.primitives.emitted import instantiate, move_axis, zeros
-from minijax.primitives.shape import broadcast_in_dim_p
+from minijax.primitives.emitted import broadcast_in_dim_p, instantiate, move_axis, zeros
 from minijax.stage import stage
 from minijax.tree_util import equality_errors_pytreedef
 
@@ -193,7 +192,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 
 def _examples() -> list[Example]:
     from minijax.primitives.analytic import sin_p
-    from minijax.primitives.elementwise import mul_p
+    from minijax.primitives.algebra import mul_p
     aval = ShapedArray((3,), np.float32)
     one = stage(lambda x, y: [mul_p.bind(x, y), x], [aval, aval])
     two = stage(lambda x, y: [sin_p.bind(x), y], [aval, aval])

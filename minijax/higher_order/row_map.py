@@ -12,7 +12,7 @@ from typing import Any
 from minijax import core, tree_util
 from minijax.higher_order.scan import loop_length, scan
 from minijax.interpreters.vmap import batch_to, vmap_flat
-from minijax.primitives.families import reshaped
+from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate_p, slice_p
 from minijax.stage import FlatFunction
 

@@ -25,10 +25,10 @@ from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.algebra import add_p
 from minijax.primitives.checks import check_effect
 from minijax.primitives.choice import lt_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.elementwise import add_p
 from minijax.primitives.emitted import instantiate
 from minijax.primitives.reduce import reduce_or_p
 from minijax.source_info import Step, in_step
@@ -180,7 +180,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, cond_jaxp
 
 
 def _examples() -> list[Example]:
-    from minijax.primitives.elementwise import mul_p
+    from minijax.primitives.algebra import mul_p
     scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
     condition = stage(lambda limit, c, x: [lt_p.bind(c, limit)], [scalar, scalar, vector])
     body = stage(lambda w, c, x: [mul_p.bind(c, w), mul_p.bind(x, w)], [scalar, scalar, vector])

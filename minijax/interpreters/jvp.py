@@ -43,7 +43,10 @@ class JVPTracer(Tracer):
 
 
 class JVPTrace(Trace):
-    """Runs a primitive's derivative rule instead of the primitive."""
+    """Runs a primitive's derivative rule instead of the primitive, where a tangent lives.
+
+    A tracer's tangent is never `Zero`, so among the tangents a rule is given one is an array.
+    """
 
     level: Level
     parent: Trace

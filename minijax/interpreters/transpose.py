@@ -20,6 +20,9 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
                   cotangents: Sequence[Any]) -> list[Any]:
     """The cotangents of the inputs a program is linear in.
 
+    Rules are not asked where all cotangents are `Zero`: one that is called for an operation of
+    one result is given an array.
+
     Args:
       jaxpr: the program.
       consts: values of its constants.

@@ -43,11 +43,11 @@ def show_column(slot: str, module: ModuleType, only: str = "") -> Shown:
     Args:
       slot: ``"jvp"``, ``"transpose"``, ``"batch"``, ``"impl"``, ``"abstract_eval"``, ``"lower"``,
         ``"split"`` or ``"examples"``.
-      module: such as ``minijax.primitives.elementwise``.
+      module: such as ``minijax.primitives.algebra``.
       only: names of primitives, if not all are wanted.
 
-    >>> import minijax.primitives.elementwise
-    >>> show_column("jvp", minijax.primitives.elementwise, only="neg sqrt")
+    >>> import minijax.primitives.algebra
+    >>> show_column("jvp", minijax.primitives.algebra, only="neg sqrt")
     neg   lambda t, z, x: neg(t)
     sqrt  lambda t, z, x: mul(t, div(constant(.5, x), z))
     """

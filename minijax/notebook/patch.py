@@ -154,7 +154,9 @@ def in_place(old: Any, new: Any, journal: Journal) -> bool:
         redirect(new, old, journal)
         journal.remember_attributes(old)
         vars(old).clear()
-        vars(old).update(vars(new))
+        for slot, rule in vars(new).items():  # some rules are methods of their primitive
+            of_new = isinstance(rule, types.MethodType) and rule.__self__ is new
+            vars(old)[slot] = types.MethodType(rule.__func__, old) if of_new else rule
     elif isinstance(old, dict | list | set):
         journal.refill(old, new)
     elif isinstance(inner := getattr(old, "__wrapped__", None), types.FunctionType):

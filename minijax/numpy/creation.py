@@ -19,8 +19,8 @@ from minijax.numpy import dlpack
 from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
                                      convert, promote_dtypes_inexact, promote_shapes,
                                      static_value)
+from minijax.primitives.axes import canonical_shape
 from minijax.primitives.checks import check_cast
-from minijax.primitives.shape import canonical_shape
 
 DTypeLike = Any
 

@@ -18,7 +18,7 @@ from minijax.numpy.creation import array, stacked
 from minijax.numpy.promotion import ArrayLike, as_array, as_arrays, canonical_axis, convert
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.shape import canonical_shape
+from minijax.primitives.axes import canonical_shape
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:

@@ -20,7 +20,7 @@ from minijax.numpy.promotion import (ArrayLike, Axes, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_arraylike, convert,
                                      static_axes)
-from minijax.primitives.shape import canonical_shape
+from minijax.primitives.axes import canonical_shape
 
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────

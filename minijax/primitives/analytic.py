@@ -1,6 +1,6 @@
-"""Exponentials, logarithms, circular and hyperbolic functions, and the error function.
+"""Exponentials, logarithms, powers, circular and hyperbolic functions, and the error function.
 
-Stands on `families` and `elementwise`.  Chapter 03 shows their derivatives, 25 how they are
+Stands on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how they are
 computed.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/special.py`.
 """
 
@@ -11,10 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array
-from minijax.primitives.elementwise import (add, div, integer_pow, mul, neg, rsqrt, square, sub)
-from minijax.primitives.families import (FLOAT, INEXACT, binary, constant, elementary, in_numpy,
-                                         numpy_scalars, points, unary)
+from minijax import dtypes
+from minijax.core import Array, ShapedArray, dtype_name
+from minijax.primitives.algebra import (add, div, integer_pow, mul, neg, rsqrt, square, sub)
+from minijax.primitives.choice import eq, select
+from minijax.primitives.convert import convert_element_type
+from minijax.primitives.emitted import constant, filled, stretched
+from minijax.primitives.examples import points
+from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.slots import (COMPLEX, FLOAT, INEXACT, INTEGER, all_weak,
+                                      broadcast_shapes, check_dtypes, elementary, in_numpy)
 
 
 def one(x: Array) -> Array:
@@ -27,23 +33,18 @@ exp_p, exp = unary(
     "exp", "e to the power of x.",
     impl=np.exp,
     derivative=lambda t, y, x: mul(t, y),
-    element=elementary("exp"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(1., dtype=float32, weak_type=True)")
 
 exp2_p, exp2 = unary(
     "exp2", "2 to the power of x.",
     impl=np.exp2,
     derivative=lambda t, y, x: mul(log(constant(2, x)), mul(t, y)),
-    element=elementary("exp2"),
-    examples=points((-2., 2.)),
     shows="3.0 -> Array(8., dtype=float32, weak_type=True)")
 
 log_p, log = unary(
     "log", "The natural logarithm.",
     impl=np.log,
     derivative=lambda t, y, x: div(t, x),
-    element=elementary("log"),
     examples=points((.5, 2.)),
     shows="1.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -51,7 +52,6 @@ log1p_p, log1p = unary(
     "log1p", "``log(1 + x)``, exact for small x.",
     impl=np.log1p,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
-    element=elementary("log1p"),
     examples=points((-.5, 2.)),
     shows="1e-10 -> Array(1.e-10, dtype=float32, weak_type=True)")
 
@@ -59,8 +59,6 @@ expm1_p, expm1 = unary(
     "expm1", "``exp(x) - 1``, exact for small x.",
     impl=np.expm1,
     derivative=lambda t, y, x: mul(t, add(y, one(x))),
-    element=elementary("expm1"),
-    examples=points((-2., 2.)),
     shows="1e-10 -> Array(1.e-10, dtype=float32, weak_type=True)")
 
 
@@ -76,9 +74,75 @@ logistic_p, logistic = unary(
     "logistic", "``1 / (1 + exp(-x))``.",
     impl=_logistic,
     derivative=lambda t, y, x: mul(t, mul(y, sub(one(x), y))),
-    element=elementary("logistic"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0.5, dtype=float32, weak_type=True)")
+
+
+# ── Powers ───────────────────────────────────────────────────────────────────────────────────
+
+def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
+    check_dtypes("pow", [x, y], [FLOAT + COMPLEX, INTEGER + FLOAT + COMPLEX], same=False)
+    if not dtypes.issubdtype(y.dtype, np.integer) and x.dtype != y.dtype:
+        raise TypeError("the first argument to pow must have an inexact dtype (float or complex),"
+                        " and the second argument must have an inexact or integer dtype, and two "
+                        "inexact dtypes must match, but got "
+                        f"{dtype_name(x.dtype)} and {dtype_name(y.dtype)} respectively.")
+    return [ShapedArray(broadcast_shapes("pow", [x.shape, y.shape]), x.dtype, all_weak([x, y]))]
+
+
+def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
+    x = convert_element_type(x, x.dtype)  # strong, and so is the slope
+    integral = dtypes.issubdtype(y.dtype, np.integer)
+    y = convert_element_type(y, x.dtype)
+    if not integral:
+        return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
+    none = eq(y, constant(0, y))
+    exponent = select(none, filled(1, y), y)  # away from 0 * x**-1
+    slope = mul(exponent, pow(x, sub(exponent, filled(1, y))))
+    none = stretched(none, slope.shape)
+    return mul(t, select(none, filled(0, slope), slope))
+
+
+def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
+    base = select(eq(x, constant(0, x)), filled(1, x), x)  # 0**y does not vary where y > 0
+    return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
+
+
+def _float_power(s: Any, x: Any, y: Any) -> Any:
+    return elementary("pow")(s, x, s.convert(y, x.dtype))
+
+
+def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
+    y = y.astype(x.dtype)
+    found = np.power(x, y)
+    if x.dtype.kind != "f" or not np.any(y == .5):
+        return found
+    # NumPy takes some powers of 1/2 for roots, and others not: of -0 and -inf they differ
+    root = (y == .5) & ((x == 0) | (x == -np.inf))
+    return np.where(root, np.abs(x), found)
+
+
+pow_p = elementwise(
+    "pow",
+    impl=in_numpy(_pow_impl),
+    abstract_eval=_pow_type,
+    derivatives=(_pow_in_x, _pow_in_y),
+    element=_float_power,
+    examples=lambda: points((.5, 2.), (-2., 2.))() + [
+        e._replace(args=(e.args[0], np.array([-2, 0, 3], np.int32)))
+        for e in points((.5, 2.), special=False)() if e.args[0].shape == (3,)])
+
+
+def pow(x: Any, y: Any) -> Any:
+    """Elementwise ``x**y``; nan for a negative x and a fractional y.
+
+    Args:
+      x: an array of a floating or complex dtype.
+      y: an array of the same dtype, or of an integer one.
+
+    >>> pow(2., 0.5)
+    Array(1.4142135, dtype=float32, weak_type=True)
+    """
+    return pow_p.bind(x, y)
 
 
 # ── Circular functions ───────────────────────────────────────────────────────────────────────
@@ -87,23 +151,18 @@ sin_p, sin = unary(
     "sin", "The sine.",
     impl=np.sin,
     derivative=lambda t, y, x: mul(t, cos(x)),
-    element=elementary("sin"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
 cos_p, cos = unary(
     "cos", "The cosine.",
     impl=np.cos,
     derivative=lambda t, y, x: neg(mul(t, sin(x))),
-    element=elementary("cos"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(1., dtype=float32, weak_type=True)")
 
 tan_p, tan = unary(
     "tan", "The tangent.",
     impl=np.tan,
     derivative=lambda t, y, x: mul(t, add(one(x), square(y))),
-    element=elementary("tan"),
     examples=points((-1., 1.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -111,7 +170,6 @@ asin_p, asin = unary(
     "asin", "The angle in [-pi/2, pi/2] whose sine is x.",
     impl=np.arcsin,
     derivative=lambda t, y, x: mul(t, rsqrt(sub(one(x), square(x)))),
-    element=elementary("asin"),
     examples=points((-.9, .9)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -119,7 +177,6 @@ acos_p, acos = unary(
     "acos", "The angle in [0, pi] whose cosine is x.",
     impl=np.arccos,
     derivative=lambda t, y, x: mul(t, neg(rsqrt(sub(one(x), square(x))))),
-    element=elementary("acos"),
     examples=points((-.9, .9)),
     shows="1.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -127,8 +184,6 @@ atan_p, atan = unary(
     "atan", "The angle in [-pi/2, pi/2] whose tangent is x.",
     impl=np.arctan,
     derivative=lambda t, y, x: div(t, add(one(x), square(x))),
-    element=elementary("atan"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
 
@@ -145,10 +200,9 @@ def _angle(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 atan2_p, atan2 = binary(
     "atan2", "The angle of the point (y, x), where x is named first.", accepts=INEXACT,
-    impl=in_numpy(_angle),
+    impl=_angle,
     derivatives=(lambda t, z, x, y: _over_square(t, y, x, y),
                  lambda t, z, x, y: _over_square(t, neg(x), x, y)),
-    element=elementary("atan2"),
     examples=points((-2., 2.), (.5, 2.)),
     shows="0.0, 1.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -159,39 +213,30 @@ sinh_p, sinh = unary(
     "sinh", "The hyperbolic sine.",
     impl=np.sinh,
     derivative=lambda t, y, x: mul(t, cosh(x)),
-    element=elementary("sinh"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
 cosh_p, cosh = unary(
     "cosh", "The hyperbolic cosine.",
     impl=np.cosh,
     derivative=lambda t, y, x: mul(t, sinh(x)),
-    element=elementary("cosh"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(1., dtype=float32, weak_type=True)")
 
 tanh_p, tanh = unary(
     "tanh", "The hyperbolic tangent.",
     impl=np.tanh,
     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)),
-    element=elementary("tanh"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
 asinh_p, asinh = unary(
     "asinh", "The number whose hyperbolic sine is x.",
     impl=np.arcsinh,
     derivative=lambda t, y, x: mul(t, rsqrt(add(square(x), one(x)))),
-    element=elementary("asinh"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
 acosh_p, acosh = unary(
     "acosh", "The positive number whose hyperbolic cosine is x.",
     impl=np.arccosh,
     derivative=lambda t, y, x: mul(t, rsqrt(sub(square(x), one(x)))),
-    element=elementary("acosh"),
     examples=points((1.5, 3.)),
     shows="1.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -199,7 +244,6 @@ atanh_p, atanh = unary(
     "atanh", "The number whose hyperbolic tangent is x.",
     impl=np.arctanh,
     derivative=lambda t, y, x: mul(integer_pow(add(one(x), x), -1), div(t, sub(one(x), x))),
-    element=elementary("atanh"),
     examples=points((-.9, .9)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
@@ -210,31 +254,18 @@ def _bell(t: Array, x: Array, factor: float) -> Array:
     return mul(constant(factor, x), mul(t, exp(neg(square(x)))))
 
 
-def _over_arrays(name: str) -> Any:
-    """NumPy has none: the formula, over whole arrays."""
-    return lambda x: elementary(name)(numpy_scalars(), x)
-
-
 erf_p, erf = unary(
     "erf", "The error function.", accepts=FLOAT,
-    impl=_over_arrays("erf"),
     derivative=lambda t, y, x: _bell(t, x, 2 / math.sqrt(math.pi)),
-    element=elementary("erf"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")
 
 erfc_p, erfc = unary(
     "erfc", "``1 - erf(x)``, exact for large x.", accepts=FLOAT,
-    impl=_over_arrays("erfc"),
     derivative=lambda t, y, x: _bell(t, x, -2 / math.sqrt(math.pi)),
-    element=elementary("erfc"),
-    examples=points((-2., 2.)),
     shows="0.0 -> Array(1., dtype=float32, weak_type=True)")
 
 erf_inv_p, erf_inv = unary(
     "erf_inv", "The number whose error function is x.", accepts=FLOAT,
-    impl=_over_arrays("erf_inv"),
     derivative=lambda t, y, x: mul(constant(math.sqrt(math.pi) / 2, x), mul(t, exp(square(y)))),
-    element=elementary("erf_inv"),
     examples=points((-.9, .9)),
     shows="0.0 -> Array(0., dtype=float32, weak_type=True)")

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.families import INTEGER, by_formula, elementwise, elementwise_type, integers
+from minijax.primitives.examples import integers
+from minijax.primitives.families import unary
+from minijax.primitives.slots import INTEGER
 
 
 def _unsigned(s: Any, x: Any) -> Any:
@@ -46,37 +48,16 @@ def _leading_zeros(s: Any, x: Any) -> Any:
     return s.convert(_ones(s, s.not_(u)), x.dtype)
 
 
-population_count_p = elementwise(
-    "population_count",
-    impl=by_formula(_ones),
-    abstract_eval=elementwise_type("population_count", [INTEGER]),
-    derivatives=[None],
+population_count_p, population_count = unary(
+    "population_count", "How many bits of each integer are set.", accepts=INTEGER,
+    derivative=None,
     element=_ones,
-    examples=integers(1))
+    examples=integers(1),
+    shows="255 -> Array(8, dtype=int32, weak_type=True)")
 
-
-def population_count(x: Any) -> Any:
-    """How many bits of each integer are set.
-
-    >>> population_count(255)
-    Array(8, dtype=int32, weak_type=True)
-    """
-    return population_count_p.bind(x)
-
-
-clz_p = elementwise(
-    "clz",
-    impl=by_formula(_leading_zeros),
-    abstract_eval=elementwise_type("clz", [INTEGER]),
-    derivatives=[None],
+clz_p, clz = unary(
+    "clz", "How many of the highest bits of each integer are clear.", accepts=INTEGER,
+    derivative=None,
     element=_leading_zeros,
-    examples=integers(1))
-
-
-def clz(x: Any) -> Any:
-    """How many of the highest bits of each integer are clear.
-
-    >>> clz(255)
-    Array(24, dtype=int32, weak_type=True)
-    """
-    return clz_p.bind(x)
+    examples=integers(1),
+    shows="255 -> Array(24, dtype=int32, weak_type=True)")

@@ -1,6 +1,6 @@
 """Primitive check: every element must lie within bounds, or else somebody is told, at run time.
 
-Stands on `gather`; what is said is in `sharp_bits`, imported when there is something to check.
+Stands on `slicing`; what is said is in `sharp_bits`, imported when there is something to check.
 Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which returns errors.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 from minijax import core, dtypes, source_info
 from minijax.core import (Array, ArrayImpl, Axis, Effect, Effects, Params, Primitive,
                           ShapedArray, cannot)
-from minijax.primitives.families import numpy_scalars
-from minijax.primitives.gather import LARGEST, as_int64
+from minijax.primitives.axes import LARGEST, as_int64
 from minijax.primitives.slicing import slice_in_dim
+from minijax.primitives.slots import numpy_scalars
 
 Number = int | float
 Report = Callable[[Any], None]  # is given the first element outside

@@ -6,91 +6,44 @@ In JAX: `jax/_src/lax/lax.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
-                          has_key_dtype)
-from minijax.primitives.families import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
-                                         anything, binary, bits, by_formula, check_dtypes,
-                                         check_same_dtypes, constant, filled, in_numpy, integers,
-                                         per_argument, place, spread, unary)
-from minijax.primitives.shape import batched_in_front
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.primitives.emitted import batched_in_front, constant, filled, spread, stretched
+from minijax.primitives.examples import anything, bits, integers
+from minijax.primitives.families import binary, per_argument, unary
+from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
+                                      by_formula, check_dtypes, check_same_dtypes, place)
+
+Pair = tuple[Primitive, Callable[[Any, Any], Any]]
 
 
-def _bool(dtype: Any) -> np.dtype:
-    return np.dtype(bool)
+def _step(name: str, meaning: str, op: str, **slots: Any) -> Pair:
+    """A primitive of two operands that is a scalar operation, and varies with neither."""
+    return binary(name, meaning, derivatives=(None, None),
+                  element=lambda s, x, y: getattr(s, op)(x, y), **slots)
 
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
-eq_p, eq = binary(
-    "eq", "Whether ``x == y``.", accepts=ANYTHING, result=_bool,
-    impl=in_numpy(np.equal),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.eq(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(False, dtype=bool, weak_type=True)")
-
-ne_p, ne = binary(
-    "ne", "Whether ``x != y``; true where either is nan.", accepts=ANYTHING, result=_bool,
-    impl=in_numpy(np.not_equal),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.ne(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
+def comparison(name: str, meaning: str, impl: np.ufunc, accepts: tuple, shown: bool) -> Pair:
+    """A primitive that compares; `shown` is its answer for 1.5 and 2."""
+    return _step(name, meaning, name, impl=impl, accepts=accepts, examples=anything(2),
+                 result=lambda dtype: np.dtype(bool),
+                 shows=f"1.5, 2.0 -> Array({shown}, dtype=bool, weak_type=True)")
 
 
-def _also_of_keys(compare: Callable[[Any, Any], Any], join: str) -> Callable[[Any, Any], Any]:
-    """The comparison extended to keys, which are equal when all of their words are."""
-    # JAX: the primitive takes keys; here a comparison of keys is one of their words.
-    @functools.wraps(compare)
-    def function(x: Any, y: Any) -> Any:
-        if not all(isinstance(k, Array) and has_key_dtype(k.aval) for k in (x, y)):
-            return compare(x, y)
-        from minijax.primitives import keys, reduce  # they stand on this module
-        words = compare(*(keys.random_unwrap_p.bind(k) for k in (x, y)))
-        return getattr(reduce, join)(words, (words.ndim - 1,))
-    return function
-
-
-eq, ne = _also_of_keys(eq, "reduce_and"), _also_of_keys(ne, "reduce_or")
-
-lt_p, lt = binary(
-    "lt", "Whether ``x < y``.", accepts=ORDERED, result=_bool,
-    impl=in_numpy(np.less),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.lt(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
-
-le_p, le = binary(
-    "le", "Whether ``x <= y``.", accepts=ORDERED, result=_bool,
-    impl=in_numpy(np.less_equal),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.le(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(True, dtype=bool, weak_type=True)")
-
-gt_p, gt = binary(
-    "gt", "Whether ``x > y``.", accepts=ORDERED, result=_bool,
-    impl=in_numpy(np.greater),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.gt(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(False, dtype=bool, weak_type=True)")
-
-ge_p, ge = binary(
-    "ge", "Whether ``x >= y``.", accepts=ORDERED, result=_bool,
-    impl=in_numpy(np.greater_equal),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.ge(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(False, dtype=bool, weak_type=True)")
+eq_p, eq = comparison("eq", "Whether ``x == y``.", np.equal, ANYTHING, False)
+ne_p, ne = comparison("ne", "Whether ``x != y``; true where either is nan.", np.not_equal,
+                      ANYTHING, True)
+lt_p, lt = comparison("lt", "Whether ``x < y``.", np.less, ORDERED, True)
+le_p, le = comparison("le", "Whether ``x <= y``.", np.less_equal, ORDERED, True)
+gt_p, gt = comparison("gt", "Whether ``x > y``.", np.greater, ORDERED, False)
+ge_p, ge = comparison("ge", "Whether ``x >= y``.", np.greater_equal, ORDERED, False)
 
 
 # ── Logic, bit by bit ────────────────────────────────────────────────────────────────────────
@@ -102,50 +55,23 @@ not_p, bitwise_not = unary(
     element=lambda s, x: s.not_(x),
     examples=bits(1))
 
-and_p, bitwise_and = binary(
-    "and", "Elementwise ``x & y``.", accepts=BITS,
-    impl=in_numpy(np.bitwise_and),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.and_(x, y),
-    examples=bits(2))
+and_p, bitwise_and = _step("and", "Elementwise ``x & y``.", "and_", impl=np.bitwise_and,
+                           accepts=BITS, examples=bits(2))
+or_p, bitwise_or = _step("or", "Elementwise ``x | y``.", "or_", impl=np.bitwise_or,
+                         accepts=BITS, examples=bits(2))
+xor_p, bitwise_xor = _step("xor", "Elementwise ``x ^ y``.", "xor", impl=np.bitwise_xor,
+                           accepts=BITS, examples=bits(2))
 
-or_p, bitwise_or = binary(
-    "or", "Elementwise ``x | y``.", accepts=BITS,
-    impl=in_numpy(np.bitwise_or),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.or_(x, y),
-    examples=bits(2))
-
-xor_p, bitwise_xor = binary(
-    "xor", "Elementwise ``x ^ y``.", accepts=BITS,
-    impl=in_numpy(np.bitwise_xor),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.xor(x, y),
-    examples=bits(2))
-
-shift_left_p, shift_left = binary(
-    "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", accepts=INTEGER,
-    impl=by_formula(lambda s, x, y: s.shl(x, y)),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.shl(x, y),
-    examples=integers(2),
-    shows="1, 4 -> Array(16, dtype=int32, weak_type=True)")
-
-shift_right_logical_p, shift_right_logical = binary(
-    "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", accepts=INTEGER,
-    impl=by_formula(lambda s, x, y: s.shr_logical(x, y)),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.shr_logical(x, y),
-    examples=integers(2),
+shift_left_p, shift_left = _step(
+    "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", "shl", accepts=INTEGER,
+    examples=integers(2), shows="1, 4 -> Array(16, dtype=int32, weak_type=True)")
+shift_right_logical_p, shift_right_logical = _step(
+    "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", "shr_logical",
+    accepts=INTEGER, examples=integers(2),
     shows="-1, 28 -> Array(15, dtype=int32, weak_type=True)")
-
-shift_right_arithmetic_p, shift_right_arithmetic = binary(
+shift_right_arithmetic_p, shift_right_arithmetic = _step(
     "shift_right_arithmetic", "Elementwise ``x >> y``, filled up with the sign of x.",
-    accepts=INTEGER,
-    impl=by_formula(lambda s, x, y: s.shr_arithmetic(x, y)),
-    derivatives=(None, None),
-    element=lambda s, x, y: s.shr_arithmetic(x, y),
-    examples=integers(2),
+    "shr_arithmetic", accepts=INTEGER, examples=integers(2),
     shows="-16, 2 -> Array(-4, dtype=int32, weak_type=True)")
 
 
@@ -186,23 +112,19 @@ def _select_element(s: Any, index: tuple, which: Any, *cases: Any) -> Any:
 def _select_jvp(primals: list, tangents: list) -> tuple[list, list]:
     out = select_n_p.bind(*primals)
     which, *given = primals[0], *tangents[1:]
-    varying = next((t for t in given if not isinstance(t, Zero)), None)
-    if varying is None:
-        return [out], [Zero(out.aval.to_tangent_aval())]
+    varying = next(t for t in given if not isinstance(t, Zero))
     given = [filled(0, varying) if isinstance(t, Zero) else t for t in given]
     return [out], [select_n_p.bind(which, *given)]
 
 
 def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
     [ct] = cotangents
-    return [None] + [_part_of_case(ct, which, i, len(cases) - 1, case.aval)
+    return [None] + [_part_of_case(ct, which, i, len(cases) - 1)
                      if isinstance(case, Undefined) else None for i, case in enumerate(cases)]
 
 
-def _part_of_case(ct: Any, which: Array, i: int, last: int, aval: ShapedArray) -> Any:
+def _part_of_case(ct: Array, which: Array, i: int, last: int) -> Array:
     """The cotangent where this case was chosen."""
-    if isinstance(ct, Zero):
-        return Zero(aval)
     if last == 0:
         return ct
     zeros = filled(0, ct)
@@ -212,20 +134,21 @@ def _part_of_case(ct: Any, which: Array, i: int, last: int, aval: ShapedArray) -
     return select_n_p.bind(compare(which, constant(i, which)), zeros, ct)
 
 
+def _in_front(args: list, dims: list, axis: Axis) -> list:
+    """Arguments with the batch axis leading; scalars for all examples stay, others are spread."""
+    found = [x if d is None and not x.ndim else batched_in_front(x, d, axis.size)
+             for x, d in zip(args, dims, strict=True)]
+    shape = max((x.shape for x in found), key=len)
+    return [x if x.ndim in (0, len(shape)) else spread(x, [0], shape) for x in found]
+
+
 def _select_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
     which, *cases = args
-    which_dim, *case_dims = dims
-    first = next((d for d in case_dims if d is not None), None)
-    if not which.ndim and len(set(case_dims)) == 1:
-        return [select_n_p.bind(*args)], [first]
-    if len(set(dims)) == 1 and which.ndim == cases[0].ndim:
-        return [select_n_p.bind(*args)], [first]
-    cases = [batched_in_front(x, d, axis.size) for x, d in zip(cases, case_dims, strict=True)]
-    if which_dim is not None or which.ndim:
-        which = batched_in_front(which, which_dim, axis.size)
-        if which.ndim < cases[0].ndim:
-            which = spread(which, [0], cases[0].shape)
-    return [select_n_p.bind(which, *cases)], [0]
+    if len(set(dims[1:])) == 1 and (not which.ndim or dims[0] == dims[1]
+                                    and which.ndim == cases[0].ndim):
+        return [select_n_p.bind(*args)], [dims[1]]
+    cases = [batched_in_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
+    return [select_n_p.bind(*_in_front([which, *cases], [dims[0], *[0] * len(cases)], axis))], [0]
 
 
 def _select_examples() -> list[Example]:
@@ -302,20 +225,7 @@ def _clamped(s: Any, low: Any, x: Any, high: Any) -> Any:
 
 
 def _within(t: Array, x: Array, chosen: Array) -> Array:
-    return select(chosen, t, filled(0, x))
-
-
-def _clamp_in_low(t: Array, z: Array, low: Array, x: Array, high: Array) -> Array:
-    chosen = bitwise_and(gt(low, x), lt(low, high))
-    return _within(spread(t, [], x.shape) if t.ndim < x.ndim else t, x, chosen)
-
-
-def _clamp_in_x(t: Array, z: Array, low: Array, x: Array, high: Array) -> Array:
-    return _within(t, x, bitwise_and(gt(x, low), lt(x, high)))
-
-
-def _clamp_in_high(t: Array, z: Array, low: Array, x: Array, high: Array) -> Array:
-    return _within(spread(t, [], x.shape) if t.ndim < x.ndim else t, x, lt(high, x))
+    return select(chosen, stretched(t, x.shape), filled(0, x))
 
 
 def _clamp_element(s: Any, index: tuple, low: Any, x: Any, high: Any) -> Any:
@@ -325,21 +235,11 @@ def _clamp_element(s: Any, index: tuple, low: Any, x: Any, high: Any) -> Any:
 
 def _clamp_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
     low, x, high = args
-    if not low.ndim and not high.ndim:
-        return [clamp_p.bind(low, x, high)], [dims[1]]
-    if len(set(dims)) == 1 and low.shape == x.shape == high.shape:
-        return [clamp_p.bind(low, x, high)], [dims[1]]
-    x = batched_in_front(x, dims[1], axis.size)
-    bounds = [_bound_in_front(b, d, x, axis) for b, d in ((low, dims[0]), (high, dims[2]))]
-    return [clamp_p.bind(bounds[0], x, bounds[1])], [0]
-
-
-def _bound_in_front(bound: Array, dim: int | None, x: Array, axis: Axis) -> Array:
-    """A bound with the batch axis leading, spread over an x of which each example has more."""
-    if not bound.ndim:
-        return bound
-    bound = batched_in_front(bound, dim, axis.size)
-    return bound if bound.ndim == x.ndim else spread(bound, [0], x.shape)
+    same = len(set(dims)) == 1 and low.shape == x.shape == high.shape
+    if not same and (low.ndim or high.ndim):
+        x = batched_in_front(x, dims[1], axis.size)
+        args, dims = _in_front([low, x, high], [dims[0], 0, dims[2]], axis), [0, 0, 0]
+    return [clamp_p.bind(*args)], [dims[1]]
 
 
 def _clamp_examples() -> list[Example]:
@@ -359,11 +259,14 @@ clamp_p = Primitive(
     "clamp",
     impl=by_formula(_clamped),
     abstract_eval=_clamp_type,
+    jvp=per_argument(
+        lambda t, z, low, x, high: _within(t, x, bitwise_and(gt(low, x), lt(low, high))),
+        lambda t, z, low, x, high: _within(t, x, bitwise_and(gt(x, low), lt(x, high))),
+        lambda t, z, low, x, high: _within(t, x, lt(high, x))),
     transpose=NOT_LINEAR,
     batch=_clamp_batch,
     element=_clamp_element,
     examples=_clamp_examples)
-clamp_p.jvp = per_argument(clamp_p, _clamp_in_low, _clamp_in_x, _clamp_in_high)
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import (Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined,
-                          Zero, cannot)
+from minijax.core import (Array, Axis, ForPrimitive, NamedAxisEffect, Primitive, ShapedArray,
+                          Undefined, cannot)
+from minijax.primitives.algebra import mul_p
+from minijax.primitives.axes import canonical_axis
 from minijax.primitives.choice import ne, select_n
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.elementwise import mul_p
-from minijax.primitives.emitted import broadcast_batch, move_axis, zeros
+from minijax.primitives.emitted import (batched_in_front, linear, move_axis, reduce_sum_p,
+                                        transposed, zeros)
 from minijax.primitives.index import dynamic_index_in_dim
-from minijax.primitives.rearranging import canonical_axis
-from minijax.primitives.reduce import reduce_max_p, reduce_min_p, reduce_sum_p
+from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import iota_p, reshape
 
 
@@ -93,32 +94,27 @@ def _find(name: Any, what: str) -> Axis:
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
 
-def _along_axis(name: str, reduce: Primitive, linear: bool) -> Primitive:
+def _along_axis(name: str, reduce: Primitive, is_sum: bool) -> Primitive:
     """A reduction over a named axis, as the reduction over the batch axis it stands for."""
-    def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, *, axis_name: Any
               ) -> tuple[list, list]:
-        (x,), (dim,) = args, dims
+        [x], [dim] = args, dims
         if axis.name != axis_name:  # another axis is mapped: the reduction waits for its own
-            return [primitive.bind(x, axis_name=axis_name)], [dim]
+            return [p.bind(x, axis_name=axis_name)], [dim]
         if dim is None:
-            return [_of_copies(x, axis.size) if linear else x], [None]
+            return [_of_copies(x, axis.size) if is_sum else x], [None]
         return [reduce.bind(x, axes=(dim,))], [None]
 
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, axis_name: Any
-            ) -> tuple[list, list]:
-        (x,), (t,) = primals, tangents
-        out = primitive.bind(x, axis_name=axis_name)
-        return [out], [t if isinstance(t, Zero) else primitive.bind(t, axis_name=axis_name)]
-
-    def transpose(cotangents: Sequence[Any], x: Undefined, *, axis_name: Any) -> list:
-        return [primitive.bind(ct, axis_name=axis_name) for ct in cotangents]
+    @ForPrimitive
+    def transpose(p: Primitive, cotangents: list, x: Undefined, *, axis_name: Any) -> list:
+        return [p.bind(ct, axis_name=axis_name) for ct in cotangents]
 
     not_linear = cannot("only sums along a named axis have a derivative here")
-    primitive = Primitive(
+    return Primitive(
         name, impl=_unbound, abstract_eval=lambda x, *, axis_name: [x],
-        jvp=jvp if linear else not_linear, transpose=transpose if linear else not_linear,
+        jvp=linear(0) if is_sum else not_linear, transpose=transpose if is_sum else not_linear,
         batch=batch, loop=_unbound, effects=_names_axis, examples=list)
-    return primitive
 
 
 def _of_copies(x: Array, size: int) -> Array:
@@ -127,9 +123,9 @@ def _of_copies(x: Array, size: int) -> Array:
     return mul_p.bind(x, count)
 
 
-psum_p = _along_axis("psum", reduce_sum_p, linear=True)
-pmax_p = _along_axis("pmax", reduce_max_p, linear=False)
-pmin_p = _along_axis("pmin", reduce_min_p, linear=False)
+psum_p = _along_axis("psum", reduce_sum_p, is_sum=True)
+pmax_p = _along_axis("pmax", reduce_max_p, is_sum=False)
+pmin_p = _along_axis("pmin", reduce_min_p, is_sum=False)
 
 
 def _over_axes(primitive: Primitive, reduce: Primitive, leaf: Any, names: tuple) -> Array:
@@ -231,7 +227,7 @@ def _gather_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Any], *, axis_
     (x,), (dim,) = args, dims
     place = params["all_gather_dimension"]
     if axis.name == axis_name:
-        x = broadcast_batch(x, 0, axis.size) if dim is None else move_axis(x, dim, 0)
+        x = batched_in_front(x, dim, axis.size)
         return [move_axis(x, 0, place)], [None]
     if dim is not None:  # another axis is mapped: it steps aside
         x, dim, place = move_axis(x, dim, 0), 0, place + 1
@@ -239,20 +235,12 @@ def _gather_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Any], *, axis_
                               **params | {"all_gather_dimension": place})], [dim]
 
 
-def _gather_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-                ) -> tuple[list, list]:
-    out, (t,) = all_gather_p.bind(*primals, **params), tangents
-    if isinstance(t, Zero):
-        return [out], [Zero(core.typeof(out).to_tangent_aval())]
-    return [out], [all_gather_p.bind(t, **params)]
-
-
-def _transpose_gather(cotangents: Sequence[Any], x: Undefined, *, axis_name: Any,
-                      all_gather_dimension: int, axis_size: int) -> list:
+def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dimension: int,
+                      axis_size: int) -> Array:
     """Each example gets what all of them say of its row."""
-    total = psum_p.bind(cotangents[0], axis_name=axis_name)
+    total = psum_p.bind(ct, axis_name=axis_name)
     row = axis_index_p.bind(axis_name=axis_name)
-    return [dynamic_index_in_dim(total, row, all_gather_dimension, keepdims=False)]
+    return dynamic_index_in_dim(total, row, all_gather_dimension, keepdims=False)
 
 
 all_gather_p = Primitive(
@@ -260,8 +248,8 @@ all_gather_p = Primitive(
     impl=_unbound,
     abstract_eval=lambda x, *, axis_name, all_gather_dimension, axis_size: [x.update(shape=(
         *x.shape[:all_gather_dimension], axis_size, *x.shape[all_gather_dimension:]))],
-    jvp=_gather_jvp,
-    transpose=_transpose_gather,
+    jvp=linear(0),
+    transpose=transposed(_transpose_gather),
     batch=_gather_batch,
     loop=_unbound,
     effects=_names_axis,

@@ -1,6 +1,6 @@
 """Complex numbers: their parts, their conjugates, and what is made of two real numbers.
 
-Stands on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
+Stands on `algebra`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -10,18 +10,14 @@ from typing import Any
 
 import numpy as np
 
+from minijax import dtypes
 from minijax.core import Array, Example, ShapedArray, as_value
-from minijax.primitives.elementwise import neg
-from minijax.primitives.families import (COMPLEX, all_weak, broadcast_shapes, check_dtypes,
-                                         constant, elementwise, elementwise_type, transposed)
+from minijax.primitives.algebra import in_parts, neg
+from minijax.primitives.emitted import constant, transposed
+from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.slots import COMPLEX, check_dtypes, real_dtype
 
-
-def _real_dtype(dtype: Any) -> np.dtype:
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-
-
-def _complex_dtype(dtype: Any) -> np.dtype:
-    return dtype if dtype.kind == "c" else np.dtype(f"c{2 * dtype.itemsize}")
+PARTS = (np.float32, np.float64)
 
 
 def _refuse(*_: Any, **__: Any) -> Any:
@@ -40,80 +36,38 @@ def _complex_examples(count: int) -> list[Example]:
     return found
 
 
-real_p = elementwise(
-    "real",
-    impl=lambda x: [x.real],
-    abstract_eval=elementwise_type("real", [COMPLEX], _real_dtype),
-    derivatives=[lambda t, z, x: real(t)],
+real_p, real = unary(
+    "real", "The real parts of complex numbers.", accepts=COMPLEX,
+    impl=np.real, result=real_dtype,
+    derivative=lambda t, z, x: real(t),
     transpose=transposed(lambda ct, x: complex(ct, constant(0, ct))),
     element=_refuse,
-    examples=lambda: _complex_examples(0))
+    examples=lambda: _complex_examples(0),
+    shows="1 + 2j -> Array(1., dtype=float32, weak_type=True)")
 
-
-def real(x: Any) -> Any:
-    """The real parts of complex numbers.
-
-    >>> real(1 + 2j)
-    Array(1., dtype=float32, weak_type=True)
-    """
-    return real_p.bind(x)
-
-
-imag_p = elementwise(
-    "imag",
-    impl=lambda x: [x.imag],
-    abstract_eval=elementwise_type("imag", [COMPLEX], _real_dtype),
-    derivatives=[lambda t, z, x: imag(t)],
+imag_p, imag = unary(
+    "imag", "The imaginary parts of complex numbers.", accepts=COMPLEX,
+    impl=np.imag, result=real_dtype,
+    derivative=lambda t, z, x: imag(t),
     transpose=transposed(lambda ct, x: complex(constant(0, ct), neg(ct))),
     element=_refuse,
-    examples=lambda: _complex_examples(0))
+    examples=lambda: _complex_examples(0),
+    shows="1 + 2j -> Array(2., dtype=float32, weak_type=True)")
 
-
-def imag(x: Any) -> Any:
-    """The imaginary parts of complex numbers.
-
-    >>> imag(1 + 2j)
-    Array(2., dtype=float32, weak_type=True)
-    """
-    return imag_p.bind(x)
-
-
-def _complex_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
-    check_dtypes("complex", [x, y], [(np.float32, np.float64)] * 2)
-    return [ShapedArray(broadcast_shapes("complex", [x.shape, y.shape]),
-                        _complex_dtype(x.dtype), all_weak([x, y]))]
-
-
-def _joined(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Part by part: `x + 1j * y` would make nan of an infinite y."""
-    z = np.empty(np.broadcast_shapes(np.shape(x), np.shape(y)), _complex_dtype(x.dtype))
-    z.real, z.imag = x, y
-    return z
-
-
-complex_p = elementwise(
-    "complex",
-    impl=lambda x, y: [_joined(x, y)],
-    abstract_eval=_complex_type,
+complex_p, complex = binary(
+    "complex", "Complex numbers from their real and imaginary parts.", accepts=PARTS,
+    impl=in_parts, result=dtypes.to_complex_dtype,
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
     element=_refuse,
-    examples=lambda: _complex_examples(2))
-
-
-def complex(x: Any, y: Any) -> Any:
-    """Complex numbers from their real and imaginary parts.
-
-    >>> complex(1., 2.)
-    Array(1.+2.j, dtype=complex64, weak_type=True)
-    """
-    return complex_p.bind(x, y)
+    examples=lambda: _complex_examples(2),
+    shows="1.0, 2.0 -> Array(1.+2.j, dtype=complex64, weak_type=True)")
 
 
 def _conj_type(x: ShapedArray, *, input_dtype: Any) -> list[ShapedArray]:
-    check_dtypes("conj", [x], [(np.float32, np.float64, *COMPLEX)])
-    return [x.update(dtype=_complex_dtype(x.dtype))]
+    check_dtypes("conj", [x], [(*PARTS, *COMPLEX)])
+    return [x.update(dtype=dtypes.to_complex_dtype(x.dtype))]
 
 
 def _conj_transpose(ct: Array, x: Any, input_dtype: Any) -> Array:
@@ -122,7 +76,7 @@ def _conj_transpose(ct: Array, x: Any, input_dtype: Any) -> Array:
 
 conj_p = elementwise(
     "conj",
-    impl=lambda x, input_dtype: [np.conj(x).astype(_complex_dtype(x.dtype))],
+    impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
     abstract_eval=_conj_type,
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
     transpose=transposed(_conj_transpose),

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax import config, dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero,
-                          dtype_name)
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
 from minijax.primitives import products, summation
+from minijax.primitives.axes import Axes, above, inverse, without
 from minijax.primitives.convert import converted
-from minijax.primitives.elementwise import add_any_p
-from minijax.primitives.families import all_weak, computed_in
-from minijax.primitives.products import LONG, Axes, Dimensions, free_axes
-from minijax.primitives.shape import above, transpose_p, without
+from minijax.primitives.emitted import transpose_p
+from minijax.primitives.families import per_argument
+from minijax.primitives.products import LONG, Dimensions, free_axes
+from minijax.primitives.slots import all_weak, computed_in, real_dtype
 
 class Precision(enum.Enum):
     """How exactly products are computed; float32 is always exact to float32 here."""
@@ -108,7 +108,7 @@ def _check_sizes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensio
 
 def _rank_of_dtype(dtype: Any) -> tuple:
     """What decides which of two dtypes a product has."""
-    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    real = real_dtype(dtype)
     floating = dtypes.issubdtype(real, np.floating)
     info = dtypes.finfo(real) if floating else None
     return (dtype.kind == "c", info.maxexp if info else -1, info.nmant if info else -1,
@@ -177,17 +177,6 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
-def _dot_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    (x, y), (x_dot, y_dot) = primals, tangents
-    out = dot_general_p.bind(x, y, **params)
-    terms = [dot_general_p.bind(*args, **params) for t, args in ((x_dot, (x_dot, y)),
-                                                                 (y_dot, (x, y_dot)))
-             if not isinstance(t, Zero)]
-    if not terms:
-        return [out], [Zero(out.aval.to_tangent_aval())]
-    return [out], [terms[0] if len(terms) == 1 else add_any_p.bind(*terms)]
-
-
 def _dot_transpose(cotangents: list, x: Any, y: Any, *, dimension_numbers: Dimensions,
                    **params: Any) -> list:
     [ct] = cotangents
@@ -198,11 +187,9 @@ def _dot_transpose(cotangents: list, x: Any, y: Any, *, dimension_numbers: Dimen
     return [None, _cotangent(ct, y, x, swapped, True, params)]
 
 
-def _cotangent(ct: Any, x: Undefined, y: Array, dimension_numbers: Dimensions, x_is_right: bool,
+def _cotangent(ct: Array, x: Undefined, y: Array, dimension_numbers: Dimensions, x_is_right: bool,
                params: dict) -> Any:
     """Of the unknown side: the product of ct with the other, over the other's free axes."""
-    if isinstance(ct, Zero):
-        return Zero(x.aval)
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     x_free = free_axes(x.aval.ndim, x_contract, x_batch)
     y_free = free_axes(y.ndim, y_contract, y_batch)
@@ -213,8 +200,7 @@ def _cotangent(ct: Any, x: Undefined, y: Array, dimension_numbers: Dimensions, x
                                  dimension_numbers=((ct_y, y_free), (ct_batch, y_batch)))
     # Its axes are now: batch, free in x, and the contracted ones in the order y has them.
     by_y = [x_contract[i] for i in sorted(range(len(y_contract)), key=y_contract.__getitem__)]
-    places = (*x_batch, *x_free, *by_y)
-    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    order = inverse((*x_batch, *x_free, *by_y))
     if order != tuple(range(len(order))):
         product = transpose_p.bind(product, permutation=order)
     return converted(product, x.aval.dtype, product.weak_type)
@@ -281,7 +267,8 @@ dot_general_p = Primitive(
     "dot_general",
     impl=_dot_impl,
     abstract_eval=_dot_type,
-    jvp=_dot_jvp,
+    jvp=per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
+                     lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
     transpose=_dot_transpose,
     batch=_dot_batch,
     library=products.lower,

@@ -13,10 +13,14 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import (Array, ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
-from minijax.primitives.families import (NOT_DIFFERENTIABLE, elementwise,
-                                         numpy_scalars, points, transposed)
-from minijax.primitives.shape import broadcast, canonical_shape
+from minijax.core import (ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
+from minijax.primitives.axes import canonical_shape
+from minijax.primitives.checks import check_cast
+from minijax.primitives.emitted import batch_in_front, linear, transposed
+from minijax.primitives.examples import points
+from minijax.primitives.families import constant_in_all, elementwise
+from minijax.primitives.shape import broadcast
+from minijax.primitives.slots import NOT_DIFFERENTIABLE, numpy_scalars
 
 
 # ── Conversion ───────────────────────────────────────────────────────────────────────────────
@@ -36,16 +40,11 @@ def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.nda
     return [numpy_scalars().convert(x.real if x.dtype.kind == "c" else x, new_dtype)]
 
 
-def _convert_tangent(t: Array, z: Array, x: Array, new_dtype: Any, weak_type: bool) -> Any:
-    return convert_element_type_p.bind(t, new_dtype=new_dtype, weak_type=weak_type)
-
-
 def _convert_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    [x], [t] = primals, tangents
-    out = convert_element_type_p.bind(x, **params)
-    if isinstance(t, Zero) or not dtypes.issubdtype(out.dtype, np.inexact):
-        return [out], [Zero(out.aval.to_tangent_aval())]
-    return [out], [convert_element_type_p.bind(t, **params)]
+    out = convert_element_type_p.bind(*primals, **params)
+    varies = dtypes.issubdtype(out.dtype, np.inexact)
+    return [out], [convert_element_type_p.bind(*tangents, **params) if varies
+                   else Zero(out.aval.to_tangent_aval())]
 
 
 def _convert_examples() -> list[Example]:
@@ -66,11 +65,10 @@ convert_element_type_p = elementwise(
     "convert_element_type",
     impl=_convert_impl,
     abstract_eval=_convert_type,
-    derivatives=[None],
+    jvp=_convert_jvp,
     transpose=transposed(lambda ct, x, **_: converted(ct, x.aval.dtype, x.aval.weak_type)),
     element=lambda s, x, new_dtype, weak_type: s.convert(x, new_dtype),
     examples=_convert_examples)
-convert_element_type_p.jvp = _convert_jvp
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
@@ -88,7 +86,6 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if config.debug_unsafe_casts.value:
-        from minijax.primitives.checks import check_cast
         check_cast(core.as_value(operand), dtype)
     return converted(operand, dtype, False)
 
@@ -229,23 +226,11 @@ bitcast_convert_type_p = Primitive(
     "bitcast_convert_type",
     impl=_bitcast_impl,
     abstract_eval=_bitcast_type,
+    jvp=constant_in_all,
     transpose=NOT_DIFFERENTIABLE,
+    batch=batch_in_front(),
     element=_bitcast_element,
     examples=_bitcast_examples)
-
-
-def _bitcast_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    out = bitcast_convert_type_p.bind(*primals, **params)
-    return [out], [Zero(out.aval.to_tangent_aval())]
-
-
-def _bitcast_batch(axis: core.Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
-    from minijax.primitives.shape import to_front
-    return [bitcast_convert_type_p.bind(to_front(args[0], dims[0]), **params)], [0]
-
-
-bitcast_convert_type_p.jvp = _bitcast_jvp
-bitcast_convert_type_p.batch = _bitcast_batch
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
@@ -272,7 +257,7 @@ copy_p = elementwise(
     "copy",
     impl=lambda x: [x.copy()],
     abstract_eval=lambda x: [x],
-    derivatives=[lambda t, z, x: copy_p.bind(t)],
+    jvp=linear(0),
     transpose=transposed(lambda ct, x: copy_p.bind(ct)),
     element=lambda s, x: x,
     examples=points((-2., 2.)))
@@ -281,7 +266,7 @@ stop_gradient_p = elementwise(
     "stop_gradient",
     impl=lambda x: [x.copy()],
     abstract_eval=lambda x: [x],
-    derivatives=[None],
+    jvp=constant_in_all,
     element=lambda s, x: x,
     examples=lambda: [e for e in points((-2., 2.))() if e.args[0].dtype != np.float64])
 

@@ -13,27 +13,31 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value
+from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import summation
-from minijax.primitives.elementwise import (complex_extrema, max_p, min_p, mul_p,
-                                            with_ordered_zeros)
-from minijax.primitives.families import (NOT_LINEAR, NUMBER, computed_in, in_numpy,
-                                         linearly, transposed)
-from minijax.primitives.reduce import (Dual, check_reducible, combined,
-                                       joined, part, reducible_examples, widened)
+from minijax.primitives.algebra import (add, complex_extrema, max, max_p, min_p, mul_p, neg, sub,
+                                        with_ordered_zeros)
+from minijax.primitives.analytic import exp, log1p
+from minijax.primitives.choice import eq, select
+from minijax.primitives.emitted import batch_along, constant, filled, linear, transposed
+from minijax.primitives.examples import reducible
+from minijax.primitives.reduce import Dual, combined, part
+from minijax.primitives.rounding import abs
+from minijax.primitives.slicing import concatenate_p
+from minijax.primitives.slots import (NOT_LINEAR, NUMBER, check_reducible, computed_in, in_numpy,
+                                      widened)
 
 Combine = Callable[[Any, Any], Any]
 
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
-               jvp_of: Primitive | None = None, transpose: Any = NOT_LINEAR) -> Primitive:
+               jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
     """A primitive that keeps every step of a reduction along one axis.
 
     Args:
       name: as a jaxpr prints it.
       op: the scalar operation.
       running: the meaning, from the start, in NumPy.
-      jvp_of: the binary primitive of that operation, whose derivative it takes over.
     """
     def impl(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
         x = np.flip(x, axis) if reverse else x
@@ -50,17 +54,11 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
         check_reducible(name, x, NUMBER)
         return [x]
 
-    def batch(axis_: Axis, args: list, dims: list, axis: int, reverse: bool
-              ) -> tuple[list, list]:
-        [x], [dim] = args, dims
-        return [p.bind(x, axis=axis + (axis >= dim), reverse=reverse)], [dim]
-
-    p = Primitive(name, impl=in_numpy(impl), abstract_eval=abstract_eval, transpose=transpose,
-                  batch=batch, loop=_running_loop(op),
-                  examples=reducible_examples(NUMBER, lambda rank: [
-                      {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
-    p.jvp = linearly(p) if jvp_of is None else _jvp_by_prefixes(p, jvp_of)
-    return p
+    return Primitive(
+        name, impl=in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
+        batch=batch_along("axis"), loop=_running_loop(op),
+        examples=reducible(NUMBER, lambda rank: [
+            {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
 
 
 def _every_step(ufunc: np.ufunc) -> Callable[[np.ndarray, int], np.ndarray]:
@@ -80,14 +78,13 @@ def _extrema(op: str) -> Callable[[np.ndarray, int], np.ndarray]:
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
-def _jvp_by_prefixes(p: Primitive, step: Primitive) -> Callable[..., tuple[list, list]]:
-    """The same running total, of values with tangents."""
-    def jvp(primals: list, tangents: list, axis: int, reverse: bool) -> tuple[list, list]:
-        [x], [t] = primals, tangents
-        out = p.bind(x, axis=axis, reverse=reverse)
-        if isinstance(t, Zero):
-            return [out], [t]
-        return [out], [prefixes(lambda a, b: combined(step, a, b), (x, t), axis, reverse)[1]]
+def _by_prefixes(step: Primitive) -> ForPrimitive:
+    """The same running total, of values with tangents, which the binary primitive combines."""
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        found = p.bind(*primals, **params)
+        pairs = prefixes(lambda x, y: combined(step, x, y), (*primals, *tangents), **params)
+        return [found], [pairs[1]]
     return jvp
 
 
@@ -105,7 +102,7 @@ def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dua
         rest = (tuple(part(a, n - reach, n, axis) for a in x) if reverse
                 else tuple(part(a, 0, reach, axis) for a in x))
         pairs = zip(both, rest, strict=True) if reverse else zip(rest, both, strict=True)
-        x = tuple(joined(a, b, axis) for a, b in pairs)  # type: ignore[assignment]
+        x = tuple(concatenate_p.bind(a, b, dimension=axis) for a, b in pairs)
         reach *= 2
     return x
 
@@ -151,11 +148,12 @@ def _running_loop(op: str) -> Callable[..., None]:
 
 cumsum_p = cumulative(
     "cumsum", "add", summation.running,
+    jvp=linear(0),
     transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
         ct, axis=axis, reverse=not reverse)))
-cumprod_p = cumulative("cumprod", "mul", _every_step(np.multiply), jvp_of=mul_p)
-cummax_p = cumulative("cummax", "max", _extrema("max"), jvp_of=max_p)
-cummin_p = cumulative("cummin", "min", _extrema("min"), jvp_of=min_p)
+cumprod_p = cumulative("cumprod", "mul", _every_step(np.multiply), jvp=_by_prefixes(mul_p))
+cummax_p = cumulative("cummax", "max", _extrema("max"), jvp=_by_prefixes(max_p))
+cummin_p = cumulative("cummin", "min", _extrema("min"), jvp=_by_prefixes(min_p))
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
@@ -210,18 +208,12 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     >>> cumlogsumexp(np.zeros(1))
     Array([0.], dtype=float32)
     """
-    from minijax.primitives.elementwise import add
-    from minijax.primitives.families import constant
     x = as_value(operand)
     found = prefixes(_log_add, (x,), axis, reverse)[0]  # type: ignore[arg-type]
     return add(found, constant(0, x))  # of a sum that begins with exp(-inf): never -0
 
 
 def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:
-    from minijax.primitives.analytic import exp, log1p
-    from minijax.primitives.choice import eq, select
-    from minijax.primitives.elementwise import abs, add, max, neg, sub
-    from minijax.primitives.families import filled
     [a], [b] = x, y
     alike = eq(a, b)  # infinities, too, whose difference is nan
     gap = select(alike, filled(0, a), sub(a, b))

@@ -1,30 +1,49 @@
-"""What interpreters themselves emit: zeros, sums of cotangents, moved and new batch axes.
+"""What rules and interpreters emit: five linear operations, zeros, sums, moved and new axes.
 
-Stands on the primitives it names.  Chapter 04.  In JAX: `interpreters/ad.py`, `batching.py`.
+Stands on `axes` and `slots`; all other primitives stand on it.  Chapters 03, 04 and 23.
+In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, ArrayImpl, ShapedArray, Zero
-from minijax.primitives.elementwise import add_any_p
-from minijax.primitives.shape import broadcast_in_dim_p, squeeze_p, transpose_p
-from minijax.primitives.slicing import concatenate_p, slice_p
+from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
+                          Zero)
+from minijax.primitives import summation
+from minijax.primitives.axes import (Axes, Dim, Index, Shape, above, below, check_sizes, inverse,
+                                     keeping, with_item, without)
+from minijax.primitives.examples import Examples, examples_of, grid, points, reducible, axes_of
+from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, all_weak, at_each,
+                                      broadcast_shapes, check_reducible, in_numpy, widened)
 
+# ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
 def zeros(aval: ShapedArray) -> Array:
     """An array of zeros of the given type, as a program makes it: one scalar, broadcast."""
     if aval.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(aval.shape, bool), aval)
-    scalar = ArrayImpl(np.zeros((), aval.dtype), aval.update(shape=()), is_literal=True)
-    if not aval.shape:
-        return scalar
-    return broadcast_in_dim_p.bind(scalar, shape=aval.shape, broadcast_dimensions=())
+    return repeated(0, aval)
+
+
+def filled(value: Any, x: Array) -> Array:
+    """An array of one number, with the shape and dtype of `x`."""
+    return repeated(value, x.aval)
+
+
+def constant(value: Any, x: Array) -> Array:
+    """A scalar written into the program, of the dtype of `x`."""
+    return repeated(value, x.aval.update(shape=()))
+
+
+def repeated(value: Any, aval: ShapedArray) -> Array:
+    """An array of one number, of the given type."""
+    scalar = ArrayImpl(np.array(value, aval.dtype), aval.update(shape=()), is_literal=True)
+    return spread(scalar, (), aval.shape) if aval.shape else scalar
 
 
 def instantiate(x: Any) -> Array:
@@ -41,29 +60,358 @@ def add_cotangents(x: Any, y: Any) -> Any:
     return add_any_p.bind(x, y)
 
 
+# ── Axes: moved, new, stretched ──────────────────────────────────────────────────────────────
+
 def move_axis(x: Array, source: int, destination: int) -> Array:
     source, destination = source % x.ndim, destination % x.ndim
     if source == destination:
         return x
-    order = [d for d in range(x.ndim) if d != source]
-    order.insert(destination, source)
-    return transpose_p.bind(x, permutation=tuple(order))
+    order = with_item(without(range(x.ndim), (source,)), destination, source)
+    return transpose_p.bind(x, permutation=order)
 
 
 def broadcast_batch(x: Array, dim: int, size: int) -> Array:
     """`x`, repeated along a new axis at `dim`."""
-    shape = (*x.shape[:dim], size, *x.shape[dim:])
-    kept = tuple(d for d in range(len(shape)) if d != dim)
-    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=kept)
+    return spread(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
 
 
-def index_leading(x: Array, i: int) -> Array:
-    """Row `i` of `x`."""
-    row = slice_p.bind(x, start_indices=(i, *[0] * (x.ndim - 1)),
-                       limit_indices=(i + 1, *x.shape[1:]), strides=None)
-    return squeeze_p.bind(row, dimensions=(0,))
+def batched_in_front(x: Array, dim: Dim, size: int) -> Array:
+    """`x` with its batch axis first; repeated along a new one if it had none."""
+    return broadcast_batch(x, 0, size) if dim is None else move_axis(x, dim, 0)
 
 
-def stack(rows: Sequence[Array]) -> Array:
-    """Arrays of one shape along a new leading axis."""
-    return concatenate_p.bind(*[broadcast_batch(x, 0, 1) for x in rows], dimension=0)
+def spread(x: Array, dims: Sequence[int], shape: Shape) -> Array:
+    """`x` with its axes at `dims` of a result of this shape."""
+    return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(dims))
+
+
+def reshaped(x: Array, shape: Shape) -> Array:
+    return x if x.shape == shape else reshape_p.bind(x, new_sizes=shape, dimensions=None)
+
+
+def stretched(x: Array, shape: Shape) -> Array:
+    """`x` repeated to the shape of an elementwise result it takes part in."""
+    if x.shape == shape:
+        return x
+    kept = tuple(d for d in range(x.ndim) if x.shape[d] == shape[d])
+    return spread(reshaped(x, tuple(shape[d] for d in kept)), kept, shape)
+
+
+def unstretched(ct: Array, shape: Shape) -> Array:
+    """The sum of a cotangent over what `stretched` repeated."""
+    if ct.shape == shape:
+        return ct
+    axes = [d for d in range(ct.ndim) if not shape or shape[d] != ct.shape[d]]
+    return reshaped(reduce_sum_p.bind(ct, axes=tuple(axes)), shape)
+
+
+# ── Rules of what is linear ──────────────────────────────────────────────────────────────────
+
+def linear(*places: int) -> Any:
+    """The derivative of what is linear in these arguments together: itself, of their tangents.
+
+    Without places, in all arguments.
+    """
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        outs = p.bind_list(*primals, **params)
+        args = [instantiate(t) if not places or i in places else x
+                for i, (x, t) in enumerate(zip(primals, tangents, strict=True))]
+        return outs, p.bind_list(*args, **params)
+    return jvp
+
+
+def transposed(*rules: Callable | None) -> Callable[..., list]:
+    """A transpose rule from one rule for each argument it may be linear in.
+
+    A rule is ``(cotangent, *arguments, **params) -> cotangent``; None: never linear in it.
+    """
+    def transpose(cotangents: list, *args: Any, **params: Any) -> list:
+        [ct] = cotangents
+        found: list[Any] = [None] * len(args)
+        for i, x in enumerate(args):
+            if isinstance(x, Undefined):
+                rule = rules[i] if i < len(rules) else None
+                if rule is None:
+                    raise NotImplementedError(f"the operation is not linear in argument {i}")
+                found[i] = unstretched(rule(ct, *args, **params), x.aval.shape)
+        return found
+    return transpose
+
+
+# ── Rules of batches ─────────────────────────────────────────────────────────────────────────
+
+@ForPrimitive
+def batch_elementwise(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
+                      ) -> tuple[list, list]:
+    """Operands stretch: align the batch axes, add axes of one."""
+    ranked = [(x.shape, d) for x, d in zip(args, dims, strict=True) if x.ndim]
+    if ranked.count(ranked[0]) == len(ranked):
+        return [p.bind(*args, **params)], [ranked[0][1]]
+    rank = max(x.ndim + (d is None and x.ndim > 0) for x, d in zip(args, dims, strict=True))
+    aligned = [_aligned(x, d, rank) for x, d in zip(args, dims, strict=True)]
+    return [p.bind(*aligned, **params)], [0]
+
+
+def _aligned(x: Array, dim: Dim, rank: int) -> Array:
+    """`x` with the batch axis leading, of size one if it had none, and of this rank."""
+    if dim is None:
+        return broadcast_batch(x, 0, 1) if x.ndim else x
+    x = move_axis(x, dim, 0)
+    return x if x.ndim == rank else spread(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
+
+
+def batch_one(rule: Callable[..., tuple[Array, int]]) -> Callable[..., tuple[list, list]]:
+    """Of one operand, from ``(x, batch dimension, size, **params) -> (out, batch dimension)``."""
+    def batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
+        out, dim = rule(args[0], dims[0], axis.size, **params)
+        return [out], [dim]
+    return batch
+
+
+def batch_along(name: str, removed: bool = False) -> Any:
+    """Batches an operation of one operand along the axes in the parameter `name`.
+
+    The batch axis stays where it is, unless axes below it are removed.
+    """
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
+              ) -> tuple[list, list]:
+        [x], [dim] = args, dims
+        axes = params[name]
+        is_one = isinstance(axes, int)
+        axes = above((axes,) if is_one else axes, dim)
+        out = p.bind(x, **params | {name: axes[0] if is_one else axes})
+        return [out], [below(axes, dim) if removed else dim]
+    return batch
+
+
+def batch_in_front(name: str = "") -> Any:
+    """Batches an operation with every batch axis in front; the axis in parameter `name` shifts."""
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
+              ) -> tuple[list, list]:
+        args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
+        if name:
+            params[name] += 1
+        outs = p.bind_list(*args, **params)
+        return outs, [0] * len(outs)
+    return batch
+
+
+# ── The families of what moves elements, and of what adds them up ────────────────────────────
+
+def rearrangement(name: str, *, impl: Callable[..., np.ndarray], shape: Callable[..., Shape],
+                  transpose: Callable[..., Array], batch: Any, source: Callable[..., Index | Any],
+                  examples: Examples) -> Primitive:
+    """A primitive that moves the elements of one array.
+
+    Args:
+      name: as a jaxpr prints it.
+      impl: its meaning, one NumPy array to one.
+      shape: ``(aval, **params)`` to the shape of the result; checks the parameters.
+      transpose: ``(cotangent, aval of the argument, **params)`` to the argument's cotangent.
+      batch: as in `Primitive`.
+      source: ``(s, index, operand, **params)``: the operand's element shown at an index.
+      examples: arguments inside its domain.
+    """
+    return Primitive(
+        name,
+        impl=lambda x, **params: [impl(x, **params)],
+        abstract_eval=lambda x, **params: [x.update(shape=shape(x, **params))],
+        jvp=linear(0),
+        transpose=transposed(lambda ct, x, **params: transpose(ct, x.aval, **params)),
+        batch=batch,
+        element=source,
+        examples=examples)
+
+
+def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = NUMBER, jvp: Any,
+              transpose: Any = NOT_LINEAR) -> Primitive:
+    """A primitive that joins all elements along `axes` by one associative operation.
+
+    Args:
+      name: as a jaxpr prints it.
+      op: the scalar operation.
+      impl: a NumPy function of an array and axes.
+    """
+    def abstract_eval(x: ShapedArray, *, axes: Axes) -> list[ShapedArray]:
+        check_reducible(name, x, accepts)
+        check_axes(x, axes)
+        weak = x.weak_type and accepts is not BITS
+        return [x.update(shape=without(x.shape, axes), weak_type=weak)]
+
+    def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
+        total = s.accumulate(op, None, tuple(x.shape[d] for d in axes),
+                             lambda *inner: widened(s, x(keeping(index, axes, inner))))
+        return s.convert(total, x.dtype)
+
+    return Primitive(name, impl=in_numpy(lambda x, axes: impl(x, axes)),
+                     abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
+                     batch=batch_along("axes", removed=True), element=element,
+                     examples=reducible(accepts, axes_of))
+
+
+def check_axes(x: ShapedArray, axes: Axes) -> None:
+    """Refuse axes that `x` does not have, or has once.
+
+    Raises:
+      ValueError: naming the axes.
+    """
+    if len(axes) != len(set(axes)):
+        raise ValueError(f"duplicate value in 'axes' of reduction: {axes}")
+    if not all(0 <= d < x.ndim for d in axes):
+        raise ValueError(f"reduction axes {axes} contains out-of-bounds indices for "
+                         f"{x.str_long()}.")
+
+
+# ── transpose ────────────────────────────────────────────────────────────────────────────────
+
+def _transpose_shape(x: ShapedArray, permutation: tuple) -> Shape:
+    if not isinstance(permutation, (tuple, list, np.ndarray)):
+        raise TypeError(f"transpose permutation must be a tuple/list/ndarray, "
+                        f"got {type(permutation)}.")
+    if sorted(permutation) != list(range(x.ndim)):
+        raise TypeError("transpose permutation isn't a permutation of operand dimensions, "
+                        f"got permutation {permutation} for operand shape {x.shape}.")
+    return tuple(x.shape[d] for d in permutation)
+
+
+transpose_p = rearrangement(
+    "transpose",
+    impl=lambda x, permutation: np.transpose(x, permutation),
+    shape=_transpose_shape,
+    transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
+    batch=batch_one(lambda x, dim, size, permutation: (
+        transpose_p.bind(x, permutation=(dim, *above(permutation, dim))), 0)),
+    source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
+    examples=examples_of(
+        (grid(2, 3), {"permutation": (1, 0)}), (grid(2, 3, 4), {"permutation": (2, 0, 1)}),
+        (grid(), {"permutation": ()}), (grid(0, 3, dtype=np.int32), {"permutation": (1, 0)})))
+
+
+# ── broadcast_in_dim ─────────────────────────────────────────────────────────────────────────
+
+def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) -> Shape:
+    check_sizes("broadcast_in_dim", "shape", shape)
+    check_sizes("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
+    if x.ndim != len(broadcast_dimensions):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
+            f"got broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}.")
+    if len(shape) < x.ndim:
+        raise TypeError(
+            "broadcast_in_dim target broadcast shape must have equal or higher rank to the "
+            f"operand shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}.")
+    if not set(broadcast_dimensions) <= set(range(len(shape))):
+        raise TypeError(
+            "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
+            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}.")
+    if any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)):
+        raise TypeError(
+            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
+            "corresponding dimensions in the target broadcast shape; got operand of shape "
+            f"{x.shape}, target broadcast shape {shape}, "
+            f"broadcast_dimensions {broadcast_dimensions} ")
+    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
+        raise TypeError("broadcast_in_dim broadcast_dimensions must not contain duplicates, "
+                        f"got broadcast_dimensions {broadcast_dimensions}")
+    if list(broadcast_dimensions) != sorted(broadcast_dimensions):
+        raise TypeError("broadcast_in_dim broadcast_dimensions must be strictly increasing; "
+                        f"got broadcast_dimensions {broadcast_dimensions}")
+    return tuple(shape)
+
+
+def broadcast_along(x: np.ndarray, shape: Shape, broadcast_dimensions: tuple) -> np.ndarray:
+    aligned = [1] * len(shape)
+    for n, d in zip(x.shape, broadcast_dimensions, strict=True):
+        aligned[d] = n
+    return np.broadcast_to(x.reshape(aligned), shape)
+
+
+def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape, broadcast_dimensions: Axes
+                         ) -> Array:
+    ones = [i for i, n in enumerate(x.shape) if n == 1]
+    kept = without(broadcast_dimensions, ones)
+    summed = without(range(len(shape)), kept)
+    total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
+    return spread(total, without(range(x.ndim), ones), x.shape) if ones else total
+
+
+def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape, broadcast_dimensions: Axes
+                       ) -> Any:
+    places = [index[d] if n == shape[d] else s.const(0, np.int64)
+              for n, d in zip(x.shape, broadcast_dimensions, strict=True)]
+    return x(tuple(places))
+
+
+broadcast_in_dim_p = rearrangement(
+    "broadcast_in_dim",
+    impl=broadcast_along,
+    shape=_broadcast_shape,
+    transpose=_transpose_broadcast,
+    batch=batch_one(lambda x, dim, size, shape, broadcast_dimensions: (
+        spread(move_axis(x, dim, 0), (0, *(d + 1 for d in broadcast_dimensions)), (size, *shape)),
+        0)),
+    source=_broadcast_element,
+    examples=examples_of(
+        (grid(3), {"shape": (2, 3), "broadcast_dimensions": (1,)}),
+        (grid(3), {"shape": (3, 2), "broadcast_dimensions": (0,)}),
+        (grid(2, 1), {"shape": (2, 4, 3), "broadcast_dimensions": (0, 2)}),
+        (grid(), {"shape": (2, 2), "broadcast_dimensions": ()}),
+        (grid(1, dtype=np.int32), {"shape": (0,), "broadcast_dimensions": (0,)})))
+
+
+# ── reshape ──────────────────────────────────────────────────────────────────────────────────
+
+def _reshape_shape(x: ShapedArray, new_sizes: Shape, dimensions: None) -> Shape:
+    if any(n < 0 for n in new_sizes):
+        raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
+    if np.prod(new_sizes, dtype=int) != x.size:
+        raise TypeError("reshape total size must be unchanged, got new_sizes "
+                        f"{new_sizes} for shape {x.shape}.")
+    return tuple(new_sizes)
+
+
+reshape_p = rearrangement(
+    "reshape",
+    impl=lambda x, new_sizes, dimensions: np.reshape(x, new_sizes),
+    shape=_reshape_shape,
+    transpose=lambda ct, x, **_: reshape_p.bind(ct, new_sizes=x.shape, dimensions=None),
+    batch=batch_one(lambda x, dim, size, new_sizes, dimensions: (
+        reshape_p.bind(move_axis(x, dim, 0), new_sizes=(size, *new_sizes), dimensions=None), 0)),
+    source=lambda s, index, x, new_sizes, dimensions: x.flat(s.ravel(index, new_sizes)),
+    examples=examples_of(
+        (grid(2, 6), {"new_sizes": (3, 4), "dimensions": None}),
+        (grid(4), {"new_sizes": (2, 1, 2), "dimensions": None}),
+        (grid(1, 1), {"new_sizes": (), "dimensions": None}),
+        (grid(0, 3, dtype=np.int32), {"new_sizes": (5, 0), "dimensions": None})))
+
+
+# ── reduce_sum, add_any ──────────────────────────────────────────────────────────────────────
+
+reduce_sum_p = reduction(
+    "reduce_sum", "add",
+    impl=summation.total,
+    jvp=linear(0),
+    transpose=transposed(
+        lambda ct, x, axes: spread(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
+
+
+def _sum_jvp(primals: list, tangents: list) -> tuple[list, list]:
+    out = add_any_p.bind(*primals)
+    found = [stretched(t, out.shape) for t in tangents if not isinstance(t, Zero)]
+    return [out], [found[0] if len(found) == 1 else add_any_p.bind(*tangents)]
+
+
+# What interpreters add cotangents and tangents with; users write `add`.
+add_any_p = Primitive(
+    "add_any",
+    impl=in_numpy(np.add),
+    abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
+                                            x.dtype, all_weak([x, y]))],
+    jvp=_sum_jvp,
+    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
+    batch=batch_elementwise,
+    element=at_each(lambda s, x, y: s.add(x, y)),
+    examples=points((-2., 2.), (-2., 2.)))

@@ -7,12 +7,15 @@ dtypes carry the corners: nothing, scalars, stretching, zeros, infinities, nan, 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from minijax.core import Example
+
+Examples = Callable[[], list[Example]]  # they are made when they are asked for
 
 CORNERS = [0., -0., 1., -1., .5, 1e-40, 3e38, np.inf, -np.inf, np.nan]
 
@@ -25,8 +28,47 @@ def spaced(low: float, high: float, shape: tuple[int, ...], dtype: Any, shift: i
     return np.asarray(low + (high - low) * steps / (count + 4)).reshape(shape).astype(dtype)
 
 
-def points(*ranges: tuple[float, float], special: bool = True) -> list[Example]:
-    """Arguments of floating dtypes, one drawn from each range."""
+def grid(*shape: int, dtype: Any = np.float32) -> np.ndarray:
+    """Numbers that are all different, to be seen moving."""
+    return (np.arange(np.prod(shape, dtype=int)).reshape(shape) - 2).astype(dtype)
+
+
+def examples_of(*pairs: tuple[Any, dict]) -> Examples:
+    """Operations of one argument: pairs of it and the parameters."""
+    return lambda: [Example((x,), params) for x, params in pairs]
+
+
+def each_with(examples: Examples, *params: dict) -> Examples:
+    """The same arguments with each of several parameters."""
+    return lambda: [e._replace(params=p) for p in params for e in examples()]
+
+
+def points(*ranges: tuple[float, float], special: bool = True) -> Examples:
+    """Arguments of floating dtypes, one drawn from each range; nan, inf and zeros too."""
+    return lambda: _points(*ranges, special=special)
+
+
+def points_and_integers(*ranges: tuple[float, float]) -> Examples:
+    """Those of `points`, and integers up to their limits."""
+    return lambda: _points(*ranges) + _integers(len(ranges))
+
+
+def integers(count: int) -> Examples:
+    """Integer arguments, their limits among them."""
+    return lambda: _integers(count)
+
+
+def bits(count: int) -> Examples:
+    """Integer and bool arguments."""
+    return lambda: _integers(count) + _bools(count)
+
+
+def anything(count: int) -> Examples:
+    """Arguments of all kinds."""
+    return lambda: _points(*[(-2., 2.)] * count) + _integers(count) + _bools(count)
+
+
+def _points(*ranges: tuple[float, float], special: bool = True) -> list[Example]:
     def case(dtype: Any, *shapes: tuple[int, ...]) -> Example:
         many = itertools.cycle(shapes)
         return Example(tuple(spaced(low, high, next(many), dtype, i)
@@ -45,8 +87,7 @@ def points(*ranges: tuple[float, float], special: bool = True) -> list[Example]:
     return found
 
 
-def integers(count: int) -> list[Example]:
-    """Integer arguments, their limits among them."""
+def _integers(count: int) -> list[Example]:
     found = []
     for dtype in map(np.dtype, ("int32", "int8", "uint8", "uint32")):
         limits = np.iinfo(dtype)
@@ -60,8 +101,31 @@ def integers(count: int) -> list[Example]:
     return found
 
 
-def bools(count: int) -> list[Example]:
-    """Bool arguments: every combination."""
+def _bools(count: int) -> list[Example]:
+    """Every combination."""
     grid = np.array(list(itertools.product([False, True], repeat=count))).T
     return [Example(tuple(np.ascontiguousarray(row) for row in grid)),
             Example((np.bool_(True),) * count)]
+
+
+def reducible(accepts: tuple, params: Callable[[int], list[dict]]) -> Examples:
+    """Arrays of rank up to three; `params` lists the parameters that a rank allows."""
+    def examples() -> list[Example]:
+        x = np.array([[[3, 1, -2], [.5, 2, 7]], [[4, -5, .25], [6, -1, 1.5]]], np.float32)
+        arrays: list[Any] = []
+        if np.floating in accepts:
+            arrays += [x, x[0], x[0, 0], np.array([2.5], np.float32),
+                       np.array([[1, np.nan], [np.inf, 3]], np.float32), x[0].astype(np.float16),
+                       x[0].astype(ml_dtypes.bfloat16), x[0].astype(np.float64)]
+        if np.integer in accepts:
+            arrays += [(4 * x).astype(np.int32), np.array([[100, 100], [-128, 3]], np.int8),
+                       np.array([200, 100], np.uint8)]
+        if np.bool_ in accepts:
+            arrays += [x > 1]
+        return [Example((a,), p) for a in arrays for p in params(a.ndim)]
+    return examples
+
+
+def axes_of(rank: int) -> list[dict]:
+    return [{"axes": axes} for axes in
+            {(0,), (rank - 1,), tuple(range(rank)), (), tuple(range(0, rank, 2))}]

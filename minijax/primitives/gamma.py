@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 
 from minijax.core import Array
-from minijax.primitives.elementwise import mul
-from minijax.primitives.families import (FLOAT, SHORT_FLOATS, by_formula, elementary, elementwise,
-                                         elementwise_type, points, unary)
+from minijax.primitives.algebra import mul
+from minijax.primitives.examples import each_with, points
+from minijax.primitives.families import elementwise, unary
+from minijax.primitives.slots import FLOAT, elementary, elementwise_type, wide
 
 # Lanczos' approximation with g = 7: gamma(z + 1) = sqrt(2 pi) (z + 7.5)^(z + 0.5) e^-(z + 7.5) A(z)
 # with A(z) = a0 + a1 / (z + 1) + a2 / (z + 2) ….
@@ -25,15 +24,6 @@ _LANCZOS = [676.520368121885098567009190444019, -1259.13921672240287047156078755
             771.3234287776530788486528258894, -176.61502916214059906584551354,
             12.507343278686904814458936853, -0.13857109526572011689554707,
             9.984369578019570859563e-6, 1.50563273514931155834e-7]
-
-
-def _wide(formula: Callable[..., Any]) -> Callable[..., Any]:
-    """A formula whose 16-bit arguments are computed in float32 and rounded once."""
-    def wide(s: Any, x: Any, **params: Any) -> Any:
-        if x.dtype not in SHORT_FLOATS:
-            return formula(s, x, **params)
-        return s.convert(formula(s, s.convert(x, np.float32), **params), x.dtype)
-    return wide
 
 
 def _series(s: Any, z: Any) -> tuple[Any, Any]:
@@ -121,12 +111,10 @@ def _polygamma(s: Any, x: Any, *, n: int) -> Any:
 
 polygamma_p = elementwise(
     "polygamma",
-    impl=by_formula(_polygamma),
     abstract_eval=elementwise_type("polygamma", [FLOAT]),
     derivatives=[lambda t, y, x, n: mul(t, polygamma(n + 1, x))],
-    element=_wide(_polygamma),
-    examples=lambda: [e._replace(params={"n": n}) for n in (1, 2)
-                      for e in points((.5, 3.), special=False)()])
+    element=wide(_polygamma),
+    examples=each_with(points((.5, 3.), special=False), {"n": 1}, {"n": 2}))
 
 
 def polygamma(n: int, x: Any) -> Array:
@@ -141,14 +129,12 @@ def polygamma(n: int, x: Any) -> Array:
 
 digamma_p, digamma = unary(
     "digamma", "The derivative of the logarithm of the gamma function.", accepts=FLOAT,
-    impl=lambda x: by_formula(_digamma)(x)[0],
     derivative=lambda t, y, x: mul(t, polygamma(1, x)),
-    element=_wide(_digamma),
+    element=wide(_digamma),
     examples=points((.5, 3.)))
 
 lgamma_p, lgamma = unary(
     "lgamma", "The logarithm of the size of the gamma function.", accepts=FLOAT,
-    impl=lambda x: by_formula(_lgamma)(x)[0],
     derivative=lambda t, y, x: mul(t, digamma(x)),
-    element=_wide(_lgamma),
+    element=wide(_lgamma),
     examples=points((.5, 3.)))

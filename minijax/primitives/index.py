@@ -6,7 +6,6 @@ In JAX: `jax/_src/lax/slicing.py`.
 
 from __future__ import annotations
 
-import contextlib
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -14,17 +13,23 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray
+from minijax.primitives.algebra import add_p
+from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, emit_int64,
+                                     with_item)
 from minijax.primitives.checks import check_starts_within
 from minijax.primitives.choice import lt_p, select_n_p
-from minijax.primitives.elementwise import add_p
-from minijax.primitives.emitted import instantiate, zeros
-from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, as_int64,
-                                       emit_int64, gather_p)
-from minijax.primitives.scatter import ScatterDimensionNumbers, scatter_p
-from minijax.primitives.rearranging import Dim, Index, Shape, canonical_shape, grid, with_item
-from minijax.primitives.shape import batched_in_front, broadcast_in_dim, expand_dims, squeeze
-from minijax.primitives.slicing import check_same_dtypes, concatenate
+from minijax.primitives.cumulative import nest
+from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
+                                        zeros)
+from minijax.primitives.examples import grid
+from minijax.primitives.gather import gather_p
+from minijax.primitives.scatter import scatter_p
+from minijax.primitives.shape import expand_dims, squeeze
+from minijax.primitives.slicing import concatenate
+from minijax.primitives.slots import all_weak, check_same_dtypes
+from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
+                                        ScatterDimensionNumbers)
 
 
 # ── Where a window starts ────────────────────────────────────────────────────────────────────
@@ -92,11 +97,10 @@ def wrapped(i: Array, size: int) -> Array:
     if not dtypes.issubdtype(i.dtype, np.signedinteger):
         return i
 
-    def constant(n: int) -> Array:
-        literal = core.as_value(np.asarray(n).astype(i.dtype)[()])
-        return broadcast_in_dim(literal, i.shape, ()) if i.shape else literal
+    def filled(n: int) -> Array:
+        return repeated(np.asarray(n).astype(i.dtype), i.aval.strip_weak_type())
 
-    return select_n_p.bind(lt_p.bind(i, constant(0)), i, add_p.bind(i, constant(size)))
+    return select_n_p.bind(lt_p.bind(i, filled(0)), i, add_p.bind(i, filled(size)))
 
 
 # ── dynamic_slice ────────────────────────────────────────────────────────────────────────────
@@ -119,26 +123,11 @@ def _dynamic_slice_impl(x: np.ndarray, *starts: np.ndarray,
     return [x[tuple(slice(i, i + n) for i, n in zip(corner, slice_sizes, strict=True))]]
 
 
-def _dynamic_slice_jvp(primals: list, tangents: list, slice_sizes: Shape) -> tuple[list, list]:
-    out = dynamic_slice_p.bind(*primals, slice_sizes=slice_sizes)
-    if isinstance(tangents[0], Zero):
-        return [out], [Zero(out.aval.to_tangent_aval())]
-    return [out], [dynamic_slice_p.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)]
-
-
-def _transpose_dynamic_slice(cotangents: list, x: Any, *starts: Array,
-                             slice_sizes: Shape) -> list:
-    [ct] = cotangents
-    if isinstance(ct, Zero):
-        return [Zero(x.aval), *(None for _ in starts)]
-    return [dynamic_update_slice_p.bind(zeros(x.aval), ct, *starts), *(None for _ in starts)]
-
-
 def window_at(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> tuple[Array, Dim]:
     """Scalar start indices as one index vector, or one for each example of a batch."""
     if all(d is None for d in dims):
-        return concatenate([broadcast_in_dim(i, (1,), ()) for i in starts], 0), None
-    columns = [broadcast_in_dim(i, (axis.size, 1), () if d is None else (0,))
+        return concatenate([spread(i, (), (1,)) for i in starts], 0), None
+    columns = [spread(i, () if d is None else (0,), (axis.size, 1))
                for i, d in zip(starts, dims, strict=True)]
     return concatenate(columns, 1), 0
 
@@ -160,8 +149,7 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list,
 
 def zero_like(starts: Sequence[Any]) -> Array:
     """The start index zero, of the type the others have."""
-    dtype = starts[0].dtype if starts else np.dtype(np.int32)
-    return core.as_value(np.zeros((), dtype)[()])
+    return zeros(ShapedArray((), starts[0].dtype if starts else np.int32))
 
 
 def _dynamic_slice_element(s: Any, index: Index, x: Any, *starts: Any,
@@ -170,22 +158,19 @@ def _dynamic_slice_element(s: Any, index: Index, x: Any, *starts: Any,
     return x(tuple(s.add(start, i) for start, i in zip(corner, index, strict=True)))
 
 
-def start_examples(*cases: tuple[np.ndarray, tuple, Shape]) -> list[Example]:
-    return [Example((x, *starts), {"slice_sizes": sizes}) for x, starts, sizes in cases]
-
-
 dynamic_slice_p = Primitive(
     "dynamic_slice",
     impl=_dynamic_slice_impl,
     abstract_eval=_dynamic_slice_type,
-    jvp=_dynamic_slice_jvp,
-    transpose=_transpose_dynamic_slice,
+    jvp=linear(0),
+    transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
+        zeros(x.aval), ct, *starts)),
     batch=_batch_dynamic_slice,
     element=_dynamic_slice_element,
-    examples=lambda: start_examples(
+    examples=lambda: [Example((x, *starts), {"slice_sizes": sizes}) for x, starts, sizes in [
         (grid(5), (np.int32(1),), (3,)), (grid(5), (np.int32(9),), (2,)),
         (grid(4, 3), (np.int32(-7), np.int32(1)), (2, 2)), (grid(), (), ()),
-        (grid(4), (np.uint8(250),), (1,)), (grid(2, 3), (np.int32(0), np.int32(0)), (0, 3))))
+        (grid(4), (np.uint8(250),), (1,)), (grid(2, 3), (np.int32(0), np.int32(0)), (0, 3))]])
 
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
@@ -242,8 +227,6 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
     return taken if keepdims else squeeze(taken, (axis,))
 
 
-
-
 # ── dynamic_update_slice ─────────────────────────────────────────────────────────────────────
 
 def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
@@ -257,9 +240,9 @@ def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> l
     if any(map(operator.lt, x.shape, update.shape)):
         raise TypeError(f"{name} update shape must be smaller than operand shape, got update "
                         f"shape {update.shape} for operand shape {x.shape}.")
-    check_same_dtypes(f"lax.{name}", x, update)
+    check_same_dtypes(name, x, update)
     check_starts(name, starts, "")
-    return [x.update(weak_type=all(a.weak_type for a in (x, update, *starts)))]
+    return [x.update(weak_type=all_weak([x, update, *starts]))]
 
 
 def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list[np.ndarray]:
@@ -269,30 +252,9 @@ def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list
     return [out]
 
 
-def _update_jvp(primals: list, tangents: list) -> tuple[list, list]:
-    x, update, *starts = primals
-    out = dynamic_update_slice_p.bind(x, update, *starts)
-    if all(isinstance(t, Zero) for t in tangents[:2]):
-        return [out], [Zero(out.aval.to_tangent_aval())]
-    return [out], [dynamic_update_slice_p.bind(*map(instantiate, tangents[:2]), *starts)]
-
-
-def _transpose_update(cotangents: list, x: Any, update: Any, *starts: Array) -> list:
-    [ct] = cotangents
-    results: list[Any] = [None] * (2 + len(starts))
-    if isinstance(x, Undefined):
-        results[0] = ct if isinstance(ct, Zero) else dynamic_update_slice_p.bind(
-            ct, zeros(update.aval.update(dtype=ct.dtype)), *starts)
-    if isinstance(update, Undefined):
-        results[1] = Zero(update.aval) if isinstance(ct, Zero) else dynamic_slice_p.bind(
-            ct, *starts, slice_sizes=update.aval.shape)
-    return results
-
-
 def _batch_update(axis: Axis, args: list, dims: list) -> tuple[list, list]:
     (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
-    x, update = batched_in_front(x, x_dim, axis.size), batched_in_front(update, update_dim,
-                                                                        axis.size)
+    x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, zero_like(starts), *starts)], [0]
     places, place_dim = window_at(starts, start_dims, axis)
@@ -307,18 +269,21 @@ def _update_loop(b: Any, outputs: list, operands: list) -> None:
     [out], (x, update, *starts) = outputs, operands
     b.materialize(x, into=out)
     corner = emit_clamped_starts(b, starts, out.shape, update.shape)
-    with contextlib.ExitStack() as loops:
-        index = [loops.enter_context(b.loop(n)) for n in update.shape]
+    with nest(b, update.shape) as index:
         place = tuple(b.add(start, i) for start, i in zip(corner, index, strict=True))
-        b.store(out, place, update(tuple(index)))
+        b.store(out, place, update(index))
 
 
 dynamic_update_slice_p = Primitive(
     "dynamic_update_slice",
     impl=_update_impl,
     abstract_eval=_update_type,
-    jvp=_update_jvp,
-    transpose=_transpose_update,
+    jvp=linear(0, 1),
+    transpose=transposed(
+        lambda ct, x, update, *starts: dynamic_update_slice_p.bind(
+            ct, zeros(update.aval.update(dtype=ct.dtype)), *starts),
+        lambda ct, x, update, *starts: dynamic_slice_p.bind(
+            ct, *starts, slice_sizes=update.aval.shape)),
     batch=_batch_update,
     loop=_update_loop,
     in_place=0,

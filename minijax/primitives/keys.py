@@ -6,6 +6,7 @@ In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,20 +15,23 @@ from typing import Any
 import numpy as np
 
 from minijax import caches, config, core, dtypes
-from minijax.core import Array, ArrayImpl, Axis, Example, Primitive, ShapedArray, Zero, cannot
+from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Primitive, ShapedArray,
+                          cannot, has_key_dtype)
 from minijax.jaxpr import ClosedJaxpr
-from minijax.primitives.choice import (bitwise_and, bitwise_or, bitwise_xor, eq, select_n,
-                                       shift_left, shift_right_logical)
+from minijax.primitives import choice
+from minijax.primitives.algebra import add, mul
+from minijax.primitives.axes import Shape, check_sizes
+from minijax.primitives.choice import (bitwise_and, bitwise_or, bitwise_xor, select_n, shift_left,
+                                       shift_right_logical)
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.elementwise import add, mul
-from minijax.primitives.families import constant, filled
+from minijax.primitives.emitted import batch_in_front, constant, filled
+from minijax.primitives.families import constant_in_all
 from minijax.primitives.random_bits import threefry2x32
-from minijax.primitives.shape import (batched_in_front, broadcast_in_dim, check_sizes, expand_dims,
-                                      iota, reshape, squeeze)
+from minijax.primitives.reduce import reduce_and, reduce_or
+from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota, reshape, squeeze
 from minijax.primitives.slicing import concatenate, slice_in_dim
 from minijax.stage import stage
 
-Shape = tuple[int, ...]
 Program = Callable[..., Array]  # (*words, **params): on raw words, a key's in a trailing axis
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32  # a key's counters are words of 32 bits
@@ -59,7 +63,7 @@ threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
 
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
-def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Callable,
+def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
                   examples: Callable[[], list[Example]],
                   consumes_key: bool = False) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
@@ -68,28 +72,23 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Call
       name: as a jaxpr prints it.
       program: from the words of the arguments to the words of the result.
       type_of: from the types as programs see them to the type of the result.
-      batch: ``(axis, args, dims, **params) -> (outs, dims)``.
-      examples: arguments inside its domain.
+      batch, examples: as in `Primitive`.
       consumes_key: whether its key must not be used again.
     """
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
         out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
         return [out._buffer]
 
-    def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-        out = primitive.bind(*primals, **params)
-        return [out], [Zero(out.aval.to_tangent_aval())]
-
     def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], **params: Any) -> None:
         avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
         closed = _staged(program, avals, tuple(params.items()), config.trace_key())
         b.jaxpr(closed, operands, into=outputs)
 
-    primitive = Primitive(
+    return Primitive(
         name,
         impl=impl,
         abstract_eval=lambda *avals, **params: [type_of(*avals, **params)],
-        jvp=jvp,
+        jvp=constant_in_all,
         transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
         loop=lower,
@@ -97,7 +96,6 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Call
         handles_keys=True,
         consumes_key=consumes_key,
         program=program)
-    return primitive
 
 
 def _as_array(buffer: Any) -> ArrayImpl:
@@ -111,11 +109,11 @@ def _staged(program: Program, avals: tuple[ShapedArray, ...], params: tuple,
     return stage(lambda *words: [program(*words, **dict(params))], avals)
 
 
-def same_dim(primitive: Callable[[], Primitive]) -> Callable:
+@ForPrimitive
+def same_dim(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
+             ) -> tuple[list, list]:
     """Batches an operation that treats each element of its only argument by itself."""
-    def batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
-        return [primitive().bind(*args, **params)], dims
-    return batch
+    return [p.bind(*args, **params)], dims
 
 
 def check_key_type(name: str, aval: ShapedArray) -> None:
@@ -124,7 +122,7 @@ def check_key_type(name: str, aval: ShapedArray) -> None:
     Raises:
       TypeError: naming the operation.
     """
-    if not core.has_key_dtype(aval):
+    if not has_key_dtype(aval):
         raise TypeError(f"{name} must get an array of keys, got {aval.str_short()}")
 
 
@@ -162,17 +160,17 @@ def spread_keys(word: Array, shape: Shape) -> Array:
     return broadcast_in_dim(word, word.shape + shape, range(word.ndim))
 
 
-def converted(x: Array, dtype: Any) -> Array:
+def in_words(x: Array, dtype: Any) -> Array:
     """`x` in another integer dtype; 64 bits stay 64, whatever the flag."""
     return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False)
 
 
 def number_words(x: Array) -> tuple[Array, Array]:
     """An integer's upper and lower 32 bits; shorter ones are extended by their sign."""
-    low = converted(x, np.uint32)
+    low = in_words(x, np.uint32)
     if dtypes.itemsize_bits(x.dtype) < 64:
         return filled(0, low), low
-    return converted(shift_right_logical(x, constant(32, x)), np.uint32), low
+    return in_words(shift_right_logical(x, constant(32, x)), np.uint32), low
 
 
 def check_count(words: int) -> None:
@@ -196,7 +194,7 @@ def stream(keys: Array, count: int) -> Array:
     first = iota(np.uint32, half)
     second = add(first, np.uint32(half))
     if count % 2:
-        second = select_n(eq(second, np.uint32(count)), second, filled(0, second))
+        second = select_n(choice.eq(second, np.uint32(count)), second, filled(0, second))
     k1, k2 = (spread_keys(word, (1,)) for word in key_words(keys))
     words = threefry2x32(k1, k2, first, second)
     return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
@@ -226,7 +224,7 @@ random_seed_p = key_operation(
     "random_seed",
     program=lambda seeds, impl: paired(*number_words(seeds)),
     type_of=_seed_type,
-    batch=same_dim(lambda: random_seed_p),
+    batch=same_dim,
     examples=lambda: [
         Example((np.array(seeds, dtype),), {"impl": threefry_prng_impl})
         for seeds, dtype in [(0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8),
@@ -242,15 +240,11 @@ def _wrap_type(words: ShapedArray, impl: PRNGImpl) -> ShapedArray:
     return ShapedArray(words.shape[:-1], impl.key_dtype)
 
 
-def _batch_wrap(axis: Axis, args: list, dims: list, impl: PRNGImpl) -> tuple[list, list]:
-    return [random_wrap_p.bind(batched_in_front(args[0], dims[0], axis.size), impl=impl)], [0]
-
-
 random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
-    batch=_batch_wrap,
+    batch=batch_in_front(),
     examples=lambda: [Example((_example_words(*shape),), {"impl": threefry_prng_impl})
                       for shape in [(), (3,), (0,)]])
 
@@ -264,7 +258,7 @@ random_unwrap_p = key_operation(
     "random_unwrap",
     program=lambda words: words,
     type_of=_unwrap_type,
-    batch=same_dim(lambda: random_unwrap_p),
+    batch=same_dim,
     examples=_on_keys({}))
 
 
@@ -278,7 +272,7 @@ random_clone_p = key_operation(
     "random_clone",
     program=lambda words: words,
     type_of=_clone_type,
-    batch=same_dim(lambda: random_clone_p),
+    batch=same_dim,
     examples=_on_keys({}))
 
 
@@ -302,7 +296,7 @@ random_split_p = key_operation(
     "random_split",
     program=_split,
     type_of=_split_type,
-    batch=same_dim(lambda: random_split_p),
+    batch=same_dim,
     examples=_on_keys({"shape": (2,)}, {"shape": (3, 1)}, {"shape": ()}, {"shape": (0,)}),
     consumes_key=True)
 
@@ -323,11 +317,6 @@ def _fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     return keys
 
 
-def _batch_fold_in(axis: Axis, args: list, dims: list) -> tuple[list, list]:
-    in_front = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-    return [random_fold_in_p.bind(*in_front)], [0]
-
-
 def _fold_in_examples() -> list[Example]:
     numbers: list[np.ndarray] = [
         np.array(7, np.uint32), np.array([0, -1], np.int32), np.array([], np.uint32),
@@ -339,7 +328,7 @@ random_fold_in_p = key_operation(
     "random_fold_in",
     program=_fold_in,
     type_of=_fold_in_type,
-    batch=_batch_fold_in,
+    batch=batch_in_front(),
     examples=_fold_in_examples)
 
 
@@ -353,23 +342,24 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
 def _bits_by_place(keys: Array, bit_width: int, shape: Shape) -> Array:
     first, second = pairs_at(keys, shape)
     if bit_width == 64:
-        return joined(first, second)
-    return converted(bitwise_xor(first, second), f"uint{bit_width}")
+        return from_halves(first, second)
+    return in_words(bitwise_xor(first, second), f"uint{bit_width}")
 
 
 def _bits_in_sequence(keys: Array, bit_width: int, shape: Shape) -> Array:
     size = math.prod(shape)
     words = stream(keys, -(-size * bit_width // 32))
     if bit_width == 64:
-        words = joined(*(slice_in_dim(words, i * size, (i + 1) * size, axis=-1) for i in (0, 1)))
+        words = from_halves(*(slice_in_dim(words, start, start + size, axis=-1)
+                              for start in (0, size)))
     elif bit_width < 32:
         words = slice_in_dim(parts_of(words, bit_width), 0, size, axis=-1)
     return reshape(words, keys.shape[:-1] + shape)
 
 
-def joined(upper: Array, lower: Array) -> Array:
+def from_halves(upper: Array, lower: Array) -> Array:
     """Words of 64 bits from their halves."""
-    upper, lower = converted(upper, np.uint64), converted(lower, np.uint64)
+    upper, lower = in_words(upper, np.uint64), in_words(lower, np.uint64)
     return bitwise_or(shift_left(upper, constant(32, upper)), lower)
 
 
@@ -381,7 +371,7 @@ def parts_of(words: Array, bit_width: int) -> Array:
     parts = shift_right_logical(spread_keys(words, (count,)),
                                 broadcast_in_dim(shifts, shape, (words.ndim,)))
     parts = bitwise_and(parts, constant(2**bit_width - 1, parts))
-    parts = converted(parts, f"uint{bit_width}")
+    parts = in_words(parts, f"uint{bit_width}")
     return reshape(parts, (*words.shape[:-1], words.shape[-1] * count))
 
 
@@ -398,7 +388,25 @@ random_bits_p = key_operation(
     "random_bits",
     program=_bits,
     type_of=_bits_type,
-    batch=same_dim(lambda: random_bits_p),
+    batch=same_dim,
     examples=_on_keys(*({"bit_width": width, "shape": shape} for width, shape in [
         (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)), (32, (0,)), (64, (3,))])),
     consumes_key=True)
+
+
+# ── Comparisons ──────────────────────────────────────────────────────────────────────────────
+
+def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any], Any]
+                  ) -> Callable[[Any, Any], Any]:
+    """The comparison extended to keys, which are equal when all of their words are."""
+    # JAX: the primitive takes keys; here a comparison of keys is one of their words.
+    @functools.wraps(compare)
+    def function(x: Any, y: Any) -> Any:
+        if not all(isinstance(k, Array) and has_key_dtype(k.aval) for k in (x, y)):
+            return compare(x, y)
+        words = compare(*(random_unwrap_p.bind(k) for k in (x, y)))
+        return join(words, (words.ndim - 1,))
+    return function
+
+
+eq, ne = _also_of_keys(choice.eq, reduce_and), _also_of_keys(choice.ne, reduce_or)

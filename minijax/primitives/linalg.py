@@ -14,17 +14,17 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero, as_value,
                           cannot)
+from minijax.primitives.algebra import add, div, neg
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.cumulative import nest
-from minijax.primitives.elementwise import add, add_any_p, div, neg
-from minijax.primitives.families import SHORT_FLOATS, check_same_dtypes, filled
-from minijax.primitives.matrices import (address, adjoint, batch_leading, check_matrix, dot,
-                                         by_lapack, factored, flipped,
-                                         identity_like, lower_part, product, spread_out,
-                                         symmetric, upper_part)
+from minijax.primitives.emitted import add_any_p, batched_in_front, filled
+from minijax.primitives.matrices import (address, adjoint, batch_leading, by_lapack, check_matrix,
+                                         dot, factored, flipped, identity_like, lower_part, product,
+                                         spread_out, symmetric, upper_part)
 from minijax.primitives.products import GEMM
-from minijax.primitives.shape import batched_in_front, expand_dims, reshape, squeeze, transpose
+from minijax.primitives.shape import expand_dims, reshape, squeeze, transpose
+from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes
 
 BLOCK = 64  # rows and columns that are worked on without BLAS
 

@@ -1,6 +1,6 @@
 """Where the extremum is along an axis.
 
-Stands on `reduce`.  Chapter 23, *An array is a function of an index*.
+Stands on `emitted`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -13,11 +13,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Primitive, ShapedArray, dtype_name
-from minijax.primitives.families import (NOT_DIFFERENTIABLE, ORDERED, SHORT_FLOATS, check_dtypes,
-                                         per_argument)
-from minijax.primitives.reduce import (Axes, batch_reduction, keeping, reducible_examples,
-                                       widened)
-from minijax.primitives.shape import without
+from minijax.primitives.axes import Axes, keeping, without
+from minijax.primitives.emitted import batch_along
+from minijax.primitives.examples import reducible
+from minijax.primitives.families import constant_in_all
+from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, in_numpy,
+                                      widened)
 
 
 def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> Primitive:
@@ -44,16 +45,16 @@ def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> P
         locate = _place_in_two_passes if in_passes else _place_by_keys
         return s.convert(locate(s, op, x.shape[axis], at), index_dtype)
 
-    p = Primitive(name,
-                  impl=lambda x, axes, index_dtype: [impl(
-                      x.astype(np.float32) if x.dtype in SHORT_FLOATS else x,
-                      axes[0]).astype(index_dtype)],
-                  abstract_eval=abstract_eval, transpose=NOT_DIFFERENTIABLE, element=element,
-                  examples=reducible_examples(ORDERED, lambda rank: [
-                      {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
-    p.jvp = per_argument(p, None)
-    p.batch = batch_reduction(p)
-    return p
+    return Primitive(
+        name,
+        impl=in_numpy(lambda x, axes, index_dtype: impl(x, axes[0]).astype(index_dtype)),
+        abstract_eval=abstract_eval,
+        jvp=constant_in_all,
+        transpose=NOT_DIFFERENTIABLE,
+        batch=batch_along("axes", removed=True),
+        element=element,
+        examples=reducible(ORDERED, lambda rank: [
+            {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
 
 
 def _place_in_two_passes(s: Any, op: str, n: int, at: Callable[[Any], Any]) -> Any:

@@ -14,17 +14,16 @@ import numpy as np
 
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name)
+from minijax.primitives.algebra import add
 from minijax.primitives.cumulative import nest
-from minijax.primitives.elementwise import add
-from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, gather_p,
-                                       gather_params)
+from minijax.primitives.gather import gather_p, gather_params
 from minijax.primitives.linalg import triangular_solve
 from minijax.primitives.matrices import (address, batch_leading, check_matrix, factored,
-                                         identity_like, lower_part, product, spread_out,
-                                         upper_part)
+                                         identity_like, lower_part, product, spread_out, upper_part)
 from minijax.primitives.products import GEMM
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right

@@ -14,12 +14,12 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value, dtype_name
+from minijax.primitives.algebra import add
 from minijax.primitives.choice import ge, select
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.contract import dot_general
-from minijax.primitives.elementwise import add
-from minijax.primitives.families import filled, spread
-from minijax.primitives.shape import batched_in_front, broadcasted_iota, transpose
+from minijax.primitives.emitted import batched_in_front, filled, spread
+from minijax.primitives.shape import broadcasted_iota, transpose
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 

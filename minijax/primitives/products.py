@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.primitives.axes import without
 from minijax.primitives.cumulative import nest
-from minijax.primitives.families import computed_in
-from minijax.primitives.shape import without
+from minijax.primitives.slots import computed_in
 
 Axes = tuple[int, ...]
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right

@@ -12,11 +12,12 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Zero, cannot
-from minijax.primitives.elementwise import add, mul
-from minijax.primitives.families import (FLOAT, by_formula, elementwise, elementwise_type,
-                                         transposed)
-from minijax.primitives.shape import batched_in_front, broadcast_in_dim, broadcast_shapes
+from minijax.core import Array, Example, Primitive, ShapedArray, cannot
+from minijax.primitives.algebra import add, mul
+from minijax.primitives.emitted import batch_in_front, transposed
+from minijax.primitives.families import constant_in_all, elementwise
+from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
+from minijax.primitives.slots import FLOAT, elementwise_type
 
 Word = TypeVar("Word")
 
@@ -73,16 +74,6 @@ def _threefry_types(*words: ShapedArray) -> list[ShapedArray]:
     return [words[0], words[0]]
 
 
-def _threefry_jvp(words: list, tangents: list) -> tuple[list, list]:
-    outs = threefry2x32_p.bind(*words)
-    return outs, [Zero(x.aval.to_tangent_aval()) for x in outs]
-
-
-def _threefry_batch(axis: Axis, words: list, dims: list) -> tuple[list, list]:
-    in_front = [batched_in_front(x, d, axis.size) for x, d in zip(words, dims, strict=True)]
-    return threefry2x32_p.bind(*in_front), [0, 0]
-
-
 def _threefry_examples() -> list[Example]:
     limit = 2**32 - 1
     inputs: list[list[tuple]] = [
@@ -97,9 +88,9 @@ threefry2x32_p = Primitive(
     "threefry2x32",
     impl=_threefry_impl,
     abstract_eval=_threefry_types,
-    jvp=_threefry_jvp,
+    jvp=constant_in_all,
     transpose=cannot("its words are integers, which have no cotangents."),
-    batch=_threefry_batch,
+    batch=batch_in_front(),
     element=_threefry_element,
     examples=_threefry_examples,
     multiple_results=True)
@@ -141,22 +132,17 @@ def _fma_examples() -> list[Example]:
     return [Example(tuple(np.array(x, np.float32) for x in three)) for three in inputs]
 
 
-def _fma(s: Any, x: Any, y: Any, z: Any) -> Any:
-    return s.fma(x, y, z)
-
-
 # XLA compiles the product and the sum in `uniform` to one instruction with one rounding; to give
 # the same bits, programs here say so.
 # JAX: writes mul and add, and leaves the fusing to LLVM.
 fma_p = elementwise(
     "fma",
-    impl=by_formula(_fma),
     abstract_eval=elementwise_type("fma", [FLOAT] * 3),
     derivatives=[lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t),
                  lambda t, out, x, y, z: t],
     transpose=transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
                          lambda ct, x, y, z: ct),
-    element=_fma,
+    element=lambda s, x, y, z: s.fma(x, y, z),
     examples=_fma_examples)
 
 

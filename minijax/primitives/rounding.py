@@ -1,6 +1,6 @@
-"""Whole numbers near a float, and floats near a float.
+"""Sign and size, whole numbers near a float, what is left over, and the floats nearby.
 
-Stands on `families`.  Chapter 02, *Primitives and tracers*, shows such a block.
+Stands on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -11,9 +11,67 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import cannot
-from minijax.primitives.families import (FLOAT, binary, by_formula, elementwise,
-                                         elementwise_type, points, unary)
+from minijax.core import Array, cannot
+from minijax.primitives.algebra import div, in_parts, is_complex, mul, neg
+from minijax.primitives.choice import eq, ge, select
+from minijax.primitives.complex_numbers import conj, real
+from minijax.primitives.emitted import constant, filled
+from minijax.primitives.examples import each_with, points, points_and_integers
+from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, elementwise_type,
+                                      real_dtype)
+
+# ── Sign and size ────────────────────────────────────────────────────────────────────────────
+
+def _size(x: Any) -> Any:
+    """NumPy's absolute value, but nan of a complex number of which either part is."""
+    size = np.abs(x)
+    return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
+
+
+def _sign(x: Any) -> Any:
+    if is_complex(x):
+        size = _size(x)
+        return np.where(x == 0, x, in_parts(x.real / size, x.imag / size))
+    return np.where(x == 0, x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
+
+
+def _sign_of_one(s: Any, x: Any) -> Any:
+    if x.dtype.kind in "iu":
+        some = s.const(1, x.dtype)
+        return s.select(s.eq(x, 0), x, some if x.dtype.kind == "u"
+                        else s.or_(s.shr_arithmetic(x, x.dtype.itemsize * 8 - 1), some))
+    wide = s.convert(x, np.float32) if x.dtype.itemsize == 2 else x
+    unit = s.convert(s.copysign(s.const(1, wide.dtype), wide), x.dtype)
+    return s.select(s.gt(s.abs(x), 0), unit, x)  # zeros keep their sign, nan stays nan
+
+
+sign_p, sign = unary(
+    "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
+    impl=_sign,
+    derivative=None,
+    element=_sign_of_one,
+    examples=points_and_integers((.5, 2.)),
+    shows="-2.5 -> Array(-1., dtype=float32, weak_type=True)")
+
+
+def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
+    if is_complex(x):
+        away = select(eq(z, constant(0, z)), filled(1, z), z)
+        return div(real(mul(t, conj(x))), away)
+    return select(ge(x, constant(0, x)), t, neg(t))
+
+
+abs_p, abs = unary(
+    "abs", "Elementwise absolute value.", accepts=SIGNED + FLOAT + COMPLEX,
+    impl=_size, result=real_dtype,
+    derivative=_abs_tangent,
+    element=lambda s, x: s.abs(x),
+    examples=lambda: [e for e in points_and_integers((.5, 2.))() if e.args[0].dtype.kind != "u"],
+    shows="-2.5 -> Array(2.5, dtype=float32, weak_type=True)")
+
+
+# ── Rounding ─────────────────────────────────────────────────────────────────────────────────
 
 floor_p, floor = unary(
     "floor", "The largest integer not above x.", accepts=FLOAT,
@@ -52,12 +110,10 @@ def _rounded(s: Any, x: Any, rounding_method: RoundingMethod) -> Any:
 
 round_p = elementwise(
     "round",
-    impl=by_formula(_rounded),
     abstract_eval=elementwise_type("round", [FLOAT]),
     derivatives=[None],
     element=_rounded,
-    examples=lambda: [e._replace(params={"rounding_method": m}) for m in RoundingMethod
-                      for e in points((.1, .4))()])
+    examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
@@ -73,6 +129,18 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
     return round_p.bind(x, rounding_method=RoundingMethod(rounding_method))
 
 
+rem_p, rem = binary(
+    "rem", "Elementwise remainder, with the sign of x; x itself where y is the integer 0.",
+    accepts=INTEGER + FLOAT,
+    derivatives=(lambda t, z, x, y: t,
+                 lambda t, z, x, y: mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))),
+    element=lambda s, x, y: s.rem(x, y),
+    examples=points_and_integers((-2., 2.), (3.1, 4.)),
+    shows="-7, 2 -> Array(-1, dtype=int32, weak_type=True)")
+
+
+# ── Floats ───────────────────────────────────────────────────────────────────────────────────
+
 is_finite_p, is_finite = unary(
     "is_finite", "Whether x is neither infinite nor nan.", accepts=FLOAT,
     impl=np.isfinite, result=lambda d: np.dtype(bool),
@@ -80,16 +148,6 @@ is_finite_p, is_finite = unary(
     element=lambda s, x: s.lt(s.abs(x), np.inf),
     examples=points((-2., 2.)),
     shows="2.5 -> Array(True, dtype=bool, weak_type=True)")
-
-nextafter_p, nextafter = binary(
-    "nextafter", "The next float after x towards y.", accepts=FLOAT,
-    impl=lambda x, y: [np.where(x == y, y, np.nextafter(x, y))],  # -0 and 0 are equal
-    derivatives=(None, None),
-    element=lambda s, x, y: _step(s, x, y),
-    examples=points((-2., 2.), (3., 4.)),
-    shows="1.0, 2.0 -> Array(1.0000001, dtype=float32, weak_type=True)")
-nextafter_p.jvp = cannot("it is a step function")
-
 
 def _step(s: Any, x: Any, y: Any) -> Any:
     """As on the integers that the bits of floats are, in order, sign aside."""
@@ -101,3 +159,24 @@ def _step(s: Any, x: Any, y: Any) -> Any:
     least = s.or_(s.and_(s.bitcast(y, word), np.iinfo(word).min), 1)
     moved = s.bitcast(s.select(zero, least, stepped), x.dtype)
     return s.select(s.ne(x, x), x, s.select(s.ne(y, y), y, s.select(s.eq(x, y), y, moved)))
+
+
+nextafter_p = elementwise(
+    "nextafter",
+    impl=lambda x, y: [np.where(x == y, y, np.nextafter(x, y))],  # -0 and 0 are equal
+    abstract_eval=elementwise_type("nextafter", [FLOAT, FLOAT]),
+    jvp=cannot("it is a step function"),
+    element=_step,
+    examples=points((-2., 2.), (3., 4.)))
+
+
+def nextafter(x: Any, y: Any) -> Any:
+    """The next float after x towards y.
+
+    Args:
+      x, y: arrays of one floating dtype; axes of size one stretch.
+
+    >>> nextafter(1.0, 2.0)
+    Array(1.0000001, dtype=float32, weak_type=True)
+    """
+    return nextafter_p.bind(x, y)

@@ -1,7 +1,7 @@
-"""Primitives that only move elements: broadcast, reshape, transpose, squeeze, reverse; and iota.
+"""The functions that move elements: broadcast, reshape, transpose; squeeze, reverse; and iota.
 
-Stands on `rearranging`.  Chapter 23, *An array is a function of an index*.
-In JAX: `jax/_src/lax/lax.py`.
+Stands on `emitted`, where three of the primitives are.  Chapter 23, *An array is a function of an
+index*.  In JAX: `jax/_src/lax/lax.py`.
 """
 
 from __future__ import annotations
@@ -13,42 +13,15 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot
-from minijax.primitives.rearranging import (Dim, Index, Shape, above, as_dims, canonical_axis,
-                                            canonical_shape, check_sizes, examples_of, grid,
-                                            rearrangement, without, zero_index)
+from minijax.core import Array, Example, Primitive, ShapedArray, cannot
+from minijax.primitives.axes import (Axes, Index, Shape, as_dims, canonical_axis, canonical_shape,
+                                     check_sizes, keeping, without)
+from minijax.primitives.emitted import (batch_along, broadcast_along, broadcast_in_dim_p,
+                                        rearrangement, reshape_p, reshaped, transpose_p)
+from minijax.primitives.examples import examples_of, grid
+from minijax.primitives.families import constant_in_all
 
-# ── transpose ────────────────────────────────────────────────────────────────────────────────
-
-def _transpose_shape(x: ShapedArray, permutation: tuple) -> Shape:
-    if not isinstance(permutation, (tuple, list, np.ndarray)):
-        raise TypeError(f"transpose permutation must be a tuple/list/ndarray, "
-                        f"got {type(permutation)}.")
-    if sorted(permutation) != list(range(x.ndim)):
-        raise TypeError("transpose permutation isn't a permutation of operand dimensions, "
-                        f"got permutation {permutation} for operand shape {x.shape}.")
-    return tuple(x.shape[d] for d in permutation)
-
-
-def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
-    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
-
-
-def _batch_transpose(x: Array, dim: int, size: int, permutation: tuple) -> tuple[Array, int]:
-    return transpose_p.bind(x, permutation=(dim, *above(permutation, dim))), 0
-
-
-transpose_p = rearrangement(
-    "transpose",
-    impl=lambda x, permutation: np.transpose(x, permutation),
-    shape=_transpose_shape,
-    transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
-    batch=_batch_transpose,
-    source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
-    examples=examples_of(
-        (grid(2, 3), {"permutation": (1, 0)}), (grid(2, 3, 4), {"permutation": (2, 0, 1)}),
-        (grid(), {"permutation": ()}), (grid(0, 3, dtype=np.int32), {"permutation": (1, 0)})))
-
+# ── transpose, broadcast_in_dim, reshape ─────────────────────────────────────────────────────
 
 def transpose(operand: Any, permutation: Sequence[int] | np.ndarray) -> Array:
     """The array with its axes in another order.
@@ -61,85 +34,6 @@ def transpose(operand: Any, permutation: Sequence[int] | np.ndarray) -> Array:
     if permutation == tuple(range(np.ndim(operand))) and isinstance(operand, Array):
         return operand
     return transpose_p.bind(operand, permutation=permutation)
-
-
-# ── broadcast_in_dim ─────────────────────────────────────────────────────────────────────────
-
-def _broadcast_shape(x: ShapedArray, shape: Shape, broadcast_dimensions: tuple) -> Shape:
-    check_sizes("broadcast_in_dim", "shape", shape)
-    check_sizes("broadcast_in_dim", "broadcast_dimensions", broadcast_dimensions)
-    if x.ndim != len(broadcast_dimensions):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must have length equal to operand ndim; "
-            f"got broadcast_dimensions {broadcast_dimensions} for operand ndim {x.ndim}.")
-    if len(shape) < x.ndim:
-        raise TypeError(
-            "broadcast_in_dim target broadcast shape must have equal or higher rank to the "
-            f"operand shape; got operand ndim {x.ndim} and target broadcast ndim {len(shape)}.")
-    if not set(broadcast_dimensions) <= set(range(len(shape))):
-        raise TypeError(
-            "broadcast_in_dim broadcast_dimensions must be a subset of output dimensions, got "
-            f"{broadcast_dimensions} for operand ndim {x.ndim} and shape {shape}.")
-    if any(n not in (1, shape[d]) for n, d in zip(x.shape, broadcast_dimensions, strict=True)):
-        raise TypeError(
-            "broadcast_in_dim operand dimension sizes must either be 1, or be equal to their "
-            "corresponding dimensions in the target broadcast shape; got operand of shape "
-            f"{x.shape}, target broadcast shape {shape}, "
-            f"broadcast_dimensions {broadcast_dimensions} ")
-    if len(set(broadcast_dimensions)) != len(broadcast_dimensions):
-        raise TypeError("broadcast_in_dim broadcast_dimensions must not contain duplicates, "
-                        f"got broadcast_dimensions {broadcast_dimensions}")
-    if list(broadcast_dimensions) != sorted(broadcast_dimensions):
-        raise TypeError("broadcast_in_dim broadcast_dimensions must be strictly increasing; "
-                        f"got broadcast_dimensions {broadcast_dimensions}")
-    return tuple(shape)
-
-
-def _broadcast_impl(x: np.ndarray, shape: Shape, broadcast_dimensions: tuple) -> np.ndarray:
-    aligned = [1] * len(shape)
-    for n, d in zip(x.shape, broadcast_dimensions, strict=True):
-        aligned[d] = n
-    return np.broadcast_to(x.reshape(aligned), shape)
-
-
-def _transpose_broadcast(ct: Array, x: ShapedArray, shape: Shape,
-                         broadcast_dimensions: tuple) -> Array:
-    from minijax.primitives.reduce import reduce_sum_p  # it stands on this module
-    ones = [i for i, n in enumerate(x.shape) if n == 1]
-    kept = without(broadcast_dimensions, ones)
-    summed = without(range(len(shape)), kept)
-    total = reduce_sum_p.bind(ct, axes=summed) if summed else ct
-    return expand_dims(total, ones) if ones else total
-
-
-def _batch_broadcast(x: Array, dim: int, size: int, shape: Shape,
-                     broadcast_dimensions: tuple) -> tuple[Array, int]:
-    axes = (0, *(d + 1 for d in broadcast_dimensions))
-    out = broadcast_in_dim_p.bind(to_front(x, dim), shape=(size, *shape),
-                                  broadcast_dimensions=axes)
-    return out, 0
-
-
-def _broadcast_element(s: Any, index: Index, x: Any, shape: Shape,
-                       broadcast_dimensions: tuple) -> Any:
-    places = [index[d] if n == shape[d] else zero_index(s)
-              for n, d in zip(x.shape, broadcast_dimensions, strict=True)]
-    return x(tuple(places))
-
-
-broadcast_in_dim_p = rearrangement(
-    "broadcast_in_dim",
-    impl=_broadcast_impl,
-    shape=_broadcast_shape,
-    transpose=_transpose_broadcast,
-    batch=_batch_broadcast,
-    source=_broadcast_element,
-    examples=examples_of(
-        (grid(3), {"shape": (2, 3), "broadcast_dimensions": (1,)}),
-        (grid(3), {"shape": (3, 2), "broadcast_dimensions": (0,)}),
-        (grid(2, 1), {"shape": (2, 4, 3), "broadcast_dimensions": (0, 2)}),
-        (grid(), {"shape": (2, 2), "broadcast_dimensions": ()}),
-        (grid(1, dtype=np.int32), {"shape": (0,), "broadcast_dimensions": (0,)})))
 
 
 def broadcast_in_dim(operand: Any, shape: Sequence[int],
@@ -222,50 +116,6 @@ def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
     return broadcast_in_dim(array, shape, without(range(ndim), places))
 
 
-# ── Moving the batch axis ────────────────────────────────────────────────────────────────────
-
-def to_front(x: Array, dim: int) -> Array:
-    """`x` with axis `dim` first."""
-    if dim == 0:
-        return x
-    return transpose_p.bind(x, permutation=(dim, *without(range(x.ndim), (dim,))))
-
-
-def batched_in_front(x: Array, dim: Dim, size: int) -> Array:
-    """`x` with its batch axis first; repeated along a new one if it had none."""
-    return broadcast(x, (size,)) if dim is None else to_front(x, dim)
-
-
-# ── reshape ──────────────────────────────────────────────────────────────────────────────────
-
-def _reshape_shape(x: ShapedArray, new_sizes: Shape, dimensions: None) -> Shape:
-    if any(n < 0 for n in new_sizes):
-        raise TypeError(f"reshape new_sizes must all be positive, got {new_sizes}.")
-    if np.prod(new_sizes, dtype=int) != x.size:
-        raise TypeError("reshape total size must be unchanged, got new_sizes "
-                        f"{new_sizes} for shape {x.shape}.")
-    return tuple(new_sizes)
-
-
-def _batch_reshape(x: Array, dim: int, size: int, new_sizes: Shape,
-                   dimensions: None) -> tuple[Array, int]:
-    return reshape_p.bind(to_front(x, dim), new_sizes=(size, *new_sizes), dimensions=None), 0
-
-
-reshape_p = rearrangement(
-    "reshape",
-    impl=lambda x, new_sizes, dimensions: np.reshape(x, new_sizes),
-    shape=_reshape_shape,
-    transpose=lambda ct, x, **_: reshape_p.bind(ct, new_sizes=x.shape, dimensions=None),
-    batch=_batch_reshape,
-    source=lambda s, index, x, new_sizes, dimensions: x.flat(s.ravel(index, new_sizes)),
-    examples=examples_of(
-        (grid(2, 6), {"new_sizes": (3, 4), "dimensions": None}),
-        (grid(4), {"new_sizes": (2, 1, 2), "dimensions": None}),
-        (grid(1, 1), {"new_sizes": (), "dimensions": None}),
-        (grid(0, 3, dtype=np.int32), {"new_sizes": (5, 0), "dimensions": None})))
-
-
 def reshape(operand: Any, new_sizes: Sequence[int],
             dimensions: Sequence[int] | None = None) -> Array:
     """The same elements in row-major order, under another shape.
@@ -296,7 +146,7 @@ def reshape(operand: Any, new_sizes: Sequence[int],
 
 # ── squeeze ──────────────────────────────────────────────────────────────────────────────────
 
-def _squeeze_shape(x: ShapedArray, dimensions: tuple) -> Shape:
+def _squeeze_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     shape = x.shape
     if len(set(dimensions)) != len(dimensions):
         raise ValueError(f"dimensions are not unique: {dimensions}")
@@ -308,24 +158,14 @@ def _squeeze_shape(x: ShapedArray, dimensions: tuple) -> Shape:
     return without(shape, dimensions)
 
 
-def _batch_squeeze(x: Array, dim: int, size: int, dimensions: tuple) -> tuple[Array, int]:
-    places = above(dimensions, dim)
-    return squeeze_p.bind(x, dimensions=places), dim - sum(d < dim for d in places)
-
-
-def _squeeze_element(s: Any, index: Index, x: Any, dimensions: tuple) -> Any:
-    rest = iter(index)
-    return x(tuple(zero_index(s) if d in dimensions else next(rest)
-                   for d in range(len(x.shape))))
-
-
 squeeze_p = rearrangement(
     "squeeze",
     impl=lambda x, dimensions: np.squeeze(x, dimensions),
     shape=_squeeze_shape,
-    transpose=lambda ct, x, dimensions: reshape_p.bind(ct, new_sizes=x.shape, dimensions=None),
-    batch=_batch_squeeze,
-    source=_squeeze_element,
+    transpose=lambda ct, x, dimensions: reshaped(ct, x.shape),
+    batch=batch_along("dimensions", removed=True),
+    source=lambda s, index, x, dimensions: x(keeping(
+        index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
     examples=examples_of(
         (grid(1, 3, 1), {"dimensions": (0, 2)}), (grid(2, 1, 3), {"dimensions": (1,)}),
         (grid(1), {"dimensions": (0,)}), (grid(0, 1, dtype=np.int32), {"dimensions": (1,)})))
@@ -349,7 +189,7 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
 
 # ── rev ──────────────────────────────────────────────────────────────────────────────────────
 
-def _rev_shape(x: ShapedArray, dimensions: tuple) -> Shape:
+def _rev_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     check_sizes("rev", "dimensions", dimensions)
     if len(set(dimensions)) != len(dimensions):
         raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
@@ -359,7 +199,7 @@ def _rev_shape(x: ShapedArray, dimensions: tuple) -> Shape:
     return x.shape
 
 
-def _rev_element(s: Any, index: Index, x: Any, dimensions: tuple) -> Any:
+def _rev_element(s: Any, index: Index, x: Any, dimensions: Axes) -> Any:
     return x(tuple(s.sub(x.shape[d] - 1, i) if d in dimensions else i
                    for d, i in enumerate(index)))
 
@@ -369,8 +209,7 @@ rev_p = rearrangement(
     impl=lambda x, dimensions: np.flip(x, dimensions),
     shape=_rev_shape,
     transpose=lambda ct, x, dimensions: rev_p.bind(ct, dimensions=dimensions),
-    batch=lambda x, dim, size, dimensions: (
-        rev_p.bind(x, dimensions=above(dimensions, dim)), dim),
+    batch=batch_along("dimensions"),
     source=_rev_element,
     examples=examples_of(
         (grid(4), {"dimensions": (0,)}), (grid(2, 3), {"dimensions": (1,)}),
@@ -403,19 +242,14 @@ def _iota_type(dtype: Any, shape: Shape, dimension: int) -> list[ShapedArray]:
 
 def _iota_impl(dtype: Any, shape: Shape, dimension: int) -> list[np.ndarray]:
     counts = np.arange(shape[dimension]).astype(dtype)
-    return [_broadcast_impl(counts, shape, (dimension,))]
-
-
-def _iota_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    out = iota_p.bind(**params)
-    return [out], [Zero(out.aval.to_tangent_aval())]
+    return [broadcast_along(counts, shape, (dimension,))]
 
 
 iota_p = Primitive(
     "iota",
     impl=_iota_impl,
     abstract_eval=_iota_type,
-    jvp=_iota_jvp,
+    jvp=constant_in_all,
     transpose=cannot("it has no argument."),
     batch=lambda axis, args, dims, **params: ([iota_p.bind(**params)], [None]),
     element=lambda s, index, dtype, shape, dimension: s.convert(index[dimension], dtype),

@@ -14,32 +14,25 @@ from typing import Any
 import numpy as np
 
 from minijax import core
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
+from minijax.primitives.algebra import sub_p
+from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, check_sizes, with_item,
+                                     without)
 from minijax.primitives.choice import select_n_p
-from minijax.primitives.elementwise import sub_p
-from minijax.primitives.rearranging import (Index, Shape, as_dims, canonical_axis, check_sizes,
-                                            examples_of, grid, linear_tangent, rearrangement,
-                                            with_item)
-from minijax.primitives.shape import batched_in_front, broadcast_in_dim, squeeze
+from minijax.primitives.emitted import (batch_in_front, batch_one, batched_in_front,
+                                        broadcast_batch, linear, rearrangement, reduce_sum_p,
+                                        spread, transposed, zeros)
+from minijax.primitives.examples import examples_of, grid
+from minijax.primitives.shape import squeeze, squeeze_p
+from minijax.primitives.slots import check_same_dtypes
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
 Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis
 
 
-def check_same_dtypes(fun: str, *avals: ShapedArray, tip: str = "") -> None:
-    """Refuse arguments of different dtypes.
-
-    Raises:
-      TypeError: naming the function and the dtypes.
-    """
-    if any(aval.dtype != avals[0].dtype for aval in avals):
-        names = ", ".join(core.dtype_name(aval.dtype) for aval in avals)
-        raise TypeError(f"{fun} requires arguments to have the same dtypes, got {names}.{tip}")
-
-
 def zero_of(dtype: Any) -> Array:
     """The number zero as a program writes it."""
-    return core.as_value(np.zeros((), dtype)[()])
+    return zeros(ShapedArray((), dtype))
 
 
 # ── slice ────────────────────────────────────────────────────────────────────────────────────
@@ -93,10 +86,9 @@ def _transpose_slice(ct: Array, x: ShapedArray, start_indices: tuple, limit_indi
 
 def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indices: tuple,
                  strides: tuple | None) -> tuple[Array, int]:
-    steps = None if strides is None else with_item(strides, dim, 1)
-    out = slice_p.bind(x, start_indices=with_item(start_indices, dim, 0),
-                       limit_indices=with_item(limit_indices, dim, size), strides=steps)
-    return out, dim
+    return slice_p.bind(x, start_indices=with_item(start_indices, dim, 0),
+                        limit_indices=with_item(limit_indices, dim, size),
+                        strides=None if strides is None else with_item(strides, dim, 1)), dim
 
 
 def _slice_impl(x: np.ndarray, start_indices: tuple, limit_indices: tuple,
@@ -117,7 +109,7 @@ slice_p = rearrangement(
     impl=_slice_impl,
     shape=_slice_shape,
     transpose=_transpose_slice,
-    batch=_batch_slice,
+    batch=batch_one(_batch_slice),
     source=_slice_element,
     examples=examples_of(
         (grid(5), {"start_indices": (1,), "limit_indices": (4,), "strides": None}),
@@ -220,11 +212,6 @@ def _pad_impl(x: np.ndarray, value: np.ndarray, padding_config: Padding) -> list
                       for n, (before, after, _) in zip(roomy, padding_config, strict=True))]]
 
 
-def _pad_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    out = pad_p.bind(*primals, **params)
-    return [out], [linear_tangent(pad_p, out, tangents, params)]
-
-
 def _unpad(ct: Array, padding_config: Padding) -> Array:
     inverse = tuple((-before, -after, 0) for before, after, _ in padding_config)
     bare = pad_p.bind(ct, zero_of(ct.dtype), padding_config=inverse)
@@ -232,18 +219,10 @@ def _unpad(ct: Array, padding_config: Padding) -> Array:
                  [between + 1 for _, _, between in padding_config])
 
 
-def _transpose_pad(cotangents: list, x: Any, value: Any, padding_config: Padding) -> list:
-    from minijax.primitives.reduce import reduce_sum_p  # it stands on this module
-    [ct] = cotangents
-    args = (x, value)
-    if isinstance(ct, Zero):
-        return [Zero(a.aval) if isinstance(a, Undefined) else None for a in args]
-    for_x = _unpad(ct, padding_config)
-    for_value = None
-    if isinstance(value, Undefined):
-        total, kept = (reduce_sum_p.bind(t, axes=tuple(range(t.ndim))) for t in (ct, for_x))
-        for_value = sub_p.bind(total, kept)
-    return [for_x if isinstance(x, Undefined) else None, for_value]
+def _pad_value_cotangent(ct: Array, x: Any, value: Any, padding_config: Padding) -> Array:
+    total, kept = (reduce_sum_p.bind(t, axes=tuple(range(t.ndim)))
+                   for t in (ct, _unpad(ct, padding_config)))
+    return sub_p.bind(total, kept)
 
 
 def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> tuple[list, list]:
@@ -256,7 +235,7 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> t
     inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
                         padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
-    values = broadcast_in_dim(value, padded.shape, (0,))
+    values = spread(value, (0,), padded.shape)
     return [select_n_p.bind(inside, values, padded)], [0]
 
 
@@ -283,8 +262,9 @@ pad_p = Primitive(
     "pad",
     impl=_pad_impl,
     abstract_eval=_pad_type,
-    jvp=_pad_jvp,
-    transpose=_transpose_pad,
+    jvp=linear(),
+    transpose=transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
+                         _pad_value_cotangent),
     batch=_batch_pad,
     element=_pad_element,
     examples=_pad_examples)
@@ -320,46 +300,20 @@ def _concatenate_type(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
         raise TypeError("concatenate dimension out of bounds: dimension "
                         f"{dimension} for shapes {shapes}.")
     total = sum(aval.shape[dimension] for aval in avals)
-    outs = {with_item(_others(aval.shape, dimension), dimension, total) for aval in avals}
+    outs = {with_item(without(aval.shape, (dimension,)), dimension, total) for aval in avals}
     if len(outs) != 1:
         raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other "
                         "than the one being concatenated: concatenating along dimension "
                         f"{dimension} for shapes {shapes}.")
-    check_same_dtypes("lax.concatenate", *avals, tip=" (Tip: jnp.concatenate is a similar "
-                      "function that does automatic type promotion on inputs).")
+    check_same_dtypes("concatenate", *avals)
     return [ShapedArray(outs.pop(), first.dtype, all(aval.weak_type for aval in avals))]
-
-
-def _others(shape: Shape, dimension: int) -> Shape:
-    return shape[:dimension] + shape[dimension + 1:]
-
-
-def _concatenate_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    out = concatenate_p.bind(*primals, **params)
-    return [out], [linear_tangent(concatenate_p, out, tangents, params)]
 
 
 def _transpose_concatenate(cotangents: list, *args: Any, dimension: int) -> list:
     [ct] = cotangents
-    results: list[Any] = []
-    start = 0
-    for x in args:
-        aval = x.aval
-        limit = start + aval.shape[dimension]
-        if not isinstance(x, Undefined):
-            results.append(None)
-        elif isinstance(ct, Zero):
-            results.append(Zero(aval))
-        else:
-            results.append(slice_in_dim(ct, start, limit, axis=dimension))
-        start = limit
-    return results
-
-
-def _batch_concatenate(axis: Axis, args: list, dims: list,
-                       dimension: int) -> tuple[list, list]:
-    args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-    return [concatenate_p.bind(*args, dimension=dimension + 1)], [0]
+    ends = itertools.accumulate(x.aval.shape[dimension] for x in args)
+    return [slice_in_dim(ct, end - x.aval.shape[dimension], end, axis=dimension)
+            if isinstance(x, Undefined) else None for x, end in zip(args, ends, strict=True)]
 
 
 def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
@@ -384,9 +338,9 @@ concatenate_p = Primitive(
     "concatenate",
     impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
     abstract_eval=_concatenate_type,
-    jvp=_concatenate_jvp,
+    jvp=linear(),
     transpose=_transpose_concatenate,
-    batch=_batch_concatenate,
+    batch=batch_in_front("dimension"),
     element=_concatenate_element,
     examples=lambda: [
         Example((grid(2), grid(3)), {"dimension": 0}),
@@ -432,3 +386,17 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     # JAX: a primitive of its own; slices say the same.
     return [slice_in_dim(operand, end - n, end, axis=axis)
             for n, end in zip(sizes, ends, strict=True)]
+
+
+# ── Rows ─────────────────────────────────────────────────────────────────────────────────────
+
+def index_leading(x: Array, i: int) -> Array:
+    """Row `i` of `x`."""
+    row = slice_p.bind(x, start_indices=(i, *[0] * (x.ndim - 1)),
+                       limit_indices=(i + 1, *x.shape[1:]), strides=None)
+    return squeeze_p.bind(row, dimensions=(0,))
+
+
+def stack(rows: Sequence[Array]) -> Array:
+    """Arrays of one shape along a new leading axis."""
+    return concatenate_p.bind(*[broadcast_batch(x, 0, 1) for x in rows], dimension=0)

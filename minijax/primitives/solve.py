@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
+from minijax.primitives.algebra import neg
 from minijax.primitives.cumulative import nest
-from minijax.primitives.elementwise import add_any_p, neg
-from minijax.primitives.families import check_same_dtypes
+from minijax.primitives.emitted import add_any_p, batched_in_front
 from minijax.primitives.linalg import Triangular, side_by_side, triangular_solve_p
 from minijax.primitives.lu import INT32, lu_p
-from minijax.primitives.matrices import (by_lapack, check_matrix, flipped, product, spread_out)
-from minijax.primitives.shape import batched_in_front
+from minijax.primitives.matrices import by_lapack, check_matrix, flipped, product, spread_out
+from minijax.primitives.slots import check_same_dtypes
 
 # JAX: a program whose derivative uses the factors again; here each direction factors anew.
 

@@ -16,14 +16,15 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
+from minijax.primitives.axes import canonical_axis, without
 from minijax.primitives.choice import bitwise_xor, lt, select
 from minijax.primitives.convert import bitcast_convert_type, converted
-from minijax.primitives.families import constant
-from minijax.primitives.gather import (GatherDimensionNumbers, GatherScatterMode, gather_p,
-                                       gather_params)
-from minijax.primitives.rearranging import canonical_axis, grid, without
-from minijax.primitives.shape import batched_in_front, broadcasted_iota, expand_dims, rev
+from minijax.primitives.emitted import batched_in_front, constant
+from minijax.primitives.examples import grid
+from minijax.primitives.gather import gather_p, gather_params
+from minijax.primitives.shape import broadcasted_iota, expand_dims, rev
 from minijax.primitives.slicing import slice_in_dim
+from minijax.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,

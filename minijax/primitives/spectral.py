@@ -13,18 +13,17 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
+from minijax.primitives.algebra import add, div, mul, sub
 from minijax.primitives.choice import eq
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.cumulative import nest
-from minijax.primitives.elementwise import add, div, mul, sub
-from minijax.primitives.families import filled, spread
+from minijax.primitives.emitted import filled, reduce_sum_p, spread
 from minijax.primitives.linalg import symmetrized, triangular_solve
-from minijax.primitives.matrices import (address, adjoint, batch_leading, check_matrix, dot,
-                                         by_lapack, factored, fill_with_nan, flipped,
-                                         identity_like, lower_part, masked, product, real_dtype,
-                                         spread_out, symmetric)
-from minijax.primitives.reduce import reduce_sum_p
+from minijax.primitives.matrices import (address, adjoint, batch_leading, by_lapack, check_matrix,
+                                         dot, factored, fill_with_nan, flipped, identity_like,
+                                         lower_part, masked, product, real_dtype, spread_out,
+                                         symmetric)
 from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.slicing import concatenate, slice_in_dim
 

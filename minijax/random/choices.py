@@ -16,8 +16,9 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax import numpy as jnp
 from minijax.core import Array
+from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
-from minijax.primitives.shape import broadcast_to_rank, canonical_axis, canonical_shape
+from minijax.primitives.shape import broadcast_to_rank
 from minijax.random.keys import check_key, two_keys
 from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, gumbel, halves,
                                      number, random_words, supported)

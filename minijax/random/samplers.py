@@ -15,9 +15,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.jit import jit
+from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
 from minijax.primitives.random_bits import fused_multiply_add
-from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank, canonical_shape
+from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank
 from minijax.random.keys import apply, check_key, two_keys
 
 Shape = tuple[int, ...]

@@ -18,7 +18,8 @@ from minijax import config, core, errors, source_info, tree_util
 from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
-from minijax.primitives.emitted import index_leading, move_axis
+from minijax.primitives.emitted import move_axis
+from minijax.primitives.slicing import index_leading
 from minijax.sharp_bits.findings import Finding, is_collecting, report
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
                                         is_new_in_the_backward_pass, without_bad)

@@ -50,9 +50,9 @@ def test_it_is_short() -> None:
 
 
 def test_a_line_of_an_edited_live_cell_is_the_readers() -> None:
-    live("minijax.primitives.elementwise._share", "def _share(t, z, x, y):\n    return t + 1 / 0\n")
+    live("minijax.primitives.algebra._share", "def _share(t, z, x, y):\n    return t + 1 / 0\n")
     lines = shown(lambda: jax.grad(lambda x: jax.lax.max(x, 0.0))(2.0))
-    assert "in the live cell minijax.primitives.elementwise._share, in _share:" in lines
+    assert "in the live cell minijax.primitives.algebra._share, in _share:" in lines
     assert "-->   2     return t + 1 / 0" in lines
 
 

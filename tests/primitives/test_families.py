@@ -5,7 +5,7 @@ import pytest
 import minijax  # noqa: F401
 from minijax import primitives
 from minijax.core import Primitive, cannot
-from minijax.primitives.families import broadcast_shapes
+from minijax.primitives.slots import broadcast_shapes
 
 
 def test_no_primitive_of_the_package_has_an_empty_slot():

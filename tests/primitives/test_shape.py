@@ -6,7 +6,7 @@ import pytest
 import minijax
 from minijax import lax
 from minijax.core import as_value
-from minijax.primitives.rearranging import canonical_axis, canonical_shape
+from minijax.primitives.axes import canonical_axis, canonical_shape
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 V = np.arange(4, dtype=np.int32)

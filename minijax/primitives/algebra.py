@@ -1,6 +1,6 @@
-"""Arithmetic, place by place: sums, products, extrema, roots and powers.
+"""Sums, products, extrema, roots and whole powers, place by place.
 
-Stands on `families`.  Chapters 02 to 04 show the columns of its blocks.
+Stands on `families` and `choice`.  Chapters 02 to 04 show the columns of its blocks.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Primitive, ShapedArray, Zero, dtype_name
-from minijax.primitives.families import (COMPLEX, FLOAT, INTEGER, NUMBER, SHORT_FLOATS, SIGNED,
-                                         ANYTHING, all_weak, anything, binary, broadcast_shapes,
-                                         by_formula, check_dtypes, constant, elementary,
-                                         elementwise, filled, in_numpy,
-                                         numpy_scalars, points, points_and_integers, stretched,
-                                         transposed, unary)
-
-Formula = Any
+from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, Zero
+from minijax.primitives.choice import eq, select
+from minijax.primitives.emitted import constant, filled, transposed
+from minijax.primitives.examples import anything, each_with, points, points_and_integers
+from minijax.primitives.families import binary, elementwise, per_argument, unary
+from minijax.primitives.slots import (ANYTHING, FLOAT, NUMBER, SHORT_FLOATS, check_dtypes,
+                                      numpy_scalars)
 
 
 def is_complex(x: Any) -> bool:
@@ -39,10 +37,22 @@ neg_p, neg = unary(
     examples=points_and_integers((-2., 2.)),
     shows="2.5 -> Array(-2.5, dtype=float32, weak_type=True)")
 
+def _termwise(*rules: Callable) -> ForPrimitive:
+    """The derivative of a sum, as one equation where both terms vary."""
+    by_argument = per_argument(*rules)
+
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list) -> tuple[list, list]:
+        if any(isinstance(t, Zero) for t in tangents):
+            return by_argument.rule(p, primals, tangents)
+        return [p.bind(*primals)], [p.bind(*tangents)]
+    return jvp
+
+
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.",
-    impl=in_numpy(np.add),
-    derivatives=(lambda t, z, x, y: t, lambda t, z, x, y: t),
+    impl=np.add,
+    jvp=_termwise(lambda t, z, x, y: t, lambda t, z, x, y: t),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     element=lambda s, x, y: s.add(x, y),
     examples=points_and_integers((-2., 2.), (-2., 2.)),
@@ -50,42 +60,17 @@ add_p, add = binary(
 
 sub_p, sub = binary(
     "sub", "Elementwise difference; integers wrap around.",
-    impl=in_numpy(np.subtract),
-    derivatives=(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
+    impl=np.subtract,
+    jvp=_termwise(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     element=lambda s, x, y: s.sub(x, y),
     examples=points_and_integers((-2., 2.), (-2., 2.)),
     shows="1.5, 2.0 -> Array(-0.5, dtype=float32, weak_type=True)")
 
 
-def _termwise(p: Primitive) -> Any:
-    """The derivative of a sum, as one equation where both terms vary."""
-    by_argument = p.jvp
-
-    def jvp(primals: list, tangents: list) -> tuple[list, list]:
-        if any(isinstance(t, Zero) for t in tangents):
-            return by_argument(primals, tangents)
-        return [p.bind(*primals)], [p.bind(*tangents)]
-    return jvp
-
-
-add_p.jvp, sub_p.jvp = _termwise(add_p), _termwise(sub_p)
-
-# What interpreters add cotangents and tangents with; users write `add`.
-add_any_p = elementwise(
-    "add_any",
-    impl=in_numpy(np.add),
-    abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
-                                            x.dtype, all_weak([x, y]))],
-    derivatives=(lambda t, z, x, y: t, lambda t, z, x, y: t),
-    transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
-    element=lambda s, x, y: s.add(x, y),
-    examples=points((-2., 2.), (-2., 2.)))
-add_any_p.jvp = _termwise(add_any_p)
-
 mul_p, mul = binary(
     "mul", "Elementwise product; integers wrap around.",
-    impl=in_numpy(np.multiply),
+    impl=np.multiply,
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     element=lambda s, x, y: s.mul(x, y),
@@ -131,7 +116,7 @@ def _complex_quotient(x: Any, y: Any) -> Any:
 
 div_p, div = binary(
     "div", "Elementwise quotient; of integers truncated towards zero, and -1 where y is 0.",
-    impl=in_numpy(_quotient),
+    impl=_quotient,
     derivatives=(lambda t, z, x, y: div(t, y),
                  lambda t, z, x, y: mul(mul(neg(t), x), integer_pow(y, -2))),
     transpose=transposed(lambda ct, x, y: div(ct, y), None),
@@ -140,37 +125,12 @@ div_p, div = binary(
     shows="-7, 2 -> Array(-3, dtype=int32, weak_type=True)")
 
 
-def _rem_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
-    from minijax.primitives.rounding import floor
-    return mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))
-
-
-rem_p, rem = binary(
-    "rem", "Elementwise remainder, with the sign of x; x itself where y is the integer 0.",
-    accepts=INTEGER + FLOAT,
-    impl=by_formula(lambda s, x, y: s.rem(x, y)),
-    derivatives=(lambda t, z, x, y: t, _rem_in_y),
-    element=lambda s, x, y: s.rem(x, y),
-    examples=points_and_integers((-2., 2.), (3.1, 4.)),
-    shows="-7, 2 -> Array(-1, dtype=int32, weak_type=True)")
-
-
 # ── The larger, the smaller ──────────────────────────────────────────────────────────────────
 
 def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
     """The part of a tangent that reaches the extremum z; halves where x and y are equal."""
-    from minijax.primitives.choice import eq, select
     chosen = select(eq(x, z), filled(1, z), filled(0, z))
     return mul(t, div(chosen, select(eq(y, z), filled(2, z), filled(1, z))))
-
-
-def _extremum(op: str, other: Any) -> Any:
-    """NumPy's, but it orders -0 below +0, as the compiled form does."""
-    def impl(x: Any, y: Any) -> Any:
-        if is_complex(x):
-            return complex_extremum(op, x, y)
-        return getattr(numpy_scalars(), op)(x, y) if x.dtype.kind == "f" else other(x, y)
-    return in_numpy(impl)
 
 
 def complex_extrema(op: str, x: Any) -> Any:
@@ -206,73 +166,21 @@ def with_ordered_zeros(op: str, found: Any, anywhere: Callable[[Callable], Any])
     return np.where(found == 0, zero, found)
 
 
-max_p, max = binary(
-    "max", "Elementwise maximum; nan where either is nan.", accepts=ANYTHING,
-    impl=_extremum("max", np.maximum),
-    derivatives=(lambda t, z, x, y: _share(t, z, x, y), lambda t, z, x, y: _share(t, z, y, x)),
-    element=lambda s, x, y: s.max(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(2., dtype=float32, weak_type=True)")
+def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primitive, Callable]:
+    """NumPy's, but it orders -0 below +0, as the compiled form does."""
+    def impl(x: Any, y: Any) -> Any:
+        if is_complex(x):
+            return complex_extremum(op, x, y)
+        return getattr(numpy_scalars(), op)(x, y) if x.dtype.kind == "f" else ufunc(x, y)
 
-min_p, min = binary(
-    "min", "Elementwise minimum; nan where either is nan.", accepts=ANYTHING,
-    impl=_extremum("min", np.minimum),
-    derivatives=(lambda t, z, x, y: _share(t, z, x, y), lambda t, z, x, y: _share(t, z, y, x)),
-    element=lambda s, x, y: s.min(x, y),
-    examples=anything(2),
-    shows="1.5, 2.0 -> Array(1.5, dtype=float32, weak_type=True)")
+    return binary(op, meaning, accepts=ANYTHING, impl=impl,
+                  derivatives=(_share, lambda t, z, x, y: _share(t, z, y, x)),
+                  element=lambda s, x, y: getattr(s, op)(x, y), examples=anything(2),
+                  shows=f"1.5, 2.0 -> Array({shown}, dtype=float32, weak_type=True)")
 
 
-# ── Sign and size ────────────────────────────────────────────────────────────────────────────
-
-def _size(x: Any) -> Any:
-    """NumPy's absolute value, but nan of a complex number of which either part is."""
-    size = np.abs(x)
-    return np.where(np.isnan(x), np.nan, size).astype(size.dtype) if is_complex(x) else size
-
-
-def _sign(x: Any) -> Any:
-    if is_complex(x):
-        size = _size(x)
-        return np.where(x == 0, x, in_parts(x.real / size, x.imag / size))
-    return np.where(x == 0, x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
-
-
-def _sign_of_one(s: Any, x: Any) -> Any:
-    if x.dtype.kind in "iu":
-        some = s.const(1, x.dtype)
-        return s.select(s.eq(x, 0), x, some if x.dtype.kind == "u"
-                        else s.or_(s.shr_arithmetic(x, x.dtype.itemsize * 8 - 1), some))
-    wide = s.convert(x, np.float32) if x.dtype.itemsize == 2 else x
-    unit = s.convert(s.copysign(s.const(1, wide.dtype), wide), x.dtype)
-    return s.select(s.gt(s.abs(x), 0), unit, x)  # zeros keep their sign, nan stays nan
-
-
-sign_p, sign = unary(
-    "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
-    impl=_sign,
-    derivative=None,
-    element=_sign_of_one,
-    examples=points_and_integers((.5, 2.)),
-    shows="-2.5 -> Array(-1., dtype=float32, weak_type=True)")
-
-
-def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
-    from minijax.primitives.choice import eq, ge, select
-    from minijax.primitives.complex_numbers import conj, real
-    if is_complex(x):
-        away = select(eq(z, constant(0, z)), filled(1, z), z)
-        return div(real(mul(t, conj(x))), away)
-    return select(ge(x, constant(0, x)), t, neg(t))
-
-
-abs_p, abs = unary(
-    "abs", "Elementwise absolute value.", accepts=SIGNED + FLOAT + COMPLEX,
-    impl=_size, result=lambda d: np.dtype(f"f{d.itemsize // 2}") if d.kind == "c" else d,
-    derivative=_abs_tangent,
-    element=lambda s, x: s.abs(x),
-    examples=lambda: [e for e in points_and_integers((.5, 2.))() if e.args[0].dtype.kind != "u"],
-    shows="-2.5 -> Array(2.5, dtype=float32, weak_type=True)")
+max_p, max = _extremum("max", "Elementwise maximum; nan where either is nan.", np.maximum, "2.")
+min_p, min = _extremum("min", "Elementwise minimum; nan where either is nan.", np.minimum, "1.5")
 
 
 # ── Powers and roots ─────────────────────────────────────────────────────────────────────────
@@ -314,7 +222,6 @@ cbrt_p, cbrt = unary(
     "cbrt", "Elementwise cube root.", accepts=FLOAT,
     impl=np.cbrt,
     derivative=lambda t, z, x: mul(t, mul(constant(1 / 3, x), integer_pow(z, -2))),
-    element=elementary("cbrt"),
     examples=points((.5, 2.)),
     shows="8.0 -> Array(2., dtype=float32, weak_type=True)")
 
@@ -367,8 +274,8 @@ integer_pow_p = elementwise(
     abstract_eval=_integer_pow_type,
     derivatives=[_integer_pow_tangent],
     element=_integer_power,
-    examples=lambda: [e._replace(params={"y": y}) for y in (-3, -1, 0, 1, 2, 3, 7)
-                      for e in points_and_integers((.5, 2.))()
+    examples=lambda: [e for y in (-3, -1, 0, 1, 2, 3, 7)
+                      for e in each_with(points_and_integers((.5, 2.)), {"y": y})()
                       if y >= 0 or e.args[0].dtype.kind not in "iu"])
 
 
@@ -391,78 +298,3 @@ def reciprocal(x: Any) -> Any:
     Array(0.5, dtype=float32, weak_type=True)
     """
     return integer_pow(x, -1)
-
-
-def _pow_type(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
-    check_dtypes("pow", [x, y], [FLOAT + COMPLEX, INTEGER + FLOAT + COMPLEX], same=False)
-    if not dtypes.issubdtype(y.dtype, np.integer) and x.dtype != y.dtype:
-        raise TypeError("the first argument to pow must have an inexact dtype (float or complex),"
-                        " and the second argument must have an inexact or integer dtype, and two "
-                        "inexact dtypes must match, but got "
-                        f"{dtype_name(x.dtype)} and {dtype_name(y.dtype)} respectively.")
-    return [ShapedArray(broadcast_shapes("pow", [x.shape, y.shape]), x.dtype, all_weak([x, y]))]
-
-
-def _pow_in_x(t: Array, z: Array, x: Array, y: Array) -> Array:
-    from minijax.primitives.choice import eq, select
-    from minijax.primitives.convert import convert_element_type
-    x = convert_element_type(x, x.dtype)  # strong, and so is the slope
-    integral = dtypes.issubdtype(y.dtype, np.integer)
-    y = convert_element_type(y, x.dtype)
-    if not integral:
-        return mul(t, mul(y, pow(x, sub(y, filled(1, y)))))
-    none = eq(y, constant(0, y))
-    exponent = select(none, filled(1, y), y)  # away from 0 * x**-1
-    slope = mul(exponent, pow(x, sub(exponent, filled(1, y))))
-    none = stretched(none, slope.shape)
-    return mul(t, select(none, filled(0, slope), slope))
-
-
-def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
-    from minijax.primitives.choice import eq, select
-    from minijax.primitives.convert import convert_element_type
-    base = select(eq(x, constant(0, x)), filled(1, x), x)  # 0**y does not vary where y > 0
-    return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
-
-
-def _float_power(s: Any, x: Any, y: Any) -> Any:
-    return elementary("pow")(s, x, s.convert(y, x.dtype))
-
-
-def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
-    y = y.astype(x.dtype)
-    found = np.power(x, y)
-    if x.dtype.kind != "f" or not np.any(y == .5):
-        return found
-    # NumPy takes some powers of 1/2 for roots, and others not: of -0 and -inf they differ
-    root = (y == .5) & ((x == 0) | (x == -np.inf))
-    return np.where(root, np.abs(x), found)
-
-
-pow_p = elementwise(
-    "pow",
-    impl=in_numpy(_pow_impl),
-    abstract_eval=_pow_type,
-    derivatives=(_pow_in_x, _pow_in_y),
-    element=_float_power,
-    examples=lambda: points((.5, 2.), (-2., 2.))() + [
-        e._replace(args=(e.args[0], np.array([-2, 0, 3], np.int32)))
-        for e in points((.5, 2.), special=False)() if e.args[0].shape == (3,)])
-
-
-def pow(x: Any, y: Any) -> Any:
-    """Elementwise ``x**y``; nan for a negative x and a fractional y.
-
-    Args:
-      x: an array of a floating or complex dtype.
-      y: an array of the same dtype, or of an integer one.
-
-    >>> pow(2., 0.5)
-    Array(1.4142135, dtype=float32, weak_type=True)
-    """
-    return pow_p.bind(x, y)
-
-
-def log(x: Any) -> Any:
-    from minijax.primitives import analytic
-    return analytic.log(x)

@@ -1,0 +1,126 @@
+"""Axes, shapes and places as numbers: checked, counted from the front, put in and taken out.
+
+Stands on `core`; the arrays that have these axes come above, in `emitted`.
+In JAX: `jax/_src/lax/utils.py`, `jax/_src/util.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core
+
+Dim = int | None  # where a batch axis is; None: the same value for the whole batch
+Index = tuple[Any, ...]
+Shape = tuple[int, ...]
+Axes = tuple[int, ...]
+LARGEST = np.iinfo(np.int64).max
+
+
+def check_sizes(fun: str, argument: str, sizes: Any) -> None:
+    """Refuse what is not a sequence of non-negative integers.
+
+    Raises:
+      TypeError: naming the function and the argument.
+    """
+    if not isinstance(sizes, (tuple, list, np.ndarray)):
+        raise TypeError(f"{fun} {argument} must be of type tuple/list/ndarray, "
+                        f"got {type(sizes)}.")
+    try:
+        numbers = [operator.index(n) for n in sizes]
+    except TypeError:
+        raise TypeError(f"{fun} {argument} must have every element be an integer type, "
+                        f"got {tuple(map(type, sizes))}.") from None
+    if any(n < 0 for n in numbers):
+        raise TypeError(f"{fun} {argument} must have every element be nonnegative, got {sizes}.")
+
+
+def canonical_axis(axis: Any, ndim: int) -> int:
+    """An axis counted from the front.
+
+    >>> canonical_axis(-1, 3)
+    2
+
+    Raises:
+      ValueError: when there is no such axis.
+    """
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
+    return axis % ndim if ndim else 0
+
+
+def canonical_shape(shape: Any, context: str = "") -> Shape:
+    """A shape as a tuple of ints.
+
+    Raises:
+      TypeError: for what is not a sequence of integers, traced values included.
+    """
+    if isinstance(shape, (int, np.integer)):
+        shape = (shape,)
+    try:
+        return tuple(operator.index(n) for n in shape)
+    except TypeError:
+        pass
+    hint = ""
+    if any(isinstance(n, core.Tracer) for n in shape):
+        hint = ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+                "subfunctions.")
+        hint += "".join(n._origin_msg() for n in shape if isinstance(n, core.Tracer))
+    where = f" {context}" if context else ""
+    raise TypeError("Shapes must be 1D sequences of concrete values of integer type, "
+                    f"got {tuple(shape)}.{where}{hint}")
+
+
+def as_dims(dims: Any) -> tuple[int, ...]:
+    return tuple(operator.index(d) for d in dims)
+
+
+def without(items: Sequence, places: Sequence[int]) -> tuple:
+    dropped = set(places)
+    return tuple(item for i, item in enumerate(items) if i not in dropped)
+
+
+def with_item(items: Sequence, place: int, item: Any) -> tuple:
+    return (*items[:place], item, *items[place:])
+
+
+def above(dims: Sequence[int], batch_dim: int) -> tuple[int, ...]:
+    """Axes of one example as axes of the batch."""
+    return tuple(d + (d >= batch_dim) for d in dims)
+
+
+def below(dims: Sequence[int], batch_dim: int) -> int:
+    """Where the batch axis is once these axes, counted with it, are gone."""
+    return batch_dim - sum(d < batch_dim for d in dims)
+
+
+def inverse(permutation: Sequence[int]) -> tuple[int, ...]:
+    return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
+
+
+def keeping(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> Index:
+    """An index of the operand, from one of the result and one of the removed axes."""
+    outer, removed = iter(index), dict(zip(axes, inner, strict=True))
+    rank = len(index) + len(axes)
+    return tuple(removed[d] if d in removed else next(outer) for d in range(rank))
+
+
+# ── Places of any integer type ───────────────────────────────────────────────────────────────
+
+def as_int64(places: np.ndarray) -> np.ndarray:
+    """Indices of any integer type as `int64`; what does not fit stays far outside."""
+    if places.dtype == np.uint64:
+        places = np.minimum(places, np.uint64(LARGEST))
+    return places.astype(np.int64)
+
+
+def emit_int64(s: Any, place: Any) -> Any:
+    """The same, emitted for one index."""
+    if place.dtype == np.uint64:
+        place = s.min(place, s.const(LARGEST, np.uint64))
+    return s.convert(place, np.int64)

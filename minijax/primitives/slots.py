@@ -1,0 +1,224 @@
+"""What fills the slots of a block, and names no primitive: meanings, types, elements.
+
+Stands on `core`.  Chapters 02 to 04 show the columns of what is made of it.
+In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import ShapedArray, cannot, dtype_name
+from minijax.lazily import importing
+
+Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
+
+# What a primitive may accept, in the order in which messages list it.
+BOOL, INTEGER, SIGNED = (np.bool_,), (np.integer,), (np.signedinteger,)
+FLOAT, COMPLEX = (np.floating,), (np.complexfloating,)
+NUMBER = INTEGER + FLOAT + COMPLEX
+INEXACT = FLOAT + COMPLEX
+ANYTHING = INTEGER + BOOL + FLOAT + COMPLEX
+ORDERED = INTEGER + FLOAT + BOOL
+BITS = INTEGER + BOOL
+
+NOT_LINEAR = cannot("it is not a linear operation")
+NOT_DIFFERENTIABLE = cannot("its result does not vary smoothly with its arguments")
+
+
+# ── impl: the meaning, in NumPy ──────────────────────────────────────────────────────────────
+
+SHORT_FLOATS = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+
+def computed_in(dtype: Any) -> np.dtype:
+    """The dtype in which numbers are added up and multiplied."""
+    return np.dtype(np.float32) if dtype in SHORT_FLOATS else dtype
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the parts of complex numbers; any other itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def in_numpy(f: Callable[..., Any]) -> Callable[..., list]:
+    """A meaning from a NumPy function; 16-bit floats are computed in float32, rounded once."""
+    def impl(*arrays: np.ndarray, **params: Any) -> list:
+        if arrays[0].dtype not in SHORT_FLOATS:
+            return [f(*arrays, **params)]
+        wide = [x.astype(np.float32) if x.dtype in SHORT_FLOATS else x for x in arrays]
+        out = np.asarray(f(*wide, **params))
+        return [out.astype(arrays[0].dtype) if out.dtype == np.float32 else out]
+    return impl
+
+
+def by_formula(f: Formula) -> Callable[..., list]:
+    """A meaning that is the formula of one element, run over whole arrays."""
+    return in_numpy(lambda *arrays, **params: f(numpy_scalars(), *arrays, **params))
+
+
+@functools.cache
+def numpy_scalars() -> Any:
+    with importing:
+        return importlib.import_module("minijax.lowering.scalars").NumpyScalars()
+
+
+def wide(formula: Formula) -> Formula:
+    """A formula whose 16-bit arguments are computed in float32 and rounded once."""
+    def widened(s: Any, *scalars: Any, **params: Any) -> Any:
+        if scalars[0].dtype not in SHORT_FLOATS:
+            return formula(s, *scalars, **params)
+        result = formula(s, *(s.convert(x, np.float32) for x in scalars), **params)
+        return s.convert(result, scalars[0].dtype)
+    return widened
+
+
+def elementary(name: str) -> Formula:
+    """The function of that name written in the scalar operations."""
+    def formula(s: Any, *scalars: Any) -> Any:
+        with importing:
+            f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
+        return f(s, *scalars)
+    return wide(formula)
+
+
+# ── abstract_eval: the type of the result ────────────────────────────────────────────────────
+
+def check_dtypes(name: str, avals: Sequence[ShapedArray], accepts: Sequence[tuple],
+                 same: bool = True) -> None:
+    """Refuse dtypes that an operation does not take.
+
+    Raises:
+      TypeError: in JAX's words.
+    """
+    for i, (aval, kinds) in enumerate(zip(avals, accepts, strict=True)):
+        if any(dtypes.issubdtype(aval.dtype, kind) for kind in kinds):
+            continue
+        place = f" at position {i}" if len(avals) > 1 else ""
+        if aval.dtype == dtypes.float0:
+            raise TypeError(_float0_message(name, place))
+        words = ", ".join(kind_name(kind) for kind in kinds)
+        raise TypeError(f"{name} does not accept dtype {dtype_name(aval.dtype)}{place}. "
+                        f"Accepted dtypes{place} are subtypes of {words}.")
+    if same:
+        check_same_dtypes(name, *avals)
+
+
+def kind_name(kind: type) -> str:
+    return "bool" if kind is np.bool_ else kind.__name__
+
+
+def _float0_message(name: str, place: str) -> str:
+    return (f"Called {name} with a float0{place or ' array'}. float0s do not support any "
+            "operations by design, because they are not compatible with non-trivial vector "
+            "spaces. No implicit dtype conversion is done. You can use np.zeros_like(arr, "
+            "dtype=np.float) to cast a float0 array to a regular zeros array. \nIf you didn't "
+            "expect to get a float0 you might have accidentally taken a gradient with respect "
+            "to an integer argument.")
+
+
+# What `jnp` calls the function that converts its arguments first, where the name differs.
+_IN_NUMPY = {"div": "divide", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
+             "gt": "greater", "ge": "greater_equal", "max": "maximum", "min": "minimum",
+             "mul": "multiply", "sub": "subtract", "atan2": "arctan2", "rem": "remainder",
+             "pow": "power", "select": "where", "add": "add", "nextafter": "nextafter",
+             "concatenate": "concatenate"}
+
+
+def check_same_dtypes(name: str, *avals: ShapedArray) -> None:
+    """Refuse operands of different dtypes; `lax` converts nothing by itself.
+
+    Raises:
+      TypeError: naming the `jnp` function that converts.
+    """
+    if len({aval.dtype for aval in avals}) <= 1:
+        return
+    tip = _IN_NUMPY.get(name)
+    tip = (f" (Tip: jnp.{tip} is a similar function that does automatic type promotion on "
+           "inputs)." if tip else "")
+    got = ", ".join(dtype_name(aval.dtype) for aval in avals)
+    raise TypeError(f"lax.{name} requires arguments to have the same dtypes, got {got}.{tip}")
+
+
+def check_reducible(name: str, x: ShapedArray, accepts: tuple) -> None:
+    if accepts == BITS and not any(dtypes.issubdtype(x.dtype, kind) for kind in BITS):
+        raise TypeError("logical reduction requires operand dtype bool or int, got "
+                        f"{dtype_name(x.dtype)}.")
+    if accepts == NUMBER and not dtypes.issubdtype(x.dtype, np.number):
+        raise TypeError(f"{name} does not accept dtype {dtype_name(x.dtype)}. "
+                        "Accepted dtypes are subtypes of number.")
+    check_dtypes(name, [x], [accepts])
+
+
+def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    """The shape of an elementwise result: of equal ranks, sizes of one stretch; scalars too.
+
+    Raises:
+      TypeError: where the shapes do not fit.
+
+    >>> broadcast_shapes("add", [(3, 1), (), (1, 4)])
+    (3, 4)
+    """
+    ranked = [shape for shape in shapes if shape]
+    if not ranked:
+        return ()
+    if ranked.count(ranked[0]) == len(ranked):
+        return ranked[0]
+    if len({len(shape) for shape in ranked}) > 1:
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, "
+                        f"got {({len(shape) for shape in ranked})}")
+    sizes = [{n for n in column if n != 1} for column in zip(*ranked, strict=True)]
+    if any(len(found) > 1 for found in sizes):
+        raise TypeError(f"{name} got incompatible shapes for broadcasting: "
+                        f"{', '.join(map(str, ranked))}.")
+    return tuple(found.pop() if found else 1 for found in sizes)
+
+
+def all_weak(avals: Sequence[ShapedArray]) -> bool:
+    return all(aval.weak_type for aval in avals)
+
+
+def elementwise_type(name: str, accepts: Sequence[tuple],
+                     result: Callable[[Any], Any] | None = None) -> Callable[..., list]:
+    """The type rule of an elementwise operation.
+
+    Args:
+      name: for messages.
+      accepts: for each argument, the kinds of dtypes it may have.
+      result: the dtype of the result from that of the first argument; by default the same.
+    """
+    def rule(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        check_dtypes(name, avals, accepts)
+        dtype = result(avals[0].dtype) if result else avals[0].dtype
+        shape = broadcast_shapes(name, [aval.shape for aval in avals])
+        return [ShapedArray(shape, dtype, all_weak(avals))]
+    return rule
+
+
+def widened(s: Any, x: Any) -> Any:
+    """A 16-bit float as float32, in which it is accumulated."""
+    return s.convert(x, np.float32) if x.dtype in SHORT_FLOATS else x
+
+
+# ── element ──────────────────────────────────────────────────────────────────────────────────
+
+def at_each(f: Formula) -> Callable[..., Any]:
+    """One element of the result from the operands' elements at the same place."""
+    def element(s: Any, index: tuple, *operands: Any, **params: Any) -> Any:
+        return f(s, *(x(place(s, index, x.shape)) for x in operands), **params)
+    return element
+
+
+def place(s: Any, index: tuple, shape: tuple[int, ...]) -> tuple:
+    """Where an operand that may stretch holds its element for `index`."""
+    if not shape:
+        return ()
+    return tuple(s.const(0, np.int64) if n == 1 else i
+                 for i, n in zip(index, shape, strict=True))

@@ -1,0 +1,313 @@
+"""Windows at computed places: which axes mean what, what is done outside, how places are walked.
+
+Stands on `axes`; `gather` reads through windows, `scatter` writes.  Chapter 14, *Out-of-bounds
+indexing*.  In JAX: `jax/_src/lax/slicing.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import ShapedArray
+from minijax.primitives.axes import Index, Shape, as_int64, emit_int64
+from minijax.primitives.slots import check_same_dtypes
+
+
+# ── What the axes mean, and what is done outside ─────────────────────────────────────────────
+
+class GatherDimensionNumbers(NamedTuple):
+    """Which axes of a gather mean what.
+
+    Every vector along the last axis of the indices is the corner of a window of the operand.
+
+    Args:
+      offset_dims: the axes of the result that walk inside a window.
+      collapsed_slice_dims: the axes of the operand, of window size one, missing in the result.
+      start_index_map: the axis of the operand that each component of an index vector is for.
+      operand_batching_dims: axes of the operand that are walked together with …
+      start_indices_batching_dims: … these axes of the indices.
+    """
+
+    offset_dims: tuple[int, ...]
+    collapsed_slice_dims: tuple[int, ...]
+    start_index_map: tuple[int, ...]
+    operand_batching_dims: tuple[int, ...] = ()
+    start_indices_batching_dims: tuple[int, ...] = ()
+
+
+class ScatterDimensionNumbers(NamedTuple):
+    """Which axes of a scatter mean what: those of the gather that reads where it writes.
+
+    Args:
+      update_window_dims: the axes of the updates that walk inside a window.
+      inserted_window_dims: the axes of the operand, of window size one, missing in the updates.
+      scatter_dims_to_operand_dims: the operand's axis that each index component is for.
+      operand_batching_dims: axes of the operand that are walked together with …
+      scatter_indices_batching_dims: … these axes of the indices.
+    """
+
+    update_window_dims: Sequence[int]
+    inserted_window_dims: Sequence[int]
+    scatter_dims_to_operand_dims: Sequence[int]
+    operand_batching_dims: Sequence[int] = ()
+    scatter_indices_batching_dims: Sequence[int] = ()
+
+
+def read_numbers(dnums: ScatterDimensionNumbers) -> GatherDimensionNumbers:
+    """Those of the gather that reads where a scatter writes."""
+    return GatherDimensionNumbers(*map(tuple, dnums))
+
+
+def up(dims: Sequence[int]) -> tuple[int, ...]:
+    """Axes after a new one in front."""
+    return tuple(d + 1 for d in dims)
+
+
+def batched_numbers(dnums: Any, indices_too: bool) -> Any:
+    """The numbers once operand and result have a batch axis in front; the indices too, or not.
+
+    The same places of all operands are a window over the whole batch.
+    """
+    window, hidden, components, batching, paired = dnums
+    if indices_too:
+        return type(dnums)(up(window), up(hidden), up(components), (0, *up(batching)),
+                           (0, *up(paired)))
+    return type(dnums)((0, *up(window)), up(hidden), up(components), up(batching), paired)
+
+
+class GatherScatterMode(enum.Enum):
+    """What to do with windows that are not inside the operand.
+
+    CLIP moves them inside; FILL_OR_DROP reads a fill value, or writes nothing;
+    PROMISE_IN_BOUNDS is the caller's word that there are none: should it be broken, reads are
+    moved inside and writes dropped, and no memory outside the operand is touched.
+    """
+
+    CLIP = enum.auto()
+    FILL_OR_DROP = enum.auto()
+    PROMISE_IN_BOUNDS = enum.auto()
+    ONE_HOT = enum.auto()
+
+    @staticmethod
+    def from_any(mode: str | GatherScatterMode | None) -> GatherScatterMode:
+        """The mode of a name.
+
+        >>> GatherScatterMode.from_any("drop")
+        <GatherScatterMode.FILL_OR_DROP: 2>
+        """
+        if isinstance(mode, GatherScatterMode):
+            return mode
+        names = {"clip": GatherScatterMode.CLIP, None: GatherScatterMode.FILL_OR_DROP,
+                 "fill": GatherScatterMode.FILL_OR_DROP, "drop": GatherScatterMode.FILL_OR_DROP,
+                 "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
+                 "one_hot": GatherScatterMode.ONE_HOT}
+        if mode not in names:
+            raise ValueError(f'Unknown gather mode "{mode}"')
+        return names[mode]
+
+
+# ── The walk from an element of the result to an element of the operand ──────────────────────
+
+class Walk(NamedTuple):
+    """How an index of the result (or of the updates) leads to an element of the operand.
+
+    Along axis `d` of the operand the place is `start + inside`, where `start` is component
+    `component[d]` of the index vector (zero if None) and `inside` is the index along axis
+    `result_axis[d]` of the result (zero if None).
+    """
+
+    component: tuple[int | None, ...]
+    result_axis: tuple[int | None, ...]
+    index_axes: tuple[int, ...]  # the axes of the result that walk over index vectors
+    last_start: tuple[int, ...]  # along every axis of the operand, the last place for a window
+
+
+def walk_of(dnums: GatherDimensionNumbers, shape: Shape, sizes: Shape, ndim: int) -> Walk:
+    """The walk over an operand of a given shape, from a result with `ndim` axes."""
+    index_axes = tuple(d for d in range(ndim) if d not in dnums.offset_dims)
+    hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
+    result_axis: list[int | None] = [None] * len(shape)
+    for d, axis in zip([d for d in range(len(shape)) if d not in hidden], dnums.offset_dims,
+                       strict=True):
+        result_axis[d] = axis
+    for d, i in zip(dnums.operand_batching_dims, dnums.start_indices_batching_dims, strict=True):
+        result_axis[d] = index_axes[i]
+    component = {d: k for k, d in enumerate(dnums.start_index_map)}
+    return Walk(tuple(map(component.get, range(len(shape)))), tuple(result_axis), index_axes,
+                tuple(n - size for n, size in zip(shape, sizes, strict=True)))
+
+
+def places_of(walk: Walk, indices: np.ndarray, out_shape: Shape
+              ) -> tuple[list[np.ndarray], np.ndarray]:
+    """In NumPy: the place along every axis of the operand, and where the window was inside.
+
+    Windows that stick out are moved inside; the arrays broadcast to the result's shape.
+    """
+    indices = as_int64(indices)
+    ndim = len(out_shape)
+    inside_window = np.ones((1,) * ndim, bool)
+    places = []
+    for k, axis, last in zip(walk.component, walk.result_axis, walk.last_start, strict=True):
+        place = np.zeros((1,) * ndim, np.int64)
+        if k is not None:
+            start = indices[..., k].reshape([out_shape[d] if d in walk.index_axes else 1
+                                             for d in range(ndim)])
+            place = np.clip(start, 0, max(last, 0))
+            inside_window = inside_window & (place == start)
+        if axis is not None:
+            place = place + np.arange(out_shape[axis]).reshape(
+                [-1 if d == axis else 1 for d in range(ndim)])
+        places.append(place)
+    return places, inside_window
+
+
+def emit_place(s: Any, walk: Walk, indices: Any, index: Index) -> tuple[Index, Any]:
+    """The same, emitted for one element of the result."""
+    vector = tuple(index[d] for d in walk.index_axes)
+    inside_window, places = s.const(True, np.bool_), []
+    for k, axis, last in zip(walk.component, walk.result_axis, walk.last_start, strict=True):
+        place = s.const(0, np.int64)
+        if k is not None:
+            start = emit_int64(s, indices((*vector, s.const(k, np.int64))))
+            place = s.clamp(start, 0, max(last, 0))
+            inside_window = s.and_(inside_window, s.eq(place, start))
+        places.append(place if axis is None else s.add(place, index[axis]))
+    return tuple(places), inside_window
+
+
+# ── Checks ───────────────────────────────────────────────────────────────────────────────────
+
+def refuse(op: str, checks: Sequence[tuple[bool, str]]) -> None:
+    """Raise for the first check that failed.
+
+    Raises:
+      TypeError: naming the operation.
+    """
+    for failed, message in checks:
+        if failed:
+            raise TypeError(message.format(op=op))
+
+
+def check_dims(op: str, name: str, dims: Sequence[int], ndim: int, is_sorted: bool = True) -> None:
+    """Refuse axes that are not different, in order, and there."""
+    outside = [d for d in dims if not 0 <= d < ndim]
+    refuse(op, [
+        (is_sorted and list(dims) != sorted(dims), f"{name} in {{op}} op must be sorted; "
+                                                   f"got {dims}"),
+        (bool(outside), f"Invalid {name} set in {{op}} op; valid range is [0, {ndim}); "
+                        f"got: {outside[:1]}."),
+        (len(set(dims)) != len(dims), f"{name} in {{op}} op must not repeat; got: {dims}.")])
+
+
+def check_gather(x: ShapedArray, indices: ShapedArray, dnums: GatherDimensionNumbers,
+                 sizes: Shape) -> None:
+    """Refuse dimension numbers that do not fit the operand, the indices, or each other."""
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError("indices must have an integer type")
+    if indices.ndim == 0:
+        raise TypeError("Gather index leaf dimension must be within [0, rank(indices) + 1). "
+                        "rank(indices) is 0 and gather index leaf dimension is -1.")
+    batching, paired = dnums.operand_batching_dims, dnums.start_indices_batching_dims
+    vector_dim, length = indices.ndim - 1, indices.shape[-1]
+    check_dims("gather", "offset_dims", dnums.offset_dims,
+               len(dnums.offset_dims) + indices.ndim - 1)
+    check_dims("gather", "collapsed_slice_dims", dnums.collapsed_slice_dims, x.ndim)
+    check_dims("gather", "operand_batching_dims", batching, x.ndim)
+    check_dims("gather", "start_index_map", dnums.start_index_map, x.ndim, is_sorted=False)
+    check_dims("gather", "start_indices_batching_dims", paired, vector_dim, is_sorted=False)
+    refuse("gather", [
+        (len(dnums.start_index_map) != length,
+         f"Gather op has {len(dnums.start_index_map)} elements in start_index_map and the bound "
+         f"of dimension index_vector_dim={vector_dim} of indices is {length}. These two numbers "
+         "must be equal."),
+        (not set(dnums.collapsed_slice_dims).isdisjoint(batching),
+         "collapsed_slice_dims and operand_batching_dims in {op} op must be disjoint; got: "
+         f"{dnums.collapsed_slice_dims} and {batching}."),
+        (not set(dnums.start_index_map).isdisjoint(batching),
+         "start_index_map and operand_batching_dims in {op} op must be disjoint; got: "
+         f"{dnums.start_index_map} and {batching}."),
+        ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
+         "Gather op requires operand batching dimensions and indices batching dimensions to "
+         f"have the same shape, got {batching} and {paired}."),
+        (x.ndim != len(sizes),
+         "Gather op must have one slice size for every input dimension; got: "
+         f"len(slice_sizes)={len(sizes)}, input_shape.rank={x.ndim}"),
+        (len(sizes) != len(dnums.offset_dims) + len(dnums.collapsed_slice_dims) + len(batching),
+         "All components of the offset index in a gather op must either be a offset dimension "
+         f"or explicitly collapsed/batching; got len(slice_sizes)={len(sizes)}, "
+         f"output_slice_sizes={dnums.offset_dims}, "
+         f"collapsed_slice_dims={dnums.collapsed_slice_dims}, "
+         f"operand_batching_dims={batching}.")])
+    for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
+        one = d in dnums.collapsed_slice_dims
+        refuse("gather", [
+            (not 0 <= size <= n and indices.size > 0,
+             f"Slice size at index {d} in gather op is out of range, must be within "
+             f"[0, {n} + 1), got {size}."),
+            (one and size != 1,
+             f"Gather op can only collapse slice dims with bound 1, but bound is {size} for "
+             f"index {d}."),
+            (d in batching and size > 1,
+             "Gather op can only have operand batching dims with bound 0/1, but bound is "
+             f"{size} for index {d}.")])
+
+
+def window_sizes(dnums: ScatterDimensionNumbers, shape: Shape, updates: Shape) -> Shape:
+    """The size of a window along every axis of the operand."""
+    sizes = iter([updates[d] for d in dnums.update_window_dims])
+    hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
+    return tuple(1 if d in hidden else next(sizes) for d in range(len(shape)))
+
+
+def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
+                  dnums: ScatterDimensionNumbers) -> None:
+    """Refuse dimension numbers that do not fit the three arrays, or each other."""
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError("indices must have an integer type")
+    check_same_dtypes("scatter", x, updates)
+    window, inserted, components, batching, paired = dnums
+    vector_dim, rank = indices.ndim - 1, len(window) + indices.ndim - 1
+    refuse("scatter", [
+        (indices.ndim == 0,
+         "Scatter index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is 0 "
+         "and scatter index leaf dimension is -1."),
+        (updates.ndim != rank,
+         f"Updates tensor must be of rank {rank}; got {updates.ndim}.")])
+    check_dims("scatter", "update_window_dims", window, updates.ndim)
+    check_dims("scatter", "inserted_window_dims", inserted, x.ndim)
+    check_dims("scatter", "operand_batching_dims", batching, x.ndim)
+    check_dims("scatter", "scatter_dims_to_operand_dims", components, x.ndim, is_sorted=False)
+    check_dims("scatter", "scatter_indices_batching_dims", paired, vector_dim, is_sorted=False)
+    refuse("scatter", [
+        (not set(batching).isdisjoint((*inserted, *components)),
+         "operand_batching_dims in {op} op must be disjoint from inserted_window_dims and "
+         f"scatter_dims_to_operand_dims; got: {batching}, {inserted} and {components}."),
+        ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
+         "Scatter op requires operand batching dimensions and indices batching dimensions to "
+         f"have the same shape, got {batching} and {paired}."),
+        (x.ndim != len(window) + len(inserted) + len(batching),
+         f"Scatter op has window of size {len(window) + len(inserted) + len(batching)}; doesn't "
+         f"match operand of rank {x.ndim}."),
+        (len(components) != indices.shape[-1],
+         f"Scatter op has {len(components)} elements in scatter_dims_to_operand_dims and the "
+         f"bound of dimension index_vector_dim={vector_dim} of indices is {indices.shape[-1]}. "
+         "These two numbers must be equal")])
+    sizes = window_sizes(dnums, x.shape, updates.shape)
+    for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
+        refuse("scatter", [
+            (size > n and d not in (*inserted, *batching),
+             "Bounds of the window dimensions of updates must not exceed the bounds of the "
+             f"corresponding dimensions of operand. For dimension {d}, updates bound is {size}, "
+             f"operand bound is {n}.")])
+    walked = [d for d in range(updates.ndim) if d not in window]
+    for d, n in zip(walked, indices.shape[:-1], strict=True):
+        refuse("scatter", [
+            (updates.shape[d] != n,
+             "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
+             f"corresponding dimensions of scatter indices. For scatter dimension {d}, updates "
+             f"bound is {updates.shape[d]}, indices bound is {n}.")])
