@@ -17,7 +17,9 @@ from minijax import config, core, dtypes, errors, source_info, tree_util
 from minijax.core import Array, ShapedArray
 from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable, check_input,
                                  jvp, partial_by_argnums, vjp)
-from minijax.higher_order.jit import ShapeDtypeStruct, as_tuple, jit
+from minijax.higher_order.arguments import as_tuple
+from minijax.higher_order.jit import jit
+from minijax.higher_order.stages import ShapeDtypeStruct
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives.convert import converted

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import core, dtypes, errors, source_info, tree_util
 from minijax.core import Array, ShapedArray, Zero
+from minijax.higher_order.arguments import Filled
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import LinearProgram, linearize_flat
 from minijax.interpreters.split import separated
@@ -371,20 +372,6 @@ def _check_argnums(argnums: Any) -> Any:
     return tuple(i.__index__() for i in argnums)
 
 
-class PartialByArgnums:
-    """A function of the arguments at some places, the others filled in."""
-
-    def __init__(self, fun: Callable, places: Sequence[int], args: tuple, kwargs: dict):
-        functools.update_wrapper(self, fun)
-        self.fun, self.places, self.args, self.kwargs = fun, places, args, kwargs
-
-    def __call__(self, *chosen: Any) -> Any:
-        args = list(self.args)
-        for place, x in zip(self.places, chosen, strict=True):
-            args[place] = x
-        return self.fun(*args, **self.kwargs)
-
-
 def partial_by_argnums(fun: Callable, argnums: Sequence[int], args: tuple, kwargs: dict
                        ) -> tuple[Callable, tuple]:
     for i in argnums:
@@ -394,7 +381,7 @@ def partial_by_argnums(fun: Callable, argnums: Sequence[int], args: tuple, kwarg
                             f"{need} positional arguments to be passed by the caller, but got "
                             f"only {len(args)} positional arguments.")
     places = [i % len(args) for i in argnums]
-    return PartialByArgnums(fun, places, args, kwargs), tuple(args[i] for i in places)
+    return Filled(fun, args, places, kwargs), tuple(args[i] for i in places)
 
 
 def check_input(x: Any, name: str, holomorphic: bool, allow_int: bool) -> None:

@@ -12,7 +12,8 @@ from typing import Any
 
 from minijax import api, source_info, tree_util
 from minijax.derivatives import check_callable
-from minijax.higher_order.jit import FilledFunction, as_tuple, jit
+from minijax.higher_order.arguments import as_tuple, without_static
+from minijax.higher_order.jit import jit
 from minijax.tracebacks import api_boundary
 
 
@@ -56,8 +57,8 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
 
     @functools.wraps(fun)
     def over_rows(*args: Any, **kwargs: Any) -> Any:
-        axes, dynamic = _dynamic(in_axes, static), _dynamic(args, static)
-        filled = FilledFunction(fun, args, static, {}) if static else fun
+        axes = _dynamic(in_axes, static)
+        filled, dynamic = without_static(fun, args, static)
         return api.map_axes("pmap", filled, dynamic, kwargs, axes, out_axes, axis_name, None)
     compiled = jit(over_rows, static_argnums=static, donate_argnums=donate_argnums)
 

@@ -13,7 +13,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import caches, core, lax
-from minijax.higher_order.jit import JitFunction, Traced
+from minijax.higher_order.jit import JitFunction
+from minijax.higher_order.stages import Traced
 from minijax.jaxpr import ClosedJaxpr
 
 
@@ -91,7 +92,7 @@ def in_a_fresh_process():
     for x in gc.get_objects():
         if isinstance(x, Traced) or isinstance(x, ClosedJaxpr) and x.__dict__.get("_derived"):
             left.append((repr(x)[:80], 0, 1))
-        if isinstance(x, JitFunction) and (x._dispatchers.by_tree or x.__dict__.get("_own_traces")):
+        if isinstance(x, JitFunction) and (x._dispatcher.by_tree or x.__dict__.get("_own_traces")):
             left.append((repr(x)[:80], 0, 1))
     del x
     count = len(held)

@@ -171,8 +171,8 @@ def test_the_core_does_not_know_that_there_are_checks():
     assert named == {"config.py"}  # where the switch for all of them is called so
 
 
-# `jit` compiles; `stages` are what jit(f).lower shows; live cells may edit the compiler.
-MAY_COMPILE = {"higher_order/compiled.py", "higher_order/stages.py", "notebook/live.py"}
+# `jit` compiles; live cells may edit the compiler.
+MAY_COMPILE = {"higher_order/compiled.py", "notebook/live.py"}
 
 
 def test_the_compiler_is_reached_through_jit_only():

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core, source_info, tree_util
+from minijax.higher_order.arguments import without_static
 from minijax.higher_order.compiled import call_of_program, called
 from minijax.higher_order.programs import chosen
 from minijax.interpreters.split import Halves, split_jaxpr
@@ -71,12 +72,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
     @api_boundary
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        places = {i % len(args) for i in static}
-        dynamic = tuple(x for i, x in enumerate(args) if i not in places)
-
-        def filled(*given: Any, **kwargs: Any) -> Any:
-            rest = iter(given)
-            return fun(*[x if i in places else next(rest) for i, x in enumerate(args)], **kwargs)
+        filled, dynamic = without_static(fun, args, {i % len(args) for i in static})
         info = source_info.describe(fun, args, kwargs, "checkpoint / remat", static)
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         values = [core.as_value(x) for x in leaves]

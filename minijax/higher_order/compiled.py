@@ -66,13 +66,19 @@ def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.nd
 def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
     if where == "numpy":
         return functools.partial(interpret, closed)
-    with importing:
-        from minijax.lowering import lower
     if config.log_compiles.value:
         types = ", ".join(map(repr, closed.in_avals))
         logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)
     with timed(f"compilation of jit({name})"), blaming_the_compiler(closed, name):
-        return lower(closed, name).compile()
+        return lowered(closed, name).compile()
+
+
+def lowered(closed: ClosedJaxpr, name: str) -> Any:
+    """A program as loops, by the compiler, which is loaded when it is first needed."""
+    with importing:
+        from minijax.lowering import lower
+    with blaming_the_compiler(closed, name):
+        return lower(closed, name)
 
 
 # What lowering says to users: there is no rule, no library, no room, no such axis.

@@ -44,6 +44,9 @@ class Rule:
         """Another rule that is made of this one."""
         return Rule(call, **self.names)
 
+    def __repr__(self) -> str:
+        return ", ".join(self.names.values())
+
 
 def _on_its_lines(rule: Callable, *args: Any) -> Any:
     """Call a rule; what a user's does is of its own lines, not of the one that is run again."""

@@ -24,27 +24,32 @@ class Miss(Exception):
 
 
 class Dispatcher:
-    """Calls compiled code for arguments of one tree, by their types.
+    """Calls the compiled programs of one function, as long as no flag changes.
 
-    ``call(args, kwargs)`` is generated: it takes the tree apart, looks the types up in `programs`,
-    runs what it finds, and builds the result's tree.  It raises `Miss` for anything it does not
-    know, having done nothing.
+    ``last(args, kwargs)`` was generated for the tree of arguments that came last: it takes the tree
+    apart, looks up the program for these types, runs it, and builds the result's tree.  It raises
+    `Miss` for anything it does not know, having done nothing.
     """
 
-    def __init__(self, in_tree: PyTreeDef):
-        self.programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
-        self.call = _compiled_call(in_tree, self.programs)
+    def __init__(self, stamp: object = None):
+        self.stamp = stamp  # what `config.stamp` gave; None: there is nothing to call
+        self.by_tree: dict[PyTreeDef, tuple[Callable, dict]] = {}
+        self.last: Callable = _miss
 
-    @staticmethod
-    def can_take(in_tree: PyTreeDef) -> bool:
-        return _is_plain(in_tree)
+    def add(self, in_tree: PyTreeDef, avals: tuple[ShapedArray, ...], run: Run,
+            out_tree: PyTreeDef, out_avals: list[ShapedArray]) -> None:
+        programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
+        call, programs = self.by_tree.get(in_tree) or (_compiled_call(in_tree, programs), programs)
+        programs[avals] = (run, rebuilder(out_tree, tuple(out_avals)))
+        self.by_tree[in_tree] = call, programs
+        self.last = call
 
-    def add(self, avals: tuple[ShapedArray, ...], run: Run, out_tree: PyTreeDef,
-            out_avals: list[ShapedArray]) -> None:
-        self.programs[avals] = (run, rebuilder(out_tree, tuple(out_avals)))
+
+def _miss(args: tuple, kwargs: dict) -> Any:
+    raise Miss
 
 
-def _is_plain(tree: PyTreeDef) -> bool:
+def is_plain(tree: PyTreeDef) -> bool:
     """Whether a tree is made of tuples, lists, dicts with written keys, and None."""
     node = tree.node_data()
     if node is None:
@@ -55,7 +60,7 @@ def _is_plain(tree: PyTreeDef) -> bool:
             return False
     elif kind not in (tuple, list, type(None)) or data is not None:
         return False
-    return all(map(_is_plain, tree.children()))
+    return all(map(is_plain, tree.children()))
 
 
 def _convert(x: Any) -> ArrayImpl:
@@ -114,7 +119,7 @@ def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[
 
 def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
     """A function from a list of buffers to the result's tree of arrays."""
-    if not _is_plain(out_tree):
+    if not is_plain(out_tree):
         return lambda buffers: out_tree.unflatten(list(map(ArrayImpl, buffers, avals)))
     places = itertools.count()
     expression = _put_together(out_tree, places)

@@ -1,51 +1,114 @@
-"""The stages of a compiled function, to look at: program, loops, source, machine code.
+"""The stages of a function, from its program for arguments of given types to machine code.
 
-Stands on `jit`, `lowering`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
+Stands on `compiled`.  Chapter 08, *jit*.  In JAX: `jax/_src/stages.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from minijax import core, errors, lowering, tree_util
-from minijax.higher_order.compiled import blaming_the_compiler, jit_p
-from minijax.higher_order.jit import ShapeDtypeStruct, Traced
+import numpy as np
+
+from minijax import core, errors, tree_util
+from minijax.core import ArrayImpl, ShapedArray
+from minijax.higher_order.compiled import blaming_the_compiler, executable, jit_p, lowered
 from minijax.jaxpr import ClosedJaxpr
+from minijax.lazily import cached_property
+from minijax.source_info import DebugInfo
 
 
-class TracedStage:
-    """A function's program for arguments of given types."""
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist: an argument for `lower`.
 
-    def __init__(self, traced: Traced):
-        self._traced = traced
+    >>> ShapeDtypeStruct((2, 3), np.float32)
+    ShapeDtypeStruct(shape=(2, 3), dtype=float32)
+    """
 
-    @property
-    def jaxpr(self) -> ClosedJaxpr:
-        return self._traced.recorded
+    __slots__ = ("aval",)
 
-    @property
-    def fun_name(self) -> str:
-        return self._traced.params["name"]
+    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False):
+        self.aval = ShapedArray(tuple(shape), dtype, weak_type)
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    weak_type = property(lambda self: self.aval.weak_type)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+
+    def __hash__(self) -> int:
+        return hash(self.aval)
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return (f"ShapeDtypeStruct(shape={self.shape}, "
+                f"dtype={core.dtype_name(self.dtype)}{weak})")
+
+
+@dataclass(frozen=True, eq=False)
+class Traced:
+    """A function's program for arguments of given types, and what a call of it needs besides."""
+
+    jaxpr: ClosedJaxpr  # as it was written down, with what the function closed over as constants
+    program: ClosedJaxpr  # the same as pure data: constants that are tracers are leading inputs
+    captured: tuple[Any, ...]  # those tracers, which belong to enclosing transformations
+    fun_name: str
+    out_tree: tree_util.PyTreeDef
+    debug_info: DebugInfo
+    donated: tuple[int, ...] = ()  # places of the leaves that a call uses up
+
+    def is_current(self) -> bool:
+        """Whether what the function closed over is still being traced."""
+        trace = core.current_trace.get()
+        return all(trace.is_open(x.level) for x in self.captured)
+
+    @cached_property
+    def run(self) -> Callable[..., list[np.ndarray]]:
+        return executable(self.program, self.fun_name)
+
+    def on_arrays(self, leaves: Sequence[Any]) -> list[ArrayImpl]:
+        """The compiled program on concrete arrays; the shortest way through."""
+        for x in leaves:
+            if type(x) is not ArrayImpl:
+                _refuse_abstract(x)
+        return self.results(self.run, leaves)
+
+    def results(self, run: Callable, values: Sequence[Any]) -> list[ArrayImpl]:
+        """What compiled code makes of arrays; by way of the primitive where somebody looks."""
+        if not core.base_trace.goes_straight:
+            return jit_p.bind(*values, jaxpr=self.program, name=self.fun_name)
+        outs = run(*[x._buffer for x in values])
+        return [ArrayImpl(out, aval)
+                for out, aval in zip(outs, self.program.out_avals, strict=True)]
 
     @property
     def out_info(self) -> Any:
         """The types of the outputs, in the tree of the result."""
         types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
                  for a in self.jaxpr.out_avals]
-        return tree_util.tree_unflatten(self._traced.out_tree, types)
+        return tree_util.tree_unflatten(self.out_tree, types)
 
-    def lower(self) -> LoweredStage:
-        return LoweredStage(self)
+    def lower(self) -> Lowered:
+        return Lowered(self)
 
 
-class LoweredStage:
+def _refuse_abstract(x: Any) -> None:
+    """Raise for an argument that has a type but no numbers."""
+    if isinstance(x, core.Tracer):
+        raise errors.UnexpectedTracerError(x.leak_message())
+    raise TypeError(f"{x!r} has no values to compute with; it can only be traced and lowered.")
+
+
+class Lowered:
     """A program as loops.  ``as_text`` shows a stage, ``compile`` goes on."""
 
-    def __init__(self, traced: TracedStage):
+    def __init__(self, traced: Traced):
         self._traced = traced
-        with blaming_the_compiler(traced._traced.jaxpr, traced.fun_name):
-            self._lowered = lowering.lower(traced._traced.jaxpr, traced.fun_name)
+        self._lowered = lowered(traced.program, traced.fun_name)
 
     @property
     def out_info(self) -> Any:
@@ -60,17 +123,16 @@ class LoweredStage:
         """
         return self._lowered.as_text(dialect)
 
-    def compile(self) -> CompiledStage:
-        with blaming_the_compiler(self._traced._traced.jaxpr, self._traced.fun_name):
-            return CompiledStage(self._traced, self._lowered.compile())
+    def compile(self) -> Compiled:
+        with blaming_the_compiler(self._traced.program, self._traced.fun_name):
+            return Compiled(self._traced, self._lowered.compile())
 
 
-class CompiledStage:
+class Compiled:
     """Machine code, callable with arguments of the types it was made for."""
 
-    def __init__(self, traced: TracedStage, run: Any):
+    def __init__(self, traced: Traced, run: Any):
         self._traced, self._run = traced, run
-        self._closed = traced._traced.jaxpr
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``."""
@@ -80,13 +142,8 @@ class CompiledStage:
         leaves, _ = tree_util.tree_flatten((args, kwargs))
         values = [core.as_value(x) for x in leaves]
         self._check(values)
-        if not core.base_trace.goes_straight:
-            return tree_util.tree_unflatten(self._traced._traced.out_tree, jit_p.bind(
-                *values, jaxpr=self._closed, name=self._traced.fun_name))
-        outs = self._run(*[x._buffer for x in values])
-        arrays = [core.ArrayImpl(b, aval)
-                  for b, aval in zip(outs, self._closed.out_avals, strict=True)]
-        return tree_util.tree_unflatten(self._traced._traced.out_tree, arrays)
+        outs = self._traced.results(self._run, values)
+        return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
     def _check(self, values: Sequence[Any]) -> None:
         """Refuse tracers, and arguments of other types than the code was made for."""
@@ -97,7 +154,7 @@ class CompiledStage:
                               "for a particular signature. Detected argument of Tracer type "
                               f"{type(x)}."),
                     "Inside of a transformation call the function itself, not its compiled form.")
-        wanted, info = self._closed.in_avals, self._traced._traced.debug_info
+        wanted, info = self._traced.program.in_avals, self._traced.debug_info
         if len(values) != len(wanted):
             raise TypeError(f"{info.func_name} was compiled with {len(wanted)} arrays as its "
                             f"arguments, and is called with {len(values)}.")

@@ -70,4 +70,4 @@ def lower(closed_jaxpr: ClosedJaxpr, name: str) -> Lowered:
 def _load() -> None:
     """Import what the stages need, all at once."""
     with importing:
-        from . import executable, lapack, products, schedule, simplify  # noqa: F401
+        from . import executable, schedule  # noqa: F401

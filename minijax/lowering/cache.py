@@ -1,6 +1,6 @@
 """Compiled kernels, in memory and on disk: made once per text, processor and compiler.
 
-Stands on cpu.py, and on llvm.py for the text that stands for a kernel. Chapter 26.
+Stands on cpu.py, pool.py, and on llvm.py for the text that stands for a kernel. Chapter 26.
 In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
 """
 
@@ -15,7 +15,7 @@ import secrets
 import stat
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -24,7 +24,9 @@ from weakref import WeakValueDictionary
 from minijax import config
 from minijax.lazily import importing
 
-from . import cpu, entry, llvm
+from . import cpu, entry, llvm, pool
+from .externals import external
+from .library import runtime_addresses
 from .loops import Call, For, If, Kernel, Statement, While
 
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
@@ -57,7 +59,7 @@ def _load_from_disk(key: str, externals: frozenset[str]) -> cpu.Loaded | None:
     if code is None:
         return None
     try:
-        return cpu.load(code, entry.SYMBOL, externals)
+        return load(code, entry.SYMBOL, externals)
     except cpu.UnresolvedSymbol:
         remove(key)
         return None
@@ -65,9 +67,28 @@ def _load_from_disk(key: str, externals: frozenset[str]) -> cpu.Loaded | None:
 
 def _compile(key: str, text: str, externals: frozenset[str]) -> cpu.Loaded:
     code = cpu.compile(text)
-    loaded = cpu.load(code, entry.SYMBOL, externals)
+    loaded = load(code, entry.SYMBOL, externals)
     write(key, code)
     return loaded
+
+
+def load(code: bytes, symbol: str, externals: Collection[str]) -> cpu.Loaded:
+    """Return a callable from object code, whose calls go to library externals of these names."""
+    return cpu.Loaded(cpu.link(code, (symbol,), addresses(externals)), symbol, externals)
+
+
+def addresses(names: Collection[str]) -> dict[str, int]:
+    """Return where each symbol is that a kernel calling these externals may refer to.
+
+    "threads" is no external but the pool, for a kernel with loops that threads share.
+    """
+    found = dict(runtime_addresses())
+    called = [external(name) for name in names if name != "threads"]
+    for each in called:
+        found |= each.symbols()
+    if "threads" in names or any(each.shares for each in called):
+        found |= pool.symbols(machine_code)
+    return found
 
 
 def machine_code(text: str) -> bytes:

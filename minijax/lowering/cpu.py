@@ -15,7 +15,7 @@ import re
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from queue import SimpleQueue
@@ -25,8 +25,6 @@ import numpy as np
 
 from minijax import config
 from minijax.lazily import hold_over_forks
-
-from . import library
 
 T = TypeVar("T")
 
@@ -271,11 +269,6 @@ class Loaded:
     def __call__(self, arrays: list[np.ndarray]) -> int:
         """Run on the memory of the arrays."""
         return self.run(arrays)
-
-
-def load(code: bytes, symbol: str, externals: Collection[str]) -> Loaded:
-    """Return a callable from object code, whose calls go to library externals of these names."""
-    return Loaded(link(code, (symbol,), library.addresses(externals)), symbol, externals)
 
 
 class Linked(NamedTuple):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import cache, host, pool, recycling
+from . import cache, cpu, host, llvm, pool, recycling
 from .loops import Kernel
 
 
@@ -86,7 +86,5 @@ class Executable:
 
     def as_text(self, stage: str = "llvm") -> str:
         """What the processor runs, as text: "llvm" or "asm"."""
-        from . import cpu, llvm
-
         text = llvm.assembly(self.kernel)
         return cpu.undisturbed(lambda: cpu.as_text(text, stage))

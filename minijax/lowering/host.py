@@ -116,7 +116,7 @@ def is_host_call(external: str) -> bool:
 def host_call(external: str) -> External:
     """The external of that name: ``(table, raised, *arrays)``."""
     count = int(external.removeprefix(_PREFIX))
-    return External(external, _meaning, lambda: _definition(external, count), dict)
+    return External(external, _meaning, lambda: _definition(external, count))
 
 
 def _meaning(table: np.ndarray, raised: np.ndarray, *arrays: np.ndarray) -> None:

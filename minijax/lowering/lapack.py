@@ -12,7 +12,7 @@ from functools import partial
 import numpy as np
 from numpy.linalg import _umath_linalg as gufuncs
 
-from .library import External, blas
+from .library import External, blas, blas_symbols
 
 # What a routine takes, in order: ("letter", "V") a letter that is always the same; ("code", name)
 # one that the kernel chooses, as an int64; ("number", name) an int64; ("array", name) an address.
@@ -57,14 +57,9 @@ def _definition(name: str, arguments: Arguments) -> str:
         passed=", ".join(passed + ["i64 1"] * letters)).lstrip()
 
 
-def _symbols(name: str) -> dict[str, int]:
-    routine = blas(name)
-    return {routine.symbol(name): routine.address}
-
-
 def _routine(name: str, arguments: Arguments, meaning: Callable[..., None]) -> External:
     return External(name, meaning, partial(_definition, name, arguments),
-                    partial(_symbols, name))
+                    partial(blas_symbols, name))
 
 
 # `work` and `iwork` are room for as many numbers as `lwork` and `liwork` say; `info` is 0 where

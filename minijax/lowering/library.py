@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
@@ -24,13 +24,15 @@ class External:
     """A function that a kernel calls by name on addresses and int64 numbers; it returns nothing.
 
     `meaning` does the same on NumPy arrays: an address arrives as a 1-D array that starts there.
-    `definition` is LLVM text defining `@name`; it may call `symbols`, which `locate` finds.
+    `definition` is LLVM text defining `@name`; it may call what is at the addresses `symbols`, and
+    the pool where it `shares` its work with threads.
     """
 
     name: str
     meaning: Callable[..., None]
     definition: Callable[[], str]
-    symbols: Callable[[], dict[str, int]]
+    symbols: Callable[[], dict[str, int]] = dict
+    shares: bool = False
 
 
 class MissingLibrary(ImportError):
@@ -39,40 +41,6 @@ class MissingLibrary(ImportError):
     def __init__(self, name: str) -> None:
         super().__init__(f"no machine code for {name!r} was found: neither NumPy's nor SciPy's "
                          "BLAS has it; install one of them from a wheel, or use the numpy backend")
-
-
-def external(name: str) -> External:
-    """Return the external of this name, or raise KeyError naming those that exist.
-
-    >>> external("sgemm").name
-    'sgemm'
-    """
-    from .host import host_call, is_host_call  # they stand on this module
-
-    if is_host_call(name):
-        return host_call(name)
-    known = externals()
-    if name not in known:
-        raise KeyError(f"there is no external {name!r}; there are {', '.join(known)}")
-    return known[name]
-
-
-def meaning(name: str) -> Callable[..., None]:
-    """Return what an external does, in NumPy."""
-    return external(name).meaning
-
-
-def addresses(names: Iterable[str]) -> dict[str, int]:
-    """Return where each symbol is that a kernel calling these externals may refer to.
-
-    "threads" is no external but the pool, for a kernel with loops that threads share.
-    """
-    from . import pool  # it stands on cpu.py, and that on this module
-
-    found = dict(runtime_addresses())
-    for name in names:
-        found |= pool.symbols() if name == "threads" else external(name).symbols()
-    return found
 
 
 @cache
@@ -120,6 +88,12 @@ def blas(name: str) -> Blas:
     return _scipy_blas(name)
 
 
+def blas_symbols(name: str) -> dict[str, int]:
+    """Return the symbol that object code knows a BLAS routine by, and its address."""
+    routine = blas(name)
+    return {routine.symbol(name): routine.address}
+
+
 def _scipy_blas(name: str) -> Blas:
     """SciPy publishes the addresses of its BLAS for Cython; importing it takes half a second."""
     try:
@@ -135,10 +109,11 @@ def _scipy_blas(name: str) -> Blas:
     return Blas(get_pointer(capsule, get_name(capsule)), "i32")
 
 
-@cache
-def externals() -> dict[str, External]:
-    """Return all externals with a name of their own."""
-    from .lapack import ROUTINES  # both stand on this module
-    from .products import PRODUCTS
-
-    return PRODUCTS | ROUTINES
+def thread_setting() -> tuple[int | None, int | None]:
+    """The functions that get and set the number of OpenBLAS' own threads, where NumPy has it."""
+    for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("", "")):
+        get, put = (symbol_in(numpys_library(), f"{prefix}openblas_{verb}_num_threads{suffix}")
+                    for verb in ("get", "set"))
+        if get and put:
+            return get, put
+    return None, None

@@ -1,6 +1,6 @@
 """The loop tree as LLVM assembly: one method for each kind of statement.
 
-Stands on instructions.py (the scalar operations) and library.py; imports no compiler. Chapter 24.
+Stands on instructions.py (the scalar operations) and externals.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
@@ -13,8 +13,8 @@ from itertools import accumulate
 
 import numpy as np
 
-from . import library
 from .entry import DECLARATIONS, ENTER
+from .externals import external
 from .instructions import CONVERSIONS, FUNCTIONS, INSTRUCTIONS
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
@@ -450,8 +450,7 @@ class _Printer:
         self.begin(f"{label}.passed")
 
     def print_call(self, call: Call) -> None:
-        external = library.external(call.external)
-        self.functions[call.external] = external.definition()
+        self.functions[call.external] = external(call.external).definition()
         args = []
         for arg in call.args:
             if isinstance(arg, Buffer):

@@ -1,6 +1,6 @@
 """The threads that share long loops: who is free takes the next block, until none is left.
 
-Stands on cpu.py and cache.py, and on the locks that Python's own threads use. Chapter 26.
+Stands on cpu.py, and on the locks that Python's own threads use. Chapter 26.
 In JAX: the thread pool of XLA's CPU client (xla/tsl/platform/threadpool).
 """
 
@@ -10,9 +10,12 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from . import cpu
+from .library import thread_setting
 
 # A kernel calls `share(part, frame, blocks)`: part(frame, k) is then run for every k below
 # `blocks`, by the calling thread and by the helpers that wake up in time. All of it is machine
@@ -232,26 +235,22 @@ _started: list[Any] = []  # the code, and whatever the helpers hold on to
 asleep: list[bool] = []  # not empty in a forked child, until it has helpers of its own
 
 
-def symbols() -> dict[str, int]:
-    """Where the pool's functions are; the first call compiles or loads them and starts helpers.
+def symbols(machine_code: Callable[[str], bytes]) -> dict[str, int]:
+    """Where the pool's functions are; the first call loads them and starts the helpers.
 
     May be called only where machine code may be made: within cpu.undisturbed.
     """
     if not _started:
-        _started.append(_load())
+        _started.append(_load(machine_code))
+    _start_helpers()
     code = _started[0]
-    if len(_started) == 1:
-        _started.append(_start(code.address("minijax_help")))
-        asleep.clear()
     memory = {name: _address(ctypes.pythonapi, name) for name in MEMORY}
     return {name: code.address(name) for name in NAMES} | memory
 
 
 def wake() -> None:
     """Start the helpers of a forked child."""
-    from . import cpu
-
-    cpu.undisturbed(symbols)
+    cpu.undisturbed(_start_helpers)
 
 
 def wanted() -> int:
@@ -274,9 +273,7 @@ def at_most(threads: int) -> Iterator[None]:
         _state.helpers = before
 
 
-def _load() -> Any:
-    from . import cache, cpu
-
+def _load(machine_code: Callable[[str], bytes]) -> cpu.Linked:
     python = ctypes.pythonapi
     known = {name: _address(python, name)
              for name in ("PyThread_acquire_lock", "PyThread_release_lock")}
@@ -290,7 +287,7 @@ def _load() -> Any:
         text = text.replace(name, str(clock))
     if not windows:
         known["minijax_clock"] = _address(system, "clock_gettime")
-    return cpu.link(cache.machine_code(text), NAMES, known)
+    return cpu.link(machine_code(text), NAMES, known)
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -299,17 +296,21 @@ def _address(library: ctypes.CDLL, name: str) -> int:
     return address
 
 
+def _start_helpers() -> None:
+    if len(_started) == 1:
+        _started.append(_start(_started[0].address("minijax_help")))
+        asleep.clear()
+
+
 def _start(help_address: int) -> Any:
     """Make the locks and the threads."""
-    from . import cpu, products
-
     python = ctypes.pythonapi
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
     start = python.PyThread_start_new_thread
     start.restype, start.argtypes = ctypes.c_ulong, [ctypes.c_void_p, ctypes.c_void_p]
     _state.left = _state.active = _state.blas_users = 0
     _state.busy, _state.blas_lock = (python.PyThread_allocate_lock() for _ in range(2))
-    _state.blas_get, _state.blas_set = products.thread_setting()
+    _state.blas_get, _state.blas_set = thread_setting()
     bells = (ctypes.c_void_p * max(wanted() - 1, 1))()
     _state.bells = ctypes.addressof(bells)
     helpers = 0

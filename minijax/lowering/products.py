@@ -1,6 +1,6 @@
 """Products of matrices: a BLAS found in this process, called by kernels from several threads.
 
-Stands on library.py, and on pool.py for the threads. Chapter 24.
+Stands on library.py; the threads are those of pool.py. Chapter 24.
 In JAX: the dot emitters of XLA's CPU backend, on Eigen and oneDNN.
 """
 
@@ -10,7 +10,7 @@ from functools import partial
 
 import numpy as np
 
-from .library import External, blas, numpys_library, symbol_in
+from .library import External, blas, blas_symbols
 
 # BLAS is column-major: a row-major C = A B is its C' = B' A', so the operands change places. The
 # Fortran interface passes everything by address. Work is m n k: little is done at once, much in
@@ -122,16 +122,6 @@ NUMBER = """\
   store {integer} %short.{x}, ptr %number.{x}"""
 
 
-def thread_setting() -> tuple[int | None, int | None]:
-    """The functions that get and set the number of OpenBLAS' own threads, where NumPy has it."""
-    for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("", "")):
-        get, put = (symbol_in(numpys_library(), f"{prefix}openblas_{verb}_num_threads{suffix}")
-                    for verb in ("get", "set"))
-        if get and put:
-            return get, put
-    return None, None
-
-
 def _definition(name: str, real: str) -> str:
     """The LLVM text of a row-major product C = op(A) op(B) on top of BLAS."""
     routine = blas(name)
@@ -161,13 +151,6 @@ def _frame() -> tuple[str, str]:
     return "\n".join(stores), "\n".join(loads)
 
 
-def _symbols(name: str) -> dict[str, int]:
-    from . import pool
-
-    routine = blas(name)
-    return {routine.symbol(name): routine.address, **pool.symbols()}
-
-
 def _meaning(transpose_a: int, transpose_b: int, m: int, n: int, k: int, a: np.ndarray,
              lda: int, b: np.ndarray, ldb: int, c: np.ndarray, ldc: int) -> None:
     """C = op(A) op(B): matrices stored row by row, `ld` elements from one row to the next."""
@@ -182,5 +165,6 @@ def _matrix(start: np.ndarray, rows: int, columns: int, stride: int) -> np.ndarr
 
 
 PRODUCTS: dict[str, External] = {
-    name: External(name, _meaning, partial(_definition, name, real), partial(_symbols, name))
+    name: External(name, _meaning, partial(_definition, name, real), partial(blas_symbols, name),
+                   shares=True)
     for name, real in (("sgemm", "float"), ("dgemm", "double"))}

@@ -1,7 +1,7 @@
-"""The builder with programs: cells, rows, views, copies, and nested jaxprs lowered in place.
+"""The builder of operands: constants, cells, rows, views, copies, calls of Python.
 
-Stands on operands.py; `jaxpr` hands over to schedule.py. What loop and library rules write
-with, control flow above all. Chapter 24. In JAX: `mlir.jaxpr_subcomp` and its context.
+Stands on operands.py. What loop and library rules write with; schedule.py adds programs inside.
+Chapter 24. In JAX: the lowering context of `jax/_src/interpreters/mlir.py`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.jaxpr import ClosedJaxpr
-
 from . import operands
 from .builder import Builder
-from .loops import Buffer, Operand, Scalar
+from .host import RAISED, HostFunction, call_name
+from .loops import Address, Buffer, Operand, Scalar
 from .operands import Cell, Stored, Value
-
-Destination = Buffer | Stored | Cell | None
 
 
 class ProgramBuilder(Builder):
@@ -103,8 +100,6 @@ class ProgramBuilder(Builder):
 
     def address(self, x: Value) -> Any:
         """What a library call is given for an operand: its buffer, or an address inside one."""
-        from .loops import Address
-
         if isinstance(x, Stored) and x.prefix:
             return Address(x.buffer, x.flat_index())
         return self.materialize(x)
@@ -114,38 +109,12 @@ class ProgramBuilder(Builder):
 
         If it raises, the kernel ends: a loop around might otherwise never do so.
         """
-        from .host import RAISED, HostFunction, call_name
-
         host = HostFunction(function, [(x.shape, x.dtype) for x in args])
         table = self.materialize(self.constant(host.table))
         raised = self.temp((1,), np.int32, self.fresh("raised"))
         self.store(raised, (0,), 0)
         self.call(call_name(len(args)), table, raised, *[self.address(x) for x in args])
         self.check(self.eq(self.load(raised, (0,)), 0), RAISED)
-
-    def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Any],
-              into: Sequence[Destination] | None = None) -> list[Value]:
-        """Lower a nested program here.
-
-        `into` says for each output where it goes: a buffer, a view, a cell, or None for a
-        place of the builder's choice. All cells change together, after everything is read.
-        """
-        from .schedule import run_program  # it stands on this module
-        from .simplify import simplify
-
-        closed = simplify(closed)
-        values = [self._snapshot(x) for x in args]
-        consts = [self.constant(np.asarray(getattr(c, "_buffer", c))) for c in closed.consts]
-        places = list(into) if into is not None else [None] * len(closed.jaxpr.outvars)
-        return run_program(self, closed.jaxpr, [*consts, *values], places)
-
-    def _snapshot(self, x: Any) -> Value:
-        """The operand as it is now: a variable's value is read."""
-        if isinstance(x, Cell) and x.variable is not None:
-            return self.fixed(self.read(x.variable))
-        if isinstance(x, Buffer):
-            return Stored(self, x)
-        return x if isinstance(x, Value) else self.fixed(x)
 
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
         """Say which variable of the jaxpr a scalar or buffer holds; the first saying counts."""

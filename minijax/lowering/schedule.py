@@ -1,6 +1,6 @@
 """From a jaxpr to loops: evaluates the nests that nests.py planned, at every index.
 
-Stands on nests.py and program.py. Chapter 23.
+Stands on nests.py, program.py and simplify.py. Chapter 23.
 In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 """
 
@@ -24,7 +24,10 @@ from .memory import layout
 from .nests import Nest, build_nests, paths
 from .probe import identity
 from .operands import Cell, Computed, Held, Stored, Value
-from .program import Destination, ProgramBuilder
+from .program import ProgramBuilder
+from .simplify import simplify
+
+Destination = Buffer | Stored | Cell | None
 
 
 def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
@@ -70,12 +73,6 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
     while same < min(len(x), len(y)) and x[same] is y[same]:
         same += 1
     return x[:same]
-
-
-def run_program(b: ProgramBuilder, jaxpr: Jaxpr, args: Sequence[Value],
-                into: Sequence[Destination]) -> list[Value]:
-    """Emit a program whose constants and inputs are `args`; its outputs as operands."""
-    return Run(b, jaxpr, args, into).run()
 
 
 def plan(jaxpr: Jaxpr, outs: Sequence[Atom], early: frozenset[int]) -> list[Nest]:
@@ -463,13 +460,38 @@ class Run:
                 place.mark()
 
 
+class NestingBuilder(ProgramBuilder):
+    """The builder that also lowers programs inside of a program."""
+
+    def jaxpr(self, closed: ClosedJaxpr, args: Sequence[Any],
+              into: Sequence[Destination] | None = None) -> list[Value]:
+        """Lower a nested program here.
+
+        `into` says for each output where it goes: a buffer, a view, a cell, or None for a
+        place of the builder's choice. All cells change together, after everything is read.
+        """
+        closed = simplify(closed)
+        values = [self._snapshot(x) for x in args]
+        consts = [self.constant(np.asarray(getattr(c, "_buffer", c))) for c in closed.consts]
+        places = list(into) if into is not None else [None] * len(closed.jaxpr.outvars)
+        return Run(self, closed.jaxpr, [*consts, *values], places).run()
+
+    def _snapshot(self, x: Any) -> Value:
+        """The operand as it is now: a variable's value is read."""
+        if isinstance(x, Cell) and x.variable is not None:
+            return self.fixed(self.read(x.variable))
+        if isinstance(x, Buffer):
+            return Stored(self, x)
+        return x if isinstance(x, Value) else self.fixed(x)
+
+
 def lower_to_kernel(closed: ClosedJaxpr, name: str, marking: bool = False) -> Kernel:
     """The loop tree of a whole program; with marks for the sanitiser on request.
 
     Raises:
       NotImplementedError: for an equation that has no lowering rule; names the user's line.
     """
-    b = ProgramBuilder()
+    b = NestingBuilder()
     b.marking = marking
     jaxpr = closed.jaxpr
     inputs = [_buffer(f"in{k}", v, "input") for k, v in enumerate(jaxpr.invars)]

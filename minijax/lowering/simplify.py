@@ -25,6 +25,7 @@ from minijax.jaxpr import (
     remove_dead_equations,
     subjaxprs,
 )
+from minijax.primitives.emitted import move_axis
 
 from .turned import turn_products
 
@@ -225,8 +226,6 @@ def _value(env: dict[Var, Any], x: Atom) -> Any:
 def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
     keyed = any(has_key_dtype(v.aval) for v in (*eqn.invars, *eqn.outvars))
     if keyed and not eqn.primitive.handles_keys and not any(subjaxprs(eqn.params)):
-        from minijax.primitives.emitted import move_axis
-
         return core.bind_physically(eqn.primitive, [x.aval for x in eqn.invars], args,
                                     eqn.params, move_axis)
     program = eqn.primitive.program

@@ -1,6 +1,6 @@
 """The names in the text of a kernel: those of its values, and what they may call.
 
-Stands on scalars.py and printing.py. Chapter 24.
+Stands on scalars.py, externals.py and printing.py. Chapter 24.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from minijax.printing import Names
+
+from .externals import meaning
 from .loops import OPS, Buffer, Kernel, Variable
 from .scalars import BFLOAT16
 
@@ -22,13 +25,13 @@ _DTYPES = [np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uin
 _DTYPES.append(BFLOAT16)
 
 
-def _alike(meaning: Callable[..., Any]) -> Callable[..., Any]:
+def _alike(operation: Callable[..., Any]) -> Callable[..., Any]:
     """The operation on scalars, where a bare number takes the dtype of its neighbours."""
 
     def run(*args: Any) -> Any:
         dtype = next((x.dtype for x in reversed(args) if isinstance(x, np.generic)), None)
-        return meaning(*(x if isinstance(x, np.generic) or dtype is None
-                         else np.asarray(x).astype(dtype)[()] for x in args))
+        return operation(*(x if isinstance(x, np.generic) or dtype is None
+                           else np.asarray(x).astype(dtype)[()] for x in args))
 
     return run
 
@@ -48,10 +51,10 @@ def _at(x: np.ndarray, position: int) -> np.ndarray:
 
 
 def _external(name: str) -> Callable[..., None]:
-    from . import library
+    computed = meaning(name)
 
     def run(*args: Any) -> None:
-        library.meaning(name)(*(x.reshape(-1) if isinstance(x, np.ndarray) else x for x in args))
+        computed(*(x.reshape(-1) if isinstance(x, np.ndarray) else x for x in args))
 
     return run
 
@@ -93,8 +96,6 @@ class Namer:
     """Gives every scalar, variable and buffer a name of its own, the jaxpr's where it has one."""
 
     def __init__(self, kernel: Kernel) -> None:
-        from minijax.printing import Names
-
         self.jaxpr_names = Names(kernel.notes.get("jaxpr"))
         self.origins = dict(kernel.notes.get("origins", {}))
         for scalar, variable in kernel.notes.get("finals", {}).items():

@@ -8,9 +8,13 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core import Program
 from minijax.printing import Names, equation_text, opened, pieces_of
+
+if TYPE_CHECKING:  # a program shows itself by this module
+    from minijax.jaxpr import Atom, Jaxpr
 
 # A page's own style for outputs may break lines and take another font.
 PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"
@@ -27,7 +31,7 @@ COLOURS = {
 }
 
 
-def to_html(program: Jaxpr | ClosedJaxpr, *, width: int = 80, source_info: bool = False) -> str:
+def to_html(program: Program, *, width: int = 80, source_info: bool = False) -> str:
     """The text of a program in colour, as one `<pre>` element.
 
     >>> import minijax
@@ -66,7 +70,7 @@ class Node:
         return MARGIN + self.layer * (LINE + GAP_Y)
 
 
-def to_svg(program: Jaxpr | ClosedJaxpr) -> str:
+def to_svg(program: Program) -> str:
     """The graph of a program as an SVG picture: data flows from the top to the bottom.
 
     Programs inside an equation are not opened. The picture depends on the program alone.
@@ -99,17 +103,17 @@ def _graph(program: Jaxpr) -> list[Node]:
         nodes.append(made[v])
     for eqn in program.eqns:
         called = f" {eqn.params['name']}" if "name" in eqn.params else ""
-        literals = "".join(f" {a.text}" for a in eqn.invars if isinstance(a, Literal))
+        literals = "".join(f" {a.text}" for a in eqn.invars if a.text)
         text = equation_text(eqn, names=names)
         node = Node(eqn.primitive.name + called + literals, text, "equation")
-        node.sources = list(dict.fromkeys(made[a] for a in eqn.invars if isinstance(a, Var)))
+        node.sources = list(dict.fromkeys(made[a] for a in eqn.invars if a.text is None))
         node.layer = 1 + max((source.layer for source in node.sources), default=0)
         made.update((v, node) for v in eqn.outvars)
         nodes.append(node)
     last = 1 + max((node.layer for node in nodes), default=0)
     for a in program.outvars:
-        sources = [made[a]] if isinstance(a, Var) else []
-        label = f"{names.of(a)}:{a.aval.str_short()}" if isinstance(a, Var) else names.of(a)
+        sources = [made[a]] if a.text is None else []
+        label = f"{names.of(a)}:{a.aval.str_short()}" if a.text is None else names.of(a)
         nodes.append(Node(label, "an output", "output", sources, last))
     return nodes
 

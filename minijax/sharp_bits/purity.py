@@ -123,7 +123,7 @@ def check_current(traced: Any, fun: Callable, trace_again: Callable[[], Any]) ->
     """Note what a new trace saw; a finding when an old one would be another program by now.
 
     Args:
-      traced: what was traced: has `jaxpr` and `debug_info`.
+      traced: what was traced: has `program` and `debug_info`.
       fun: the user's function.
       trace_again: traces it anew; asked for where something that the function sees has changed.
 
@@ -135,7 +135,7 @@ def check_current(traced: Any, fun: Callable, trace_again: Callable[[], Any]) ->
     if changes:
         with config.debug_purity(False):  # what it does besides was found the first time
             again = trace_again()
-        if _form(again.jaxpr) != _form(traced.jaxpr):
+        if _form(again.program) != _form(traced.program):
             for change in changes:
                 _report(*_words_for_stale(traced.debug_info.func_name, change),
                         read_line([*now.codes], change.place))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minijax.lowering import cache, cpu, library, products
+from minijax.lowering import cache, cpu, externals, library, products
 from minijax.lowering.loops import INT64, Buffer, Call, Constant, Kernel
 
 # The last two are shared among threads, in blocks of rows and of columns.
@@ -51,7 +51,7 @@ def test_a_product_is_right_in_numpy_and_in_machine_code(name, transpose_a, tran
         arrays, numbers, strides, expected = product(name, dtype, transpose_a, transpose_b, m, n, k)
         c = np.full(m * n, np.nan, dtype)
         a, b = (x.reshape(-1) for x in arrays)
-        library.meaning(name)(*numbers, a, strides[0], b, strides[1], c, strides[2])
+        externals.meaning(name)(*numbers, a, strides[0], b, strides[1], c, strides[2])
         np.testing.assert_allclose(c.reshape(m, n), expected, rtol=1e-5)
         np.testing.assert_allclose(compiled(name, arrays, numbers, strides, (m, n)), expected,
                                    rtol=1e-5, atol=1e-5)
@@ -66,8 +66,9 @@ def test_rows_of_an_operand_may_lie_apart():
 def test_a_blas_with_32_bit_integers_serves_as_well(monkeypatch):
     scipys = library._scipy_blas("sgemm")
     assert scipys.integer == "i32"
-    monkeypatch.setattr(products, "blas", lambda name: scipys)
-    found = cpu.undisturbed(library.external("sgemm").symbols)
+    for module in (library, products):
+        monkeypatch.setattr(module, "blas", lambda name: scipys)
+    found = cpu.undisturbed(externals.external("sgemm").symbols)
     assert found["blas_sgemm_i32"] == scipys.address
     arrays, numbers, strides, expected = product("sgemm", np.float32, True, False, 3, 5, 4)
     np.testing.assert_allclose(compiled("sgemm", arrays, numbers, strides, (3, 5)), expected,
@@ -76,7 +77,7 @@ def test_a_blas_with_32_bit_integers_serves_as_well(monkeypatch):
 
 def test_an_unknown_external_is_refused_with_the_names_there_are():
     with pytest.raises(KeyError, match="no external 'zgemm'; there are sgemm, dgemm"):
-        library.external("zgemm")
+        externals.external("zgemm")
 
 
 def test_a_missing_library_says_what_to_do():
@@ -85,4 +86,4 @@ def test_a_missing_library_says_what_to_do():
 
 def test_the_runtime_has_what_llvm_may_call():
     assert {"memcpy", "memset", "fmod", "fmodf"} <= set(library.runtime_addresses())
-    assert all(cpu.undisturbed(lambda: library.addresses(["sgemm"])).values())
+    assert all(cpu.undisturbed(lambda: cache.addresses(["sgemm"])).values())

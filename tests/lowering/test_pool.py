@@ -10,7 +10,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax.lowering import cpu, pool, products
+from minijax.lowering import cache, cpu, library, pool
 from minijax.lowering.threads import shared_loops
 
 N = 1 << 18
@@ -90,7 +90,7 @@ def test_the_setting_of_numpys_blas_is_as_before():
     import ctypes
 
     minijax.jit(jnp.matmul)(numbers(200, 300), numbers(300, 170))
-    get, put = products.thread_setting()
+    get, put = library.thread_setting()
     if get is None:
         pytest.skip("this BLAS has no such setting")
     get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
@@ -107,11 +107,11 @@ def test_the_setting_of_numpys_blas_is_as_before():
 def test_a_setting_that_the_program_changes_during_a_product_stays():
     import ctypes
 
-    get, put = products.thread_setting()
+    get, put = library.thread_setting()
     if get is None:
         pytest.skip("this BLAS has no such setting")
     get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
-    enter = cpu.undisturbed(pool.symbols)["minijax_blas"]
+    enter = cpu.undisturbed(lambda: pool.symbols(cache.machine_code))["minijax_blas"]
     change = ctypes.CFUNCTYPE(None, ctypes.c_int64)(enter)
     before = get()
     try:
@@ -203,4 +203,5 @@ def test_the_state_is_as_large_as_the_text_says():
     assert pool.TEXT.count("%pool = type {") == 1
     fields = pool.TEXT.split("%pool = type {")[1].split("}")[0].split(",")
     assert len(fields) == len(pool.State._fields_)
-    assert cpu.undisturbed(pool.symbols).keys() == {*pool.NAMES, *pool.MEMORY}
+    found = cpu.undisturbed(lambda: pool.symbols(cache.machine_code))
+    assert found.keys() == {*pool.NAMES, *pool.MEMORY}

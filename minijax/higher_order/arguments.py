@@ -1,0 +1,184 @@
+"""Arguments that are no arrays, and arrays that a call uses up: `jit`'s static and donated ones.
+
+Stands on `core`, `jaxpr`.  Chapter 15, *Non-array inputs*.
+In JAX: `jax/_src/api_util.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+import weakref
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minijax import core, errors, tree_util
+from minijax.core import ShapedArray
+from minijax.jaxpr import ClosedJaxpr
+
+
+# ── Values as parts of a key ─────────────────────────────────────────────────────────────────
+
+class SameObject:
+    """Part of a key: this very object, whatever it says of equality; not kept alive."""
+
+    __slots__ = ("digest", "ref")
+
+    def __init__(self, obj: Any):
+        self.digest = id(obj)
+        try:
+            self.ref: Callable[[], Any] = weakref.ref(obj)
+        except TypeError:
+            self.ref = lambda: obj  # it cannot be referred to weakly
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.ref()
+        return isinstance(other, SameObject) and mine is not None and mine is other.ref()
+
+
+class StaticValue:
+    """A static argument: equal values of equal type share a trace."""
+
+    __slots__ = ("digest", "value")
+
+    def __init__(self, value: Any):
+        self.value = value
+        try:
+            self.digest = hash((type(value), value))
+        except TypeError as error:
+            raise ValueError(
+                "Non-hashable static arguments are not supported. An error occurred while trying "
+                f"to hash an object of type {type(value)}, {value}. The error was:\n"
+                f"TypeError: {error}\n") from error
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        return (isinstance(other, StaticValue) and type(self.value) is type(other.value)
+                and self.value == other.value)
+
+
+# ── Arguments that are filled in ─────────────────────────────────────────────────────────────
+
+class Filled:
+    """A function of its arguments at some places, the others filled in."""
+
+    def __init__(self, fun: Callable, args: tuple, places: Sequence[int],
+                 kwargs: Mapping[str, Any], static: Collection[int] = ()):
+        functools.update_wrapper(self, fun)
+        self.fun, self.args, self.places, self.kwargs = fun, args, places, kwargs
+        self.static = static  # the places of what is filled in because it is no array
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """That of the whole function without what is static: errors name the others in place."""
+        whole = inspect.signature(self.fun)
+        if not (self.static or self.kwargs):
+            return whole
+        return whole.replace(parameters=[
+            p for i, p in enumerate(whole.parameters.values())
+            if i not in self.static and p.name not in self.kwargs])
+
+    def __call__(self, *given: Any, **kwargs: Any) -> Any:
+        args = list(self.args)
+        for place, x in zip(self.places, given, strict=True):
+            args[place] = x
+        return self.fun(*args, **self.kwargs, **kwargs)
+
+
+def without_static(fun: Callable, args: tuple, static: Collection[int],
+                   kwargs: Mapping[str, Any] = {}) -> tuple[Filled, tuple]:  # noqa: B006
+    """The function with its static arguments filled in, and the positional arguments left."""
+    places = [i for i in range(len(args)) if i not in static]
+    return Filled(fun, args, places, kwargs, static), tuple(args[i] for i in places)
+
+
+# ── Which they are ───────────────────────────────────────────────────────────────────────────
+
+class Named(NamedTuple):
+    """Arguments that the user has named: by position, and by name."""
+
+    numbers: tuple[int, ...] = ()
+    names: tuple[str, ...] = ()
+
+    def places(self, count: int) -> set[int]:
+        """The positions, among that many arguments."""
+        return {i % count for i in self.numbers if -count <= i < count}
+
+
+def as_tuple(x: Any, kind: type) -> tuple:
+    return () if x is None else (x,) if isinstance(x, kind) else tuple(x)
+
+
+def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Named:
+    """Positions and names that are static (or donated); each implies the other by the signature.
+
+    Raises:
+      ValueError: for a position or name that the function does not have.
+    """
+    nums, names = as_tuple(argnums, int), as_tuple(argnames, str)
+    nums = tuple(map(operator.index, nums))
+    if not nums and not names:
+        return Named()
+    try:
+        parameters = list(inspect.signature(fun).parameters.values())
+    except (TypeError, ValueError):
+        return Named(nums, names)
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = {p.kind for p in parameters}
+    if inspect.Parameter.VAR_POSITIONAL not in kinds:
+        for n in nums:
+            if not -len(named) <= n < len(named):
+                raise ValueError(f"Jitted function has {what}_argnums={nums}, but only "
+                                 f"accepts {len(named)} positional arguments.")
+    if inspect.Parameter.VAR_KEYWORD not in kinds:
+        known = {p.name for p in parameters}
+        if wrong := [n for n in names if n not in known]:
+            raise ValueError(f"Jitted function has invalid argnames {set(wrong)} in "
+                             f"{what}_argnames. Function does not take these args.")
+    by_name = tuple(named.index(n) for n in names if n in named)
+    by_number = tuple(named[n] for n in nums if -len(named) <= n < len(named))
+    return Named(tuple(dict.fromkeys(nums + by_name)), tuple(dict.fromkeys(names + by_number)))
+
+
+# ── Donated arguments ────────────────────────────────────────────────────────────────────────
+
+def donated_leaves(donated: Named, static: Named, args: tuple, kwargs: dict) -> tuple[int, ...]:
+    """The places, among the leaves that are arrays, of those of donated arguments."""
+    places = static.places(len(args))
+    whose = [(i in donated.numbers, x) for i, x in enumerate(args) if i not in places]
+    whose += [(name in donated.names, kwargs[name]) for name in sorted(kwargs)
+              if name not in static.names]
+    flags = [flag for flag, x in whose for _ in tree_util.tree_leaves(x)]
+    return tuple(i for i, flag in enumerate(flags) if flag)
+
+
+# JAX: the buffer becomes that of a result. Here it is let go, and the allocator hands it out again.
+
+def usable(closed: ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
+    """The donated leaves that have a result of their size; warns of others that are used."""
+    invars = closed.jaxpr.invars
+    used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars} | {*closed.jaxpr.outvars}
+    sizes = [_bytes(aval) for aval in closed.out_avals]
+    found, left = [], []
+    for i in donated:
+        if invars[i] in used and (size := _bytes(invars[i].aval)) in sizes:
+            sizes.remove(size)
+            found.append(i)
+        elif invars[i] in used:
+            left.append(invars[i].aval.str_long())
+    if left:
+        errors.warn(f"Some donated buffers were not usable: {', '.join(left)}.\nSee an "
+                    "explanation at https://docs.jax.dev/en/latest/faq.html#buffer-donation.",
+                    UserWarning)
+    return tuple(found)
+
+
+def _bytes(aval: ShapedArray) -> int:
+    physical = core.physical_aval(aval)
+    return physical.size * physical.dtype.itemsize
