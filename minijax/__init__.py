@@ -7,9 +7,8 @@ from minijax import (
     config, debug, dtypes, errors, extend, lax, nn, numpy, ops, random, tree, tree_util,
 )
 from minijax.api import (
-    ShapeDtypeStruct, block_until_ready, default_backend, device_count, device_get, device_put,
-    devices, eval_shape, hessian, jacfwd, jacobian, jacrev, local_device_count, local_devices,
-    make_jaxpr, vmap,
+    block_until_ready, default_backend, device_count, device_get, device_put, devices, eval_shape,
+    local_device_count, local_devices, make_jaxpr, vmap,
 )
 from minijax.config import (
     check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs, debug_key_reuse,
@@ -19,11 +18,13 @@ from minijax.config import (
     numpy_dtype_promotion, numpy_rank_promotion, threefry_partitionable,
 )
 from minijax.core import Array, typeof
-from minijax.derivatives import grad, jvp, linear_transpose, linearize, value_and_grad, vjp
+from minijax.derivatives import jvp, linear_transpose, linearize, vjp
 from minijax.dtypes import float0
+from minijax.gradients import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat
 from minijax.higher_order.custom_derivatives import custom_jvp, custom_vjp
 from minijax.higher_order.jit import clear_caches, jit
+from minijax.higher_order.stages import ShapeDtypeStruct
 from minijax.parallel import pmap
 from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard

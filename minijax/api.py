@@ -1,4 +1,4 @@
-"""Transformations as users call them: `vmap`, Jacobians, `make_jaxpr`, `eval_shape`, devices.
+"""What is not a derivative, as users call it: `vmap`, `make_jaxpr`, `eval_shape`, devices.
 
 Stands on `derivatives`, the interpreters, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.
@@ -13,17 +13,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax import config, core, dtypes, errors, source_info, tree_util
-from minijax.core import Array, ShapedArray
-from minijax.derivatives import (Argnums, AuxFunction, check_arg, check_callable, check_input,
-                                 jvp, partial_by_argnums, vjp)
+from minijax import config, core, errors, source_info, tree_util
+from minijax.core import Array
+from minijax.derivatives import check_arg, check_callable
 from minijax.higher_order.arguments import as_tuple
 from minijax.higher_order.jit import jit
-from minijax.higher_order.stages import ShapeDtypeStruct
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr
-from minijax.primitives.convert import converted
-from minijax.primitives.emitted import zeros
 from minijax.stage import FlatFunction
 from minijax.tracebacks import api_boundary
 
@@ -146,162 +142,6 @@ def _moved_out(api: str, x: Array, dim: Dim, wanted: Any, size: int) -> Array:
     if not -ndim <= wanted < ndim:
         raise ValueError(f"axis {wanted} is out of bounds for array of dimension {ndim}")
     return batch_to(x, dim, wanted % ndim, size)
-
-
-# ── Jacobians ────────────────────────────────────────────────────────────────────────────────
-
-def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
-           holomorphic: bool = False) -> Callable:
-    """The Jacobian, column by column with forward derivatives: good for few inputs.
-
-    Args:
-      fun: a function of arrays and trees of arrays.
-      argnums: the argument, or the arguments, to differentiate by.
-      has_aux: `fun` returns (result, aux); so does the Jacobian function.
-      holomorphic: promise that a complex function is holomorphic.
-
-    Returns:
-      A function of the same arguments; each leaf has the result's shape, then the argument's.
-
-    >>> jacfwd(lambda x: x ** 2)(np.array([1.0, 2.0], np.float32))
-    Array([[2., 0.],
-           [0., 4.]], dtype=float32)
-    """
-    check_callable(fun)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-
-    @api_boundary
-    @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = partial_by_argnums(fun, places, args, kwargs)
-        _check_real(chosen, "jacfwd", "inputs", "jax.jvp", holomorphic)
-
-        def push(direction: Any) -> Any:
-            out, tangent, *aux = jvp(partial, chosen, direction, has_aux=has_aux)
-            tangent = tree_util.tree_map(_part_of_jacobian, tangent, out)
-            return (tangent, *aux) if has_aux else tangent
-        out_axes = -1 if not has_aux else (-1, None)
-        columns = vmap(push, out_axes=out_axes)(_basis(chosen))
-        aux = None
-        if has_aux:
-            columns, aux = columns
-        chosen_arg = chosen[0] if isinstance(argnums, int) else chosen
-        result = tree_util.tree_map(lambda c: _unravel_axis(c, chosen_arg, -1), columns)
-        return (result, aux) if has_aux else result
-    return jacobian
-
-
-def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-           allow_int: bool = False) -> Callable:
-    """The Jacobian, row by row with reverse derivatives: good for few outputs.
-
-    Takes the arguments of `jacfwd` and returns what it returns; with `allow_int`, integer
-    arguments have `float0` Jacobians.
-
-    >>> jacrev(lambda x: x ** 2)(np.array([1.0, 2.0], np.float32))
-    Array([[2., 0.],
-           [0., 4.]], dtype=float32)
-    """
-    check_callable(fun)
-    places = (argnums,) if isinstance(argnums, int) else tuple(argnums)
-
-    @api_boundary
-    @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = partial_by_argnums(fun, places, args, kwargs)
-        for x in tree_util.tree_leaves(chosen):
-            check_input(x, "jacrev", holomorphic, allow_int)
-        out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
-        _check_real(out, "jacrev", "outputs", "jax.vjp", holomorphic)
-        rows = vmap(pull)(_basis(out))
-        rows = tree_util.tree_map(_as_weak_as, rows, chosen)
-        rows = rows[0] if isinstance(argnums, int) else rows
-        # the result's tree is outside and the argument's inside, as in `jacfwd`
-        tree = tree_util.tree_structure(chosen[0] if isinstance(argnums, int) else chosen)
-        split = tree_util.tree_map(lambda r: _unravel_axis(r, out, 0), rows)
-        result = tree_util.tree_transpose(tree, tree_util.tree_structure(out), split)
-        return (result, *aux) if has_aux else result
-    return jacobian
-
-
-jacobian = jacrev
-
-
-def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
-            holomorphic: bool = False) -> Callable:
-    """The matrix of second derivatives of a function.
-
-    Takes the arguments of `jacfwd`.
-
-    >>> hessian(lambda x: (x ** 3).sum())(np.array([1.0, 2.0], np.float32))
-    Array([[ 6.,  0.],
-           [ 0., 12.]], dtype=float32)
-    """
-    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
-
-
-def _part_of_jacobian(tangent: Any, out: Any) -> Any:
-    """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
-    return zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
-
-
-def _as_weak_as(derivative: Any, x: Any) -> Any:
-    """A part of a Jacobian, weakly typed where the value that it belongs to is."""
-    if derivative.dtype == dtypes.float0:
-        return derivative
-    return converted(derivative, derivative.dtype, core.get_aval(x).weak_type)
-
-
-def _check_real(tree: Any, name: str, what: str, instead: str, holomorphic: bool) -> None:
-    for x in tree_util.tree_leaves(tree):
-        dtype = check_arg(x).dtype
-        wanted = np.complexfloating if holomorphic else np.floating
-        if not dtypes.issubdtype(dtype, wanted):
-            kind = what[:-1]
-            if holomorphic:
-                raise TypeError(f"{name} with holomorphic=True requires {what} with complex "
-                                f"dtype, but got {core.dtype_name(dtype)}.")
-            raise TypeError(
-                f"{name} requires real-valued {what} ({kind} dtype that is a sub-dtype of "
-                f"np.floating), but got {core.dtype_name(dtype)}. For holomorphic "
-                "differentiation, pass holomorphic=True. For differentiation of non-holomorphic "
-                f"functions involving complex {what} or integer {what}, use {instead} directly.")
-
-
-def _basis(tree: Any) -> Any:
-    """The unit vectors of a tree of arrays, stacked along a new leading axis of every leaf."""
-    leaves, treedef = tree_util.tree_flatten(tree)
-    avals = [check_arg(x).aval.to_tangent_aval() for x in leaves]
-    total, start = sum(a.size for a in avals), 0
-    parts: list[Any] = []
-    for aval in avals:
-        if aval.dtype == dtypes.float0:
-            parts.append(np.zeros((total, *aval.shape), dtypes.float0))
-        else:
-            block = np.zeros((total, aval.size), aval.dtype)
-            block[start + np.arange(aval.size), np.arange(aval.size)] = 1
-            weak = aval.update(shape=(total, *aval.shape))
-            parts.append(core.array_from_buffer(block.reshape(weak.shape), weak))
-        start += aval.size
-    return tree_util.tree_unflatten(treedef, parts)
-
-
-def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
-    """Cut an axis over all elements of a tree into the tree's leaves, each in its shape."""
-    from minijax import lax
-    leaves, treedef = tree_util.tree_flatten(tree)
-    axis = axis % x.ndim
-    start = 0
-    parts: list[Any] = []
-    for shape in map(np.shape, leaves):
-        stop = start + int(np.prod(shape, dtype=int))
-        wanted = (*x.shape[:axis], *shape, *x.shape[axis + 1:])
-        if isinstance(x, np.ndarray):  # float0, which only NumPy holds
-            parts.append(np.zeros(wanted, x.dtype))
-        else:
-            parts.append(lax.reshape(lax.slice_in_dim(x, start, stop, axis=axis), wanted))
-        start = stop
-    return tree_util.tree_unflatten(treedef, parts)
 
 
 # ── Programs and types ───────────────────────────────────────────────────────────────────────
@@ -431,9 +271,3 @@ def device_get(x: Any) -> Any:
 def block_until_ready(x: Any) -> Any:
     """Returns `x`: what is computed here is ready when the call returns."""
     return x
-
-
-__all__ = ["AuxFunction", "ClosedJaxpr", "Device", "ShapeDtypeStruct", "ShapedArray",
-           "block_until_ready", "default_backend", "device_count", "device_get", "device_put",
-           "devices", "eval_shape", "hessian", "jacfwd", "jacobian", "jacrev", "jit",
-           "local_device_count", "local_devices", "make_jaxpr", "vmap"]

@@ -1,4 +1,4 @@
-"""Derivatives as users call them: `grad`, `vjp`, `jvp`, `linearize`, Jacobians and Hessians.
+"""Derivatives along directions, as users call them: `jvp`, `linearize`, `vjp`.
 
 Stands on the interpreters.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors, source_info, tree_util
+from minijax import core, dtypes, source_info, tree_util
 from minijax.core import Array, ShapedArray, Zero
-from minijax.higher_order.arguments import Filled
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import LinearProgram, linearize_flat
 from minijax.interpreters.split import separated
@@ -23,8 +22,6 @@ from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, stage
 from minijax.tracebacks import api_boundary
 from minijax.tree_util import equality_errors_pytreedef
-
-Argnums = int | Sequence[int]
 
 
 # ── Flat arguments and the trees around them ─────────────────────────────────────────────────
@@ -295,138 +292,3 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         found = backward_pass(program.jaxpr, program.consts, linear, values)
         return tree_util.tree_unflatten(in_tree, map(public_tangent, found))
     return transposed
-
-
-# ── Gradients ────────────────────────────────────────────────────────────────────────────────
-
-def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False) -> Callable:
-    """The gradient of a function with a scalar result.
-
-    Args:
-      fun: returns a real scalar (with `has_aux` a pair of it and anything).
-      argnums: the argument, or the arguments, to differentiate by.
-      has_aux: `fun` returns (scalar, aux); the gradient function returns (gradient, aux).
-      holomorphic: promise that a complex function is holomorphic.
-      allow_int: let integer arguments have `float0` gradients.
-
-    Returns:
-      A function of the same arguments that returns the gradient, in the argument's tree.
-
-    Raises:
-      TypeError: on call, when the result is no real scalar, or an argument no real array.
-
-    >>> grad(lambda x: x ** 2)(3.0)
-    Array(6., dtype=float32, weak_type=True)
-    """
-    with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _name="grad")
-
-    @api_boundary
-    @functools.wraps(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, found = with_value(*args, **kwargs)
-        return (found, value[1]) if has_aux else found
-    return gradient
-
-
-def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
-                   holomorphic: bool = False, allow_int: bool = False, *,
-                   _name: str = "value_and_grad") -> Callable:
-    """A function's scalar value and its gradient, in one pass.
-
-    Takes the arguments of `grad`, and raises what `grad` raises.
-
-    Returns:
-      A function of the same arguments that returns ``(value, gradient)``, or
-      ``((value, aux), gradient)``.
-
-    >>> value_and_grad(lambda x: x ** 2)(3.0)
-    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
-    """
-    check_callable(fun)
-    places = _check_argnums(argnums)
-
-    @api_boundary
-    @functools.wraps(fun)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = partial_by_argnums(fun, places, args, kwargs)
-        for x in tree_util.tree_leaves(chosen):
-            check_input(x, _name, holomorphic, allow_int)
-        at = Linearized(partial, chosen, {}, _name, has_aux)
-        value = at.result
-        _check_scalar(value)
-        _check_output(at.outs[0].dtype, _name, holomorphic)
-        one = core.ArrayImpl(np.ones((), at.outs[0].dtype), at.outs[0].aval, is_literal=True)
-        found = pull_back(at.program, [x.aval for x in at.primals], [one])
-        gradients = tree_util.tree_unflatten(at.in_tree, map(public_tangent, found))
-        result = gradients[0] if isinstance(argnums, int) else gradients
-        return ((value, at.aux), result) if has_aux else (value, result)
-    return value_and_gradient
-
-
-def _check_argnums(argnums: Any) -> Any:
-    if isinstance(argnums, int) or hasattr(argnums, "__index__"):
-        return (argnums.__index__(),)
-    if isinstance(argnums, str):
-        raise TypeError("'str' object cannot be interpreted as an integer")
-    return tuple(i.__index__() for i in argnums)
-
-
-def partial_by_argnums(fun: Callable, argnums: Sequence[int], args: tuple, kwargs: dict
-                       ) -> tuple[Callable, tuple]:
-    for i in argnums:
-        if not -len(args) <= i < len(args):
-            need = i + 1 if i >= 0 else -i
-            raise TypeError(f"differentiating with respect to argnums={i} requires at least "
-                            f"{need} positional arguments to be passed by the caller, but got "
-                            f"only {len(args)} positional arguments.")
-    places = [i % len(args) for i in argnums]
-    return Filled(fun, args, places, kwargs), tuple(args[i] for i in places)
-
-
-def check_input(x: Any, name: str, holomorphic: bool, allow_int: bool) -> None:
-    try:
-        dtype = core.get_aval(x).dtype
-    except TypeError:
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.") from None
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires inputs with complex dtype, "
-                            f"but got {core.dtype_name(dtype)}.")
-    elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
-        raise errors.with_cure(
-            TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
-                      f"sub-dtype of np.inexact), but got {core.dtype_name(dtype)}. If you "
-                      "want to use Boolean- or integer-valued inputs, use vjp or set "
-                      "allow_int to True."),
-            "Derivatives are of floats: write 2.0 in place of 2, or x.astype(float).")
-
-
-def _check_scalar(value: Any) -> None:
-    if not isinstance(value, Array):
-        raise TypeError("Gradient only defined for scalar-output functions. "
-                        f"Output was {value}.")
-    if value.shape != ():
-        raise errors.with_cure(
-            TypeError("Gradient only defined for scalar-output functions. "
-                      f"Output had shape: {value.shape}."),
-            "Return one number, such as the sum or the mean; or use vmap(grad(f)) for the "
-            "derivative of each, jacobian(f) for all of them.")
-
-
-def _check_output(dtype: Any, name: str, holomorphic: bool) -> None:
-    if holomorphic:
-        if not dtypes.issubdtype(dtype, np.complexfloating):
-            raise TypeError(f"{name} with holomorphic=True requires outputs with complex dtype, "
-                            f"but got {core.dtype_name(dtype)}.")
-    elif dtypes.issubdtype(dtype, np.complexfloating):
-        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype "
-                        f"of np.floating), but got {core.dtype_name(dtype)}. For holomorphic "
-                        "differentiation, pass holomorphic=True. For differentiation of "
-                        "non-holomorphic functions involving complex outputs, use jax.vjp "
-                        "directly.")
-    elif not dtypes.issubdtype(dtype, np.floating):
-        kind = "integer" if dtypes.issubdtype(dtype, np.integer) else core.dtype_name(dtype)
-        raise TypeError(f"{name} requires real-valued outputs (output dtype that is a sub-dtype "
-                        f"of np.floating), but got {core.dtype_name(dtype)}. For differentiation "
-                        f"of functions with {kind} outputs, use jax.vjp directly.")

@@ -15,7 +15,7 @@ PACKAGE = ROOT / "minijax"
 GROUND = ("errors", "caches", "config", "context", "lazily", "tracebacks", "pytree",
           "tree_util", "tree", "dtypes")
 MACHINE = ("core", "jaxpr", "printing", "source_info", "stage")
-DERIVATIVES = ("derivatives", "api")
+DERIVATIVES = ("derivatives", "gradients", "api")
 CORE = "ground floor, machine, interpreters, derivatives, api"
 MARKS = "<!-- lines of code: python -m tests.size --write -->", "<!-- end of the lines -->"
 

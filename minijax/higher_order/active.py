@@ -13,24 +13,24 @@ import numpy as np
 
 from minijax import config
 from minijax.core import Array, Axis, Effect, NamedAxisEffect
-from minijax.higher_order.cond import cond_p, select_along_batch
 from minijax.higher_order.custom_derivatives import Rule
 from minijax.interpreters.vmap import batch_jaxpr
 from minijax.jaxpr import ClosedJaxpr, effects_of, eval_jaxpr, remove_dead_equations, subjaxprs
 from minijax.primitives.checks import check_effect
+from minijax.primitives.choice import select_n_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.emitted import broadcast_batch
+from minijax.primitives.emitted import broadcast_batch, broadcast_in_dim_p
 from minijax.primitives.index import dynamic_slice_p
 from minijax.primitives.locate import argmax_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
-from minijax.stage import stage
 
 INT = np.dtype(np.int32)
+RunIf = Callable[[Array, ClosedJaxpr, Sequence[Any]], None]
 
 
 def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
-                   batched: Sequence[bool], keep: Sequence[bool]) -> list:
+                   batched: Sequence[bool], keep: Sequence[bool], run_if: RunIf) -> list:
     """The outputs of a program on a batch of which only the active examples count.
 
     Its checks see, in place of every other example, the first that is active: what they find
@@ -42,23 +42,23 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
       program: for one example.
       args, batched: its inputs, and which of them have the batch axis in front.
       keep: the outputs that must have it.
+      run_if: ``(index, program, operands)``: run a program where the index is 1, not where it is 0.
     """
     # Where examples talk to each other along the axis, none can stand in for another.
     if axis.size and NamedAxisEffect(axis.name) not in program.effects:
-        _run_checks(active, axis, program, args, batched)
+        _run_checks(active, axis, program, args, batched, run_if)
     quiet, _ = batch_jaxpr(without_checks(program), axis, batched, keep)
     return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
 
 def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
-                batched: Sequence[bool]) -> None:
+                batched: Sequence[bool], run_if: RunIf) -> None:
     checks, _ = batch_jaxpr(_only_checks(program), axis, batched)
     first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
     given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
     any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
                                              weak_type=False)
-    nothing = stage(lambda *_: [], checks.in_avals)
-    cond_p.bind(any_active, *given, branches=(nothing, checks))
+    run_if(any_active, checks, given)
 
 
 def _standing_in(active: Array, first: Array, x: Array) -> Array:
@@ -67,6 +67,16 @@ def _standing_in(active: Array, first: Array, x: Array) -> Array:
     row = dynamic_slice_p.bind(x, first, *[zero] * (x.ndim - 1), slice_sizes=(1, *x.shape[1:]))
     row = squeeze_p.bind(row, dimensions=(0,))
     return select_along_batch(active, [broadcast_batch(row, 0, x.shape[0]), x])
+
+
+def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
+    """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
+    if len(cases) == 1:
+        return cases[0]
+    shape = cases[0].shape
+    if which.shape != shape:
+        which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
+    return select_n_p.bind(which, *cases)
 
 
 def without_checks(program: ClosedJaxpr) -> ClosedJaxpr:

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, tree_util
 from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
+from minijax.higher_order.active import run_for_active, select_along_batch
 from minijax.higher_order.compiled import called, interpret
 from minijax.higher_order.programs import (Body, CompiledPrimitive, chosen, has_tangent,
                                            how_types_differ, listed, share_consts,
@@ -23,10 +24,12 @@ from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.primitives.algebra import mul_p
+from minijax.primitives.analytic import sin_p
 from minijax.primitives.checks import check_effect
-from minijax.primitives.choice import clamp_p, eq_p, ne_p, select_n_p
+from minijax.primitives.choice import clamp_p, eq_p, ne_p
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
-from minijax.primitives.emitted import broadcast_in_dim_p, instantiate, move_axis, zeros
+from minijax.primitives.emitted import instantiate, move_axis, zeros
 from minijax.stage import stage
 from minijax.tree_util import equality_errors_pytreedef
 
@@ -86,8 +89,7 @@ def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches
         taken = eq_p.bind(index, np.int32(n))
         own = [_constant_elsewhere(x, taken) for x in operands]
         if check_effect in branch.effects:
-            from minijax.higher_order.active import run_for_active  # it stands on this module
-            results.append(run_for_active(taken, axis, branch, own, batched, keep))
+            results.append(run_for_active(taken, axis, branch, own, batched, keep, run_if))
             continue
         program, _ = batch_jaxpr(branch, axis, batched, keep=keep)
         results.append(eval_jaxpr(program.jaxpr, program.consts, *own))
@@ -100,16 +102,6 @@ def _constant_elsewhere(x: Any, taken: Any) -> Any:
     if not dtypes.issubdtype(x.dtype, np.inexact):
         return x
     return select_along_batch(taken, [stop_gradient_p.bind(x), x])
-
-
-def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
-    """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
-    if len(cases) == 1:
-        return cases[0]
-    shape = cases[0].shape
-    if which.shape != shape:
-        which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
-    return select_n_p.bind(which, *cases)
 
 
 def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) -> Halves | None:
@@ -191,8 +183,6 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 
 
 def _examples() -> list[Example]:
-    from minijax.primitives.analytic import sin_p
-    from minijax.primitives.algebra import mul_p
     aval = ShapedArray((3,), np.float32)
     one = stage(lambda x, y: [mul_p.bind(x, y), x], [aval, aval])
     two = stage(lambda x, y: [sin_p.bind(x), y], [aval, aval])
@@ -212,6 +202,12 @@ cond_p = CompiledPrimitive(
     examples=_examples,
     multiple_results=True,
     handles_keys=True)
+
+
+def run_if(index: Any, program: ClosedJaxpr, operands: Sequence[Any]) -> None:
+    """Run a program that returns nothing where the index is 1, and not where it is 0."""
+    nothing = stage(lambda *_: [], program.in_avals)
+    cond_p.bind(index, *operands, branches=(nothing, program))
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,8 @@ from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray
 from minijax.higher_order.compiled import interpret
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives.algebra import mul_p
+from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, reduce_sum_p
 from minijax.stage import hoist_tracers, stage
 from minijax.tracebacks import api_boundary
@@ -237,8 +239,6 @@ class CustomFunction:
 # ── custom_jvp ───────────────────────────────────────────────────────────────────────────────
 
 def _jvp_examples() -> list[core.Example]:
-    from minijax.primitives.analytic import cos_p, sin_p
-    from minijax.primitives.algebra import mul_p
     closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
     rule = Rule(lambda x, t: [sin_p.bind(x), mul_p.bind(cos_p.bind(x), t)], jvp="rule")
     x = np.array([0.5, -1.0, 2.0], np.float32)
@@ -386,8 +386,6 @@ custom_lin_p = Primitive(
 
 
 def _vjp_examples() -> list[core.Example]:
-    from minijax.primitives.analytic import cos_p, sin_p
-    from minijax.primitives.algebra import mul_p
     closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
     rule = functools.partial(_vjp_as_jvp, lambda x: ([sin_p.bind(x)], [cos_p.bind(x)]),
                              lambda c, ct: [mul_p.bind(c, ct)])

@@ -23,6 +23,8 @@ from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
 from minijax.jaxpr import ClosedJaxpr
+from minijax.primitives.algebra import add_p, mul_p
+from minijax.primitives.analytic import sin_p
 from minijax.primitives.emitted import add_cotangents, instantiate, zeros
 from minijax.primitives.slicing import index_leading, stack
 from minijax.source_info import Step, in_step
@@ -225,8 +227,6 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: Cl
 
 
 def _examples() -> list[Example]:
-    from minijax.primitives.analytic import sin_p
-    from minijax.primitives.algebra import add_p, mul_p
     scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
 
     def body(w: Any, c: Any, x: Any) -> list:

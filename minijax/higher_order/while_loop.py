@@ -15,8 +15,9 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import Array, Axis, Example, ShapedArray, Zero
-from minijax.higher_order.cond import select_along_batch
+from minijax.higher_order.active import run_for_active, select_along_batch
 from minijax.higher_order.compiled import called, interpret
+from minijax.higher_order.cond import run_if
 from minijax.higher_order.jit import jit
 from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
                                            has_tangent, rearranged)
@@ -25,7 +26,7 @@ from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.primitives.algebra import add_p
+from minijax.primitives.algebra import add_p, mul_p
 from minijax.primitives.checks import check_effect
 from minijax.primitives.choice import lt_p
 from minijax.primitives.convert import convert_element_type_p
@@ -117,8 +118,7 @@ def _step(axis: Axis, body: ClosedJaxpr, batched: ClosedJaxpr, flags: Sequence[b
     """The body on a batch, of which only the examples that go on count."""
     if check_effect not in body.effects:
         return eval_jaxpr(batched.jaxpr, batched.consts, *args)
-    from minijax.higher_order.active import run_for_active  # loaded with the first check
-    return run_for_active(goes_on, axis, body, args, flags, keep)
+    return run_for_active(goes_on, axis, body, args, flags, keep, run_if)
 
 
 def _until_all_stop(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr,
@@ -180,7 +180,6 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, cond_jaxp
 
 
 def _examples() -> list[Example]:
-    from minijax.primitives.algebra import mul_p
     scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
     condition = stage(lambda limit, c, x: [lt_p.bind(c, limit)], [scalar, scalar, vector])
     body = stage(lambda w, c, x: [mul_p.bind(c, w), mul_p.bind(x, w)], [scalar, scalar, vector])

@@ -1,0 +1,308 @@
+"""Gradients, Jacobians and Hessians, as users call them: `grad`, `jacfwd`, `jacrev`, `hessian`.
+
+Stands on `derivatives`, and for Jacobians on `vmap`.  Chapters 03 and 07.
+In JAX: `jax/_src/api.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, errors, tree_util
+from minijax.api import vmap
+from minijax.core import Array
+from minijax.derivatives import (Linearized, check_arg, check_callable, jvp, public_tangent,
+                                 pull_back, vjp)
+from minijax.higher_order.arguments import Filled
+from minijax.primitives.convert import converted
+from minijax.primitives.emitted import reshaped, zeros
+from minijax.primitives.slicing import slice_in_dim
+from minijax.tracebacks import api_boundary
+
+Argnums = int | Sequence[int]
+
+
+# ── Gradients ────────────────────────────────────────────────────────────────────────────────
+
+def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+         allow_int: bool = False) -> Callable:
+    """The gradient of a function with a scalar result.
+
+    Args:
+      fun: returns a real scalar (with `has_aux` a pair of it and anything).
+      argnums: the argument, or the arguments, to differentiate by.
+      has_aux: `fun` returns (scalar, aux); the gradient function returns (gradient, aux).
+      holomorphic: promise that a complex function is holomorphic.
+      allow_int: let integer arguments have `float0` gradients.
+
+    Returns:
+      A function of the same arguments that returns the gradient, in the argument's tree.
+
+    Raises:
+      TypeError: on call, when the result is no real scalar, or an argument no real array.
+
+    >>> grad(lambda x: x ** 2)(3.0)
+    Array(6., dtype=float32, weak_type=True)
+    """
+    with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _name="grad")
+
+    @api_boundary
+    @functools.wraps(fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, found = with_value(*args, **kwargs)
+        return (found, value[1]) if has_aux else found
+    return gradient
+
+
+def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
+                   holomorphic: bool = False, allow_int: bool = False, *,
+                   _name: str = "value_and_grad") -> Callable:
+    """A function's scalar value and its gradient, in one pass.
+
+    Takes the arguments of `grad`, and raises what `grad` raises.
+
+    Returns:
+      A function of the same arguments that returns ``(value, gradient)``, or
+      ``((value, aux), gradient)``.
+
+    >>> value_and_grad(lambda x: x ** 2)(3.0)
+    (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    check_callable(fun)
+    places = _places(argnums)
+
+    @api_boundary
+    @functools.wraps(fun)
+    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _by_argnums(fun, places, args, kwargs)
+        _check_inputs(chosen, _name, holomorphic, allow_int)
+        at = Linearized(partial, chosen, {}, _name, has_aux)
+        value = at.result
+        _check_scalar(value)
+        dtype = at.outs[0].dtype
+        kind = "integer" if dtypes.issubdtype(dtype, np.integer) else core.dtype_name(dtype)
+        _check_real(value, _name, "outputs", holomorphic, NOT_HOLOMORPHIC.format(
+            "complex outputs", "jax.vjp") if dtypes.issubdtype(dtype, np.complexfloating) else
+            f"For differentiation of functions with {kind} outputs, use jax.vjp directly.")
+        one = core.ArrayImpl(np.ones((), at.outs[0].dtype), at.outs[0].aval, is_literal=True)
+        found = pull_back(at.program, [x.aval for x in at.primals], [one])
+        gradients = tree_util.tree_unflatten(at.in_tree, map(public_tangent, found))
+        result = _as_asked(argnums, gradients)
+        return ((value, at.aux), result) if has_aux else (value, result)
+    return value_and_gradient
+
+
+def _places(argnums: Any) -> tuple[int, ...]:
+    if isinstance(argnums, int) or hasattr(argnums, "__index__"):
+        return (argnums.__index__(),)
+    if isinstance(argnums, str):
+        raise TypeError("'str' object cannot be interpreted as an integer")
+    return tuple(i.__index__() for i in argnums)
+
+
+def _as_asked(argnums: Any, of_each: tuple) -> Any:
+    """What belongs to the chosen arguments; where one was asked for by its number, its own."""
+    return of_each[0] if isinstance(argnums, int) else of_each
+
+
+def _by_argnums(fun: Callable, argnums: Sequence[int], args: tuple, kwargs: dict
+                ) -> tuple[Callable, tuple]:
+    """The function of the chosen arguments alone, and these."""
+    for i in argnums:
+        if not -len(args) <= i < len(args):
+            need = i + 1 if i >= 0 else -i
+            raise TypeError(f"differentiating with respect to argnums={i} requires at least "
+                            f"{need} positional arguments to be passed by the caller, but got "
+                            f"only {len(args)} positional arguments.")
+    places = [i % len(args) for i in argnums]
+    return Filled(fun, args, places, kwargs), tuple(args[i] for i in places)
+
+
+def _check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) -> None:
+    for x in tree_util.tree_leaves(chosen):
+        try:
+            dtype = core.get_aval(x).dtype
+        except TypeError:
+            raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.") from None
+        if holomorphic:
+            _check_real(x, name, "inputs", holomorphic)
+        elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
+            raise errors.with_cure(
+                TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
+                          f"sub-dtype of np.inexact), but got {core.dtype_name(dtype)}. If you "
+                          "want to use Boolean- or integer-valued inputs, use vjp or set "
+                          "allow_int to True."),
+                "Derivatives are of floats: write 2.0 in place of 2, or x.astype(float).")
+
+
+NOT_HOLOMORPHIC = ("For holomorphic differentiation, pass holomorphic=True. For differentiation of "
+                   "non-holomorphic functions involving {}, use {} directly.")
+
+
+def _check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str = "") -> None:
+    """Refuse what is not real; or, where a complex function is promised, not complex."""
+    for x in tree_util.tree_leaves(tree):
+        dtype = check_arg(x).dtype
+        if dtypes.issubdtype(dtype, np.complexfloating if holomorphic else np.floating):
+            continue
+        got = core.dtype_name(dtype)
+        if holomorphic:
+            raise TypeError(f"{name} with holomorphic=True requires {what} with complex dtype, "
+                            f"but got {got}.")
+        raise TypeError(f"{name} requires real-valued {what} ({what[:-1]} dtype that is a "
+                        f"sub-dtype of np.floating), but got {got}. {advice}")
+
+
+def _check_scalar(value: Any) -> None:
+    if not isinstance(value, Array):
+        raise TypeError("Gradient only defined for scalar-output functions. "
+                        f"Output was {value}.")
+    if value.shape != ():
+        raise errors.with_cure(
+            TypeError("Gradient only defined for scalar-output functions. "
+                      f"Output had shape: {value.shape}."),
+            "Return one number, such as the sum or the mean; or use vmap(grad(f)) for the "
+            "derivative of each, jacobian(f) for all of them.")
+
+
+# ── Jacobians ────────────────────────────────────────────────────────────────────────────────
+
+def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
+           holomorphic: bool = False) -> Callable:
+    """The Jacobian, column by column with forward derivatives: good for few inputs.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      argnums: the argument, or the arguments, to differentiate by.
+      has_aux: `fun` returns (result, aux); so does the Jacobian function.
+      holomorphic: promise that a complex function is holomorphic.
+
+    Returns:
+      A function of the same arguments; each leaf has the result's shape, then the argument's.
+
+    >>> jacfwd(lambda x: x ** 2)(np.array([1.0, 2.0], np.float32))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    check_callable(fun)
+    places = _places(argnums)
+
+    @api_boundary
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _by_argnums(fun, places, args, kwargs)
+        _check_real(chosen, "jacfwd", "inputs", holomorphic, NOT_HOLOMORPHIC.format(
+            "complex inputs or integer inputs", "jax.jvp"))
+
+        def push(direction: Any) -> Any:
+            out, tangent, *aux = jvp(partial, chosen, direction, has_aux=has_aux)
+            tangent = tree_util.tree_map(_part_of_jacobian, tangent, out)
+            return (tangent, *aux) if has_aux else tangent
+        out_axes = -1 if not has_aux else (-1, None)
+        columns = vmap(push, out_axes=out_axes)(_basis(chosen))
+        aux = None
+        if has_aux:
+            columns, aux = columns
+        result = tree_util.tree_map(
+            lambda c: _unravel_axis(c, _as_asked(argnums, chosen), -1), columns)
+        return (result, aux) if has_aux else result
+    return jacobian
+
+
+def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
+           allow_int: bool = False) -> Callable:
+    """The Jacobian, row by row with reverse derivatives: good for few outputs.
+
+    Takes the arguments of `jacfwd` and returns what it returns; with `allow_int`, integer
+    arguments have `float0` Jacobians.
+
+    >>> jacrev(lambda x: x ** 2)(np.array([1.0, 2.0], np.float32))
+    Array([[2., 0.],
+           [0., 4.]], dtype=float32)
+    """
+    check_callable(fun)
+    places = _places(argnums)
+
+    @api_boundary
+    @functools.wraps(fun)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        partial, chosen = _by_argnums(fun, places, args, kwargs)
+        _check_inputs(chosen, "jacrev", holomorphic, allow_int)
+        out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
+        _check_real(out, "jacrev", "outputs", holomorphic, NOT_HOLOMORPHIC.format(
+            "complex outputs or integer outputs", "jax.vjp"))
+        rows = vmap(pull)(_basis(out))
+        rows = _as_asked(argnums, tree_util.tree_map(_as_weak_as, rows, chosen))
+        # the result's tree is outside and the argument's inside, as in `jacfwd`
+        tree = tree_util.tree_structure(_as_asked(argnums, chosen))
+        split = tree_util.tree_map(lambda r: _unravel_axis(r, out, 0), rows)
+        result = tree_util.tree_transpose(tree, tree_util.tree_structure(out), split)
+        return (result, *aux) if has_aux else result
+    return jacobian
+
+
+jacobian = jacrev
+
+
+def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
+            holomorphic: bool = False) -> Callable:
+    """The matrix of second derivatives of a function.
+
+    Takes the arguments of `jacfwd`.
+
+    >>> hessian(lambda x: (x ** 3).sum())(np.array([1.0, 2.0], np.float32))
+    Array([[ 6.,  0.],
+           [ 0., 12.]], dtype=float32)
+    """
+    return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)
+
+
+def _part_of_jacobian(tangent: Any, out: Any) -> Any:
+    """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
+    return zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
+
+
+def _as_weak_as(derivative: Any, x: Any) -> Any:
+    """A part of a Jacobian, weakly typed where the value that it belongs to is."""
+    if derivative.dtype == dtypes.float0:
+        return derivative
+    return converted(derivative, derivative.dtype, core.get_aval(x).weak_type)
+
+
+def _basis(tree: Any) -> Any:
+    """The unit vectors of a tree of arrays, stacked along a new leading axis of every leaf."""
+    leaves, treedef = tree_util.tree_flatten(tree)
+    avals = [check_arg(x).aval.to_tangent_aval() for x in leaves]
+    total, start = sum(a.size for a in avals), 0
+    parts: list[Any] = []
+    for aval in avals:
+        if aval.dtype == dtypes.float0:
+            parts.append(np.zeros((total, *aval.shape), dtypes.float0))
+        else:
+            block = np.zeros((total, aval.size), aval.dtype)
+            block[start + np.arange(aval.size), np.arange(aval.size)] = 1
+            weak = aval.update(shape=(total, *aval.shape))
+            parts.append(core.array_from_buffer(block.reshape(weak.shape), weak))
+        start += aval.size
+    return tree_util.tree_unflatten(treedef, parts)
+
+
+def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
+    """Cut an axis over all elements of a tree into the tree's leaves, each in its shape."""
+    leaves, treedef = tree_util.tree_flatten(tree)
+    axis = axis % x.ndim
+    start = 0
+    parts: list[Any] = []
+    for shape in map(np.shape, leaves):
+        stop = start + int(np.prod(shape, dtype=int))
+        wanted = (*x.shape[:axis], *shape, *x.shape[axis + 1:])
+        if isinstance(x, np.ndarray):  # float0, which only NumPy holds
+            parts.append(np.zeros(wanted, x.dtype))
+        else:
+            parts.append(reshaped(slice_in_dim(x, start, stop, axis=axis), wanted))
+        start = stop
+    return tree_util.tree_unflatten(treedef, parts)
