@@ -324,6 +324,7 @@ def test_tests_mirror_the_package():
         "sanitiser",
         "threads",
         "tour",
+        "walk",
     }
     for path in sorted((ROOT / "tests").rglob("test_*.py")):
         inside = path.relative_to(ROOT / "tests")
