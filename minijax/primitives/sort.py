@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Zero, as_value, cannot,
+from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
 from minijax.primitives.axes import canonical_axis, without
 from minijax.primitives.choice import bitwise_xor, lt, select
 from minijax.primitives.convert import bitcast_convert_type, converted
-from minijax.primitives.emitted import batched_in_front, constant
+from minijax.primitives.emitted import batch_in_front, constant
 from minijax.primitives.examples import grid
 from minijax.primitives.gather import gather_p, gather_params
 from minijax.primitives.shape import broadcasted_iota, expand_dims, rev
@@ -210,13 +210,6 @@ def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
                   for t in tangents]
 
 
-def _sort_batch(axis: Axis, args: list, dims: list, *, dimension: int, is_stable: bool,
-                num_keys: int) -> tuple[list, list]:
-    args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-    outs = sort_p.bind(*args, dimension=dimension + 1, is_stable=is_stable, num_keys=num_keys)
-    return outs, [0] * len(outs)
-
-
 def _sort_examples() -> list[Example]:
     floats = np.array([[2.0, np.nan, -0.0, 0.0], [-np.inf, 1.0, np.inf, 1.0]], np.float32)
     ints = np.array([3, -1, 3, 2, 3, 0, -1], np.int32)
@@ -237,7 +230,7 @@ sort_p = Primitive(
     abstract_eval=_sort_type,
     jvp=_sort_jvp,
     transpose=cannot("the order depends on the values."),
-    batch=_sort_batch,
+    batch=batch_in_front("dimension"),
     loop=_sort_loop,
     examples=_sort_examples)
 

@@ -182,79 +182,83 @@ def emit_place(s: Any, walk: Walk, indices: Any, index: Index) -> tuple[Index, A
 
 # ── Checks ───────────────────────────────────────────────────────────────────────────────────
 
-def refuse(op: str, checks: Sequence[tuple[bool, str]]) -> None:
+def refuse(*checks: tuple[bool, str]) -> None:
     """Raise for the first check that failed.
 
     Raises:
-      TypeError: naming the operation.
+      TypeError: with the message beside it.
     """
     for failed, message in checks:
         if failed:
-            raise TypeError(message.format(op=op))
+            raise TypeError(message)
 
 
-def check_dims(op: str, name: str, dims: Sequence[int], ndim: int, is_sorted: bool = True) -> None:
-    """Refuse axes that are not different, in order, and there."""
-    outside = [d for d in dims if not 0 <= d < ndim]
-    refuse(op, [
-        (is_sorted and list(dims) != sorted(dims), f"{name} in {{op}} op must be sorted; "
-                                                   f"got {dims}"),
-        (bool(outside), f"Invalid {name} set in {{op}} op; valid range is [0, {ndim}); "
-                        f"got: {outside[:1]}."),
-        (len(set(dims)) != len(dims), f"{name} in {{op}} op must not repeat; got: {dims}.")])
+def _check_indices(op: str, indices: ShapedArray) -> None:
+    if not dtypes.issubdtype(indices.dtype, np.integer):
+        raise ValueError("indices must have an integer type")
+    refuse((indices.ndim == 0,
+            f"{op.title()} index leaf dimension must be within [0, rank(indices) + 1). "
+            f"rank(indices) is 0 and {op} index leaf dimension is -1."))
+
+
+def _check_axes(op: str, x: ShapedArray, indices: ShapedArray, dnums: Any, ndim: int) -> None:
+    """Refuse axes that are not different, in order, and there; the result has `ndim` of them."""
+    for k, limit, is_sorted in ((0, ndim, True), (1, x.ndim, True), (3, x.ndim, True),
+                                (2, x.ndim, False), (4, indices.ndim - 1, False)):
+        name, dims = dnums._fields[k], dnums[k]
+        outside = [d for d in dims if not 0 <= d < limit]
+        refuse(
+            (is_sorted and list(dims) != sorted(dims),
+             f"{name} in {op} op must be sorted; got {dims}"),
+            (bool(outside), f"Invalid {name} set in {op} op; valid range is [0, {limit}); "
+                            f"got: {outside[:1]}."),
+            (len(set(dims)) != len(dims), f"{name} in {op} op must not repeat; got: {dims}."))
 
 
 def check_gather(x: ShapedArray, indices: ShapedArray, dnums: GatherDimensionNumbers,
                  sizes: Shape) -> None:
     """Refuse dimension numbers that do not fit the operand, the indices, or each other."""
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError("indices must have an integer type")
-    if indices.ndim == 0:
-        raise TypeError("Gather index leaf dimension must be within [0, rank(indices) + 1). "
-                        "rank(indices) is 0 and gather index leaf dimension is -1.")
-    batching, paired = dnums.operand_batching_dims, dnums.start_indices_batching_dims
-    vector_dim, length = indices.ndim - 1, indices.shape[-1]
-    check_dims("gather", "offset_dims", dnums.offset_dims,
-               len(dnums.offset_dims) + indices.ndim - 1)
-    check_dims("gather", "collapsed_slice_dims", dnums.collapsed_slice_dims, x.ndim)
-    check_dims("gather", "operand_batching_dims", batching, x.ndim)
-    check_dims("gather", "start_index_map", dnums.start_index_map, x.ndim, is_sorted=False)
-    check_dims("gather", "start_indices_batching_dims", paired, vector_dim, is_sorted=False)
-    refuse("gather", [
-        (len(dnums.start_index_map) != length,
-         f"Gather op has {len(dnums.start_index_map)} elements in start_index_map and the bound "
-         f"of dimension index_vector_dim={vector_dim} of indices is {length}. These two numbers "
-         "must be equal."),
-        (not set(dnums.collapsed_slice_dims).isdisjoint(batching),
-         "collapsed_slice_dims and operand_batching_dims in {op} op must be disjoint; got: "
-         f"{dnums.collapsed_slice_dims} and {batching}."),
-        (not set(dnums.start_index_map).isdisjoint(batching),
-         "start_index_map and operand_batching_dims in {op} op must be disjoint; got: "
-         f"{dnums.start_index_map} and {batching}."),
-        ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
-         "Gather op requires operand batching dimensions and indices batching dimensions to "
-         f"have the same shape, got {batching} and {paired}."),
+    _check_indices("gather", indices)
+    window, collapsed, components, batching, paired = dnums
+    _check_axes("gather", x, indices, dnums, len(window) + indices.ndim - 1)
+    refuse(
+        (len(components) != indices.shape[-1],
+         f"Gather op has {len(components)} elements in start_index_map and the bound of "
+         f"dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. "
+         "These two numbers must be equal."),
+        (not set(collapsed).isdisjoint(batching),
+         "collapsed_slice_dims and operand_batching_dims in gather op must be disjoint; got: "
+         f"{collapsed} and {batching}."),
+        (not set(components).isdisjoint(batching),
+         "start_index_map and operand_batching_dims in gather op must be disjoint; got: "
+         f"{components} and {batching}."),
+        _batching_differs("Gather", x, indices, batching, paired),
         (x.ndim != len(sizes),
          "Gather op must have one slice size for every input dimension; got: "
          f"len(slice_sizes)={len(sizes)}, input_shape.rank={x.ndim}"),
-        (len(sizes) != len(dnums.offset_dims) + len(dnums.collapsed_slice_dims) + len(batching),
+        (len(sizes) != len(window) + len(collapsed) + len(batching),
          "All components of the offset index in a gather op must either be a offset dimension "
          f"or explicitly collapsed/batching; got len(slice_sizes)={len(sizes)}, "
-         f"output_slice_sizes={dnums.offset_dims}, "
-         f"collapsed_slice_dims={dnums.collapsed_slice_dims}, "
-         f"operand_batching_dims={batching}.")])
+         f"output_slice_sizes={window}, collapsed_slice_dims={collapsed}, "
+         f"operand_batching_dims={batching}."))
     for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
-        one = d in dnums.collapsed_slice_dims
-        refuse("gather", [
+        refuse(
             (not 0 <= size <= n and indices.size > 0,
              f"Slice size at index {d} in gather op is out of range, must be within "
              f"[0, {n} + 1), got {size}."),
-            (one and size != 1,
+            (d in collapsed and size != 1,
              f"Gather op can only collapse slice dims with bound 1, but bound is {size} for "
              f"index {d}."),
             (d in batching and size > 1,
              "Gather op can only have operand batching dims with bound 0/1, but bound is "
-             f"{size} for index {d}.")])
+             f"{size} for index {d}."))
+
+
+def _batching_differs(op: str, x: ShapedArray, indices: ShapedArray, batching: Sequence[int],
+                      paired: Sequence[int]) -> tuple[bool, str]:
+    return ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
+            f"{op} op requires operand batching dimensions and indices batching dimensions to "
+            f"have the same shape, got {batching} and {paired}.")
 
 
 def window_sizes(dnums: ScatterDimensionNumbers, shape: Shape, updates: Shape) -> Shape:
@@ -267,47 +271,32 @@ def window_sizes(dnums: ScatterDimensionNumbers, shape: Shape, updates: Shape) -
 def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
                   dnums: ScatterDimensionNumbers) -> None:
     """Refuse dimension numbers that do not fit the three arrays, or each other."""
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError("indices must have an integer type")
     check_same_dtypes("scatter", x, updates)
+    _check_indices("scatter", indices)
     window, inserted, components, batching, paired = dnums
-    vector_dim, rank = indices.ndim - 1, len(window) + indices.ndim - 1
-    refuse("scatter", [
-        (indices.ndim == 0,
-         "Scatter index leaf dimension must be within [0, rank(indices) + 1). rank(indices) is 0 "
-         "and scatter index leaf dimension is -1."),
-        (updates.ndim != rank,
-         f"Updates tensor must be of rank {rank}; got {updates.ndim}.")])
-    check_dims("scatter", "update_window_dims", window, updates.ndim)
-    check_dims("scatter", "inserted_window_dims", inserted, x.ndim)
-    check_dims("scatter", "operand_batching_dims", batching, x.ndim)
-    check_dims("scatter", "scatter_dims_to_operand_dims", components, x.ndim, is_sorted=False)
-    check_dims("scatter", "scatter_indices_batching_dims", paired, vector_dim, is_sorted=False)
-    refuse("scatter", [
+    rank, size = len(window) + indices.ndim - 1, len(window) + len(inserted) + len(batching)
+    refuse((updates.ndim != rank, f"Updates tensor must be of rank {rank}; got {updates.ndim}."))
+    _check_axes("scatter", x, indices, dnums, updates.ndim)
+    refuse(
         (not set(batching).isdisjoint((*inserted, *components)),
-         "operand_batching_dims in {op} op must be disjoint from inserted_window_dims and "
+         "operand_batching_dims in scatter op must be disjoint from inserted_window_dims and "
          f"scatter_dims_to_operand_dims; got: {batching}, {inserted} and {components}."),
-        ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
-         "Scatter op requires operand batching dimensions and indices batching dimensions to "
-         f"have the same shape, got {batching} and {paired}."),
-        (x.ndim != len(window) + len(inserted) + len(batching),
-         f"Scatter op has window of size {len(window) + len(inserted) + len(batching)}; doesn't "
-         f"match operand of rank {x.ndim}."),
+        _batching_differs("Scatter", x, indices, batching, paired),
+        (x.ndim != size,
+         f"Scatter op has window of size {size}; doesn't match operand of rank {x.ndim}."),
         (len(components) != indices.shape[-1],
          f"Scatter op has {len(components)} elements in scatter_dims_to_operand_dims and the "
-         f"bound of dimension index_vector_dim={vector_dim} of indices is {indices.shape[-1]}. "
-         "These two numbers must be equal")])
+         f"bound of dimension index_vector_dim={indices.ndim - 1} of indices is "
+         f"{indices.shape[-1]}. These two numbers must be equal"))
     sizes = window_sizes(dnums, x.shape, updates.shape)
-    for d, (size, n) in enumerate(zip(sizes, x.shape, strict=True)):
-        refuse("scatter", [
-            (size > n and d not in (*inserted, *batching),
-             "Bounds of the window dimensions of updates must not exceed the bounds of the "
-             f"corresponding dimensions of operand. For dimension {d}, updates bound is {size}, "
-             f"operand bound is {n}.")])
+    for d, (n, bound) in enumerate(zip(sizes, x.shape, strict=True)):
+        refuse((n > bound and d not in (*inserted, *batching),
+                "Bounds of the window dimensions of updates must not exceed the bounds of the "
+                f"corresponding dimensions of operand. For dimension {d}, updates bound is {n}, "
+                f"operand bound is {bound}."))
     walked = [d for d in range(updates.ndim) if d not in window]
-    for d, n in zip(walked, indices.shape[:-1], strict=True):
-        refuse("scatter", [
-            (updates.shape[d] != n,
-             "Bounds of the scatter dimensions of updates must be the same as the bounds of the "
-             f"corresponding dimensions of scatter indices. For scatter dimension {d}, updates "
-             f"bound is {updates.shape[d]}, indices bound is {n}.")])
+    for d, bound in zip(walked, indices.shape[:-1], strict=True):
+        refuse((updates.shape[d] != bound,
+                "Bounds of the scatter dimensions of updates must be the same as the bounds of "
+                f"the corresponding dimensions of scatter indices. For scatter dimension {d}, "
+                f"updates bound is {updates.shape[d]}, indices bound is {bound}."))
