@@ -171,6 +171,32 @@ def test_the_core_does_not_know_that_there_are_checks():
     assert named == {"config.py"}  # where the switch for all of them is called so
 
 
+# Folders whose modules stand in one order: the order in which they are read.
+IN_ORDER = ("primitives", "interpreters")
+
+
+@pytest.mark.parametrize("folder", IN_ORDER)
+def test_no_two_modules_of_a_folder_stand_on_each_other(folder):
+    inside = {f"minijax.{folder}.{path.stem}": path for path in (PACKAGE / folder).glob("*.py")}
+    below = {
+        name: {found.module for found in IMPORTS[path]} & set(inside)
+        for name, path in inside.items()
+    }
+    while below:
+        read = {name for name, found in below.items() if not found & set(below)}
+        assert read, f"these import each other in a circle: {sorted(below)}"
+        below = {name: found for name, found in below.items() if name not in read}
+
+
+def test_primitives_import_late_only_what_is_loaded_late():
+    late = {
+        found.module
+        for found in OURS
+        if found.inside_function and found.path.startswith("primitives/")
+    }
+    assert all(module.startswith(("minijax.lowering.", "minijax.sharp_bits.")) for module in late)
+
+
 # `jit` compiles; live cells may edit the compiler.
 MAY_COMPILE = {"higher_order/compiled.py", "notebook/live.py"}
 
