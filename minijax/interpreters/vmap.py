@@ -13,7 +13,7 @@ from minijax import core, source_info
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
                           Tracer)
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
-from minijax.primitives.emitted import broadcast_batch, move_axis
+from minijax.primitives.emitted import batch_to
 from minijax.source_info import DebugInfo
 from minijax.stage import stage
 
@@ -110,11 +110,6 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
     if dim is None:
         return aval
     return aval.update(shape=(*aval.shape[:dim], size, *aval.shape[dim:]))
-
-
-def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
-    """`x` with its batch axis at `wanted`; repeated along a new one if it had none."""
-    return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
 
 
 @core.leaves_no_tracer

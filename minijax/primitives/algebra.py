@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, Zero
+from minijax.core import Array, Primitive, ShapedArray
 from minijax.primitives.choice import eq, select
-from minijax.primitives.emitted import constant, filled, transposed
+from minijax.primitives.emitted import constant, filled, termwise, transposed
 from minijax.primitives.examples import anything, each_with, points, points_and_integers
-from minijax.primitives.families import binary, elementwise, per_argument, unary
+from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.slots import (ANYTHING, FLOAT, NUMBER, SHORT_FLOATS, check_dtypes,
                                       numpy_scalars)
 
@@ -37,22 +37,10 @@ neg_p, neg = unary(
     examples=points_and_integers((-2., 2.)),
     shows="2.5 -> Array(-2.5, dtype=float32, weak_type=True)")
 
-def _termwise(*rules: Callable) -> ForPrimitive:
-    """The derivative of a sum, as one equation where both terms vary."""
-    by_argument = per_argument(*rules)
-
-    @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list) -> tuple[list, list]:
-        if any(isinstance(t, Zero) for t in tangents):
-            return by_argument.rule(p, primals, tangents)
-        return [p.bind(*primals)], [p.bind(*tangents)]
-    return jvp
-
-
 add_p, add = binary(
     "add", "Elementwise sum; integers wrap around.",
     impl=np.add,
-    jvp=_termwise(lambda t, z, x, y: t, lambda t, z, x, y: t),
+    jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     element=lambda s, x, y: s.add(x, y),
     examples=points_and_integers((-2., 2.), (-2., 2.)),
@@ -61,7 +49,7 @@ add_p, add = binary(
 sub_p, sub = binary(
     "sub", "Elementwise difference; integers wrap around.",
     impl=np.subtract,
-    jvp=_termwise(lambda t, z, x, y: t, lambda t, z, x, y: neg(t)),
+    jvp=termwise(neg),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: neg(ct)),
     element=lambda s, x, y: s.sub(x, y),
     examples=points_and_integers((-2., 2.), (-2., 2.)),

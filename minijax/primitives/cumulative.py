@@ -21,9 +21,9 @@ from minijax.primitives.analytic import exp, log1p
 from minijax.primitives.choice import eq, select
 from minijax.primitives.emitted import batch_along, constant, filled, linear, transposed
 from minijax.primitives.examples import reducible
-from minijax.primitives.reduce import Dual, combined, part
+from minijax.primitives.reduce import Dual, combined
 from minijax.primitives.rounding import abs
-from minijax.primitives.slicing import concatenate_p
+from minijax.primitives.slicing import concatenate_p, part
 from minijax.primitives.slots import (NOT_LINEAR, NUMBER, check_reducible, computed_in, in_numpy,
                                       widened)
 

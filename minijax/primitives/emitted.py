@@ -75,9 +75,13 @@ def broadcast_batch(x: Array, dim: int, size: int) -> Array:
     return spread(x, without(range(x.ndim + 1), (dim,)), with_item(x.shape, dim, size))
 
 
+def batch_to(x: Array, dim: Dim, wanted: int, size: int) -> Array:
+    """`x` with its batch axis at `wanted`; repeated along a new one if it had none."""
+    return broadcast_batch(x, wanted, size) if dim is None else move_axis(x, dim, wanted)
+
+
 def batched_in_front(x: Array, dim: Dim, size: int) -> Array:
-    """`x` with its batch axis first; repeated along a new one if it had none."""
-    return broadcast_batch(x, 0, size) if dim is None else move_axis(x, dim, 0)
+    return batch_to(x, dim, 0, size)
 
 
 def spread(x: Array, dims: Sequence[int], shape: Shape) -> Array:
@@ -398,10 +402,17 @@ reduce_sum_p = reduction(
         lambda ct, x, axes: spread(ct, without(range(x.aval.ndim), axes), x.aval.shape)))
 
 
-def _sum_jvp(primals: list, tangents: list) -> tuple[list, list]:
-    out = add_any_p.bind(*primals)
-    found = [stretched(t, out.shape) for t in tangents if not isinstance(t, Zero)]
-    return [out], [found[0] if len(found) == 1 else add_any_p.bind(*tangents)]
+def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
+    """The derivative of a sum: of both terms as one equation; where the first is constant,
+    `second` is what the other adds.
+    """
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list) -> tuple[list, list]:
+        out, (t, u) = p.bind(*primals), tangents
+        if isinstance(u, Zero):
+            return [out], [stretched(t, out.shape)]
+        return [out], [stretched(second(u), out.shape) if isinstance(t, Zero) else p.bind(t, u)]
+    return jvp
 
 
 # What interpreters add cotangents and tangents with; users write `add`.
@@ -410,7 +421,7 @@ add_any_p = Primitive(
     impl=in_numpy(np.add),
     abstract_eval=lambda x, y: [ShapedArray(broadcast_shapes("add_any", [x.shape, y.shape]),
                                             x.dtype, all_weak([x, y]))],
-    jvp=_sum_jvp,
+    jvp=termwise(),
     transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct),
     batch=batch_elementwise,
     element=at_each(lambda s, x, y: s.add(x, y)),

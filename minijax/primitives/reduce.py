@@ -19,7 +19,7 @@ from minijax.primitives.choice import eq
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reduce_sum_p, reduction, reshaped
 from minijax.primitives.families import constant_in_all, per_argument
-from minijax.primitives.slicing import concatenate_p, slice_p
+from minijax.primitives.slicing import concatenate_p, part
 from minijax.primitives.slots import ANYTHING, BITS
 
 
@@ -46,12 +46,6 @@ def combined(p: Primitive, x: Dual, y: Dual) -> Dual:
     """A binary operation on values with tangents."""
     [out], [tangent] = p.rule("jvp")([x[0], y[0]], [x[1], y[1]])
     return out, tangent
-
-
-def part(x: Array, start: int, stop: int, axis: int = 0) -> Array:
-    starts, stops = [0] * x.ndim, list(x.shape)
-    starts[axis], stops[axis] = start, stop
-    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)
 
 
 def _prod_jvp(primals: list, tangents: list, axes: Axes) -> tuple[list, list]:

@@ -388,13 +388,18 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
             for n, end in zip(sizes, ends, strict=True)]
 
 
-# ── Rows ─────────────────────────────────────────────────────────────────────────────────────
+# ── Parts and rows ───────────────────────────────────────────────────────────────────────────
+
+def part(x: Array, start: int, stop: int, axis: int = 0) -> Array:
+    """The elements from `start` to `stop` along one axis."""
+    starts, stops = [0] * x.ndim, list(x.shape)
+    starts[axis], stops[axis] = start, stop
+    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)
+
 
 def index_leading(x: Array, i: int) -> Array:
     """Row `i` of `x`."""
-    row = slice_p.bind(x, start_indices=(i, *[0] * (x.ndim - 1)),
-                       limit_indices=(i + 1, *x.shape[1:]), strides=None)
-    return squeeze_p.bind(row, dimensions=(0,))
+    return squeeze_p.bind(part(x, i, i + 1), dimensions=(0,))
 
 
 def stack(rows: Sequence[Array]) -> Array:
