@@ -13,7 +13,7 @@ from typing import Any
 from minijax import core, source_info, tree_util
 from minijax.higher_order.arguments import without_static
 from minijax.higher_order.compiled import call_of_program, called
-from minijax.higher_order.programs import chosen
+from minijax.higher_order.rules import chosen
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr
 from minijax.stage import FlatFunction, hoist_tracers, stage

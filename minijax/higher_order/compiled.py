@@ -16,16 +16,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, errors
-from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero
-from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined
+from minijax.higher_order.rules import Apply, batch_of, jvp_of, transpose_of
 from minijax.interpreters.split import Halves, separated, split_jaxpr
-from minijax.interpreters.transpose import transpose_jaxpr
-from minijax.interpreters.vmap import Dim, batch_jaxpr
+from minijax.interpreters.vmap import Dim
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.lazily import importing
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import sin_p
-from minijax.primitives.emitted import move_axis
 from minijax.stage import stage
 
 logger = logging.getLogger("minijax")
@@ -149,35 +147,22 @@ def call_of_program(name: str, split: Callable[..., Halves],
       split: says what its backward pass remembers.
       computes_again: the half that is transposed computes known values, too.
     """
+    def bound(params: Params) -> Apply:
+        return lambda programs, args: primitive.bind(*args, jaxpr=programs[0], **params)
+
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
             **params: Any) -> tuple[list, list]:
-        has = [not isinstance(t, Zero) for t in tangents]
-        program, out_has = jvp_jaxpr(jaxpr, has)
-        given = [t for t, h in zip(tangents, has, strict=True) if h]
-        outs = primitive.bind(*primals, *given, jaxpr=program, **params)
-        primals_out, rest = outs[:len(out_has)], iter(outs[len(out_has):])
-        return primals_out, [next(rest) if h else Zero(aval.to_tangent_aval())
-                             for h, aval in zip(out_has, jaxpr.out_avals, strict=True)]
+        return jvp_of([jaxpr], primals, tangents, bound(params))
 
     def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
               **params: Any) -> tuple[list, list]:
-        program, out_batched = batch_jaxpr(jaxpr, axis, [d is not None for d in dims])
-        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        outs = primitive.bind(*moved, jaxpr=program, **params)
-        return outs, [0 if b else None for b in out_batched]
+        return batch_of([jaxpr], axis, args, dims, bound(params))
 
     def transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
                   ) -> list:
-        linear = [isinstance(x, Undefined) for x in args]
-        has = [not isinstance(ct, Zero) for ct in cotangents]
-        half = separated(jaxpr, linear) if computes_again else jaxpr
-        program, out_has = transpose_jaxpr(half, linear, has)
-        given = [ct for ct, h in zip(cotangents, has, strict=True) if h]
-        fixed = [x for x in args if not isinstance(x, Undefined)]
-        outs = iter(primitive.bind(*fixed, *given, jaxpr=program, **params))
-        found = iter(out_has)
-        return [None if not lin else next(outs) if next(found) else Zero(x.aval)
-                for x, lin in zip(args, linear, strict=True)]
+        if computes_again:
+            jaxpr = separated(jaxpr, [isinstance(x, Undefined) for x in args])
+        return transpose_of([jaxpr], cotangents, args, bound(params))
 
     def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
               **_: Any) -> None:

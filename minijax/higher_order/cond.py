@@ -13,15 +13,13 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, tree_util
-from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
+from minijax.core import Axis, Example, ShapedArray
 from minijax.higher_order.active import run_for_active, select_along_batch
 from minijax.higher_order.compiled import called, interpret
-from minijax.higher_order.programs import (Body, CompiledPrimitive, chosen, has_tangent,
-                                           how_types_differ, listed, share_consts,
-                                           types_of, with_output_types)
-from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.higher_order.programs import (Body, CompiledPrimitive, how_types_differ, listed,
+                                           share_consts, types_of, with_output_types)
+from minijax.higher_order.rules import batch_of, chosen, joined, jvp_of, transpose_of
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
 from minijax.primitives.algebra import mul_p
@@ -29,7 +27,7 @@ from minijax.primitives.analytic import sin_p
 from minijax.primitives.checks import check_effect
 from minijax.primitives.choice import clamp_p, eq_p, ne_p
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
-from minijax.primitives.emitted import instantiate, move_axis, zeros
+from minijax.primitives.emitted import move_axis, zeros
 from minijax.stage import stage
 from minijax.tree_util import equality_errors_pytreedef
 
@@ -43,35 +41,20 @@ def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[n
     return interpret(taken, *buffers)
 
 
+def _bind(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list:
+    return cond_p.bind(index, *operands, branches=tuple(branches))
+
+
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
          ) -> tuple[list, list]:
-    index, *operands = primals
-    has = has_tangent(tangents[1:])
-    out_has = _joined(jvp_jaxpr(b, has)[1] for b in branches)
-    programs = tuple(jvp_jaxpr(b, has, keep=out_has)[0] for b in branches)
-    outs = cond_p.bind(index, *operands, *chosen(tangents[1:], has), branches=programs)
-    rest = iter(outs[len(out_has):])
-    return outs[:len(out_has)], [
-        next(rest) if h else Zero(aval.to_tangent_aval())
-        for h, aval in zip(out_has, branches[0].out_avals, strict=True)]
-
-
-def _joined(flags: Any) -> list[bool]:
-    return [any(column) for column in zip(*flags, strict=True)]
+    return jvp_of(branches, primals[1:], tangents[1:], functools.partial(_bind, primals[0]))
 
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
            ) -> tuple[list, list]:
     if dims[0] is not None:
         return _batch_select(axis, args, dims, branches)
-    index, *operands = args
-    batched = [d is not None for d in dims[1:]]
-    operands = [x if d is None else move_axis(x, d, 0)
-                for x, d in zip(operands, dims[1:], strict=True)]
-    out_batched = _joined(batch_jaxpr(b, axis, batched)[1] for b in branches)
-    programs = tuple(batch_jaxpr(b, axis, batched, keep=out_batched)[0] for b in branches)
-    outs = cond_p.bind(index, *operands, branches=programs)
-    return outs, [0 if b else None for b in out_batched]
+    return batch_of(branches, axis, args[1:], dims[1:], functools.partial(_bind, args[0]))
 
 
 def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
@@ -110,7 +93,7 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) 
     index, *operands = args
     inner = list(unknown[1:])
     none_forwarded = [False] * len(inner)
-    out = _joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
+    out = joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
     halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
     counts = [len(h.residual_avals) for h in halves]
     avals = [a for h in halves for a in h.residual_avals]
@@ -149,29 +132,8 @@ def _taking_all(unknown: ClosedJaxpr, avals: Sequence[ShapedArray], start: int, 
 
 def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
                ) -> list:
-    linear = [isinstance(x, Undefined) for x in operands]
-    has = has_tangent(cotangents)
-    flags = _joined(transpose_jaxpr(b, linear, has)[1] for b in branches)
-    programs = tuple(_transposed(b, linear, has, flags) for b in branches)
-    fixed = [x for x in operands if not isinstance(x, Undefined)]
-    outs = iter(cond_p.bind(index, *fixed, *chosen(cotangents, has), branches=programs))
-    found = iter(flags)
-    return [None] + [None if not lin else next(outs) if next(found) else Zero(x.aval)
-                     for x, lin in zip(operands, linear, strict=True)]
-
-
-def _transposed(branch: ClosedJaxpr, linear: Sequence[bool], has: Sequence[bool],
-                wanted: Sequence[bool]) -> ClosedJaxpr:
-    """A branch backwards, returning the cotangents that any of the branches has."""
-    program, own = transpose_jaxpr(branch, linear, has)
-    avals = chosen(branch.in_avals, linear)
-
-    def run(*args: Any) -> list:
-        outs = iter(eval_jaxpr(program.jaxpr, program.consts, *args))
-        found = [next(outs) if o else Zero(aval) for o, aval in zip(own, avals, strict=True)]
-        return [instantiate(ct) for ct in chosen(found, wanted)]
-    return program.derived(("wanted", tuple(wanted)),
-                           lambda: stage(run, program.in_avals, program.jaxpr.debug_info))
+    found = transpose_of(branches, cotangents, operands, functools.partial(_bind, index))
+    return [None, *found]
 
 
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches

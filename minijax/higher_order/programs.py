@@ -1,4 +1,4 @@
-"""What all blocks with programs inside share: staging bodies, rearranging, running eagerly.
+"""What all blocks with functions of the user's inside share: staging bodies, running eagerly.
 
 Stands on `stage`, `jit`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, source_info, tree_util
-from minijax.core import ArrayImpl, Params, Primitive, ShapedArray, Zero
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order import compiled
 from minijax.jaxpr import ClosedJaxpr, Jaxpr, Var, eval_jaxpr, make_eqn, subjaxprs
 from minijax.primitives.convert import convert_element_type_p
@@ -61,15 +61,6 @@ def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
         programs.append(ClosedJaxpr(body.closed.jaxpr.replace(invars=leading + rest),
                                     body.closed.consts))
     return programs, list(consts.values())
-
-
-def rearranged(closed: ClosedJaxpr, inputs: Sequence[int] | None = None,
-               outputs: Sequence[int] | None = None) -> ClosedJaxpr:
-    """The same program with its inputs and outputs taken in another order."""
-    jaxpr = closed.jaxpr
-    ins = jaxpr.invars if inputs is None else tuple(jaxpr.invars[i] for i in inputs)
-    outs = jaxpr.outvars if outputs is None else tuple(jaxpr.outvars[i] for i in outputs)
-    return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
 
 
 def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
@@ -185,33 +176,6 @@ def _tree_difference(one: Any, two: Any) -> tuple[str, str, str]:
     """Where two trees first differ, and what stands there in each."""
     path, have, got, why = next(iter(equality_errors(one, two)))
     return tree_util.keystr(path), f"a {have}", f"a {got}, so {why}"
-
-
-def fixpoint(flags: Sequence[bool], step: Callable[[list[bool]], Sequence[bool]]) -> list[bool]:
-    """The least flags at or above the given ones that `step` does not raise any more."""
-    current = list(flags)
-    while True:
-        found = [a or b for a, b in zip(current, step(current), strict=True)]
-        if found == current:
-            return current
-        current = found
-
-
-def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, flag in zip(items, flags, strict=True) if flag]
-
-
-def has_tangent(tangents: Sequence[Any]) -> list[bool]:
-    return [not isinstance(t, Zero) for t in tangents]
-
-
-def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
-    """The items in consecutive pieces of these sizes, and what is left."""
-    pieces, start = [], 0
-    for size in sizes:
-        pieces.append(list(items[start:start + size]))
-        start += size
-    return [*pieces, list(items[start:])]
 
 
 def _is_complex(closed: ClosedJaxpr) -> bool:

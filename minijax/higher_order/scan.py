@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, errors, tree_util
-from minijax.core import Axis, Example, ShapedArray, Undefined, Zero
+from minijax.core import Axis, Example, ShapedArray, Undefined
 from minijax.higher_order.compiled import called, interpret
 from minijax.higher_order.jit import jit
-from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
-                                           has_tangent, rearranged)
-from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.higher_order.programs import Body, Carry, CompiledPrimitive
+from minijax.higher_order.rules import BodyWithTangents, chosen, cut, fixpoint, rearranged
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis, without_axis
@@ -58,45 +57,11 @@ def _types(*avals: ShapedArray, jaxpr: ClosedJaxpr, length: int, num_carry: int,
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
          num_consts: int, num_carry: int, **params: Any) -> tuple[list, list]:
-    consts_has, init_has, xs_has = cut(has_tangent(tangents), num_consts, num_carry)
-    rows = len(jaxpr.out_avals) - num_carry
-
-    def out_has(carry_has: Sequence[bool]) -> Sequence[bool]:
-        keep = [*carry_has, *[False] * rows]
-        return jvp_jaxpr(jaxpr, [*consts_has, *carry_has, *xs_has], keep)[1]
-
-    carry_has = fixpoint(init_has, lambda flags: out_has(flags)[:num_carry])
-    flags, out_flags = [*consts_has, *carry_has, *xs_has], out_has(carry_has)
-    body = jaxpr.derived(("scan jvp", num_consts, num_carry, *flags), lambda: _jvp_body(
-        jaxpr, flags, out_flags, num_consts, num_carry))
-    consts_dot, init_dot, xs_dot = cut(tangents, num_consts, num_carry)
-    consts, init, xs = cut(primals, num_consts, num_carry)
-    carry_dot = [instantiate(t) for t in chosen(init_dot, carry_has)]
-    outs = scan_p.bind(*consts, *chosen(consts_dot, consts_has), *init, *carry_dot,
-                       *xs, *chosen(xs_dot, xs_has), jaxpr=body,
-                       num_consts=num_consts + sum(consts_has),
-                       num_carry=num_carry + sum(carry_has), **params)
-    carry, carry_dots, ys, ys_dots = cut(outs, num_carry, sum(carry_has), rows)
-    dots = iter([*carry_dots, *ys_dots])
-    out_avals = _types(jaxpr=jaxpr, num_carry=num_carry, length=params["length"])
-    return [*carry, *ys], [next(dots) if has else Zero(aval.to_tangent_aval())
-                           for has, aval in zip(out_flags, out_avals, strict=True)]
-
-
-def _jvp_body(jaxpr: ClosedJaxpr, has: Sequence[bool], out_has: Sequence[bool],
-              num_consts: int, num_carry: int) -> ClosedJaxpr:
-    """The body on primals and tangents, each group's tangents behind its primals."""
-    program, _ = jvp_jaxpr(jaxpr, has, out_has)
-    return rearranged(program, _tangents_behind(has, [num_consts, num_carry]),
-                      _tangents_behind(out_has, [num_carry]))
-
-
-def _tangents_behind(has: Sequence[bool], sizes: Sequence[int]) -> list[int]:
-    """From [all primals, tangents that exist]: each group's primals, then its tangents."""
-    places = iter(range(len(has), len(has) + sum(has)))
-    tangents = [next(places) if h else None for h in has]
-    pairs = zip(cut(range(len(has)), *sizes), cut(tangents, *sizes), strict=True)
-    return [i for primals, dots in pairs for i in (*primals, *dots) if i is not None]
+    body = BodyWithTangents(jaxpr, num_consts, num_carry, primals, tangents)
+    consts, carry, xs = body.operands
+    outs = scan_p.bind(*consts, *carry, *xs, jaxpr=body.program, num_consts=len(consts),
+                       num_carry=len(carry), **params)
+    return body.primals_and_tangents(outs)
 
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,

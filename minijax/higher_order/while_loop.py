@@ -14,15 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, tree_util
-from minijax.core import Array, Axis, Example, ShapedArray, Zero
+from minijax.core import Array, Axis, Example, ShapedArray
 from minijax.higher_order.active import run_for_active, select_along_batch
 from minijax.higher_order.compiled import called, interpret
 from minijax.higher_order.cond import run_if
 from minijax.higher_order.jit import jit
-from minijax.higher_order.programs import (Body, Carry, CompiledPrimitive, chosen, cut, fixpoint,
-                                           has_tangent, rearranged)
-from minijax.higher_order.scan import _tangents_behind, scan
-from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.higher_order.programs import Body, Carry, CompiledPrimitive
+from minijax.higher_order.rules import BodyWithTangents, chosen, cut, fixpoint, rearranged
+from minijax.higher_order.scan import scan
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
@@ -30,7 +29,6 @@ from minijax.primitives.algebra import add_p, mul_p
 from minijax.primitives.checks import check_effect
 from minijax.primitives.choice import lt_p
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.emitted import instantiate
 from minijax.primitives.reduce import reduce_or_p
 from minijax.source_info import Step, in_step
 from minijax.stage import stage
@@ -57,27 +55,15 @@ def _impl(*buffers: np.ndarray, cond_jaxpr: ClosedJaxpr, cond_nconsts: int,
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, cond_jaxpr: ClosedJaxpr,
          cond_nconsts: int, body_jaxpr: ClosedJaxpr, body_nconsts: int) -> tuple[list, list]:
-    _, body_has, init_has = cut(has_tangent(tangents), cond_nconsts, body_nconsts)
-
-    def out_has(flags: Sequence[bool]) -> Sequence[bool]:
-        return jvp_jaxpr(body_jaxpr, [*body_has, *flags], flags)[1]
-
-    carry_has = fixpoint(init_has, out_has)
-    key = ("while jvp", body_nconsts, *body_has, *carry_has)
-    body = body_jaxpr.derived(key, lambda: rearranged(
-        jvp_jaxpr(body_jaxpr, [*body_has, *carry_has], carry_has)[0],
-        _tangents_behind([*body_has, *carry_has], [body_nconsts])))
-    condition = cond_jaxpr.derived(("while jvp", *carry_has), lambda: _ignoring(
-        cond_jaxpr, chosen(body_jaxpr.out_avals, carry_has)))
-    cond_consts, body_consts, init = cut(primals, cond_nconsts, body_nconsts)
-    _, body_dot, init_dot = cut(tangents, cond_nconsts, body_nconsts)
-    carry_dot = [instantiate(t) for t in chosen(init_dot, carry_has)]
-    outs = while_p.bind(*cond_consts, *body_consts, *chosen(body_dot, body_has), *init,
-                        *carry_dot, cond_jaxpr=condition, cond_nconsts=cond_nconsts,
-                        body_jaxpr=body, body_nconsts=body_nconsts + sum(body_has))
-    carry, dots = outs[:len(init)], iter(outs[len(init):])
-    return carry, [next(dots) if has else Zero(x.aval.to_tangent_aval())
-                   for has, x in zip(carry_has, carry, strict=True)]
+    body = BodyWithTangents(body_jaxpr, body_nconsts, len(body_jaxpr.out_avals),
+                            primals[cond_nconsts:], tangents[cond_nconsts:])
+    consts, carry, _ = body.operands
+    condition = cond_jaxpr.derived(("while jvp", *body.out_has), lambda: _ignoring(
+        cond_jaxpr, chosen(body_jaxpr.out_avals, body.out_has)))
+    outs = while_p.bind(*primals[:cond_nconsts], *consts, *carry, cond_jaxpr=condition,
+                        cond_nconsts=cond_nconsts, body_jaxpr=body.program,
+                        body_nconsts=len(consts))
+    return body.primals_and_tangents(outs)
 
 
 def _ignoring(condition: ClosedJaxpr, tangent_avals: Sequence[ShapedArray]) -> ClosedJaxpr:

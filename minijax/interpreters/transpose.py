@@ -90,18 +90,27 @@ class _BackwardPass:
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
-                    has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, Sequence[bool]]:
+                    has_cotangent: Sequence[bool], keep: Sequence[bool] | None = None
+                    ) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program from (non-linear inputs, cotangents that exist) to cotangents of linear inputs.
+
+    Args:
+      closed: a program.
+      linear_in: the inputs that it is linear in.
+      has_cotangent: which of its outputs have a cotangent.
+      keep: the linear inputs whose cotangent is wanted even when it is zero.
 
     Returns:
       The program, and for each linear input whether its cotangent is among the outputs.
     """
-    return closed.derived(("transpose", tuple(linear_in), tuple(has_cotangent)),
-                          lambda: _transpose_jaxpr(closed, linear_in, has_cotangent))
+    wanted = tuple(keep) if keep is not None else (False,) * sum(linear_in)
+    return closed.derived(("transpose", tuple(linear_in), tuple(has_cotangent), wanted),
+                          lambda: _transpose_jaxpr(closed, linear_in, has_cotangent, wanted))
 
 
 def _transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
-                     has_cotangent: Sequence[bool]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
+                     has_cotangent: Sequence[bool], keep: Sequence[bool]
+                     ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     out_has: list[bool] = []
     fixed_avals = [a for a, lin in zip(closed.in_avals, linear_in, strict=True) if not lin]
     ct_avals = [a for a, has in zip(closed.out_avals, has_cotangent, strict=True) if has]
@@ -114,7 +123,7 @@ def _transpose_jaxpr(closed: ClosedJaxpr, linear_in: Sequence[bool],
                for a, has in zip(closed.out_avals, has_cotangent, strict=True)]
         found = backward_pass(closed.jaxpr, closed.consts, args, cts)
         linear = [ct for ct, lin in zip(found, linear_in, strict=True) if lin]
-        out_has[:] = [not isinstance(ct, Zero) for ct in linear]
+        out_has[:] = [k or not isinstance(ct, Zero) for k, ct in zip(keep, linear, strict=True)]
         return [instantiate(ct) for ct, has in zip(linear, out_has, strict=True) if has]
 
     program = stage(backwards, fixed_avals + ct_avals, closed.jaxpr.debug_info)

@@ -1,4 +1,4 @@
-"""What blocks with programs inside share."""
+"""What blocks with functions of the user's inside share."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import core, lax
-from minijax.higher_order.programs import (Body, Carry, cut, fixpoint, rearranged, share_consts,
-                                           with_output_types)
+from minijax.higher_order.programs import Body, Carry, share_consts, with_output_types
 from minijax.jaxpr import check_jaxpr, eval_jaxpr
 
 F32 = core.ShapedArray((), np.float32)
@@ -31,27 +30,10 @@ def test_bodies_can_share_their_constants():
         assert eval_jaxpr(closed.jaxpr, (), *consts, np.float32(2))[0] == want
 
 
-def test_inputs_and_outputs_can_be_rearranged():
-    closed = minijax.make_jaxpr(lambda x, y: (x - y, x, y))(1.0, 2.0)
-    turned = rearranged(closed, [1, 0], [2, 0])
-    assert eval_jaxpr(turned.jaxpr, (), 5.0, 8.0) == [5.0, 3.0]
-
-
 def test_weak_outputs_are_made_strong():
     closed = minijax.make_jaxpr(lambda x: x * 2)(1.0)
     assert with_output_types(closed, [F32]).out_avals == [F32]
     assert with_output_types(closed, closed.out_avals) is closed
-
-
-def test_a_fixpoint_is_the_least_one():
-    reach = {0: [1], 1: [2], 2: [], 3: [0]}
-    step = lambda flags: [any(flags[j] and i in reach[j] for j in reach)  # noqa: E731
-                          for i in range(4)]
-    assert fixpoint([True, False, False, False], step) == [True, True, True, False]
-
-
-def test_a_list_is_cut_into_pieces():
-    assert cut([1, 2, 3, 4], 1, 2) == [[1], [2, 3], [4]]
 
 
 def test_a_carry_adapts_only_what_is_weak():
