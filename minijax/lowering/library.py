@@ -95,12 +95,12 @@ def blas_symbols(name: str) -> dict[str, int]:
 
 
 def _scipy_blas(name: str) -> Blas:
-    """SciPy publishes the addresses of its BLAS for Cython; importing it takes half a second."""
+    """SciPy publishes the addresses of its routines for Cython; importing them takes a while."""
     try:
-        from scipy.linalg import cython_blas
+        from scipy.linalg import cython_blas, cython_lapack
     except ImportError:
         raise MissingLibrary(name) from None
-    capsule = cython_blas.__pyx_capi__[name]
+    capsule = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}[name]
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer

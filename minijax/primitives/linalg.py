@@ -1,4 +1,4 @@
-"""Primitives cholesky and triangular_solve: loops of their own, products of blocks by BLAS.
+"""Primitives cholesky and triangular_solve, by LAPACK and BLAS.
 
 Stands on `matrices`.  Chapter 24, *Loops and Numba*; capstones with Gaussian processes.
 In JAX: `jax/_src/lax/linalg.py`; the other factorisations are in `lu`, `spectral`.
@@ -19,15 +19,11 @@ from minijax.primitives.complex_numbers import conj
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import add_any_p, batched_in_front, filled
-from minijax.primitives.matrices import (address, adjoint, batch_leading, by_lapack, check_matrix,
-                                         dot, factored, flipped, identity_like, lower_part, product,
-                                         spread_out, symmetric, upper_part)
-from minijax.primitives.products import GEMM
+from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
+                                         check_matrix, factored, flipped, identity_like, lower_part,
+                                         product, spread_out, symmetric, upper_part)
 from minijax.primitives.shape import expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes
-
-BLOCK = 64  # rows and columns that are worked on without BLAS
-
 
 # ── cholesky: the meaning ────────────────────────────────────────────────────────────────────
 
@@ -51,59 +47,25 @@ def _cholesky_slope(t: Array, outs: Sequence[Array]) -> list[Array]:
     return [product(factor, lower_part(halved))]
 
 
-# ── cholesky: the loops ──────────────────────────────────────────────────────────────────────
-
-def _cholesky_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """Blocks of columns from left to right: subtract what is known, then factor row by row."""
+def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
+    """LAPACK reads columns where we have rows: its upper factor is our lower one."""
     [x], [out] = operands, outputs
     n = out.shape[-1]
-    width = min(n, BLOCK)
-    panel = b.temp((n, width), out.dtype) if n > width else None
+    if 0 in out.shape:
+        return
+    info = b.temp((1,), np.int64)
     with nest(b, out.shape[:-2]) as place:
         _copy_lower(b, x, out, place)
-        ok = b.variable(True, np.bool_)
-        with b.loop(-(-n // width) if n else 0) as block:
-            start = b.mul(b.index(block), width)
-            stop = b.min(b.add(start, width), n)
-            if panel is not None:
-                _subtract_known(b, out, panel, place, start, stop)
-            with b.loop(n, start=start) as i:
-                _factor_row(b, out, place, i, start, stop, ok)
-        with b.when(b.not_(b.read(ok))), b.loop(n) as i, b.loop(b.add(b.index(i), 1)) as j:
+        b.store(info, (0,), 0)
+        b.call(f"{LAPACK[x.dtype]}potrf", n, address(b, out, place), n, info)
+        with b.when(b.ne(b.load(info, (0,)), 0)), b.loop(n) as i, b.loop(b.add(b.index(i), 1)) as j:
             b.store(out, (*place, i, j), np.nan)
 
 
 def _copy_lower(b: Any, x: Any, out: Any, place: tuple) -> None:
     with b.loop(out.shape[-1]) as i, b.loop(out.shape[-1], vectorize="parallel") as j:
-        value = x((*place, i, j))
+        value = b.load(x, (*place, i, j))
         b.store(out, (*place, i, j), b.select(b.le(b.index(j), i), value, 0))
-
-
-def _subtract_known(b: Any, out: Any, panel: Any, place: tuple, start: Any, stop: Any) -> None:
-    """From the columns [start, stop) the products of the rows' parts left of them."""
-    n, width = panel.shape
-    rows, columns = b.sub(b.index(n), start), b.sub(stop, start)
-    left = address(b, out, (*place, start, 0))
-    b.call(GEMM[out.dtype], 0, 1, rows, columns, start, left, n, left, n, panel, width)
-    with b.loop(n, start=start) as i, b.loop(b.min(b.add(i, 1), stop), start=start,
-                                             vectorize="parallel") as j:
-        known = b.load(panel, (b.sub(i, start), b.sub(j, start)))
-        b.store(out, (*place, i, j), b.sub(b.load(out, (*place, i, j)), known))
-
-
-def _factor_row(b: Any, out: Any, place: tuple, i: Any, start: Any, stop: Any, ok: Any) -> None:
-    """Row i of the factor in the columns [start, stop), from the rows above and left to right."""
-    def at(row: Any, column: Any) -> Any:
-        return b.load(out, (*place, row, column))
-
-    with b.loop(b.min(i, stop), start=start) as j:
-        known = dot(b, out.dtype, start, j, lambda k: b.mul(at(i, k), at(j, k)))
-        b.store(out, (*place, i, j), b.div(b.sub(at(i, j), known), at(j, j)))
-    with b.when(b.lt(b.index(i), stop)):
-        known = dot(b, out.dtype, start, i, lambda k: b.mul(at(i, k), at(i, k)))
-        pivot = b.sub(at(i, i), known)
-        b.assign(ok, b.and_(b.read(ok), b.gt(pivot, 0)))
-        b.store(out, (*place, i, i), b.sqrt(pivot))
 
 
 def _cholesky_examples() -> list[Example]:
@@ -118,7 +80,7 @@ cholesky_p = Primitive(
     impl=_cholesky_impl,
     abstract_eval=_cholesky_type,
     transpose=cannot("the factor is not linear in the matrix."),
-    loop=_cholesky_loop,
+    library=_cholesky_library,
     examples=_cholesky_examples)
 cholesky_p.jvp = factored(cholesky_p, _cholesky_slope)
 cholesky_p.batch = batch_leading(cholesky_p)
@@ -238,83 +200,28 @@ def side_by_side(solve: Callable[[Array], Array], b: Array, left_side: bool = Tr
     return [reshape(solve(reshape(beside, (*b.shape[1:-2], *joined))), beside.shape)], [place]
 
 
-# ── triangular_solve: the loops ──────────────────────────────────────────────────────────────
-
-def _solve_loop(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
-                transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
+def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
+                   transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
     [a, rhs], [out] = operands, outputs
-    system = Triangular(b, a, out, left_side == transpose_a,
-                     (lower != transpose_a) == left_side, unit_diagonal)
-    b.materialize(rhs, into=out)
-    with nest(b, out.shape[:-2]) as place:
-        if left_side:
-            system.solve_columns(place)
-        else:
-            with b.loop(out.shape[-2]) as row:
-                system.solve_vector(place, lambda i: (*place, row, i))
+    b.materialize(b.stored(rhs), into=out)
+    solve_triangles(b, a, out, left_side, lower, transpose_a, unit_diagonal)
 
 
-class Triangular:
-    """A triangular matrix T and the unknowns x of ``T x = b``, which overwrite b."""
+def solve_triangles(b: Any, a: Any, x: Any, left_side: bool, lower: bool, transpose_a: bool,
+                    unit_diagonal: bool) -> None:
+    """The unknowns of ``op(a) x = b``, or of ``x op(a) = b``, in the place of b.
 
-    def __init__(self, b: Any, a: Any, x: Any, turned: bool, forward: bool, unit: bool):
-        self.b, self.a, self.x = b, a, x
-        self.turned, self.forward, self.unit = turned, forward, unit
-        self.size = a.shape[-1]
-
-    def matrix(self, place: tuple, i: Any, k: Any) -> Any:
-        return self.a((*place, k, i) if self.turned else (*place, i, k))
-
-    def in_order(self, step: Any) -> Any:
-        return step if self.forward else self.b.sub(self.size - 1, self.b.index(step))
-
-    def known(self, i: Any) -> tuple[Any, Any]:
-        """The range of the unknowns that are solved for before the i-th."""
-        return (0, i) if self.forward else (self.b.add(self.b.index(i), 1), self.size)
-
-    def waiting(self, i: Any) -> tuple[Any, Any]:
-        return (self.b.add(self.b.index(i), 1), self.size) if self.forward else (0, i)
-
-    def solve_columns(self, place: tuple) -> None:
-        """Every column of x is a solution of its own."""
-        if self.x.shape[-1] == 1:
-            self.solve_vector(place, lambda i: (*place, i, 0))
-        else:
-            self.solve_rows(place)
-
-    def solve_rows(self, place: tuple) -> None:
-        """Every unknown is a row: whole rows are subtracted from it and divided."""
-        b, x = self.b, self.x
-        with b.loop(self.size) as step:
-            i = self.in_order(step)
-            start, stop = self.known(i)
-            with b.loop(stop, start=start) as k:
-                factor = self.matrix(place, i, k)
-                with b.loop(x.shape[-1], vectorize="parallel") as j:
-                    term = b.mul(factor, b.load(x, (*place, k, j)))
-                    b.store(x, (*place, i, j), b.sub(b.load(x, (*place, i, j)), term))
-            if not self.unit:
-                pivot = self.matrix(place, i, i)
-                with b.loop(x.shape[-1], vectorize="parallel") as j:
-                    b.store(x, (*place, i, j), b.div(b.load(x, (*place, i, j)), pivot))
-
-    def solve_vector(self, place: tuple, at: Any) -> None:
-        """Every unknown is a number; the inner loop runs along the rows of the matrix."""
-        b, x = self.b, self.x
-        with b.loop(self.size) as step:
-            i = self.in_order(step)
-            if not self.turned:
-                start, stop = self.known(i)
-                known = dot(b, x.dtype, start, stop, lambda k: b.mul(
-                    self.matrix(place, i, k), b.load(x, at(k))))
-                b.store(x, at(i), b.sub(b.load(x, at(i)), known))
-            if not self.unit:
-                b.store(x, at(i), b.div(b.load(x, at(i)), self.matrix(place, i, i)))
-            if self.turned:
-                value, (start, stop) = b.load(x, at(i)), self.waiting(i)
-                with b.loop(stop, start=start, vectorize="parallel") as k:
-                    term = b.mul(self.matrix(place, k, i), value)
-                    b.store(x, at(k), b.sub(b.load(x, at(k)), term))
+    BLAS reads columns where we have rows: it is told of the other triangle and the other side.
+    """
+    if 0 in x.shape:
+        return
+    one = b.temp((1,), x.dtype)
+    b.store(one, (0,), 1)
+    letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
+    n, (rows, columns) = a.shape[-1], x.shape[-2:]
+    with nest(b, x.shape[:-2]) as place:
+        b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows, one,
+               address(b, a, place), n, address(b, x, place), columns)
 
 
 def _solve_examples() -> list[Example]:
@@ -341,7 +248,7 @@ triangular_solve_p = Primitive(
     jvp=_solve_jvp,
     transpose=_solve_transpose,
     batch=_solve_batch,
-    loop=_solve_loop,
+    library=_solve_library,
     examples=_solve_examples)
 
 

@@ -18,6 +18,7 @@ from minijax.primitives.algebra import add
 from minijax.primitives.choice import ge, select
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.contract import dot_general
+from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import batched_in_front, filled, spread
 from minijax.primitives.shape import broadcasted_iota, transpose
 
@@ -129,14 +130,9 @@ def by_lapack(name: str, *arrays: np.ndarray) -> Any:
     return getattr(importlib.import_module("numpy.linalg._umath_linalg"), name)(*arrays)
 
 
-# ── Loops ────────────────────────────────────────────────────────────────────────────────────
+# ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
 
-def dot(b: Any, dtype: Any, start: Any, stop: Any, term: Callable[[Any], Any]) -> Any:
-    """The sum of terms over a range whose limits the kernel computes."""
-    total = b.variable(0, dtype)
-    with b.loop(stop, start=start, vectorize="reduce") as k:
-        b.assign(total, b.add(b.read(total), term(k)))
-    return b.read(total)
+LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
@@ -156,6 +152,30 @@ def fill_with_nan(b: Any, buffer: Any, place: tuple) -> None:
         with b.loop(buffer.shape[len(index)]) as i:
             descend((*index, i))
     descend(place)
+
+
+def copy_turned(b: Any, x: Any, place: tuple, matrix: Any) -> None:
+    """Store a matrix column by column, as LAPACK has them."""
+    columns, rows = matrix.shape
+    with b.loop(columns) as j, b.loop(rows) as i:
+        b.store(matrix, (j, i), b.load(x, (*place, i, j)))
+
+
+def copy_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
+    with b.loop(out.shape[-2]) as i, b.loop(out.shape[-1]) as j:
+        b.store(out, (*place, i, j), b.load(matrix, (j, i)))
+
+
+def nan_on_failure(b: Any, info: Any, outputs: Sequence, place: tuple) -> None:
+    with b.when(b.ne(b.load(info, (0,)), 0)):
+        for out in outputs:
+            fill_with_nan(b, out, place)
+
+
+def fill_with_identities(b: Any, outputs: Sequence) -> None:
+    for out in outputs:
+        with nest(b, out.shape) as index:
+            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
 
 
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────

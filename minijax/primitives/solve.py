@@ -6,7 +6,7 @@ In JAX: `lax.custom_linear_solve` around the primitive `lu`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
 from minijax.primitives.algebra import neg
 from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import add_any_p, batched_in_front
-from minijax.primitives.linalg import Triangular, side_by_side, triangular_solve_p
+from minijax.primitives.linalg import side_by_side, solve_triangles, triangular_solve_p
 from minijax.primitives.lu import INT32, lu_p
 from minijax.primitives.matrices import by_lapack, check_matrix, flipped, product, spread_out
 from minijax.primitives.slots import check_same_dtypes
@@ -85,37 +85,30 @@ def _batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, lis
 
 # ── The loops ────────────────────────────────────────────────────────────────────────────────
 
-def _loop(b: Any, outputs: Sequence, operands: Sequence, *, transpose_a: bool) -> None:
+def _library(b: Any, outputs: Sequence, operands: Sequence, *, transpose_a: bool) -> None:
     """Factor all matrices; then substitute in both triangles, with rows exchanged."""
     [a, rhs], [out] = operands, outputs
-    n = a.shape[-1]
     factors, order = b.temp(a.shape, out.dtype), b.temp(a.shape[:-1], INT32)
-    lu_p.loop(b, [factors, b.temp(a.shape[:-1], INT32), order], [a])
-    x = b.temp(out.shape, out.dtype) if transpose_a else out
+    lu_p.loop(b, [factors, b.temp(a.shape[:-1], INT32), order], [b.stored(a)])
     b.freeze(factors)
-    lower, upper = (
-        Triangular(b, b.stored(factors), x, transpose_a, forward, unit)
-        for forward, unit in ((not transpose_a, True), (transpose_a, False)))
-    with nest(b, out.shape[:-2]) as place:
-        if not transpose_a:
-            _rows(b, n, lambda i: (*place, i), order, lambda i, at, j: b.store(
-                x, (*place, i, j), rhs((*place, at, j))), out.shape[-1])
-        else:
-            with b.loop(n) as i, b.loop(out.shape[-1], vectorize="parallel") as j:
-                b.store(x, (*place, i, j), rhs((*place, i, j)))
-        for triangle in (upper, lower) if transpose_a else (lower, upper):
-            triangle.solve_columns(place)
-        if transpose_a:
-            _rows(b, n, lambda i: (*place, i), order, lambda i, at, j: b.store(
-                out, (*place, at, j), b.load(x, (*place, i, j))), out.shape[-1])
+    x = b.temp(out.shape, out.dtype) if transpose_a else out
+    if transpose_a:
+        b.materialize(b.stored(rhs), into=x)
+    else:
+        _move_rows(b, order, out.shape, lambda place, i, at: (x, (*place, i), rhs, (*place, at)))
+    for lower in (not transpose_a, transpose_a):
+        solve_triangles(b, factors, x, True, lower, transpose_a, unit_diagonal=lower)
+    if transpose_a:
+        _move_rows(b, order, out.shape, lambda place, i, at: (out, (*place, at), x, (*place, i)))
 
 
-def _rows(b: Any, n: int, where: Any, order: Any, move: Any, columns: int) -> None:
-    """Move the rows of a matrix: the i-th is the one at `order[i]` of another."""
-    with b.loop(n) as i:
-        at = b.convert(b.load(order, where(i)), np.int64)
-        with b.loop(columns, vectorize="parallel") as j:
-            move(i, at, j)
+def _move_rows(b: Any, order: Any, shape: tuple[int, ...], move: Callable[..., tuple]) -> None:
+    """Copy matrices row by row: ``move(place, i, order[i])`` says from where to where."""
+    with nest(b, shape[:-2]) as place, b.loop(shape[-2]) as i:
+        at = b.convert(b.load(order, (*place, i)), np.int64)
+        target, row, source, other = move(place, i, at)
+        with b.loop(shape[-1], vectorize="parallel") as j:
+            b.store(target, (*row, j), b.load(source, (*other, j)))
 
 
 def _examples() -> list[Example]:
@@ -138,7 +131,7 @@ solve_p = Primitive(
     jvp=_jvp,
     transpose=_transpose,
     batch=_batch,
-    loop=_loop,
+    library=_library,
     examples=_examples)
 
 

@@ -1,4 +1,4 @@
-"""Primitives qr, eigh and svd: reflections in loops of their own, the spectra by LAPACK.
+"""Primitives qr, eigh and svd, by LAPACK.
 
 Stands on `linalg`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`.
@@ -20,15 +20,13 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import filled, reduce_sum_p, spread
 from minijax.primitives.linalg import symmetrized, triangular_solve
-from minijax.primitives.matrices import (address, adjoint, batch_leading, by_lapack, check_matrix,
-                                         dot, factored, fill_with_nan, flipped, identity_like,
-                                         lower_part, masked, product, real_dtype, spread_out,
+from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
+                                         check_matrix, copy_back, copy_turned, factored,
+                                         fill_with_identities, flipped, identity_like, lower_part,
+                                         masked, nan_on_failure, product, real_dtype, spread_out,
                                          symmetric)
 from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.slicing import concatenate, slice_in_dim
-
-LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
@@ -99,63 +97,27 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     return [q_slope, r_slope]
 
 
-def _qr_loop(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool) -> None:
-    """Householder's reflections, with LAPACK's signs: first to R, then back from the identity."""
+def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool) -> None:
+    """LAPACK gives R with Householder's reflections below it, and then their product, Q."""
     [x], [q, r] = operands, outputs
     m, n = x.shape[-2:]
-    work, scales = b.temp((m, n), x.dtype), b.temp((min(m, n),), x.dtype)
-    products = b.temp((max(n, q.shape[-1]),), x.dtype)
+    size, width = min(m, n), q.shape[-1]
+    if 0 in x.shape:
+        return fill_with_identities(b, outputs)
+    floats = 32 * max(n, width)  # blocks of as many columns as LAPACK likes
+    matrix, turned = b.temp((n, m), x.dtype), b.temp((width, m), x.dtype)
+    scales, work = b.temp((size,), x.dtype), b.temp((floats,), x.dtype)
+    info = b.temp((1,), np.int64)
     with nest(b, x.shape[:-2]) as place:
-        with b.loop(m) as i, b.loop(n, vectorize="parallel") as j:
-            b.store(work, (i, j), x((*place, i, j)))
-        with b.loop(min(m, n)) as k:
-            _make_reflection(b, work, scales, k)
-            _reflect(b, work, scales, products, k, work, (), b.add(b.index(k), 1))
-        for out, value in ((r, lambda i, j: b.select(
-                b.le(b.index(i), j), b.load(work, (b.min(i, m - 1), j)), 0)), (q, lambda i, j: (
-                    b.select(b.eq(b.index(i), j), b.const(1, x.dtype), 0)))):
-            with b.loop(out.shape[-2]) as i, b.loop(out.shape[-1], vectorize="parallel") as j:
-                b.store(out, (*place, i, j), value(i, j))
-        with b.loop(min(m, n)) as step:
-            k = b.sub(min(m, n) - 1, b.index(step))
-            _reflect(b, work, scales, products, k, q, place, k)
-
-
-def _make_reflection(b: Any, work: Any, scales: Any, k: Any) -> None:
-    """The reflection I - s v vᵀ that clears column k below the diagonal; v takes its place."""
-    after = b.add(b.index(k), 1)
-    head = b.load(work, (k, k))
-    tail = dot(b, work.dtype, after, work.shape[0],
-               lambda i: b.mul(b.load(work, (i, k)), b.load(work, (i, k))))
-    b.store(scales, (k,), 0)
-    with b.when(b.ne(tail, 0)):
-        length = b.sqrt(b.add(b.mul(head, head), tail))
-        image = b.neg(b.copysign(length, head))
-        b.store(scales, (k,), b.div(b.sub(image, head), image))
-        b.store(work, (k, k), image)
-        with b.loop(work.shape[0], start=after) as i:
-            b.store(work, (i, k), b.div(b.load(work, (i, k)), b.sub(head, image)))
-
-
-def _reflect(b: Any, work: Any, scales: Any, products: Any, k: Any, target: Any, place: tuple,
-             start: Any) -> None:
-    """Apply reflection k to the columns of a matrix from `start` on."""
-    columns, after = target.shape[-1], b.add(b.index(k), 1)
-    scale = b.load(scales, (k,))
-
-    def along(row: Any, formula: Any, buffer: Any) -> None:
-        with b.loop(columns, start=start, vectorize="parallel") as j:
-            index = (j,) if buffer is products else (*place, row, j)
-            b.store(buffer, index, formula(j, b.load(target, (*place, row, j))))
-
-    along(k, lambda j, x: b.mul(scale, x), products)
-    with b.loop(work.shape[0], start=after) as i:
-        factor = b.mul(scale, b.load(work, (i, k)))
-        along(i, lambda j, x: b.fma(factor, x, b.load(products, (j,))), products)
-    along(k, lambda j, x: b.sub(x, b.load(products, (j,))), target)
-    with b.loop(work.shape[0], start=after) as i:
-        opposite = b.neg(b.load(work, (i, k)))
-        along(i, lambda j, x: b.fma(opposite, b.load(products, (j,)), x), target)
+        copy_turned(b, x, place, matrix)
+        b.call(f"{LAPACK[x.dtype]}geqrf", m, n, matrix, m, scales, work, floats, info)
+        with b.loop(r.shape[-2]) as i, b.loop(n) as j:
+            element = b.load(matrix, (j, b.min(i, m - 1)))
+            b.store(r, (*place, i, j), b.select(b.le(b.index(i), j), element, 0))
+        with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
+            b.store(turned, (j, i), b.load(matrix, (j, i)))
+        b.call(f"{LAPACK[x.dtype]}orgqr", m, width, size, turned, m, scales, work, floats, info)
+        copy_back(b, turned, q, place)
 
 
 def _qr_examples() -> list[Example]:
@@ -173,7 +135,7 @@ qr_p = Primitive(
     impl=_qr_impl,
     abstract_eval=_qr_type,
     transpose=cannot("the factors are not linear in the matrix."),
-    loop=_qr_loop,
+    library=_qr_library,
     examples=_qr_examples)
 qr_p.jvp = factored(qr_p, _qr_slopes)
 qr_p.batch = batch_leading(qr_p)
@@ -233,30 +195,12 @@ def _eigh_library(b: Any, outputs: Sequence, operands: Sequence, *, lower: bool)
     matrix, work = b.temp((n, n), x.dtype), b.temp((floats,), x.dtype)
     iwork, info = b.temp((integers,), np.int64), b.temp((1,), np.int64)
     with nest(b, x.shape[:-2]) as place:
-        _copy_turned(b, lambda i, j: b.load(x, (*place, i, j)), matrix)
+        copy_turned(b, x, place, matrix)
         b.store(info, (0,), 0)
         b.call(f"{LAPACK[x.dtype]}syevd", ord("L" if lower else "U"), n, matrix, n,
                address(b, values, place), work, floats, iwork, integers, info)
-        _copy_back(b, matrix, vectors, place)
-        _nan_on_failure(b, info, outputs, place)
-
-
-def _copy_turned(b: Any, element: Any, matrix: Any) -> None:
-    """Store a matrix column by column."""
-    columns, rows = matrix.shape
-    with b.loop(columns) as j, b.loop(rows) as i:
-        b.store(matrix, (j, i), element(i, j))
-
-
-def _copy_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
-    with b.loop(out.shape[-2]) as i, b.loop(out.shape[-1]) as j:
-        b.store(out, (*place, i, j), b.load(matrix, (j, i)))
-
-
-def _nan_on_failure(b: Any, info: Any, outputs: Sequence, place: tuple) -> None:
-    with b.when(b.ne(b.load(info, (0,)), 0)):
-        for out in outputs:
-            fill_with_nan(b, out, place)
+        copy_back(b, matrix, vectors, place)
+        nan_on_failure(b, info, outputs, place)
 
 
 def _eigh_examples() -> list[Example]:
@@ -368,7 +312,7 @@ def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices
     *batch, m, n = x.shape
     size, large = sorted((m, n))
     if 0 in x.shape:
-        return _fill_with_identities(b, outputs[1:])
+        return fill_with_identities(b, outputs[1:])
     left, right = (outputs[1].shape[-1], outputs[2].shape[-2]) if compute_uv else (1, 1)
     floats, integers = 4 * size * size + 7 * size + large, 8 * size  # what ?gesdd asks for
     matrix, u, vt = (b.temp(shape, x.dtype) for shape in ((n, m), (left, m), (n, right)))
@@ -376,19 +320,13 @@ def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices
     info = b.temp((1,), np.int64)
     job = ord("N" if not compute_uv else "A" if full_matrices else "S")
     with nest(b, batch) as place:
-        _copy_turned(b, lambda i, j: b.load(x, (*place, i, j)), matrix)
+        copy_turned(b, x, place, matrix)
         b.store(info, (0,), 0)
         b.call(f"{LAPACK[x.dtype]}gesdd", job, m, n, matrix, m, address(b, values, place),
                u, m, vt, right, work, floats, iwork, info)
         for found, out in zip((u, vt), outputs[1:], strict=False):
-            _copy_back(b, found, out, place)
-        _nan_on_failure(b, info, outputs, place)
-
-
-def _fill_with_identities(b: Any, outputs: Sequence) -> None:
-    for out in outputs:
-        with nest(b, out.shape) as index:
-            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
+            copy_back(b, found, out, place)
+        nan_on_failure(b, info, outputs, place)
 
 
 def _svd_examples() -> list[Example]:

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 
-from minijax.lowering import externals
+import minijax
+from minijax import lax
+from minijax.lowering import externals, lapack, library
 from minijax.lowering.lapack import ROUTINES
 
 
@@ -34,3 +36,15 @@ def test_the_meaning_of_gesdd_is_columns_one_after_the_other():
                               np.zeros(99), 99, np.zeros(16), np.zeros(1, np.int64))
     left, right = u.reshape(2, 2).T, vt.reshape(3, 2).T
     np.testing.assert_allclose(left * s @ right, x, atol=1e-12)
+
+
+def test_a_library_with_32_bit_integers_serves_as_well(monkeypatch):
+    x = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+    expected = lax.linalg.qr(x)
+    for module in (library, lapack):
+        monkeypatch.setattr(module, "blas", library._scipy_blas)
+    found = minijax.jit(lambda x: lax.linalg.qr(x))(x)
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-5)
+    [values] = minijax.jit(lambda x: [minijax.numpy.linalg.eigvalsh(x @ x.T)])(x)
+    np.testing.assert_allclose(values, np.linalg.eigvalsh(x @ x.T), atol=1e-4)
