@@ -18,7 +18,7 @@ from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
 from minijax.primitives import products, summation
 from minijax.primitives.axes import Axes, above, inverse, without
 from minijax.primitives.convert import converted
-from minijax.primitives.emitted import transpose_p
+from minijax.primitives.emitted import transpose_p, transposed
 from minijax.primitives.families import per_argument
 from minijax.primitives.products import LONG, Dimensions, free_axes
 from minijax.primitives.slots import all_weak, computed_in, real_dtype
@@ -177,20 +177,11 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
-def _dot_transpose(cotangents: list, x: Any, y: Any, *, dimension_numbers: Dimensions,
-                   **params: Any) -> list:
-    [ct] = cotangents
-    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
-    if isinstance(x, Undefined):
-        return [_cotangent(ct, x, y, dimension_numbers, False, params), None]
-    swapped = ((y_contract, x_contract), (y_batch, x_batch))
-    return [None, _cotangent(ct, y, x, swapped, True, params)]
-
-
-def _cotangent(ct: Array, x: Undefined, y: Array, dimension_numbers: Dimensions, x_is_right: bool,
-               params: dict) -> Any:
+def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
+               dimension_numbers: Dimensions, **params: Any) -> Array:
     """Of the unknown side: the product of ct with the other, over the other's free axes."""
-    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
+    (x_contract, y_contract), (x_batch, y_batch) = (
+        pair[::-1] if x_is_right else pair for pair in dimension_numbers)
     x_free = free_axes(x.aval.ndim, x_contract, x_batch)
     y_free = free_axes(y.ndim, y_contract, y_batch)
     ct_batch = tuple(range(len(x_batch)))
@@ -269,7 +260,8 @@ dot_general_p = Primitive(
     abstract_eval=_dot_type,
     jvp=per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
                      lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
-    transpose=_dot_transpose,
+    transpose=transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
+                         lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
     library=products.lower,
     examples=_dot_examples)

@@ -65,7 +65,7 @@ threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
 
 def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
                   examples: Callable[[], list[Example]],
-                  consumes_key: bool = False) -> Primitive:
+                  of_keys: bool = True, consumes_key: bool = False) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
     Args:
@@ -73,8 +73,14 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
       program: from the words of the arguments to the words of the result.
       type_of: from the types as programs see them to the type of the result.
       batch, examples: as in `Primitive`.
+      of_keys: whether its first argument must be an array of keys.
       consumes_key: whether its key must not be used again.
     """
+    def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        if of_keys and not has_key_dtype(avals[0]):
+            raise TypeError(f"{name} must get an array of keys, got {avals[0].str_short()}")
+        return [type_of(*avals, **params)]
+
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
         out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
         return [out._buffer]
@@ -87,7 +93,7 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
     return Primitive(
         name,
         impl=impl,
-        abstract_eval=lambda *avals, **params: [type_of(*avals, **params)],
+        abstract_eval=abstract_eval,
         jvp=constant_in_all,
         transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
@@ -114,16 +120,6 @@ def same_dim(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
              ) -> tuple[list, list]:
     """Batches an operation that treats each element of its only argument by itself."""
     return [p.bind(*args, **params)], dims
-
-
-def check_key_type(name: str, aval: ShapedArray) -> None:
-    """Refuse what is not an array of keys.
-
-    Raises:
-      TypeError: naming the operation.
-    """
-    if not has_key_dtype(aval):
-        raise TypeError(f"{name} must get an array of keys, got {aval.str_short()}")
 
 
 def _example_words(*shape: int) -> np.ndarray:
@@ -224,6 +220,7 @@ random_seed_p = key_operation(
     "random_seed",
     program=lambda seeds, impl: paired(*number_words(seeds)),
     type_of=_seed_type,
+    of_keys=False,
     batch=same_dim,
     examples=lambda: [
         Example((np.array(seeds, dtype),), {"impl": threefry_prng_impl})
@@ -244,34 +241,25 @@ random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
+    of_keys=False,
     batch=batch_in_front(),
     examples=lambda: [Example((_example_words(*shape),), {"impl": threefry_prng_impl})
                       for shape in [(), (3,), (0,)]])
 
 
-def _unwrap_type(keys: ShapedArray) -> ShapedArray:
-    check_key_type("random_unwrap", keys)
-    return core.physical_aval(keys)
-
-
 random_unwrap_p = key_operation(
     "random_unwrap",
     program=lambda words: words,
-    type_of=_unwrap_type,
+    type_of=core.physical_aval,
     batch=same_dim,
     examples=_on_keys({}))
-
-
-def _clone_type(keys: ShapedArray) -> ShapedArray:
-    check_key_type("random_clone", keys)
-    return keys
 
 
 # The same key; to the check of reused keys, another one.
 random_clone_p = key_operation(
     "random_clone",
     program=lambda words: words,
-    type_of=_clone_type,
+    type_of=lambda keys: keys,
     batch=same_dim,
     examples=_on_keys({}))
 
@@ -286,7 +274,6 @@ def _split(keys: Array, shape: Shape) -> Array:
 
 
 def _split_type(keys: ShapedArray, shape: Shape) -> ShapedArray:
-    check_key_type("random_split", keys)
     check_sizes("random_split", "shape", shape)
     check_count(2 * math.prod(shape))
     return keys.update(shape=keys.shape + shape)
@@ -308,7 +295,6 @@ def _fold_in(keys: Array, data: Array) -> Array:
 
 
 def _fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
-    check_key_type("random_fold_in", keys)
     if not dtypes.issubdtype(data.dtype, np.integer):
         raise TypeError(f"random_fold_in must get integers to fold in, got {data.str_short()}")
     if keys.shape != data.shape:
@@ -376,7 +362,6 @@ def parts_of(words: Array, bit_width: int) -> Array:
 
 
 def _bits_type(keys: ShapedArray, bit_width: int, shape: Shape) -> ShapedArray:
-    check_key_type("random_bits", keys)
     if bit_width not in (8, 16, 32, 64):
         raise TypeError(f"random_bits gives words of 8, 16, 32 or 64 bits, not {bit_width}.")
     check_sizes("random_bits", "shape", shape)
