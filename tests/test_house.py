@@ -37,6 +37,9 @@ UPWARD = {
     ("primitives/slots.py", "minijax.lowering.scalars"): (
         "where that polynomial is also the meaning, it runs over NumPy arrays"
     ),
+    ("primitives/kernels.py", "minijax.lowering.kernels"): (
+        "a block names the loops that are an algorithm; loaded when they are first needed"
+    ),
     ("jaxpr.py", "minijax.notebook.pictures"): (
         "what a notebook shows of a program, loaded when one asks for it"
     ),

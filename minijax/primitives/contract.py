@@ -15,13 +15,17 @@ import numpy as np
 
 from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
-from minijax.primitives import products, summation
+from minijax.primitives import summation
 from minijax.primitives.axes import Axes, above, inverse, without
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import transpose_p, transposed
 from minijax.primitives.families import per_argument
-from minijax.primitives.products import LONG, Dimensions, free_axes
+from minijax.primitives.kernels import kernel
 from minijax.primitives.slots import all_weak, computed_in, real_dtype
+from minijax.primitives.summation import LONG
+
+Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
+
 
 class Precision(enum.Enum):
     """How exactly products are computed; float32 is always exact to float32 here."""
@@ -69,6 +73,10 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
 
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────
+
+def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
+    return without(range(rank), contract + batch)
+
 
 def _check_sides(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -263,7 +271,7 @@ dot_general_p = Primitive(
     transpose=transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                          lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    library=products.lower,
+    library=kernel("dot_general"),
     examples=_dot_examples)
 
 

@@ -6,9 +6,8 @@ In JAX: `jax/_src/lax/control_flow/loops.py`.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from minijax.primitives.reduce import Dual, combined
 from minijax.primitives.rounding import abs
 from minijax.primitives.slicing import concatenate_p, part
 from minijax.primitives.slots import (NOT_LINEAR, NUMBER, check_reducible, computed_in, in_numpy,
-                                      widened)
+                                       nest, widened)
 
 Combine = Callable[[Any, Any], Any]
 
@@ -108,13 +107,6 @@ def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dua
 
 
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
-
-@contextlib.contextmanager
-def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]:
-    """Loops within loops, one an extent; gives their indices."""
-    with contextlib.ExitStack() as stack:
-        yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
-
 
 def _running_loop(op: str) -> Callable[..., None]:
     """Along the axis in order; the axes after it run inside as one, each place with its total."""

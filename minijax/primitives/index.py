@@ -19,7 +19,6 @@ from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shap
                                      with_item)
 from minijax.primitives.checks import check_starts_within
 from minijax.primitives.choice import lt_p, select_n_p
-from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
                                         zeros)
 from minijax.primitives.examples import grid
@@ -27,7 +26,7 @@ from minijax.primitives.gather import gather_p
 from minijax.primitives.scatter import scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.slicing import concatenate
-from minijax.primitives.slots import all_weak, check_same_dtypes
+from minijax.primitives.slots import all_weak, check_same_dtypes, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
 

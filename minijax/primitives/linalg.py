@@ -17,13 +17,12 @@ from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefine
 from minijax.primitives.algebra import add, div, neg
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import add_any_p, batched_in_front, filled
 from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
                                          check_matrix, factored, flipped, identity_like, lower_part,
                                          product, spread_out, symmetric, upper_part)
 from minijax.primitives.shape import expand_dims, reshape, squeeze, transpose
-from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes
+from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes, nest
 
 # ── cholesky: the meaning ────────────────────────────────────────────────────────────────────
 

@@ -15,12 +15,11 @@ import numpy as np
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name)
 from minijax.primitives.algebra import add
-from minijax.primitives.cumulative import nest
+from minijax.primitives.slots import nest
 from minijax.primitives.gather import gather_p, gather_params
 from minijax.primitives.linalg import triangular_solve
-from minijax.primitives.matrices import (address, batch_leading, check_matrix, factored,
+from minijax.primitives.matrices import (LAPACK, address, batch_leading, check_matrix, factored,
                                          identity_like, lower_part, product, spread_out, upper_part)
-from minijax.primitives.products import GEMM
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slicing import concatenate, slice_in_dim
 from minijax.primitives.windows import GatherDimensionNumbers, GatherScatterMode
@@ -179,7 +178,7 @@ def _eliminate_right(b: Any, out: Any, update: Any, place: tuple, start: Any, st
     rows, columns, known = b.sub(m, stop), b.sub(n, stop), b.sub(stop, start)
     with b.when(b.and_(b.gt(rows, 0), b.gt(columns, 0))):
         left, right = (address(b, out, (*place, *at)) for at in ((stop, start), (start, stop)))
-        b.call(GEMM[out.dtype], 0, 0, rows, columns, known, left, n, right, n, update, n)
+        b.call(f"{LAPACK[out.dtype]}gemm", 0, 0, rows, columns, known, left, n, right, n, update, n)
         with b.loop(m, start=stop) as i, b.loop(n, start=stop, vectorize="parallel") as j:
             subtract(i, j, b.load(update, (b.sub(i, stop), b.sub(j, stop))))
 

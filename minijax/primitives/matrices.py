@@ -18,7 +18,7 @@ from minijax.primitives.algebra import add
 from minijax.primitives.choice import ge, select
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.contract import dot_general
-from minijax.primitives.cumulative import nest
+from minijax.primitives.slots import nest
 from minijax.primitives.emitted import batched_in_front, filled, spread
 from minijax.primitives.shape import broadcasted_iota, transpose
 
@@ -45,11 +45,6 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
     if square and x.shape[-1] != x.shape[-2]:
         raise ValueError(f"Argument to {name} must have shape [..., n, n], got shape {x.shape}")
-
-
-def real_dtype(dtype: Any) -> np.dtype:
-    """The dtype of the parts of complex numbers; a real dtype itself."""
-    return np.zeros((), dtype).real.dtype
 
 
 # ── Algebra ──────────────────────────────────────────────────────────────────────────────────

@@ -7,8 +7,9 @@ In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
 from __future__ import annotations
 
 import functools
+import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -78,6 +79,13 @@ def wide(formula: Formula) -> Formula:
         result = formula(s, *(s.convert(x, np.float32) for x in scalars), **params)
         return s.convert(result, scalars[0].dtype)
     return widened
+
+
+@contextlib.contextmanager
+def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]:
+    """Loops within loops, one an extent; gives their indices."""
+    with contextlib.ExitStack() as stack:
+        yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
 
 
 def elementary(name: str) -> Formula:

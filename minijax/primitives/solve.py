@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
 from minijax.primitives.algebra import neg
-from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import add_any_p, batched_in_front
 from minijax.primitives.linalg import side_by_side, solve_triangles, triangular_solve_p
 from minijax.primitives.lu import INT32, lu_p
 from minijax.primitives.matrices import by_lapack, check_matrix, flipped, product, spread_out
-from minijax.primitives.slots import check_same_dtypes
+from minijax.primitives.slots import check_same_dtypes, nest
 
 # JAX: a program whose derivative uses the factors again; here each direction factors anew.
 

@@ -17,16 +17,15 @@ from minijax.primitives.algebra import add, div, mul, sub
 from minijax.primitives.choice import eq
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.cumulative import nest
 from minijax.primitives.emitted import filled, reduce_sum_p, spread
 from minijax.primitives.linalg import symmetrized, triangular_solve
 from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
                                          check_matrix, copy_back, copy_turned, factored,
                                          fill_with_identities, flipped, identity_like, lower_part,
-                                         masked, nan_on_failure, product, real_dtype, spread_out,
-                                         symmetric)
+                                         masked, nan_on_failure, product, spread_out, symmetric)
 from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.primitives.slots import nest, real_dtype
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 

@@ -14,6 +14,7 @@ import numpy as np
 
 CHAIN = 16      # additions in a row; what chains give is added up in the same manner
 STRETCH = 4096  # numbers that are added to as many others at once: they stay in the cache
+LONG = 256      # what a library of products is given to add up, where it does so in a row
 
 
 def total(x: np.ndarray, axes: Sequence[int]) -> np.ndarray:

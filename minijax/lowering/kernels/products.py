@@ -1,6 +1,6 @@
 """How a product of arrays is computed: small ones in place, the others by BLAS or row by row.
 
-Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library takes over.
+The `library` rule of `dot_general`.  Chapter 24, *Loops and Numba*, shows where BLAS takes over.
 In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
 """
 
@@ -12,23 +12,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.primitives.axes import without
-from minijax.primitives.cumulative import nest
-from minijax.primitives.slots import computed_in
-
-Axes = tuple[int, ...]
-Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
+from minijax.primitives.axes import Axes, without
+from minijax.primitives.slots import computed_in, nest
+from minijax.primitives.summation import LONG
 
 INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
-LONG = 256  # what a library is given to add up, where it does so in a row,
-ADDED_IN_A_ROW = 1 << 20  # as in products of so many terms or fewer,
-LONGER = 1 << 14  # and where it has blocks of its own, which it adds up in a row
+ADDED_IN_A_ROW = 1 << 20  # a library adds up LONG terms in a row in products of so many or fewer,
+LONGER = 1 << 14  # and so many where it has blocks of its own, which it adds up in a row
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
-
-
-def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
-    return without(range(rank), contract + batch)
 
 
 class Side(NamedTuple):
@@ -58,11 +50,11 @@ class Side(NamedTuple):
             len(self.buffer.shape) - 1 in self.free)
 
 
-def lower(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: Dimensions,
-          precision: Any, preferred_element_type: Any) -> None:
-    """The `library` rule of `dot_general`."""
+def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: tuple,
+                precision: Any, preferred_element_type: Any) -> None:
+    """The `library` rule of the primitive of that name."""
     contract, batch = dimension_numbers
-    sides = [Side(x, batch[i], free_axes(len(x.shape), contract[i], batch[i]), contract[i])
+    sides = [Side(x, batch[i], without(range(len(x.shape)), contract[i] + batch[i]), contract[i])
              for i, x in enumerate(operands)]
     left, right = sides
     wide = computed_in(outputs[0].dtype)

@@ -1,0 +1,8 @@
+"""Loop nests written by hand, because they are algorithms: a rule of a primitive each.
+
+Stands on the primitives for their constants.  Chapter 24, *Loops and Numba*.
+In JAX: what XLA's CPU backend calls its runtime functions for.
+"""
+
+from .products import dot_general as dot_general
+from .sort import sort as sort
