@@ -1,7 +1,7 @@
 """The traps that JAX leaves silent, made loud: one file for each, and a switch for all of them.
 
-`checking` says which check looks at what; it is loaded when the first flag is on, and a check when
-its own is.  `findings` says where a finding goes.
+`checking` says which check looks at what; it is loaded, and the checks with it, when a flag is
+first on.  `findings` says where a finding goes.
 Chapters 12 to 20.  In JAX: each file names its counterpart, where there is one.
 """
 

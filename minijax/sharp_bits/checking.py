@@ -1,43 +1,42 @@
 """A check is an interpretation: evaluation that looks at what it is told of, as the flags say.
 
-Stands on `core`; a check is loaded when its flag is first on.  Chapter 19, *NaNs*.
+Stands on `core` and the checks; loaded when a flag is first on.  Chapter 19, *NaNs*.
 JAX asks for its flags where it evaluates, compiles and transforms.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from minijax import config, core
 from minijax.core import Array, EvalTrace, Params, Primitive, Tracer
-from minijax.lazily import importing
+from minijax.sharp_bits import key_reuse, leaks, nans, purity, recompiles, truncation
 
 T = TypeVar("T")
 Flags = tuple[config.Flag, ...]
 
 NON_FINITE = (config.debug_nans, config.debug_infs)
 KEYS, LEAKS = (config.debug_key_reuse,), (config.check_tracer_leaks,)
-PURITY = (config.debug_purity,)
+PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
 # Which check looks at what, and under which flags.  Of two the first is outside.
-CHECKS: dict[str, list[tuple[Flags, str]]] = {
-    "operation": [(NON_FINITE, "nans.evaluated"), (KEYS, "key_reuse.evaluated")],
-    "again": [(KEYS, "key_reuse.as_before")],  # a derivative, after the function
-    "batch": [(NON_FINITE, "nans.batched")],   # a batching rule
-    "call": [(NON_FINITE, "nans.called")],     # of compiled code, which Python could do as well
-    "callback": [(NON_FINITE, "nans.called_back")],  # from compiled code
-    "interpret": [(NON_FINITE, "nans.interpreted")],  # a program
-    "enter": [(LEAKS, "leaks.checked")],       # a transformation, on a user's function
-    "level": [(LEAKS, "leaks.watch")],         # of a transformation
-    "stage": [(PURITY, "purity.watched")],     # a function
-    "lookup": [(PURITY, "purity.check_current")],  # of a jitted function's trace
-    "miss": [((config.debug_recompiles, config.explain_cache_misses), "recompiles.missed")],
-    "narrow": [((config.debug_dtype_truncation,), "truncation.check")],  # NumPy data comes in
+CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
+    "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated)],
+    "again": [(KEYS, key_reuse.as_before)],  # a derivative, after the function
+    "batch": [(NON_FINITE, nans.batched)],   # a batching rule
+    "call": [(NON_FINITE, nans.called)],     # of compiled code, which Python could do as well
+    "callback": [(NON_FINITE, nans.called_back)],  # from compiled code
+    "interpret": [(NON_FINITE, nans.interpreted)],  # a program
+    "enter": [(LEAKS, leaks.checked)],       # a transformation, on a user's function
+    "level": [(LEAKS, leaks.watch)],         # of a transformation
+    "stage": [(PURITY, purity.watched)],     # a function
+    "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
+    "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.missed)],
+    "narrow": [(NARROW, truncation.check)],  # NumPy data comes in
 }
 # Those that would miss what a call does if it went straight to compiled code.
-LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, config.debug_dtype_truncation)
+LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW)
 
 
 class CheckingTrace(EvalTrace):
@@ -58,7 +57,7 @@ class CheckingTrace(EvalTrace):
             check(*facts)
 
     def around(self, moment: str, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
-        for check in reversed(list(_looking_at(moment))):
+        for check in reversed(_looking_at(moment)):
             run = functools.partial(check, run)
         return run(*args, **kwargs)
 
@@ -71,17 +70,8 @@ def _any_on(flags: Flags) -> bool:
     return any(flag.value for flag in flags)
 
 
-def _looking_at(moment: str) -> Iterator[Callable]:
-    for flags, check in CHECKS[moment]:
-        if _any_on(flags):
-            yield _loaded(check)
-
-
-@functools.cache
-def _loaded(check: str) -> Callable:
-    module, _, function = check.partition(".")
-    with importing:
-        return getattr(importlib.import_module(f"minijax.sharp_bits.{module}"), function)
+def _looking_at(moment: str) -> list[Callable]:
+    return [check for flags, check in CHECKS[moment] if _any_on(flags)]
 
 
 def begin() -> None:
