@@ -15,7 +15,7 @@ import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 _TRUE = ("1", "true", "t", "yes", "y", "on")
@@ -26,24 +26,16 @@ _PREFIXES = ("minijax_", "jax_")
 # -- kinds of value ------------------------------------------------------------------------------
 
 
-class Kind:
-    """What a flag may be set to: how it is checked, and how it is read from text.
+class Kind(NamedTuple):
+    """What a flag may be set to: how it is checked, how it is read from text, and in words.
 
-    >>> boolean.from_text("on"), integer.from_text("12")
+    >>> boolean.check(1), integer.read("12")
     (True, 12)
     """
 
-    def __init__(self, check: Callable[[object], Hashable], from_text: Callable[[str], object],
-                 wanted: str) -> None:
-        self._check, self._from_text, self.wanted = check, from_text, wanted
-
-    def check(self, value: object) -> Any:
-        """Return `value` as the flag keeps it; raise ValueError where it is not allowed."""
-        return self._check(value)
-
-    def from_text(self, text: str) -> Any:
-        """Return the value that `text` (from the environment or a command line) stands for."""
-        return self.check(self._from_text(text))
+    check: Callable[[object], Any]  # returns it as the flag keeps it, or raises
+    read: Callable[[str], object]
+    wanted: str
 
 
 def _truth(value: object) -> bool:
@@ -120,14 +112,6 @@ class _Shared:
         # one statement without a call: no thread and no interrupt comes between them
         self.values[name], self.stamp = value, stamp
 
-    def current_key(self) -> tuple[Any, ...]:
-        stamp, key = self.key
-        if stamp is not self.stamp:
-            stamp = self.stamp  # read before the values: at worst the key is made once more
-            key = _key_of(self.values)
-            self.key = stamp, key
-        return key
-
 
 _UNSET: Any = object()
 _thread = _Thread()
@@ -146,8 +130,8 @@ class Flag:
     True
     """
 
-    def __init__(self, name: str, kind: Kind, default: Any, *, traced: bool, doc: str) -> None:
-        self.name, self.kind, self.default, self.traced = name, kind, default, traced
+    def __init__(self, name: str, kind: Kind, default: Any, doc: str) -> None:
+        self.name, self.kind, self.default = name, kind, default
         self.prepare: Callable[[], object] | None = None  # see `before_on`
         self.__doc__ = doc
 
@@ -194,7 +178,7 @@ class Flag:
     def from_text(self, text: str, source: str) -> Any:
         """Return the value that `text` stands for; the error blames `source`."""
         try:
-            return self.kind.from_text(text)
+            return self.kind.check(self.kind.read(text))
         except (ValueError, TypeError):
             raise ValueError(f"{source} takes {self.kind.wanted}, not {text!r}.") from None
 
@@ -243,9 +227,14 @@ def trace_key() -> tuple[Any, ...]:
     False
     """
     overrides = _thread.overrides
-    if not overrides:
-        return _shared.current_key()
-    return _key_of({**_shared.values, **overrides})
+    if overrides:
+        return _key_of({**_shared.values, **overrides})
+    stamp, key = _shared.key
+    if stamp is not _shared.stamp:
+        stamp = _shared.stamp  # read before the values: at worst the key is made once more
+        key = _key_of(_shared.values)
+        _shared.key = stamp, key
+    return key
 
 
 def traced_names() -> tuple[str, ...]:
@@ -309,7 +298,7 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
     >>> del _flags["doctest_only"]
     """
     global _traced_names
-    flag = Flag(name, kind, default, traced=traced, doc=doc)
+    flag = Flag(name, kind, default, doc)
     value = _from_environment(flag, os.environ)
     if traced:
         _traced_names += (name,)

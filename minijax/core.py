@@ -13,6 +13,7 @@ import threading
 import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -324,19 +325,12 @@ class Effect:
     observable = True
 
 
+@dataclass(frozen=True, repr=False)
 class NamedAxisEffect(Effect):
     """The equation refers to a named axis, so it must be batched along it."""
 
+    name: Any
     observable = False
-
-    def __init__(self, name: Any):
-        self.name = name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, NamedAxisEffect) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash((NamedAxisEffect, self.name))
 
     def __repr__(self) -> str:
         return f"NamedAxisEffect({self.name!r})"

@@ -352,9 +352,6 @@ class UnexpectedTracerError(JAXTypeError):
     ``JAX_CHECK_TRACER_LEAKS=True``.  Tracing then happens anew, so it is slower.
     """
 
-    def __init__(self, msg: str) -> None:
-        super().__init__(msg)
-
 
 class KeyReuseError(JAXTypeError):
     """A random key was used twice.
@@ -383,9 +380,6 @@ class KeyReuseError(JAXTypeError):
             b = random.normal(part)
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-
 
 class OutOfBoundsError(IndexError):
     """An index lay outside of its array, and that is being watched for.
@@ -408,9 +402,6 @@ class OutOfBoundsError(IndexError):
             x.at[11].set(7, mode="drop")
     """
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
-
 
 class UnsafeCastError(ValueError):
     """A cast met a value that the new dtype cannot hold, and that is being watched for.
@@ -430,9 +421,6 @@ class UnsafeCastError(ValueError):
             jnp.nan_to_num(jnp.float32(jnp.nan)).astype("int32")
             jnp.clip(jnp.int32(300), 0, 255).astype("uint8")
     """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 class JaxRuntimeError(RuntimeError):
@@ -620,9 +608,6 @@ class ImpureFunctionError(Exception):
 
     To print at each call, use ``jax.debug.print``.
     """
-
-    def __init__(self, message: str) -> None:
-        super().__init__(message)
 
 
 class UnfilteredStackTrace(Exception):

@@ -235,10 +235,6 @@ class DebugInfo:
             return self.func_name
         return f"{self.func_name} at {self.func_filename}:{self.func_lineno}"
 
-    def with_names(self, names: Names) -> DebugInfo:
-        """The same with other argument names (arguments were added or dropped)."""
-        return replace(self, names=names)
-
     def with_results(self, tree: tree_util.PyTreeDef) -> DebugInfo:
         """The same with `result_paths`, the paths of the leaves of the function's result.
 
