@@ -15,7 +15,7 @@ FUNCTIONS = {f"{surface.__name__}.{name}": function for surface in SURFACES
              and not isinstance(function, type)
              and str(getattr(function, "__module__", "")).startswith(
                  ("minijax.numpy", "minijax.nn"))
-             and not function.__module__.endswith((".promotion", ".operators"))}
+             and not function.__module__.endswith((".arguments", ".operators"))}
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from minijax import numpy as jnp
 from minijax import tree_util
 from minijax.core import Array
-from minijax.numpy.promotion import ArrayLike
+from minijax.numpy.arguments import ArrayLike
 from minijax.tree_util import PyTreeDef
 
 Step = Any  # which round of the training: a number, or an array that holds one

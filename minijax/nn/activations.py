@@ -14,7 +14,7 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.promotion import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
 
 
 @custom_jvp
@@ -30,7 +30,7 @@ def relu(x: ArrayLike) -> Array:
 @relu.defjvp
 def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
     [x], [t] = primals, tangents
-    return relu(x), lax.select(lax.gt(x, lax.full_like(x, 0)), t, lax.full_like(t, 0))
+    return relu(x), lax.select(x > 0, t, lax.full_like(t, 0))
 
 
 @custom_jvp
@@ -46,7 +46,7 @@ def relu6(x: ArrayLike) -> Array:
 @relu6.defjvp
 def _relu6_jvp(primals: tuple, tangents: tuple) -> tuple:
     [x], [t] = primals, tangents
-    inside = lax.bitwise_and(lax.gt(x, lax.full_like(x, 0)), lax.lt(x, lax.full_like(x, 6)))
+    inside = (x > 0) & (x < 6)
     return relu6(x), lax.select(inside, t, lax.full_like(t, 0))
 
 
@@ -74,7 +74,7 @@ def log_sigmoid(x: ArrayLike) -> Array:
     >>> round(float(log_sigmoid(-100.)), 1)
     -100.0
     """
-    return jnp.negative(softplus(jnp.negative(x)))
+    return -softplus(jnp.negative(x))
 
 
 def soft_sign(x: ArrayLike) -> Array:
@@ -83,7 +83,7 @@ def soft_sign(x: ArrayLike) -> Array:
     >>> float(soft_sign(1.))
     0.5
     """
-    return jnp.divide(x, jnp.add(jnp.abs(x), 1))
+    return jnp.divide(x, jnp.abs(x) + 1)
 
 
 def silu(x: ArrayLike) -> Array:
@@ -92,7 +92,7 @@ def silu(x: ArrayLike) -> Array:
     >>> float(silu(0.))
     0.0
     """
-    return jnp.multiply(x, sigmoid(x))
+    return x * sigmoid(x)
 
 
 swish = silu
@@ -104,7 +104,7 @@ def mish(x: ArrayLike) -> Array:
     >>> float(mish(0.))
     0.0
     """
-    return jnp.multiply(x, jnp.tanh(softplus(x)))
+    return x * jnp.tanh(softplus(x))
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
@@ -129,8 +129,8 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     2.0
     """
     x = as_array("elu", x)
-    below = jnp.where(jnp.greater(x, 0), 0.0, x)  # away from the overflow of the other side
-    return jnp.where(jnp.greater(x, 0), x, jnp.multiply(alpha, jnp.expm1(below)))
+    below = jnp.where(x > 0, 0.0, x)  # away from the overflow of the other side
+    return jnp.where(x > 0, x, alpha * jnp.expm1(below))
 
 
 def selu(x: ArrayLike) -> Array:
@@ -139,8 +139,8 @@ def selu(x: ArrayLike) -> Array:
     >>> round(float(selu(1.)), 4)
     1.0507
     """
-    return jnp.multiply(1.0507009873554804934193349852946,
-                        elu(x, 1.6732632423543772848170429916717))
+    bent: Any = elu(x, 1.6732632423543772848170429916717)
+    return 1.0507009873554804934193349852946 * bent
 
 
 def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
@@ -149,8 +149,8 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     >>> float(celu(2.))
     2.0
     """
-    below = jnp.expm1(jnp.divide(jnp.minimum(x, 0.0), alpha))
-    return jnp.add(jnp.maximum(x, 0.0), jnp.multiply(alpha, below))
+    below = jnp.expm1(jnp.minimum(x, 0.0) / alpha)
+    return jnp.maximum(x, 0.0) + alpha * below
 
 
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
@@ -160,7 +160,7 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     Array([-0.01,  2.  ], dtype=float32)
     """
     x = as_array("leaky_relu", x)
-    return jnp.where(jnp.greater_equal(x, 0), x, jnp.multiply(negative_slope, x))
+    return jnp.where(x >= 0, x, negative_slope * x)
 
 
 def hard_tanh(x: ArrayLike) -> Array:
@@ -170,7 +170,7 @@ def hard_tanh(x: ArrayLike) -> Array:
     Array([-1. ,  0.5,  1. ], dtype=float32)
     """
     x = as_array("hard_tanh", x)
-    return jnp.where(jnp.greater(x, 1), 1, jnp.where(jnp.less(x, -1), -1, x))
+    return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
 def hard_sigmoid(x: ArrayLike) -> Array:
@@ -179,7 +179,7 @@ def hard_sigmoid(x: ArrayLike) -> Array:
     >>> float(hard_sigmoid(0.))
     0.5
     """
-    return jnp.divide(relu6(jnp.add(x, 3.0)), 6.0)
+    return relu6(jnp.add(x, 3.0)) / 6.0
 
 
 def hard_silu(x: ArrayLike) -> Array:
@@ -188,7 +188,7 @@ def hard_silu(x: ArrayLike) -> Array:
     >>> float(hard_silu(0.))
     0.0
     """
-    return jnp.multiply(x, hard_sigmoid(x))
+    return x * hard_sigmoid(x)
 
 
 hard_swish = hard_silu
@@ -200,7 +200,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     >>> float(squareplus(0.))
     1.0
     """
-    return jnp.divide(jnp.add(x, jnp.sqrt(jnp.add(jnp.square(x), b))), 2)
+    return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 def glu(x: ArrayLike, axis: int = -1) -> Array:
@@ -213,4 +213,4 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     if x.shape[axis] % 2:
         raise ValueError("axis size must be divisible by 2")
     first, second = jnp.split(x, 2, axis)
-    return jnp.multiply(first, sigmoid(second))
+    return first * sigmoid(second)

@@ -13,7 +13,7 @@ from typing import Any
 from minijax import dtypes, random
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.numpy.promotion import ArrayLike
+from minijax.numpy.arguments import ArrayLike
 
 # JAX: also `orthogonal` and `delta_orthogonal`, which need a factorisation.
 Initializer = Callable[..., Array]  # (key, shape, dtype)
@@ -62,7 +62,7 @@ def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     """
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
         dtype = _dtype(dtype, None)
-        return jnp.multiply(random.uniform(key, shape, dtype), jnp.array(scale, dtype))
+        return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
     return init
 
 
@@ -74,7 +74,7 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
     """
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
         dtype = _dtype(dtype, None)
-        return jnp.multiply(random.normal(key, shape, dtype), jnp.array(stddev, dtype))
+        return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
     return init
 
 
@@ -88,7 +88,7 @@ def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
         dtype = _dtype(dtype, None)
         drawn = random.truncated_normal(key, lower, upper, shape, dtype)
-        return jnp.multiply(drawn, jnp.array(stddev, dtype))
+        return drawn * jnp.array(stddev, dtype)
     return init
 
 
@@ -134,12 +134,12 @@ def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNu
 def _drawn(distribution: str, key: Any, shape: Sequence[int], dtype: Any, variance: Any) -> Array:
     if distribution == "truncated_normal":
         # what cutting at two standard deviations takes away, given back
-        stddev = jnp.divide(jnp.sqrt(variance), jnp.array(0.87962566103423978, dtype))
-        return jnp.multiply(random.truncated_normal(key, -2, 2, shape, dtype), stddev)
+        stddev = jnp.sqrt(variance) / jnp.array(0.87962566103423978, dtype)
+        return random.truncated_normal(key, -2, 2, shape, dtype) * stddev
     if distribution == "normal":
-        return jnp.multiply(random.normal(key, shape, dtype), jnp.sqrt(variance))
+        return random.normal(key, shape, dtype) * jnp.sqrt(variance)
     if distribution == "uniform":
-        return jnp.multiply(random.uniform(key, shape, dtype, -1), jnp.sqrt(3 * variance))
+        return random.uniform(key, shape, dtype, -1) * jnp.sqrt(3 * variance)
     raise ValueError(f"invalid distribution for variance scaling initializer: {distribution}")
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.numpy.promotion import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
+from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      promote_dtypes_inexact, static_axes, static_value)
 
 
@@ -40,7 +40,7 @@ def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Ar
     # JAX: jitted, and the maximum starts from -inf.
     [x] = promote_dtypes_inexact(as_array("softmax", x))
     powers = jnp.exp(_shifted(x, axis, where))
-    result = jnp.divide(powers, jnp.sum(powers, axis, where=where, keepdims=True))
+    result = powers / jnp.sum(powers, axis, where=where, keepdims=True)
     return result if where is None else jnp.where(where, result, 0)
 
 
@@ -53,7 +53,7 @@ def log_softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -
     [x] = promote_dtypes_inexact(as_array("log_softmax", x))
     shifted = _shifted(x, axis, where)
     total = jnp.log(jnp.sum(jnp.exp(shifted), axis, where=where, keepdims=True))
-    result = jnp.subtract(shifted, total)
+    result = shifted - total
     return result if where is None else jnp.where(where, result, -jnp.inf)
 
 
@@ -79,15 +79,15 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
                            where=where, initial=_initial(x, where))
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
     # `lax` leaves a weak x as it is: the cotangent that comes back is strong, as in JAX
-    powers = jnp.exp(lax.sub(x, lax.convert_element_type(largest, x.dtype)))
-    powers = powers if factors is None else jnp.multiply(powers, factors)
+    powers = jnp.exp(x - lax.convert_element_type(largest, x.dtype))
+    powers = powers if factors is None else powers * factors
     total: Any = jnp.sum(powers, axes, keepdims=keepdims, where=where)
     shift = largest if keepdims else jnp.squeeze(largest, axes)
     if return_sign:
-        return jnp.add(jnp.log(jnp.abs(total)), shift), jnp.sign(total)
+        return jnp.log(jnp.abs(total)) + shift, jnp.sign(total)
     if factors is not None and not jnp.iscomplexobj(x):
         total = jnp.where(total < 0, jnp.nan, total)
-    return jnp.add(jnp.log(total), shift)
+    return jnp.log(total) + shift
 
 
 def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None,
@@ -99,7 +99,7 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None,
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
     ones = jnp.ones_like(x) if where is None else jnp.broadcast_to(where, jnp.shape(x))
-    return jnp.subtract(total, jnp.log(jnp.sum(ones, axis, total.dtype, keepdims=keepdims)))
+    return total - jnp.log(jnp.sum(ones, axis, total.dtype, keepdims=keepdims))
 
 
 def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
@@ -116,8 +116,8 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
     if variance is None:
         # the mean of squares less the square of the mean: one pass over the row
         squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
-        variance = jnp.maximum(jnp.subtract(squares, jnp.square(mean)), 0)
-    return jnp.multiply(jnp.subtract(x, mean), lax.rsqrt(jnp.add(variance, epsilon)))
+        variance = jnp.maximum(squares - jnp.square(mean), 0)
+    return (x - mean) * lax.rsqrt(jnp.add(variance, epsilon))
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
@@ -138,5 +138,5 @@ def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1
     shape = [num_classes if d == place else 1 for d in range(x.ndim + 1)]
     kind = x.dtype if x.dtype != bool else np.dtype("int32")
     classes = lax.broadcasted_iota(kind, shape, place)
-    same = jnp.equal(lax.expand_dims(x, (place,)), classes)
+    same = lax.expand_dims(x, (place,)) == classes
     return lax.convert_element_type(same, wanted or dtypes.default_float_dtype())

@@ -18,8 +18,8 @@ from minijax.numpy.arithmetic import (add, arctan2, atan2, copysign, divide, div
                                       logaddexp, logaddexp2, maximum, minimum, mod, multiply,
                                       nextafter, pow, power, remainder, sinc, subtract,
                                       true_divide)
-from minijax.numpy.contractions import (cross, dot, inner, kron, matmul, matvec, outer,
-                                        tensordot, trace, vdot, vecdot)
+from minijax.numpy.contractions import (cross, dot, inner, kron, matmul, matvec, outer, tensordot,
+                                        trace, vdot, vecdot)
 from minijax.numpy.creation import (arange, array, asarray, empty, empty_like, from_dlpack, full,
                                     full_like, geomspace, linspace, logspace, ones, ones_like,
                                     zeros, zeros_like)
@@ -27,37 +27,35 @@ from minijax.numpy.diagonals import (diag, diag_indices, diagflat, diagonal, eye
                                      identity, indices, meshgrid, tri, tril, tril_indices, triu,
                                      triu_indices, vander)
 from minijax.numpy.einsum import einsum
-from minijax.numpy.elementwise import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
-                                       arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh,
-                                       cbrt, ceil, conj, conjugate, cos, cosh, deg2rad, degrees,
-                                       exp, exp2, expm1, fabs, floor, imag, isfinite, isinf,
-                                       isnan, isneginf, isposinf, log, log1p, log2, log10,
-                                       nan_to_num, negative, positive, rad2deg, radians, real,
-                                       reciprocal, rint, round, sign, signbit, sin, sinh, sqrt,
-                                       square, tan, tanh, trunc)
+from minijax.numpy.unary import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
+                                 arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh, cbrt,
+                                 ceil, conj, conjugate, cos, cosh, deg2rad, degrees, exp, exp2,
+                                 expm1, fabs, floor, imag, isfinite, isinf, isnan, isneginf,
+                                 isposinf, log, log1p, log2, log10, nan_to_num, negative,
+                                 positive, rad2deg, radians, real, reciprocal, rint, round, sign,
+                                 signbit, sin, sinh, sqrt, square, tan, tanh, trunc)
 from minijax.numpy.gathering import compress, extract, take, take_along_axis
 from minijax.numpy.joining import (append, array_split, column_stack, concat, concatenate, delete,
                                    dsplit, dstack, hsplit, hstack, repeat, split, stack, tile,
                                    unstack, vsplit, vstack)
 from minijax.numpy.logic import (allclose, array_equal, array_equiv, bitwise_and, bitwise_invert,
-                                 bitwise_left_shift, bitwise_not, bitwise_or,
-                                 bitwise_right_shift, bitwise_xor, equal, greater, greater_equal,
-                                 invert, isclose, left_shift, less, less_equal, logical_and,
-                                 logical_not, logical_or, logical_xor, not_equal, right_shift)
+                                 bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
+                                 bitwise_xor, equal, greater, greater_equal, invert, isclose,
+                                 left_shift, less, less_equal, logical_and, logical_not,
+                                 logical_or, logical_xor, not_equal, right_shift)
 from minijax.numpy.operators import install_operators
 from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, average,
                                       count_nonzero, max, mean, min, prod, ptp, std, sum, var)
-from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex64, complex128,
-                                        complex_, complexfloating, csingle, double, e,
-                                        euler_gamma, float16, float32, float64, float_, floating,
-                                        generic, inexact, inf, int8, int16, int32, int64, int_,
-                                        integer, nan, newaxis, number, pi, signedinteger, single,
-                                        uint, uint8, uint16, uint32, uint64, unsignedinteger)
+from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex64, complex128, complex_,
+                                        complexfloating, csingle, double, e, euler_gamma, float16,
+                                        float32, float64, float_, floating, generic, inexact, inf,
+                                        int8, int16, int32, int64, int_, integer, nan, newaxis,
+                                        number, pi, signedinteger, single, uint, uint8, uint16,
+                                        uint32, uint64, unsignedinteger)
 from minijax.numpy.searching import (argwhere, bincount, digitize, flatnonzero, histogram,
                                      histogram_bin_edges, nonzero, where)
 from minijax.numpy.selection import clip, piecewise, select
-from minijax.numpy.sequences import (convolve, diff, ediff1d, gradient, interp, polyval,
-                                     trapezoid)
+from minijax.numpy.sequences import convolve, diff, ediff1d, gradient, interp, polyval, trapezoid
 from minijax.numpy.set_operations import (intersect1d, setdiff1d, setxor1d, union1d, unique_all,
                                           unique_counts, unique_inverse, unique_values)
 from minijax.numpy.sets import isin, unique

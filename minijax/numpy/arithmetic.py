@@ -1,6 +1,6 @@
 """Arithmetic of two arrays, element by element: add, remainder, power, maximum, hypot, ….
 
-Stands on `promotion`, `elementwise`, `selection`.  Chapters 01 and 20.
+Stands on `arguments`, `unary`, `selection`.  Chapters 01 and 20.
 In JAX: `jax/_src/numpy/ufuncs.py`.
 """
 
@@ -16,8 +16,8 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.elementwise import documented, isinf, isnan, signbit
-from minijax.numpy.promotion import (ArrayLike, as_arrays, check_arraylike, convert, like,
+from minijax.numpy.unary import documented, isinf, isnan, signbit
+from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, convert, like,
                                      promote_args, promote_args_inexact, promote_args_numeric,
                                      promote_dtypes_numeric, promote_shapes, result_dtype)
 from minijax.numpy.selection import choose
@@ -54,16 +54,10 @@ minimum = binary("minimum", lax.min, "The smaller of two; nan where either is.",
                  "int(minimum(2, 3)) -> 2")
 
 
-def _without_nan(comparison: str, x: Any, y: Any) -> Any:
-    """x where it compares so, or where y is nan, else y; complex numbers are compared, too."""
-    from minijax.numpy import logic  # it stands on this module
-    return choose(lax.bitwise_or(getattr(logic, comparison)(x, y), isnan(y)), x, y)
-
-
-fmax = binary("fmax", lambda x, y: _without_nan("greater", x, y),
+fmax = binary("fmax", lambda x, y: choose((x > y) | isnan(y), x, y),
               "The larger of two, and what is there where the other is nan.",
               "float(fmax(np.nan, 3.)) -> 3.0")
-fmin = binary("fmin", lambda x, y: _without_nan("less", x, y),
+fmin = binary("fmin", lambda x, y: choose((x < y) | isnan(y), x, y),
               "The smaller of two, and what is there where the other is nan.",
               "float(fmin(np.nan, 3.)) -> 3.0")
 arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y / x) in the "
@@ -78,7 +72,7 @@ fmod = binary("fmod", lambda x, y: _fmod(x, y), "What is left of x / y, with the
 
 def _fmod(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.integer):
-        y = choose(lax.eq(y, like(0, y)), like(1, y), y)
+        y = choose(y == 0, 1, y)
     return lax.rem(*promote_dtypes_numeric(x, y))
 
 
@@ -95,21 +89,20 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return lax.div(x, y)
     if dtypes.issubdtype(x.dtype, np.integer):
         quotient = lax.div(x, y)
-        inexact = lax.ne(lax.rem(x, y), like(0, x))
-        lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), inexact)
-        return choose(lower, lax.sub(quotient, like(1, x)), quotient)
+        inexact = lax.rem(x, y) != 0
+        lower = (lax.sign(x) != lax.sign(y)) & inexact
+        return choose(lower, quotient - 1, quotient)
     return _float_divmod(x, y)[0]
 
 
 def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     """Quotient rounded down and remainder, from `rem`, so that both are exact."""
-    zero, one = like(0, x), like(1, x)
     rest = lax.rem(x, y)
     # x / 0 must stay infinite, where (x - rest) / 0 would be nan
-    quotient = lax.div(choose(lax.eq(y, zero), x, lax.sub(x, rest)), y)
-    wrong_sign = lax.bitwise_and(lax.ne(rest, zero), lax.ne(lax.sign(y), lax.sign(rest)))
-    rest = choose(wrong_sign, lax.add(rest, y), rest)
-    quotient = choose(wrong_sign, lax.sub(quotient, one), quotient)
+    quotient = choose(y == 0, x, x - rest) / y
+    wrong_sign = (rest != 0) & (lax.sign(y) != lax.sign(rest))
+    rest = choose(wrong_sign, rest + y, rest)
+    quotient = choose(wrong_sign, quotient - 1, quotient)
     return lax.round(quotient), rest
 
 
@@ -120,13 +113,11 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([3, 1], dtype=int32)
     """
     x, y = promote_args_numeric("remainder", x1, x2)
-    zero = like(0, x)
     if dtypes.issubdtype(x.dtype, np.integer):
-        y = choose(lax.eq(y, zero), like(1, y), y)
+        y = choose(y == 0, 1, y)
     rest = lax.rem(x, y)
-    wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)),
-                                 lax.ne(rest, zero))
-    return choose(wrong_sign, lax.add(rest, y), rest)
+    wrong_sign = ((rest < 0) != (y < 0)) & (rest != 0)
+    return choose(wrong_sign, rest + y, rest)
 
 
 mod = remainder
@@ -189,13 +180,12 @@ def _power(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 def _integer_power(x: Any, y: Any) -> Any:
     """Powers of integers by repeated squaring, over the bits of the exponent."""
-    zero, one = like(0, x), like(1, x)
     # as in JAX, 0 to any power but 0 is 0, negative powers included
-    result = choose(lax.bitwise_and(lax.eq(x, zero), lax.ne(y, zero)), zero, one)
+    result: Any = choose((x == 0) & (y != 0), like(0, x), like(1, x))
     for _ in range(6):
-        result = choose(lax.bitwise_and(y, one), lax.mul(result, x), result)
-        x = lax.mul(x, x)
-        y = lax.shift_right_logical(y, one)
+        result = choose(y & 1, result * x, result)
+        x = x * x
+        y = lax.shift_right_logical(y, like(1, y))
     return result
 
 
@@ -223,11 +213,11 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 @custom_jvp
 def _logaddexp(x: Any, y: Any) -> Any:
-    difference = lax.sub(x, y)
-    far = lax.ne(difference, difference)  # of two infinities, or nan
+    difference = x - y
+    far = difference != difference  # of two infinities, or nan
     size = _size(difference)
-    near = lax.add(_larger(x, y), lax.log1p(lax.exp(lax.neg(size))))
-    return _turned_back(choose(far, lax.add(x, y), near))
+    near = _larger(x, y) + lax.log1p(lax.exp(-size))
+    return _turned_back(choose(far, x + y, near))
 
 
 def _turned_back(z: Any) -> Any:
@@ -235,22 +225,21 @@ def _turned_back(z: Any) -> Any:
     if not dtypes.issubdtype(z.dtype, np.complexfloating):
         return z
     angle = lax.imag(z)
-    half, whole = like(np.pi, angle), like(2 * np.pi, angle)
-    turns = lax.floor(lax.div(lax.add(angle, half), whole))
-    return lax.complex(lax.real(z), lax.sub(angle, lax.mul(turns, whole)))
+    turns = lax.floor((angle + np.pi) / (2 * np.pi))
+    return lax.complex(lax.real(z), angle - turns * (2 * np.pi))
 
 
 def _larger(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return choose(lax.ge(lax.real(x), lax.real(y)), x, y)
+        return choose(lax.real(x) >= lax.real(y), x, y)
     return lax.max(x, y)
 
 
 def _size(difference: Any) -> Any:
     """The difference, its real part made positive."""
     if dtypes.issubdtype(difference.dtype, np.complexfloating):
-        negative = lax.lt(lax.real(difference), like(0, lax.real(difference)))
-        return choose(negative, lax.neg(difference), difference)
+        negative = lax.real(difference) < 0
+        return choose(negative, -difference, difference)
     return lax.abs(difference)
 
 
@@ -258,13 +247,13 @@ def _size(difference: Any) -> Any:
 def _logaddexp_jvp(primals: tuple, tangents: tuple) -> tuple:
     out = _logaddexp(*primals)
     finite = _without_infinity(out)
-    terms = [lax.mul(t, lax.exp(lax.sub(_without_infinity(x), finite)))
-             for x, t in zip(primals, tangents, strict=True)]
-    return out, lax.add(*terms)
+    x, y = (t * lax.exp(_without_infinity(x) - finite)
+            for x, t in zip(primals, tangents, strict=True))
+    return out, x + y
 
 
 def _without_infinity(x: Any) -> Any:
-    return choose(lax.eq(x, like(np.inf, x)), like(0, x), x)
+    return choose(x == np.inf, 0, x)
 
 
 def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -275,7 +264,7 @@ def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = promote_args_inexact("logaddexp2", x1, x2)
     log_of_2 = _filled(float(np.log(2)), x if x.ndim else y)
-    return lax.div(logaddexp(lax.mul(x, log_of_2), lax.mul(y, log_of_2)), log_of_2)
+    return logaddexp(x * log_of_2, y * log_of_2) / log_of_2
 
 
 def _filled(value: Any, x: Any) -> Any:
@@ -295,10 +284,10 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = lax.abs(x), lax.abs(y)
     longer, shorter = lax.max(x, y), lax.min(x, y)
     zero, one = _filled(0, longer), _filled(1, longer)
-    ratio = lax.div(shorter, choose(lax.eq(longer, zero), one, longer))
-    length = lax.mul(longer, lax.sqrt(lax.add(one, lax.square(ratio))))
-    length = choose(lax.eq(longer, zero), longer, length)
-    return choose(lax.bitwise_or(isinf(x), isinf(y)), _filled(np.inf, longer), length)
+    ratio = lax.div(shorter, choose(longer == zero, one, longer))
+    length = longer * lax.sqrt(one + lax.square(ratio))
+    length = choose(longer == zero, longer, length)
+    return choose(isinf(x) | isinf(y), _filled(np.inf, longer), length)
 
 
 def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -310,7 +299,7 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = promote_args_inexact("copysign", x1, x2)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise TypeError("copysign does not support complex-valued inputs")
-    return choose(signbit(y), lax.neg(lax.abs(x)), lax.abs(x))
+    return choose(signbit(y), -lax.abs(x), lax.abs(x))
 
 
 def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -320,9 +309,9 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     [0.0, 0.5, 1.0]
     """
     x, y = promote_args_inexact("heaviside", x1, x2)
-    zero, one = _filled(0, x), _filled(1, x)
     at_zero = choose(isnan(x), x, y)
-    return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, at_zero))
+    below = lax.lt(x, like(0, x))  # refuses complex numbers
+    return choose(below, 0, choose(x > 0, 1, at_zero))
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -342,11 +331,10 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     least, most = int(limits.minexp), int(limits.maxexp) - 1
     # In steps whose factors are finite; a step down goes as far as keeps the last one exact.
     for _ in range(2):
-        step = choose(lax.lt(n, like(least, n)), like(least + int(limits.nmant) + 1, n),
-                      lax.min(n, like(most, n)))
-        wide, n = lax.mul(wide, lax.pow(like(2, wide), step)), lax.sub(n, step)
+        step = choose(n < least, least + int(limits.nmant) + 1, lax.min(n, like(most, n)))
+        wide, n = wide * lax.pow(like(2, wide), step), n - step
     last = lax.clamp(like(least, n), n, like(most, n))
-    return convert(lax.mul(wide, lax.pow(like(2, wide), last)), x.dtype, x.weak_type)
+    return convert(wide * lax.pow(like(2, wide), last), x.dtype, x.weak_type)
 
 
 def _within_32_bits(n: Any) -> Any:
@@ -367,13 +355,13 @@ def sinc(x: ArrayLike, /) -> Array:
     1.0
     """
     [x] = promote_args_inexact("sinc", x)
-    angle = lax.mul(like(float(np.pi), x), x)
+    angle = float(np.pi) * x
     size = lax.abs(angle)
-    near_zero = lax.lt(size, like(0.1, size))
-    safe = choose(near_zero, like(1, angle), angle)
+    near_zero = size < 0.1
+    safe = choose(near_zero, 1, angle)
     # near zero the series, so that all derivatives hold there as well
     series: Any = like(0, angle)
     for n in (11, 9, 7, 5, 3, 1):
         term = like((-1) ** (n // 2) / math.factorial(n), angle)
-        series = lax.add(term, lax.mul(lax.square(angle), series))
-    return choose(near_zero, series, lax.div(lax.sin(safe), safe))
+        series = term + lax.square(angle) * series
+    return choose(near_zero, series, lax.sin(safe) / safe)

@@ -14,10 +14,10 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import arithmetic, reductions
+from minijax.numpy import reductions
 from minijax.numpy.creation import stacked
 from minijax.numpy.einsum import contract, dot_general
-from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike,
                                      convert, promote_dtypes)
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, ravel
@@ -110,7 +110,7 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     """
     a, b = promote_dtypes(as_array("inner", a), as_array("inner", b))
     if a.ndim == 0 or b.ndim == 0:
-        return arithmetic.multiply(a, b)
+        return a * b
     dims: Any = (([a.ndim - 1], [b.ndim - 1]), ([], []))
     return dot_general(a, b, dims, precision, preferred_element_type)
 
@@ -125,7 +125,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     if out is not None:
         raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
     a, b = promote_dtypes(as_array("outer", a), as_array("outer", b))
-    return arithmetic.multiply(lax.expand_dims(ravel(a), (1,)), lax.expand_dims(ravel(b), (0,)))
+    return lax.expand_dims(ravel(a), (1,)) * lax.expand_dims(ravel(b), (0,))
 
 
 def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
@@ -166,8 +166,8 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     a, b = promote_dtypes(as_array("kron", a), as_array("kron", b))
     rank = max(a.ndim, b.ndim)
     a, b = lax.broadcast_to_rank(a, rank), lax.broadcast_to_rank(b, rank)
-    product: Any = arithmetic.multiply(lax.expand_dims(a, range(1, 2 * rank, 2)),
-                                       lax.expand_dims(b, range(0, 2 * rank, 2)))
+    product = (lax.expand_dims(a, range(1, 2 * rank, 2))
+               * lax.expand_dims(b, range(0, 2 * rank, 2)))
     return lax.reshape(product, [n * m for n, m in zip(a.shape, b.shape, strict=True)])
 
 
@@ -187,7 +187,7 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     xs, ys = _components(a), _components(b)
 
     def minor(i: int, j: int) -> Any:
-        return lax.sub(arithmetic.multiply(xs[i], ys[j]), arithmetic.multiply(xs[j], ys[i]))
+        return xs[i] * ys[j] - xs[j] * ys[i]
     if a.shape[-1] == b.shape[-1] == 2:
         return minor(0, 1)
     parts = [minor(1, 2), minor(2, 0), minor(0, 1)]
@@ -216,7 +216,7 @@ def diagonal_mask(rows: int, columns: int, offset: int) -> Any:
     """True on the diagonal that starts `offset` columns to the right."""
     i = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 0)
     j = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 1)
-    return lax.eq(lax.add(i, convert(operator.index(offset), i.dtype)), j)
+    return i + operator.index(offset) == j
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:

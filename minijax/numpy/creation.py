@@ -1,6 +1,6 @@
 """Making arrays: from Python and NumPy values, from a shape, from a range.
 
-Stands on `promotion` and `lax`.  Chapters 01 and 15, *Non-array inputs*.
+Stands on `arguments` and `lax`.  Chapters 01 and 15, *Non-array inputs*.
 In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.py`.
 """
 
@@ -16,9 +16,8 @@ import numpy as np
 from minijax import config, core, dtypes, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
 from minijax.numpy import dlpack
-from minijax.numpy.promotion import (ArrayLike, as_array, canonical_axis, check_arraylike,
-                                     convert, promote_dtypes_inexact, promote_shapes,
-                                     static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike,
+                                     convert, promote_dtypes_inexact, promote_shapes, static_value)
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.checks import check_cast
 
@@ -307,7 +306,7 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
         return array(np.arange(low[()], high[()], known["step"][()]), dtype=dtype)
     size = max(0, math.ceil(last - first))
     numbers = lax.iota(dtype, size)
-    return numbers if "start" not in known else lax.add(convert(first[()], dtype), numbers)
+    return numbers if "start" not in known else convert(first[()], dtype) + numbers
 
 
 def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
@@ -332,8 +331,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
                    if x.shape != shape else x for x in (first, last))
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
-    step = lax.div(lax.sub(last, first), convert(float(steps) if steps > 0 else np.nan,
-                                                 first.dtype))
+    step = (last - first) / (float(steps) if steps > 0 else np.nan)
     if dtype is not None and dtypes.issubdtype(dtype, np.integer):
         out = lax.floor(out)
     out = convert(out, dtype or out.dtype)
@@ -353,10 +351,9 @@ def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -
     first, last = lax.expand_dims(first, (0,)), lax.expand_dims(last, (0,))
     if num < 2:
         return lax.broadcast_in_dim(first, (num, *first.shape[1:]), range(rank))
-    t: Any = lax.div(lax.iota(first.dtype, steps), convert(float(steps), first.dtype))
+    t: Any = lax.iota(first.dtype, steps) / float(steps)
     t = lax.reshape(t, (steps, *(1,) * (rank - 1)))
-    weighted = lax.mul(first, lax.sub(convert(1.0, t.dtype), t))
-    out = lax.add(weighted, lax.mul(last, t))
+    out = first * (1.0 - t) + last * t
     return lax.concatenate([out, last], 0) if endpoint else out
 
 
@@ -385,6 +382,6 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool =
     first, last = promote_dtypes_inexact(start, stop)
     first, last = promote_shapes("geomspace", first, last)
     sign = lax.sign(first)
-    logs = linspace(lax.log(lax.mul(sign, first)), lax.log(lax.mul(sign, last)), num, endpoint)
+    logs = linspace(lax.log(sign * first), lax.log(sign * last), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
     return _moved_to(convert(out, dtype or out.dtype), axis)

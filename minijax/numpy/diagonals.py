@@ -15,7 +15,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.contractions import diagonal_mask
 from minijax.numpy.creation import array, stacked
-from minijax.numpy.promotion import ArrayLike, as_array, as_arrays, canonical_axis, convert
+from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis, convert
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape
@@ -52,7 +52,7 @@ def identity(n: Any, dtype: Any = None) -> Array:
 def _lower_mask(rows: int, columns: int, k: int) -> Any:
     i = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 0)
     j = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 1)
-    return lax.ge(lax.add(i, convert(operator.index(k), i.dtype)), j)
+    return i + operator.index(k) >= j
 
 
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:

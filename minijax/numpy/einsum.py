@@ -1,6 +1,6 @@
 """Sums of products named by letters, and the product of two labelled arrays behind them.
 
-Stands on `promotion` and `lax.dot_general`.  Chapter 23, *An array is a function of an index*.
+Stands on `arguments` and `lax.dot_general`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/numpy/einsum.py`, which asks `opt_einsum` for the best order.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.promotion import ArrayLike, check_arraylike, convert, promote_dtypes
+from minijax.numpy.arguments import ArrayLike, check_arraylike, convert, promote_dtypes
 
 Labels = Sequence[Hashable]
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -85,7 +85,7 @@ def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
             first, second = kept.index(label), len(kept)
             i, j = (lax.broadcasted_iota(np.dtype("int32"), x.shape, d) for d in (first, second))
             zeros = lax.full_like(x, 0)
-            x = lax.reduce_sum(lax.select(lax.eq(i, j), x, zeros), (second,))
+            x = lax.reduce_sum(lax.select(i == j, x, zeros), (second,))
         else:
             kept.append(label)
     return x, kept

@@ -15,10 +15,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy import arithmetic, contractions, diagonals, reductions
-from minijax.numpy.contractions import matmul
+from minijax.numpy import contractions, diagonals, reductions
 from minijax.numpy.gathering import take_along_axis
-from minijax.numpy.promotion import (ArrayLike, as_array, convert, promote_dtypes_inexact,
+from minijax.numpy.arguments import (ArrayLike, as_array, convert, like, promote_dtypes_inexact,
                                      static_value)
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import matrix_transpose, moveaxis, reshape
@@ -161,12 +160,11 @@ def _small_det(a: Any) -> Array:
     if n == 3:
         terms = [(at[0, i], at[1, j], at[2, 3 - i - j]) for i in range(3) for j in range(3)
                  if i != j]
-        products = [lax.mul(lax.mul(x, y), z) for x, y, z in terms]
+        products = [x * y * z for x, y, z in terms]
         even, odd = [products[i] for i in (0, 3, 4)], [products[i] for i in (1, 2, 5)]
-        return lax.sub(lax.add(lax.add(even[0], even[1]), even[2]),
-                       lax.add(lax.add(odd[0], odd[1]), odd[2]))
+        return even[0] + even[1] + even[2] - (odd[0] + odd[1] + odd[2])
     if n == 2:
-        return lax.sub(lax.mul(at[0, 0], at[1, 1]), lax.mul(at[0, 1], at[1, 0]))
+        return at[0, 0] * at[1, 1] - at[0, 1] * at[1, 0]
     return at[0, 0] if n else lax.full(a.shape[:-2], 1, a.dtype)
 
 
@@ -178,7 +176,7 @@ def _element(a: Any, i: int, j: int) -> Any:
 @custom_jvp
 def _det(a: Any) -> Array:
     factors, pivots, _ = lax.linalg.lu(a)
-    return lax.mul(reductions.prod(_diagonal(factors), -1), _parity(pivots, a.dtype))
+    return reductions.prod(_diagonal(factors), -1) * _parity(pivots, a.dtype)
 
 
 @_det.defjvp
@@ -191,17 +189,15 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     factors, pivots, permutation = lax.linalg.lu(a)
     diagonal, n = _diagonal(factors), a.shape[-1]
     others = lax.slice_in_dim(diagonal, 0, n - 1, axis=diagonal.ndim - 1)
-    others = lax.mul(reductions.prod(others, -1), _parity(pivots, a.dtype))
+    others = reductions.prod(others, -1) * _parity(pivots, a.dtype)
     last = lax.index_in_dim(diagonal, n - 1, diagonal.ndim - 1, keepdims=False)
-    whole = lax.mul(others, last)
+    whole = others * last
     rows = take_along_axis(a_dot, lax.expand_dims(permutation, (permutation.ndim,)), -2)
     x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
                                     unit_diagonal=True)
-    is_last = lax.eq(lax.broadcasted_iota(np.dtype("int32"), x.shape, x.ndim - 2),
-                     lax.full(x.shape, n - 1, np.int32))
+    is_last = lax.broadcasted_iota(np.dtype("int32"), x.shape, x.ndim - 2) == n - 1
     scale = choose(is_last, *(lax.expand_dims(y, (y.ndim, y.ndim + 1)) for y in (others, whole)))
-    x = lax.linalg.triangular_solve(_without_zeros(factors), arithmetic.multiply(scale, x),
-                                    left_side=True)
+    x = lax.linalg.triangular_solve(_without_zeros(factors), scale * x, left_side=True)
     return whole, contractions.trace(x, axis1=-2, axis2=-1)
 
 
@@ -210,10 +206,8 @@ def _without_zeros(factors: Any) -> Any:
     n = factors.shape[-1]
     row, column = (lax.broadcasted_iota(np.dtype("int32"), factors.shape, factors.ndim - d)
                    for d in (2, 1))
-    corner = lax.eq(row, lax.full(row.shape, n - 1, np.int32))
-    replaced = lax.bitwise_or(corner, lax.eq(factors, lax.full_like(factors, 0)))
-    return choose(lax.bitwise_and(lax.eq(row, column), replaced), convert(1, factors.dtype),
-                  factors)
+    replaced = (row == n - 1) | (factors == 0)
+    return choose((row == column) & replaced, 1, factors)
 
 
 def _diagonal(x: Any) -> Any:
@@ -223,8 +217,8 @@ def _diagonal(x: Any) -> Any:
 def _parity(pivots: Any, dtype: Any) -> Any:
     """-1 where the number of exchanged rows is odd, otherwise 1."""
     places = lax.broadcasted_iota(np.dtype("int32"), pivots.shape, pivots.ndim - 1)
-    count = reductions.sum(lax.ne(pivots, places), -1, dtype=np.int32)
-    odd = lax.eq(lax.rem(count, lax.full_like(count, 2)), lax.full_like(count, 1))
+    count = reductions.sum(pivots != places, -1, dtype=np.int32)
+    odd = lax.rem(count, like(2, count)) == 1
     return choose(odd, convert(-1, dtype), convert(1, dtype))
 
 
@@ -250,7 +244,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 def _slogdet(a: Any) -> tuple:
     factors, pivots, _ = lax.linalg.lu(a)
     diagonal = _diagonal(factors)
-    sign = lax.mul(reductions.prod(lax.sign(diagonal), -1), _parity(pivots, a.dtype))
+    sign = reductions.prod(lax.sign(diagonal), -1) * _parity(pivots, a.dtype)
     return sign, reductions.sum(lax.log(lax.abs(diagonal)), -1)
 
 
@@ -263,8 +257,8 @@ def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
     if not dtypes.issubdtype(a.dtype, np.complexfloating):
         return (sign, size), (lax.full_like(sign, 0), growth)
     real = lax.real(growth)
-    turn = lax.sub(growth, lax.complex(real, lax.full_like(real, 0)))
-    return (sign, size), (lax.mul(turn, sign), real)
+    turn = growth - lax.complex(real, lax.full_like(real, 0))
+    return (sign, size), (turn * sign, real)
 
 
 # ── Powers ───────────────────────────────────────────────────────────────────────────────────
@@ -293,9 +287,9 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     result: Any = None
     while n:
         if n % 2:
-            result = x if result is None else matmul(result, x)
+            result = x if result is None else result @ x
         n //= 2
-        x = matmul(x, x) if n else x
+        x = x @ x if n else x
     return result
 
 
@@ -326,13 +320,9 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
 def _pinv(a: Any, rtol: Any) -> Any:
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     largest = reductions.max(s, -1, keepdims=True, initial=0)
-    kept = lax.gt(s, lax.broadcast_in_dim(
-        arithmetic.multiply(lax.expand_dims(convert(rtol, s.dtype), (np.ndim(rtol),)), largest),
-        s.shape, tuple(range(s.ndim))))
-    inverse = choose(kept, lax.div(lax.full_like(s, 1), choose(kept, s, convert(1, s.dtype))),
-                     convert(0, s.dtype))
-    return matmul(_adjoint(vh), arithmetic.multiply(lax.expand_dims(inverse, (s.ndim,)),
-                                                    _adjoint(u)))
+    kept = s > lax.expand_dims(convert(rtol, s.dtype), (np.ndim(rtol),)) * largest
+    inverse = choose(kept, 1 / choose(kept, s, 1), 0)
+    return _adjoint(vh) @ (lax.expand_dims(inverse, (s.ndim,)) * _adjoint(u))
 
 
 @_pinv.defjvp
@@ -341,14 +331,14 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     (a, rtol), (a_dot, _) = primals, tangents
     p = _pinv(a, rtol)
     turned, p_turned = _adjoint(a_dot), _adjoint(p)
-    change = lax.neg(matmul(matmul(p, a_dot), p))
-    left = matmul(matmul(p, p_turned), lax.sub(turned, matmul(matmul(turned, a), p)))
-    right = matmul(lax.sub(turned, matmul(p, matmul(a, turned))), matmul(p_turned, p))
-    return p, lax.add(change, lax.add(left, right))
+    change = -(p @ a_dot @ p)
+    left = p @ p_turned @ (turned - turned @ a @ p)
+    right = (turned - p @ (a @ turned)) @ (p_turned @ p)
+    return p, change + (left + right)
 
 
 def _symmetrized(x: Any) -> Any:
-    return lax.div(lax.add(x, _adjoint(x)), lax.full_like(x, 2))
+    return (x + _adjoint(x)) / 2
 
 
 def _adjoint(x: Any) -> Any:
@@ -370,19 +360,17 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     """
     [x] = promote_dtypes_inexact(as_array("jnp.linalg.matrix_rank", M))
     if x.ndim < 2:
-        found = reductions.any(lax.ne(x, lax.full_like(x, 0)))
+        found = reductions.any(x != 0)
         return lax.convert_element_type(found, np.dtype("int32"))
     values = lax.linalg.svd(_symmetrized(x) if hermitian else x, compute_uv=False)
     tol = rtol if tol is None else tol  # JAX, too, takes rtol for a limit that is not relative
     if tol is None:
         eps = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
-        tol = arithmetic.multiply(reductions.max(values, -1, initial=0),
-                                  convert(eps, values.dtype))
+        tol = reductions.max(values, -1, initial=0) * eps
     limit = as_array("matrix_rank", tol)
     limit = lax.expand_dims(limit, (limit.ndim,))
     limit, values = promote_dtypes_inexact(limit, values)
-    return reductions.sum(lax.gt(values, lax.broadcast_in_dim(
-        limit, values.shape, range(values.ndim - limit.ndim, values.ndim))), -1, dtype=np.int32)
+    return reductions.sum(values > limit, -1, dtype=np.int32)
 
 
 def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid: bool = False
@@ -412,13 +400,12 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
-    kept = lax.ge(s, lax.broadcast(lax.mul(small, reductions.max(s, initial=0)), s.shape))
+    kept = s >= small * reductions.max(s, initial=0)
     rank = reductions.sum(kept, dtype=np.int32)
-    inverse = choose(kept, lax.div(lax.full_like(s, 1), choose(kept, s, convert(1, s.dtype))),
-                     convert(0, s.dtype))
-    scaled = arithmetic.multiply(lax.expand_dims(inverse, (1,)), matmul(_adjoint(u), sides))
-    x = matmul(_adjoint(vh), scaled)
-    gap = lax.sub(sides, matmul(a, x))
+    inverse = choose(kept, 1 / choose(kept, s, 1), 0)
+    scaled = lax.expand_dims(inverse, (1,)) * (_adjoint(u) @ sides)
+    x = _adjoint(vh) @ scaled
+    gap = sides - a @ x
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):
         residual = lax.full((0,), 0, residual.dtype)

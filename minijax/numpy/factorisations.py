@@ -12,9 +12,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import arithmetic
 from minijax.numpy.gathering import take_along_axis
-from minijax.numpy.promotion import ArrayLike, as_array, convert, promote_dtypes_inexact
+from minijax.numpy.arguments import ArrayLike, as_array, convert, promote_dtypes_inexact
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import flip, matrix_transpose
 from minijax.numpy.sorting import argsort
@@ -171,7 +170,7 @@ def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
         return falling
     signs = take_along_axis(lax.sign(values), order, -1)
     u = take_along_axis(vectors, lax.expand_dims(order, (order.ndim - 1,)), -1)
-    v = arithmetic.multiply(u, lax.expand_dims(signs, (signs.ndim - 1,)))
+    v = u * lax.expand_dims(signs, (signs.ndim - 1,))
     return SVDResult(u, falling, _adjoint(v))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from minijax import config, dtypes, lax
 from minijax.core import Array
 from minijax.lax import GatherScatterMode
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axis, static_axes)
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import ravel

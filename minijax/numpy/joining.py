@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.creation import stacked
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axis, convert, promote_dtypes, static_axes,
                                      static_value)
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
@@ -235,13 +235,12 @@ def _all_but(places: Any, size: int) -> Any:
     """The numbers below `size` that are not among the places, which differ."""
     number = np.dtype("int32")
     places = convert(places, number)
-    negative = lax.lt(places, convert(0, number))
-    places = lax.sort(lax.add(places, lax.mul(convert(negative, number), convert(size, number))))
+    places = lax.sort(places + convert(places < 0, number) * size)
     # the i-th place leaves i places fewer before it: what comes from there on moves up
-    before = lax.sub(places, lax.iota(number, places.size))
+    before = places - lax.iota(number, places.size)
     kept = lax.iota(number, size - places.size)
-    moved = lax.ge(lax.expand_dims(kept, (1,)), lax.expand_dims(before, (0,)))
-    return lax.add(kept, lax.reduce_sum(convert(moved, number), (1,)))
+    moved = lax.expand_dims(kept, (1,)) >= lax.expand_dims(before, (0,))
+    return kept + lax.reduce_sum(convert(moved, number), (1,))
 
 
 # ── Repeating ────────────────────────────────────────────────────────────────────────────────
@@ -301,6 +300,6 @@ def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
     times = broadcast_to_shape(as_array("repeat", repeats), (x.shape[axis],))
     ends = lax.expand_dims(lax.cumsum(convert(times, np.dtype("int32")), 0), (0,))
     places = lax.expand_dims(lax.iota(np.dtype("int32"), length), (1,))
-    over = convert(lax.ge(places, ends), np.dtype("int32"))
+    over = convert(places >= ends, np.dtype("int32"))
     source = lax.min(lax.reduce_sum(over, (1,)), convert(x.shape[axis] - 1, over.dtype))
     return x[(slice(None),) * axis + (source,)]

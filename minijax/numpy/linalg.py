@@ -19,7 +19,7 @@ from minijax.numpy.factorisations import (
     EighResult, QRResult, SVDResult, cholesky, eigh, eigvalsh, qr, svd, svdvals,
 )
 from minijax.numpy.norms import cond, matrix_norm, norm, vector_norm
-from minijax.numpy.promotion import ArrayLike, as_array
+from minijax.numpy.arguments import ArrayLike, as_array
 from minijax.numpy.shaping import matrix_transpose
 
 

@@ -15,9 +15,9 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arithmetic import Binary, binary
 from minijax.numpy.creation import asarray
-from minijax.numpy.elementwise import isfinite, isnan
-from minijax.numpy.promotion import (ArrayLike, as_arrays, convert, like,
-                                     promote_args, promote_args_numeric, promote_shapes)
+from minijax.numpy.unary import isfinite, isnan
+from minijax.numpy.arguments import (ArrayLike, as_arrays, convert, promote_args,
+                                     promote_args_numeric, promote_shapes)
 from minijax.numpy.selection import choose
 
 
@@ -28,7 +28,7 @@ def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Bi
     def compare(x: Any, y: Any) -> Any:
         if function in (lax.eq, lax.ne) or not dtypes.issubdtype(x.dtype, np.complexfloating):
             return function(x, y)
-        same = lax.eq(lax.real(x), lax.real(y))
+        same = lax.real(x) == lax.real(y)
         return choose(same, function(lax.imag(x), lax.imag(y)),
                      function(lax.real(x), lax.real(y)))
 
@@ -86,7 +86,7 @@ invert = bitwise_invert = bitwise_not
 
 
 def _truth(x: Any) -> Any:
-    return x if x.dtype == bool else lax.ne(x, like(0, x))
+    return x if x.dtype == bool else x != 0
 
 
 def _logical(name: str, function: Callable, summary: str, shows: str) -> Binary:
@@ -110,7 +110,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     True
     """
     [x] = as_arrays("logical_not", x)
-    return lax.bitwise_not(_truth(x))
+    return ~_truth(x)
 
 
 # ── Nearly, and all over ─────────────────────────────────────────────────────────────────────
@@ -155,7 +155,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
         return as_arrays("array_equal", False)[0]
     same = equal(a1, a2)
     if equal_nan:
-        same = lax.bitwise_or(same, lax.bitwise_and(isnan(a1), isnan(a2)))
+        same = same | isnan(a1) & isnan(a2)
     return _everywhere(same)
 
 

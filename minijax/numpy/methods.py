@@ -13,10 +13,9 @@ import numpy as np
 
 from minijax import config, dtypes, errors, lax
 from minijax.core import ArrayImpl, Tracer, another, give_away, is_given_away
-from minijax.numpy import (contractions, diagonals, display, elementwise, gathering,
-                           joining, reductions, searching, selection, shaping, sorting,
-                           statistics)
-from minijax.numpy.promotion import convert
+from minijax.numpy import (contractions, diagonals, display, unary, gathering, joining,
+                           reductions, searching, selection, shaping, sorting, statistics)
+from minijax.numpy.arguments import convert
 from minijax.primitives.checks import check_cast
 
 # Methods that are the function of the same name, the array as its first argument.
@@ -25,8 +24,8 @@ def _functions() -> tuple[Callable, ...]:
         reductions.sum, reductions.prod, reductions.mean, reductions.max, reductions.min,
         reductions.argmax, reductions.argmin, reductions.any, reductions.all, reductions.std,
         reductions.var, reductions.ptp, statistics.cumsum, statistics.cumprod, contractions.dot,
-        contractions.trace, diagonals.diagonal, elementwise.conj, elementwise.conjugate,
-        elementwise.round, gathering.take, joining.repeat, searching.nonzero, selection.clip,
+        contractions.trace, diagonals.diagonal, unary.conj, unary.conjugate,
+        unary.round, gathering.take, joining.repeat, searching.nonzero, selection.clip,
         shaping.ravel, shaping.squeeze, shaping.swapaxes, sorting.argsort, sorting.searchsorted,
         sorting.sort,
     )
@@ -186,8 +185,8 @@ def _properties() -> dict[str, Callable[[Any], Any]]:
     return {
         "T": shaping.transpose,
         "mT": shaping.matrix_transpose,
-        "real": elementwise.real,
-        "imag": elementwise.imag,
+        "real": unary.real,
+        "imag": unary.imag,
         "nbytes": lambda self: self.size * self.dtype.itemsize,
         "itemsize": lambda self: self.dtype.itemsize,
         "device": lambda self: display.cpu,
@@ -201,7 +200,7 @@ def _properties() -> dict[str, Callable[[Any], Any]]:
 def methods() -> dict[str, Any]:
     """All methods and properties, by name."""
     found: dict[str, Any] = {function.__name__: _method(function) for function in _functions()}
-    found["conj"] = _method(elementwise.conj)
+    found["conj"] = _method(unary.conj)
     for function in (astype, reshape, transpose, flatten, copy, view, compress, item, tolist,
                      tobytes, devices, block_until_ready, is_deleted, delete, to_device):
         found[function.__name__] = function

@@ -12,9 +12,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import arithmetic, reductions
+from minijax.numpy import reductions
 from minijax.numpy.equations import inv
-from minijax.numpy.promotion import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
+from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      convert, promote_dtypes_inexact)
 from minijax.numpy.shaping import moveaxis
 
@@ -87,12 +87,12 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     if x.shape[-2] != x.shape[-1]:
         raise ValueError("jnp.linalg.cond: for p != 2 and p != -2, array must be square; "
                          f"got {x.shape=}")
-    return arithmetic.multiply(norm(x, p, (-2, -1)), norm(inv(x), p, (-2, -1)))
+    return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
 
 
 def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
-    squares = (lax.square(x) if not dtypes.issubdtype(x.dtype, np.complexfloating)
-               else lax.real(lax.mul(x, lax.conj(x))))
+    is_complex = dtypes.issubdtype(x.dtype, np.complexfloating)
+    squares = lax.real(x * lax.conj(x)) if is_complex else lax.square(x)
     return lax.sqrt(reductions.sum(squares, axes, keepdims=keepdims))
 
 
@@ -103,8 +103,7 @@ def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
     if ord in (np.inf, -np.inf):
         return (reductions.max if ord > 0 else reductions.min)(size, axes, keepdims=keepdims)
     if ord == 0:
-        return reductions.sum(lax.ne(x, convert(0, x.dtype)), axes, dtype=size.dtype,
-                              keepdims=keepdims)
+        return reductions.sum(x != 0, axes, dtype=size.dtype, keepdims=keepdims)
     if ord == 1:
         return reductions.sum(size, axes, keepdims=keepdims)
     if isinstance(ord, str):

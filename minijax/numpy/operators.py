@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl
-from minijax.numpy import (arithmetic, contractions, display, dlpack, elementwise, indexing, logic,
+from minijax.numpy import (arithmetic, contractions, display, dlpack, unary, indexing, logic,
                            methods)
 from minijax.tracebacks import api_boundary
 
@@ -46,7 +46,7 @@ def _comparisons() -> dict[str, tuple[str, Callable[[Any, Any], Any]]]:
 
 
 _UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": elementwise.negative, "pos": elementwise.positive, "abs": elementwise.absolute,
+    "neg": unary.negative, "pos": unary.positive, "abs": unary.absolute,
     "invert": logic.bitwise_not,
 }
 
@@ -146,7 +146,7 @@ def _index(self: Any) -> int:
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
-    rounded = elementwise.round(self, ndigits or 0)
+    rounded = unary.round(self, ndigits or 0)
     return methods.astype(rounded, int) if ndigits is None else rounded
 
 
@@ -225,8 +225,8 @@ def install_operators(namespace: Any) -> None:
         found[f"__r{name}__"] = _binary_operator(f"__r{name}__", sign, function, swapped=True)
     for name, (sign, function) in _comparisons().items():
         found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
-    for name, unary in _UNARY.items():
-        found[f"__{name}__"] = _unary_operator(f"__{name}__", unary)
+    for name, of_one in _UNARY.items():
+        found[f"__{name}__"] = _unary_operator(f"__{name}__", of_one)
     found |= {
         "__pow__": _power, "__round__": _round, "__bool__": _bool, "__index__": _index,
         "__int__": _number(int), "__float__": _number(float), "__complex__": _number(complex),

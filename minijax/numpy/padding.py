@@ -16,9 +16,8 @@ from minijax import lax
 from minijax.core import Array
 from minijax.numpy import reductions, statistics
 from minijax.numpy.creation import linspace
-from minijax.numpy.elementwise import round
-from minijax.numpy.promotion import (ArrayLike, as_array, broadcast_to_shape, convert,
-                                     static_value)
+from minijax.numpy.unary import round
+from minijax.numpy.arguments import ArrayLike, as_array, broadcast_to_shape, convert, static_value
 from minijax.numpy.vectorize import apply_along_axis
 
 Widths = list[tuple[int, int]]

@@ -1,6 +1,6 @@
 """What an argument is: its shape, its size, whether it is a scalar, real, complex.
 
-Stands on `promotion`.  Chapter 01, *Arrays, dtypes and weak types*.
+Stands on `arguments`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 
@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import dtypes
 from minijax.core import Array, another
 from minijax.numpy import methods
-from minijax.numpy.elementwise import imag
-from minijax.numpy.promotion import ArrayLike, as_array, canonical_axes, like
+from minijax.numpy.unary import imag
+from minijax.numpy.arguments import ArrayLike, as_array, canonical_axes, like
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -91,8 +91,8 @@ def iscomplex(x: ArrayLike) -> Array:
     >>> iscomplex(np.array([1 + 1j, 2]))
     Array([ True, False], dtype=bool)
     """
-    part = imag(as_array("iscomplex", x))
-    return lax.ne(part, like(0, part))
+    part: Any = imag(as_array("iscomplex", x))
+    return part != like(0, part)
 
 
 def isreal(x: ArrayLike) -> Array:
@@ -101,8 +101,8 @@ def isreal(x: ArrayLike) -> Array:
     >>> isreal(np.array([1 + 1j, 2]))
     Array([False,  True], dtype=bool)
     """
-    part = imag(as_array("isreal", x))
-    return lax.eq(part, like(0, part))
+    part: Any = imag(as_array("isreal", x))
+    return part == like(0, part)
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:

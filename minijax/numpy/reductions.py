@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.promotion import (ArrayLike, Axes, as_array, broadcast_to_shape,
+from minijax.numpy.arguments import (ArrayLike, Axes, as_array, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_arraylike, convert,
                                      promote_dtypes_inexact, refuse_out, static_axes)
 from minijax.numpy.selection import choose
@@ -199,7 +199,7 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Array(6, dtype=int32)
     """
     refuse_out("ptp", out)
-    return lax.sub(max(a, axis, keepdims=keepdims), min(a, axis, keepdims=keepdims))
+    return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)
 
 
 def _place_of(name: str, find: Callable[..., Any], a: ArrayLike, axis: Any, out: None,
@@ -278,8 +278,8 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     Array(2, dtype=int32)
     """
     a = as_array("count_nonzero", a)
-    return sum(lax.ne(a, convert(0, a.dtype)), axis=axis,
-               dtype=dtypes.default_int_dtype(), keepdims=keepdims)
+    nonzero = a != convert(0, a.dtype)
+    return sum(nonzero, axis, dtypes.default_int_dtype(), keepdims=keepdims)
 
 
 # ── Averages ─────────────────────────────────────────────────────────────────────────────────
@@ -304,7 +304,7 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     else:
         taken = broadcast_to_shape(where, a.shape)
         count = sum(taken, (*axes, *names), wide, keepdims=keepdims)
-    return convert(lax.div(total, count), result_dtype)
+    return convert(total / count, result_dtype)
 
 
 def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
@@ -326,7 +326,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, np.dtype("float32") if _is_short_float(a.dtype) else a.dtype)
-    squared = _squared_size(lax.sub(a, mean(a, (*axes, *names), keepdims=True, where=where)))
+    squared = _squared_size(a - mean(a, (*axes, *names), keepdims=True, where=where))
     total: Any = sum(squared, (*axes, *names), keepdims=keepdims, where=where)
     ddof = ddof if correction is None else correction  # type: ignore[assignment]
     if where is None:
@@ -335,15 +335,14 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     else:
         count: Any = sum(broadcast_to_shape(where, a.shape), (*axes, *names), total.dtype,
                          keepdims=keepdims)
-        divisor = lax.sub(count, convert(ddof, total.dtype))
-        divisor = choose(lax.gt(divisor, convert(0, total.dtype)), divisor,
-                         convert(np.nan, total.dtype))
-    return convert(lax.div(total, divisor), result_dtype)
+        divisor = count - convert(ddof, total.dtype)
+        divisor = choose(divisor > 0, divisor, np.nan)
+    return convert(total / divisor, result_dtype)
 
 
 def _squared_size(x: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return lax.add(lax.square(lax.real(x)), lax.square(lax.imag(x)))
+        return lax.square(lax.real(x)) + lax.square(lax.imag(x))
     return lax.square(x)
 
 
@@ -379,5 +378,5 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
                 raise ValueError("Length of weights not compatible with specified axis.")
             w = lax.broadcast_in_dim(w, a.shape, axes)
         total = sum(w, axes, keepdims=keepdims)
-        result = lax.div(sum(lax.mul(a, w), axes, keepdims=keepdims), total)
+        result = sum(a * w, axes, keepdims=keepdims) / total
     return (result, broadcast_to_shape(total, result.shape)) if returned else result

@@ -14,10 +14,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import logic, reductions
+from minijax.numpy import reductions
 from minijax.numpy.creation import array, linspace, stacked
-from minijax.numpy.promotion import (ArrayLike, as_array, check_arraylike, convert,
-                                     static_value)
+from minijax.numpy.arguments import ArrayLike, as_array, check_arraylike, convert, static_value
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
@@ -59,12 +58,12 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     fill = fill_value if isinstance(fill_value, tuple) else (fill_value,) * x.ndim
     if x.size == 0 or size == 0:  # as in JAX, nothing is filled in then
         return tuple(lax.full((size,), 0, number) for _ in fill)
-    mask = convert(ravel(lax.ne(x, convert(0, x.dtype)) if x.dtype != bool else x), number)
+    mask = convert(ravel(x != 0 if x.dtype != bool else x), number)
     # the place of the i-th is the number of places that have seen at most i
     seen = lax.cumsum(mask, 0)
     ended: Any = lax.full((size,), 0, number)
     flat = lax.cumsum(ended.at[seen].add(1, mode="drop"), 0)
-    missing = lax.ge(lax.iota(number, size), reductions.sum(mask))
+    missing = lax.iota(number, size) >= reductions.sum(mask)
     strides = [math.prod(x.shape[d + 1:]) for d in range(x.ndim)]
     found = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
              for stride, n in zip(strides, x.shape, strict=True)]
@@ -155,11 +154,11 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins=}")
     if bins.size == 0:
         return lax.full_like(as_array("digitize", x), 0, dtype=_INT)
-    rising = searchsorted(bins, x, side="left" if right else "right")
-    falling = lax.sub(convert(bins.size, rising.dtype), searchsorted(
-        lax.rev(bins, (0,)), x, side="left" if right else "right"))
+    side = "left" if right else "right"
+    rising = searchsorted(bins, x, side)
+    falling = bins.size - searchsorted(lax.rev(bins, (0,)), x, side)
     first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
-    return choose(logic.greater_equal(last, first), rising, falling)
+    return choose(last >= first, rising, falling)
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
@@ -175,9 +174,9 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
     low, high = (reductions.min(a), reductions.max(a)) if range is None else (
         convert(end, a.dtype) for end in range)
-    flat = logic.equal(low, high)  # all values equal: one unit around them
-    low = choose(flat, lax.sub(low, convert(0.5, a.dtype)), low)
-    high = choose(flat, lax.add(high, convert(0.5, a.dtype)), high)
+    flat = low == high  # all values equal: one unit around them
+    low = choose(flat, low - 0.5, low)
+    high = choose(flat, high + 0.5, high)
     return linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
 
 
@@ -195,10 +194,10 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     weights = lax.broadcast_in_dim(weights, a.shape, () if weights.ndim == 0 else (0,))
     place = searchsorted(edges, a, side="right")
     last = lax.index_in_dim(edges, -1, 0, keepdims=False)
-    place = choose(lax.eq(a, last), convert(edges.size - 1, place.dtype), place)
+    place = choose(a == last, edges.size - 1, place)
     counts = bincount(place, weights, length=edges.size)
     counts = lax.slice_in_dim(counts, 1, None)
     if density:
-        widths = lax.sub(lax.slice_in_dim(edges, 1, None), lax.slice_in_dim(edges, 0, -1))
-        counts = lax.div(lax.div(counts, convert(widths, counts.dtype)), reductions.sum(counts))
+        widths = lax.slice_in_dim(edges, 1, None) - lax.slice_in_dim(edges, 0, -1)
+        counts = counts / convert(widths, counts.dtype) / reductions.sum(counts)
     return counts, edges

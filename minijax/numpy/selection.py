@@ -1,6 +1,6 @@
 """Choosing between arrays, element by element: by a mask, by many masks, by limits.
 
-Stands on `promotion`.  Chapter 17, *Control flow under jit*.
+Stands on `arguments`.  Chapter 17, *Control flow under jit*.
 In JAX: `jax/_src/numpy/util.py` (`_where`), `lax_numpy.py` (`select`, `piecewise`, `clip`).
 """
 
@@ -12,16 +12,16 @@ from typing import Any
 
 from minijax import dtypes, lax
 from minijax.core import Array, as_value
-from minijax.numpy.promotion import (ArrayLike, as_arrays, broadcast_arrays_to_one_shape,
-                                     broadcast_to_shape, check_arraylike, convert,
-                                     promote_args, promote_dtypes)
+from minijax.numpy.arguments import (ArrayLike, as_arrays, broadcast_arrays_to_one_shape,
+                                     broadcast_to_shape, check_arraylike, convert, promote_args,
+                                     promote_dtypes)
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition holds (is not zero), else `y`: `where` with three arguments."""
     condition = as_value(condition)
     if condition.dtype != bool:
-        condition = lax.ne(condition, convert(0, condition.dtype))
+        condition = condition != 0
     x, y = promote_dtypes(x, y)
     if condition.ndim:
         condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)

@@ -16,7 +16,7 @@ from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, logic
 from minijax.numpy.contractions import dot
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, canonical_axis, convert, like,
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
                                      promote_dtypes, promote_dtypes_inexact)
 from minijax.numpy.reductions import sum
 from minijax.numpy.selection import choose
@@ -64,7 +64,7 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
     Array([2, 3, 4], dtype=int32)
     """
     x: Any = ravel(ary)
-    result = lax.sub(x[1:], x[:-1])
+    result = x[1:] - x[:-1]
     parts = [ravel(x) for x in (to_begin, result, to_end) if x is not None]
     return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
 
@@ -95,16 +95,15 @@ def _slope(x: Any, axis: int, step: Any) -> Any:
     x = moveaxis(x, axis, -1)
     if not step.ndim:
         ends: Any = diff(x)
-        inner = lax.mul(lax.sub(x[..., 2:], x[..., :-2]), like(.5, x))
+        inner = (x[..., 2:] - x[..., :-2]) * .5
         out = lax.concatenate([ends[..., :1], inner, ends[..., -1:]], x.ndim - 1)
-        return moveaxis(arithmetic.divide(out, step), -1, axis)
+        return moveaxis(out / step, -1, axis)
     x, width = promote_dtypes_inexact(x, diff(step))
-    slopes: Any = arithmetic.divide(diff(x), width)  # of the pieces between the places
+    slopes: Any = diff(x) / width  # of the pieces between the places
     left, right = width[:-1], width[1:]
     # each place takes more of the slope of the shorter piece beside it
-    share = lax.div(right, lax.add(left, right))
-    inner = arithmetic.add(arithmetic.multiply(slopes[..., :-1], share),
-                           arithmetic.multiply(slopes[..., 1:], lax.sub(like(1, share), share)))
+    share = right / (left + right)
+    inner = slopes[..., :-1] * share + slopes[..., 1:] * (1 - share)
     out = lax.concatenate([slopes[..., :1], inner, slopes[..., -1:]], x.ndim - 1)
     return moveaxis(out, -1, axis)
 
@@ -127,14 +126,13 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
         x, xp, fp = _one_period(x, xp, fp, period)
     right_of = arithmetic.minimum(arithmetic.maximum(searchsorted(xp, x, side="right"), 1),
                                   xp.size - 1)
-    left_of = arithmetic.subtract(right_of, 1)
+    left_of = right_of - 1
     x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
-    width = lax.sub(x1, x0)
-    flat = lax.eq(width, convert(0, width.dtype))
-    part = lax.div(lax.sub(x, x0), choose(flat, convert(1, width.dtype), width))
-    found = choose(flat, y0, lax.add(y0, lax.mul(part, lax.sub(y1, y0))))
-    for end, beyond, given in ((0, logic.less(x, xp[0]), left),
-                               (-1, logic.greater(x, xp[-1]), right)):
+    width = x1 - x0
+    flat = width == 0
+    part = (x - x0) / choose(flat, 1, width)
+    found = choose(flat, y0, y0 + part * (y1 - y0))
+    for end, beyond, given in ((0, x < xp[0], left), (-1, x > xp[-1], right)):
         if isinstance(given, str):
             if given != "extrapolate":
                 raise ValueError(f"interp: 'extrapolate' is the only word; got {given!r}")
@@ -148,7 +146,7 @@ def _one_period(x: Any, xp: Any, fp: Any, period: ArrayLike) -> tuple[Any, Any, 
     period = convert(as_array("interp", period), x.dtype)
     x, xp = arithmetic.remainder(x, period), arithmetic.remainder(xp, period)
     xp, fp = lax.sort_key_val(xp, fp)
-    xp = lax.concatenate([lax.sub(xp[-1:], period), xp, lax.add(xp[:1], period)], 0)
+    xp = lax.concatenate([xp[-1:] - period, xp, xp[:1] + period], 0)
     return x, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
@@ -167,9 +165,9 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
         heights = moveaxis(heights, axis, -1)
         width = diff(places) if places.ndim == 1 else moveaxis(diff(places, axis=axis), axis, -1)
     size = heights.shape[-1]
-    pairs = lax.add(lax.slice_in_dim(heights, 1, size, axis=-1),
-                    lax.slice_in_dim(heights, 0, size - 1, axis=-1))
-    return arithmetic.multiply(0.5, sum(arithmetic.multiply(width, pairs), -1))
+    pairs = (lax.slice_in_dim(heights, 1, size, axis=-1)
+             + lax.slice_in_dim(heights, 0, size - 1, axis=-1))
+    return arithmetic.multiply(0.5, sum(width * pairs, -1))
 
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
@@ -211,5 +209,4 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     operator.index(unroll)
     coefficients = [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])]
     zero = lax.full(lax.broadcast_shapes(p.shape[1:], x.shape), 0, x.dtype)
-    return functools.reduce(lambda y, c: arithmetic.add(arithmetic.multiply(y, x), c),
-                            coefficients, zero)
+    return functools.reduce(lambda y, c: y * x + c, coefficients, zero)

@@ -12,8 +12,8 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
-from minijax.numpy import logic, reductions
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, convert, promote_dtypes,
+from minijax.numpy import reductions
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, convert, promote_dtypes,
                                      static_value)
 from minijax.numpy.selection import choose
 from minijax.numpy.sets import isin, unique
@@ -59,7 +59,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     values, number = _different(a, isin(a, b), size, fill_value)
     if not return_indices:
         return values
-    is_there = lax.lt(lax.iota(number.dtype, values.size), number)
+    is_there = lax.iota(number.dtype, values.size) < number
     return values, *(_first_places(values, x, is_there) for x in (a, b))
 
 
@@ -128,15 +128,15 @@ def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[An
     values, numbers = unique(x[place], size=size, fill_value=fill_value, return_counts=True)
     any_kept = reductions.any(kept)
     nothing = lax.full_like(values, 0 if fill_value is None else fill_value)
-    number = reductions.sum(convert(lax.gt(numbers, convert(0, numbers.dtype)), count))
-    return choose(any_kept, values, nothing), choose(any_kept, number, convert(0, count))
+    number = reductions.sum(convert(numbers > 0, count))
+    return choose(any_kept, values, nothing), choose(any_kept, number, 0)
 
 
 def _first_places(values: Any, x: Any, is_there: Any) -> Any:
     """Where each value occurs first in `x`; the size of `x` where there is none."""
-    same = logic.equal(lax.expand_dims(values, (1,)), lax.expand_dims(x, (0,)))
+    same = lax.expand_dims(values, (1,)) == lax.expand_dims(x, (0,))
     place = reductions.argmax(same, 1) if x.size else lax.full(values.shape, 0, np.dtype("int32"))
-    return choose(is_there, place, convert(x.size, place.dtype))
+    return choose(is_there, place, x.size)
 
 
 # ── `unique`, its results by name ────────────────────────────────────────────────────────────

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, lax
-from minijax.numpy import logic, reductions
+from minijax.numpy import reductions
 from minijax.core import Array
-from minijax.numpy.elementwise import isnan
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
+from minijax.numpy.unary import isnan
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
                                      promote_dtypes, static_value)
 from minijax.numpy.searching import nonzero
 from minijax.numpy.selection import choose
@@ -29,10 +29,9 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
     Array([ True, False,  True], dtype=bool)
     """
     x, tests = promote_dtypes(*as_arrays("isin", element, test_elements))
-    same = logic.equal(lax.expand_dims(x, (x.ndim,)), lax.broadcast_to_rank(ravel(tests),
-                                                                            x.ndim + 1))
+    same = lax.expand_dims(x, (x.ndim,)) == lax.broadcast_to_rank(ravel(tests), x.ndim + 1)
     found = reductions.any(same, -1)
-    return lax.bitwise_not(found) if invert else found
+    return ~found if invert else found
 
 
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
@@ -65,8 +64,8 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     # one more than asked for, where the last one ends
     bounds = nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
     starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
-    filled = lax.ge(starts, convert(rows.shape[0], starts.dtype))
-    places = order.at[choose(filled, convert(0, starts.dtype), starts)].get(mode="clip")
+    filled = starts >= rows.shape[0]
+    places = order.at[choose(filled, 0, starts)].get(mode="clip")
     values = rows.at[places].get(mode="clip") if rows.shape[0] else rows
     if fill_value is not None:
         mask = lax.expand_dims(filled, range(1, values.ndim))
@@ -76,11 +75,11 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         outs.append(places)
     if return_inverse:
         number = dtypes.default_int_dtype()
-        group = lax.sub(lax.cumsum(convert(first, number), 0), convert(1, number))
+        group = lax.cumsum(convert(first, number), 0) - 1
         inverse = lax.full_like(group, 0).at[order].set(group)
         outs.append(lax.reshape(inverse, x.shape) if axis is None else inverse)
     if return_counts:
-        outs.append(choose(filled, convert(0, starts.dtype), lax.sub(ends, starts)))
+        outs.append(choose(filled, 0, ends - starts))
     return outs[0] if len(outs) == 1 else tuple(outs)
 
 
@@ -113,9 +112,8 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
     new: Any = lax.full((count - 1,), False, np.dtype(bool))
     for key in ordered:
         later, earlier = lax.slice_in_dim(key, 1, None), lax.slice_in_dim(key, 0, count - 1)
-        differs = lax.ne(later, earlier)
+        differs = later != earlier
         if equal_nan and dtypes.issubdtype(key.dtype, np.inexact):
-            both_nan = lax.bitwise_and(isnan(later), isnan(earlier))
-            differs = lax.bitwise_and(differs, lax.bitwise_not(both_nan))
-        new = lax.bitwise_or(new, differs)
+            differs = differs & ~(isnan(later) & isnan(earlier))
+        new = new | differs
     return order, lax.concatenate([lax.full((1,), True, new.dtype), new], 0)

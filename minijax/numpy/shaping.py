@@ -1,6 +1,6 @@
 """The same elements in another shape or order: reshape, transpose, broadcast, flip, roll, ….
 
-Stands on `promotion` and `lax`.  Chapter 18, *Dynamic shapes*.
+Stands on `arguments` and `lax`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import Array, Tracer, another
 from minijax.numpy.creation import shape_of_argument
-from minijax.numpy.promotion import (ArrayLike, Axes, as_array, as_arrays,
+from minijax.numpy.arguments import (ArrayLike, Axes, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_arraylike, convert,
                                      static_axes)
@@ -317,10 +317,9 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
     if size == 0:
         return a
     if isinstance(shift, Tracer):
-        from_end = lax.rem(convert(shift, np.dtype("int32")), convert(size, np.dtype("int32")))
+        count: Any = convert(size, np.dtype("int32"))
         doubled = lax.concatenate([a, a], axis)
-        start = lax.rem(lax.sub(convert(size, from_end.dtype), from_end),
-                        convert(size, from_end.dtype))
+        start = lax.rem(count - lax.rem(convert(shift, count.dtype), count), count)
         return lax.dynamic_slice_in_dim(doubled, start, size, axis)
     cut = -int(shift) % size
     if cut == 0:

@@ -13,9 +13,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import logic
-from minijax.numpy.elementwise import isnan
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
+from minijax.numpy.unary import isnan
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
                                      promote_dtypes, static_axes)
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import ravel
@@ -101,22 +100,20 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     low: Any = lax.full(v.shape, 0, _INT)
     high: Any = lax.full(v.shape, a.size, _INT)
     for _ in range(math.ceil(math.log2(a.size + 1)) if a.size else 0):
-        middle = lax.div(lax.add(low, high), convert(2, _INT))
+        middle = lax.div(low + high, convert(2, _INT))
         found = a.at[middle].get(mode="clip")
         to_the_left = _not_after(v, found) if side == "left" else _before(v, found)
-        to_the_left = lax.bitwise_or(to_the_left, lax.ge(middle, high))
-        low, high = (choose(to_the_left, low, lax.add(middle, convert(1, _INT))),
-                     choose(to_the_left, middle, high))
+        to_the_left = to_the_left | (middle >= high)
+        low, high = (choose(to_the_left, low, middle + 1), choose(to_the_left, middle, high))
     return high
 
 
 def _before(x: Any, y: Any) -> Any:
     """Whether x comes before y in sorted order: nan comes last."""
-    less = logic.less(x, y)
     if not dtypes.issubdtype(x.dtype, np.inexact):
-        return less
-    return lax.bitwise_or(less, lax.bitwise_and(isnan(y), lax.bitwise_not(isnan(x))))
+        return x < y
+    return (x < y) | isnan(y) & ~isnan(x)
 
 
 def _not_after(x: Any, y: Any) -> Any:
-    return lax.bitwise_not(_before(y, x))
+    return ~_before(y, x)

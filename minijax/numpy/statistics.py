@@ -15,9 +15,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.elementwise import isnan
+from minijax.numpy.unary import isnan
 from minijax.numpy.logic import logical_and
-from minijax.numpy.promotion import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
+from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      convert, promote_dtypes_inexact, refuse_out, static_axes)
 from minijax.numpy.selection import choose
 
@@ -129,12 +129,12 @@ def _nan_extreme(name: str, extreme: Callable[..., Array], instead: float, a: Ar
     if not dtypes.issubdtype(a.dtype, np.inexact) or initial is not None:
         return result
     nothing = reductions.all(isnan(a), axis, keepdims=keepdims)
-    return choose(nothing, convert(np.nan, result.dtype), result)
+    return choose(nothing, np.nan, result)
 
 
 def _known(a: Any, where: ArrayLike | None) -> Any:
     """Where an element takes part: it is asked for, and not nan."""
-    known = lax.bitwise_not(isnan(a))
+    known = ~isnan(a)
     return known if where is None else logical_and(known, where)
 
 
@@ -151,7 +151,7 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     refuse_out("nanmean", out)
     dtype = dtypes.check_user_dtype_supported(dtype, "nanmean") or a.dtype
     count = reductions.sum(_known(a, where), axis, dtype, keepdims=keepdims)
-    return lax.div(nansum(a, axis, dtype, keepdims=keepdims, where=where), count)
+    return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
 
 
 def nanvar(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
@@ -205,7 +205,7 @@ def _nan_place(name: str, find: Callable[..., Array], instead: float, a: ArrayLi
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return place
     nothing = reductions.all(isnan(a), axis, keepdims=bool(keepdims))
-    return choose(nothing, convert(-1, place.dtype), place)
+    return choose(nothing, -1, place)
 
 
 # ── Order statistics ─────────────────────────────────────────────────────────────────────────
@@ -253,10 +253,10 @@ def _flattened_last(x: Any, axes: tuple[int, ...]) -> Any:
 def _interpolate(rows: Any, q: Any, method: str) -> Any:
     """Quantiles of sorted rows, the axes of `q` first."""
     count = rows.shape[-1]
-    place = lax.mul(q, convert(float(count - 1), q.dtype))
+    place = q * float(count - 1)
     low, high = lax.floor(place), lax.ceil(place)
     if method == "nearest":
-        nearer_low = lax.le(lax.sub(place, low), convert(0.5, place.dtype))
+        nearer_low = place - low <= 0.5
         low = high = choose(nearer_low, low, high)
     below, above = (_element(rows, each, count) for each in (low, high))
     if method in ("lower", "nearest"):
@@ -264,11 +264,10 @@ def _interpolate(rows: Any, q: Any, method: str) -> Any:
     if method == "higher":
         return above
     if method == "midpoint":
-        return lax.mul(lax.add(below, above), convert(.5, rows.dtype))
-    part = lax.sub(place, low)
+        return (below + above) * .5
+    part = place - low
     part = lax.expand_dims(part, range(part.ndim, below.ndim))
-    one = convert(1, part.dtype)
-    return lax.add(lax.mul(below, lax.sub(one, part)), lax.mul(above, part))
+    return below * (1 - part) + above * part
 
 
 def _element(rows: Any, place: Any, count: int) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 from minijax import lax
 from minijax.api import vmap
 from minijax.core import Array
-from minijax.numpy.promotion import ArrayLike, as_array, as_arrays, canonical_axis
+from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis
 from minijax.numpy.shaping import moveaxis
 from minijax.tracebacks import api_boundary
 

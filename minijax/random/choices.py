@@ -99,16 +99,16 @@ def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype
     word = np.dtype(f"uint{limits.bits}")
     span = _span(low, high, beyond, word)
     offset = converted(_below(span, key, shape, word), dtype, False)
-    return lax.add(low, offset)
+    return low + offset
 
 
 def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
     """How many integers there are to choose from; at least one, and 2**bits is 0."""
-    span = converted(lax.sub(high, low), word, False)
-    span = lax.select(lax.le(high, low), lax.full_like(span, 1), span)
+    span = converted(high - low, word, False)
+    span = lax.select(high <= low, lax.full_like(span, 1), span)
     # where maxval is one more than the dtype can say, the largest integer is wanted, too
-    extended = lax.bitwise_and(beyond, lax.gt(high, low))
-    return lax.select(extended, lax.add(span, number(1, word)), span)
+    extended = beyond & (high > low)
+    return lax.select(extended, span + 1, span)
 
 
 def _below(span: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
@@ -116,8 +116,8 @@ def _below(span: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
     width = word.itemsize * 8
     upper, lower = (random_words(k, width, shape) for k in two_keys(key))
     weight = lax.rem(number(2 ** (width // 2), word), span)
-    weight = lax.rem(lax.mul(weight, weight), span)
-    total = lax.add(lax.mul(lax.rem(upper, span), weight), lax.rem(lower, span))
+    weight = lax.rem(weight * weight, span)
+    total = lax.rem(upper, span) * weight + lax.rem(lower, span)
     return lax.rem(total, span)
 
 
@@ -157,9 +157,9 @@ def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
     dtype = np.dtype(p.dtype)
     p = broadcast_to_rank(p, len(shape)) if p.ndim else p
     if mode == "low":
-        return lax.lt(_uniform(key, shape, dtype, 0.0, 1.0), p)
+        return _uniform(key, shape, dtype, 0.0, 1.0) < p
     coarse, fine = halves(_uniform(key, (2, *shape), dtype, 0.0, 1.0))
-    return lax.lt(lax.mul(fine, number(dtypes.finfo(dtype).eps, dtype)), lax.sub(p, coarse))
+    return fine * number(dtypes.finfo(dtype).eps, dtype) < p - coarse
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -184,8 +184,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     integer = dtypes.default_int_dtype()
     chosen = _bernoulli(key, number(0.5, dtypes.default_float_dtype()), shape, "low")
-    doubled = lax.mul(number(2, integer), lax.convert_element_type(chosen, integer))
-    signs = lax.sub(doubled, number(1, integer))
+    doubled = 2 * lax.convert_element_type(chosen, integer)
+    signs = doubled - 1
     return signs if dtype == integer else lax.convert_element_type(signs, dtype)
 
 
@@ -230,7 +230,7 @@ def _with_replacement(key: Array, logits: Array, axis: int, shape: Shape, leadin
                       mode: str | None) -> Array:
     place = len(leading) + axis
     noise = gumbel(key, (*shape[:place], logits.shape[axis], *shape[place:]), logits.dtype, mode)
-    total = lax.add(noise, broadcast_to_rank(logits, noise.ndim))
+    total = noise + broadcast_to_rank(logits, noise.ndim)
     return lax.argmax(total, place, np.dtype(np.int32))
 
 
@@ -240,7 +240,7 @@ def _without_replacement(key: Array, logits: Array, axis: int, shape: Shape, lea
     if count > logits.shape[axis]:
         raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
                          f"of categories ({logits.shape[axis]}).")
-    total = lax.add(logits, gumbel(key, logits.shape, logits.dtype, mode))
+    total = logits + gumbel(key, logits.shape, logits.dtype, mode)
     _, winners = lax.top_k(total, count, axis=axis)
     others = tuple(d for d in range(logits.ndim) if d != axis)
     return lax.reshape(winners, shape, (axis, *others))
@@ -311,11 +311,11 @@ def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: s
     p = lax.convert_element_type(p, dtype)
     if not replace:
         noise = _gumbel(key, (count,), dtype, mode or "low")
-        return lax.top_k(lax.add(noise, lax.log(p)), math.prod(shape))[1]
+        return lax.top_k(noise + lax.log(p), math.prod(shape))[1]
     sums = lax.cumsum(p)
     total = lax.squeeze(lax.slice_in_dim(sums, count - 1, count), (0,))
-    u = lax.sub(number(1, dtype), _uniform(key, shape, dtype, 0.0, 1.0))
-    return jnp.searchsorted(sums, lax.mul(total, u))
+    u = 1 - _uniform(key, shape, dtype, 0.0, 1.0)
+    return jnp.searchsorted(sums, total * u)
 
 
 # ── Permutations ─────────────────────────────────────────────────────────────────────────────

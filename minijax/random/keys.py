@@ -95,12 +95,12 @@ def seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
     # Through 64 bits, so that hashes and times serve as seeds without 64-bit types, too.
     if isinstance(seed, int):
         seed = np.int64(seed).astype(dtypes.default_int_dtype())
-    value = core.as_value(seed)
+    value: Any = core.as_value(seed)
     if not dtypes.issubdtype(value.dtype, np.integer):
         raise TypeError(f"PRNG key seed must be an integer; got {seed!r}")
     offset = config.random_seed_offset.value
     if offset:
-        value = lax.add(value, np.asarray(offset).astype(value.dtype))
+        value = value + np.asarray(offset).astype(value.dtype)
     return random_seed_p.bind(value, impl=impl)
 
 

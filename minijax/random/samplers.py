@@ -132,7 +132,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
 def _uniform(key: Array, shape: Shape, dtype: np.dtype, minval: Any, maxval: Any) -> Array:
     low = broadcast_to_rank(lax.convert_element_type(minval, dtype), len(shape))
     high = broadcast_to_rank(lax.convert_element_type(maxval, dtype), len(shape))
-    scaled = fused_multiply_add(unit_interval(key, shape, dtype), lax.sub(high, low), low)
+    scaled = fused_multiply_add(unit_interval(key, shape, dtype), high - low, low)
     return lax.max(low, lax.reshape(scaled, shape))
 
 
@@ -146,8 +146,8 @@ def unit_interval(key: Array, shape: Shape, dtype: np.dtype) -> Array:
         words = lax.convert_element_type(words, word)
     fraction = lax.shift_right_logical(words, number(drawn - info.nmant, word))
     one = np.ones((), dtype)
-    above_one = lax.bitcast_convert_type(lax.bitwise_or(fraction, one.view(word)[()]), dtype)
-    return lax.sub(above_one, one[()])
+    above_one = lax.bitcast_convert_type(fraction | one.view(word)[()], dtype)
+    return above_one - one[()]
 
 
 # ── The normal distribution ──────────────────────────────────────────────────────────────────
@@ -180,7 +180,7 @@ def _normal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     part = dtypes.to_floating_dtype(dtype)
     real, imaginary = (_normal_real(k, shape, part) for k in two_keys(key))
     root = number(np.sqrt(2), part)
-    return lax.complex(lax.div(real, root), lax.div(imaginary, root))
+    return lax.complex(real / root, imaginary / root)
 
 
 @compiled("shape", "dtype")
@@ -231,7 +231,7 @@ def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: n
                       ) -> Array:
     root = number(np.sqrt(2), dtype)
     lower, upper = (lax.convert_element_type(x, dtype) for x in (lower, upper))
-    uniforms = _uniform(key, shape, dtype, *(lax.erf(lax.div(x, root)) for x in (lower, upper)))
+    uniforms = _uniform(key, shape, dtype, *(lax.erf(x / root) for x in (lower, upper)))
     # rounding may have carried a number onto or over a bound
     least = lax.nextafter(lax.stop_gradient(lower), number(np.inf, dtype))
     most = lax.nextafter(lax.stop_gradient(upper), number(-np.inf, dtype))
@@ -258,7 +258,7 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
 @compiled("shape", "dtype")
 def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, 0.0, 1.0)
-    return lax.neg(lax.log1p(lax.neg(u)))
+    return -lax.log1p(-u)
 
 
 def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -277,7 +277,7 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
 @compiled("shape", "dtype")
 def _laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, after_minus_one(dtype), 1.0)
-    return lax.mul(lax.sign(u), lax.log1p(lax.neg(lax.abs(u))))
+    return lax.sign(u) * lax.log1p(-lax.abs(u))
 
 
 def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -296,7 +296,7 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 @compiled("shape", "dtype")
 def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, tiny(dtype), 1.0)
-    return lax.sub(lax.log(u), lax.log1p(lax.neg(u)))
+    return lax.log(u) - lax.log1p(-u)
 
 
 def tiny(dtype: np.dtype) -> Any:
@@ -320,7 +320,7 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
 @compiled("shape", "dtype")
 def _cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, number(dtypes.finfo(dtype).eps, dtype), 1.0)
-    return lax.tan(lax.mul(number(np.pi, dtype), lax.sub(u, number(0.5, dtype))))
+    return lax.tan(np.pi * (u - 0.5))
 
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
@@ -353,17 +353,17 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
 def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
     if mode == "low":
         u = _uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)
-        return lax.neg(lax.log(lax.neg(lax.log(u))))
+        return -lax.log(-lax.log(u))
     u = _finely_uniform(key, shape, dtype)
-    return lax.neg(lax.log(lax.neg(lax.log1p(lax.neg(u)))))
+    return -lax.log(-lax.log1p(-u))
 
 
 def _finely_uniform(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers in (0, 1), those below a half with twice as many random bits."""
     upper, lower = halves(_uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0))
     step = number(dtypes.finfo(dtype).eps, dtype)
-    fine = lax.add(fused_multiply_add(step, lower, upper), tiny(dtype))
-    return lax.select(lax.ge(upper, number(0.5, dtype)), upper, fine)
+    fine = fused_multiply_add(step, lower, upper) + tiny(dtype)
+    return lax.select(upper >= 0.5, upper, fine)
 
 
 def halves(pair: Array) -> tuple[Array, Array]:

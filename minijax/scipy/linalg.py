@@ -16,8 +16,7 @@ from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.equations import lu_solution
-from minijax.numpy.promotion import (ArrayLike, as_array, promote_dtypes,
-                                     promote_dtypes_inexact)
+from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote_dtypes_inexact
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -128,7 +127,7 @@ def _solve_positive_jvp(lower: bool, primals: tuple, tangents: tuple) -> tuple:
     (a, b), (a_dot, b_dot) = primals, tangents
     factor = cho_factor(a, lower)
     x = cho_solve(factor, b)
-    return x, cho_solve(factor, jnp.subtract(b_dot, jnp.matmul(a_dot, x)))
+    return x, cho_solve(factor, b_dot - a_dot @ x)
 
 
 def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -168,12 +167,11 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
     factors, _, permutation = found
     size, real = min(x.shape), jnp.real(x).dtype
     places = lax.broadcasted_iota(permutation.dtype, (x.shape[0],) * 2, 0)
-    p = lax.convert_element_type(lax.eq(
-        lax.broadcast_in_dim(permutation, places.shape, (1,)), places), real)
+    p = jnp.astype(lax.broadcast_in_dim(permutation, places.shape, (1,)) == places, real)
     one = jnp.eye(x.shape[0], size, dtype=x.dtype)
-    lower = jnp.add(jnp.tril(factors[:, :size], -1), one)
+    lower = jnp.tril(factors[:, :size], -1) + one
     upper = jnp.triu(factors[:size])
-    return (jnp.matmul(p, lower), upper) if permute_l else (p, lower, upper)
+    return (p @ lower, upper) if permute_l else (p, lower, upper)
 
 
 def lu_factor(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True
@@ -293,7 +291,7 @@ def _expm(x: Any, max_squarings: int) -> Any:
     """``exp(x) = exp(x / 2ⁿ)`` squared n times."""
     size: Any = jnp.linalg.norm(lax.stop_gradient(x), 1) if x.size else jnp.zeros(())
     count: Any = jnp.maximum(0, jnp.ceil(jnp.log2(size / _LARGEST)))
-    root = _rational(jnp.divide(x, jnp.exp2(count)))
+    root = _rational(x / jnp.exp2(count))
     power, _ = lax.scan(lambda y, i: (lax.cond(i < count, lambda: y @ y, lambda: y), None),
                         root, jnp.arange(max_squarings, dtype=count.dtype))
     return jnp.where(count > max_squarings, jnp.nan, power)

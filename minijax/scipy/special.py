@@ -18,8 +18,7 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.nn.normalisers import log_softmax as _log_softmax
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.nn.normalisers import softmax as _softmax
-from minijax.numpy.promotion import (ArrayLike, Axes, promote_args_inexact,
-                                     static_value)
+from minijax.numpy.arguments import ArrayLike, Axes, promote_args_inexact, static_value
 from minijax.primitives.gamma import polygamma as _polygamma
 
 
@@ -94,14 +93,14 @@ def logit(x: ArrayLike) -> Array:
 
 @custom_jvp
 def _logit(x: Any) -> Any:
-    return jnp.log(jnp.divide(x, jnp.subtract(1, x)))
+    return jnp.log(x / (1 - x))
 
 
 @_logit.defjvp
 def _logit_jvp(primals: tuple, tangents: tuple) -> tuple:
     """Simpler than what the quotient would give: ``1 / (x (1 - x))``."""
     [x], [t] = primals, tangents
-    return _logit(x), jnp.divide(t, jnp.multiply(x, jnp.subtract(1, x)))
+    return _logit(x), t / (x * (1 - x))
 
 
 # ── x log y and relatives, where zero times infinity is zero ─────────────────────────────────
@@ -125,32 +124,31 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def _zero_where_zero(x: Any, y: Any, product: Any) -> Any:
-    is_zero = jnp.logical_and(jnp.equal(x, 0), jnp.equal(y, y))  # nan stays
+    is_zero = (x == 0) & (y == y)  # nan stays
     return jnp.where(is_zero, jnp.zeros_like(product), product)
 
 
 @custom_jvp
 def _xlogy(x: Any, y: Any) -> Any:
-    return _zero_where_zero(x, y, jnp.multiply(x, jnp.log(y)))
+    return _zero_where_zero(x, y, x * jnp.log(y))
 
 
 @_xlogy.defjvp
 def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
     (x, y), (x_dot, y_dot) = primals, tangents
-    slope = jnp.add(jnp.multiply(x_dot, jnp.log(y)), jnp.multiply(y_dot, jnp.divide(x, y)))
+    slope = x_dot * jnp.log(y) + y_dot * (x / y)
     return _xlogy(x, y), slope
 
 
 @custom_jvp
 def _xlog1py(x: Any, y: Any) -> Any:
-    return _zero_where_zero(x, y, jnp.multiply(x, jnp.log1p(y)))
+    return _zero_where_zero(x, y, x * jnp.log1p(y))
 
 
 @_xlog1py.defjvp
 def _xlog1py_jvp(primals: tuple, tangents: tuple) -> tuple:
     (x, y), (x_dot, y_dot) = primals, tangents
-    slope = jnp.add(jnp.multiply(x_dot, jnp.log1p(y)),
-                    jnp.multiply(y_dot, jnp.divide(x, jnp.add(1, y))))
+    slope = x_dot * jnp.log1p(y) + y_dot * (x / (1 + y))
     return _xlog1py(x, y), slope
 
 
@@ -161,18 +159,18 @@ def entr(x: ArrayLike) -> Array:
     Array(-0., dtype=float32, weak_type=True)
     """
     [x] = _inexact("entr", x)
-    return jnp.where(jnp.less(x, 0), -jnp.inf, jnp.negative(_xlogx(x)))
+    return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
 
 
 @custom_jvp
 def _xlogx(x: Any) -> Any:
-    return _zero_where_zero(x, x, jnp.multiply(x, jnp.log(x)))
+    return _zero_where_zero(x, x, x * jnp.log(x))
 
 
 @_xlogx.defjvp
 def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
     [x], [t] = primals, tangents
-    return _xlogx(x), jnp.multiply(t, jnp.add(jnp.log(x), 1))
+    return _xlogx(x), t * (jnp.log(x) + 1)
 
 
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
@@ -182,10 +180,10 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = _inexact("rel_entr", p, q)
-    inside = jnp.logical_and(jnp.greater(p, 0), jnp.greater(q, 0))
+    inside = (p > 0) & (q > 0)
     p_inside, q_inside = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
-    value = jnp.subtract(_xlogx(p_inside), _xlogy(p_inside, q_inside))  # p / q may overflow
-    empty = jnp.logical_and(jnp.equal(p, 0), jnp.greater_equal(q, 0))
+    value = _xlogx(p_inside) - _xlogy(p_inside, q_inside)  # p / q may overflow
+    empty = (p == 0) & (q >= 0)
     return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
 
 
@@ -196,7 +194,7 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Array(0., dtype=float32, weak_type=True)
     """
     p, q = _inexact("kl_div", p, q)
-    return jnp.add(jnp.subtract(rel_entr(p, q), p), q)
+    return rel_entr(p, q) - p + q
 
 
 def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
@@ -206,11 +204,10 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     x, power = _inexact("boxcox", x, lmbda)
-    is_log = jnp.equal(power, 0)
+    is_log = power == 0
     safe = jnp.where(is_log, jnp.ones_like(power), power)
     logarithm = jnp.log(x)
-    return jnp.where(is_log, logarithm,
-                     jnp.divide(jnp.expm1(jnp.multiply(safe, logarithm)), safe))
+    return jnp.where(is_log, logarithm, jnp.expm1(safe * logarithm) / safe)
 
 
 # ── The gamma function ───────────────────────────────────────────────────────────────────────
@@ -235,12 +232,10 @@ def gammasgn(x: ArrayLike) -> Array:
     """
     [x] = _inexact("gammasgn", x)
     floor = jnp.floor(x)
-    odd = jnp.not_equal(jnp.mod(floor, 2), 0)
-    left = jnp.where(jnp.logical_or(jnp.equal(x, floor), jnp.isnan(x)), jnp.nan,
-                     jnp.where(odd, -1., 1.))
-    positive = jnp.logical_or(jnp.greater(x, 0), jnp.logical_and(
-        jnp.equal(x, 0), jnp.logical_not(jnp.signbit(x))))
-    sign = jnp.where(positive, 1., jnp.where(jnp.equal(x, 0), -1., left))
+    odd = jnp.mod(floor, 2) != 0
+    left = jnp.where((x == floor) | jnp.isnan(x), jnp.nan, jnp.where(odd, -1., 1.))
+    positive = jnp.logical_or(x > 0, jnp.logical_and(x == 0, ~jnp.signbit(x)))
+    sign = jnp.where(positive, 1., jnp.where(x == 0, -1., left))
     return lax.convert_element_type(sign, x.dtype)
 
 
@@ -251,7 +246,7 @@ def gamma(x: ArrayLike) -> Array:
     24.0
     """
     [x] = _inexact("gamma", x)
-    return jnp.multiply(gammasgn(x), jnp.exp(lax.lgamma(x)))
+    return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
@@ -263,7 +258,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     if exact:
         raise NotImplementedError("factorial with exact=True")
     [n] = _inexact("factorial", n)
-    return jnp.where(jnp.less(n, 0), 0, jnp.exp(lax.lgamma(jnp.add(n, 1))))
+    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
 def digamma(x: ArrayLike) -> Array:
@@ -293,7 +288,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     -0.6931
     """
     a, b = _inexact("betaln", a, b)
-    return jnp.subtract(jnp.add(lax.lgamma(a), lax.lgamma(b)), lax.lgamma(jnp.add(a, b)))
+    return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
 
 
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
@@ -303,8 +298,8 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     0.5
     """
     a, b = _inexact("beta", a, b)
-    sign = jnp.multiply(jnp.multiply(gammasgn(a), gammasgn(b)), gammasgn(jnp.add(a, b)))
-    return jnp.multiply(sign, jnp.exp(betaln(a, b)))
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * jnp.exp(betaln(a, b))
 
 
 def multigammaln(a: ArrayLike, d: int) -> Array:
@@ -315,9 +310,9 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     """
     [a] = _inexact("multigammaln", a)
     order = int(static_value(d, "The dimension of multigammaln."))
-    parts = [lax.lgamma(jnp.subtract(a, i / 2)) for i in range(order)]
+    parts = [lax.lgamma(a - i / 2) for i in range(order)]
     total = functools.reduce(jnp.add, parts)
-    return jnp.add(total, order * (order - 1) / 4 * math.log(math.pi))
+    return total + order * (order - 1) / 4 * math.log(math.pi)
 
 
 # ── The normal distribution ──────────────────────────────────────────────────────────────────
@@ -329,11 +324,11 @@ def ndtr(x: ArrayLike) -> Array:
     Array(0.5, dtype=float32)
     """
     x = _strong_float(x)
-    w = jnp.multiply(x, math.sqrt(.5))
+    w = x * math.sqrt(.5)
     z = jnp.abs(w)
-    upper = jnp.where(jnp.greater(w, 0), jnp.subtract(2, lax.erfc(z)), lax.erfc(z))
-    near = jnp.less(z, math.sqrt(.5))
-    return jnp.multiply(.5, jnp.where(near, jnp.add(1, lax.erf(w)), upper))
+    upper = jnp.where(w > 0, 2 - lax.erfc(z), lax.erfc(z))
+    near = z < math.sqrt(.5)
+    return .5 * jnp.where(near, 1 + lax.erf(w), upper)
 
 
 def _strong_float(x: ArrayLike) -> Any:
@@ -381,15 +376,13 @@ def ndtri(p: ArrayLike) -> Array:
 
 @custom_jvp
 def _ndtri(p: Any) -> Any:
-    q = jnp.subtract(p, .5)
-    middle = jnp.multiply(q, _ratio(_MIDDLE, jnp.subtract(.180625, jnp.square(q))))
-    smaller = jnp.where(jnp.less(q, 0), p, jnp.subtract(1, p))
-    r = jnp.sqrt(jnp.negative(jnp.log(smaller)))
-    tail = jnp.where(jnp.less_equal(r, 5), _ratio(_TAIL, jnp.subtract(r, 1.6)),
-                     _ratio(_FAR, jnp.subtract(r, 5)))
-    tail = jnp.where(jnp.equal(smaller, 0), jnp.inf, tail)
-    return jnp.where(jnp.less_equal(jnp.abs(q), .425), middle,
-                     jnp.where(jnp.less(q, 0), jnp.negative(tail), tail))
+    q = p - .5
+    middle = q * _ratio(_MIDDLE, .180625 - jnp.square(q))
+    smaller = jnp.where(q < 0, p, 1 - p)
+    r = jnp.sqrt(-jnp.log(smaller))
+    tail = jnp.where(r <= 5, _ratio(_TAIL, r - 1.6), _ratio(_FAR, r - 5))
+    tail = jnp.where(smaller == 0, jnp.inf, tail)
+    return jnp.where(jnp.abs(q) <= .425, middle, jnp.where(q < 0, -tail, tail))
 
 
 @_ndtri.defjvp
@@ -397,8 +390,7 @@ def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
     """One over the density there."""
     [p], [t] = primals, tangents
     x = _ndtri(p)
-    return x, jnp.multiply(t, jnp.multiply(math.sqrt(2 * math.pi),
-                                           jnp.exp(jnp.multiply(.5, jnp.square(x)))))
+    return x, t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.square(x)))
 
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
@@ -410,7 +402,7 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
     *lower, value = coefficients
     total = jnp.full_like(x, value)
     for c in reversed(lower):
-        total = jnp.add(jnp.multiply(total, x), c)
+        total = total * x + c
     return total
 
 
@@ -435,28 +427,27 @@ def _log_ndtr(series_order: int, x: Any) -> Any:
     @custom_jvp
     def value(x: Any) -> Any:
         low, high = (-10., 5.) if x.dtype == jnp.float32 else (-20., 8.)
-        upper = jnp.negative(ndtr(jnp.negative(x)))
+        upper = -ndtr(-x)
         middle = jnp.log(ndtr(jnp.maximum(x, low)))
         lower = _log_of_tail(jnp.minimum(x, low), series_order)
-        return jnp.where(jnp.greater(x, high), upper,
-                         jnp.where(jnp.greater(x, low), middle, lower))
+        return jnp.where(x > high, upper, jnp.where(x > low, middle, lower))
 
     @value.defjvp
     def slope(primals: tuple, tangents: tuple) -> tuple:
         [x], [t] = primals, tangents
         out = value(x)
-        density = jnp.negative(jnp.add(jnp.multiply(.5, jnp.square(x)),
-                                       .5 * math.log(2 * math.pi)))
-        return out, jnp.multiply(t, jnp.exp(jnp.subtract(density, out)))
+        density = -(.5 * jnp.square(x) + .5 * math.log(2 * math.pi))
+        return out, t * jnp.exp(density - out)
     return value(x)
 
 
 def _log_of_tail(x: Any, series_order: int) -> Any:
     """``-x²/2 - log(-x) - log(2 pi)/2 + log(1 - 1/x² + 3/x⁴ - 15/x⁶ …)``."""
-    square = jnp.square(x)
-    total, term = jnp.ones_like(x), jnp.ones_like(x)
+    square: Any = jnp.square(x)
+    total: Any = jnp.ones_like(x)
+    term: Any = total
     for n in range(1, series_order + 1):
-        term = jnp.divide(jnp.multiply(term, 1 - 2 * n), square)
-        total = jnp.add(total, term)
-    scale = jnp.add(jnp.log(jnp.negative(x)), .5 * math.log(2 * math.pi))
-    return jnp.subtract(jnp.log(total), jnp.add(jnp.multiply(.5, square), scale))
+        term = term * (1 - 2 * n) / square
+        total = total + term
+    scale = jnp.log(-x) + .5 * math.log(2 * math.pi)
+    return jnp.log(total) - (.5 * square + scale)

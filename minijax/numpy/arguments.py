@@ -72,6 +72,10 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     >>> convert(1, np.dtype("float32"))
     Array(1., dtype=float32)
     """
+    kind = type(x)
+    if kind is int or kind is bool or kind is float and dtypes.issubdtype(dtype, np.floating):
+        sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
+        return _literal(x, kind, sign, config.enable_x64.value, dtype, weak_type)
     x = as_value(x)
     if x.dtype == dtype and x.weak_type == weak_type:
         return x
@@ -85,7 +89,13 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
 
 
-def _converted_literal(x: ArrayImpl, dtype: np.dtype, weak_type: bool) -> ArrayImpl:
+@caches.remembered(maxsize=4096)
+def _literal(x: Any, kind: type, sign: float, x64: bool, dtype: Any, weak_type: bool) -> Any:
+    """A number of Python as a literal; a program has few, and asks for them often."""
+    return _converted_literal(as_value(x), dtype, weak_type)
+
+
+def _converted_literal(x: Any, dtype: np.dtype, weak_type: bool) -> ArrayImpl:
     with np.errstate(all="ignore"):
         value = x._buffer.astype(dtype)
     return ArrayImpl(value, ShapedArray((), dtype, weak_type), is_literal=True)

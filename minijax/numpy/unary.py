@@ -1,6 +1,6 @@
 """Functions of one array, element by element: exp, sin, sqrt, floor, abs, isnan, ….
 
-Stands on `promotion` and `lax`.  Chapter 20, *Precision, and where NumPy differs*.
+Stands on `arguments` and `lax`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/ufuncs.py`.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, another
-from minijax.numpy.promotion import (ArrayLike, as_array, as_arrays, check_arraylike,
-                                     convert, like, promote_dtypes_inexact,
-                                     promote_dtypes_numeric, promoted)
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, check_arraylike, convert,
+                                     like, promote_dtypes_inexact, promote_dtypes_numeric,
+                                     promoted)
 from minijax.numpy.selection import choose
 
 Unary = Callable[[ArrayLike], Array]
@@ -90,7 +90,7 @@ def _log_to_base(x: Any, base: int) -> Any:
     log, scale = lax.log(x), float(np.log(base))
     if dtypes.issubdtype(log.dtype, np.complexfloating):
         parts = lax.real(log), lax.imag(log)
-        return lax.complex(*(lax.div(part, convert(scale, part.dtype)) for part in parts))
+        return lax.complex(*(part / convert(scale, part.dtype) for part in parts))
     return lax.div(log, convert(scale, log.dtype))
 
 
@@ -158,11 +158,11 @@ def signbit(x: ArrayLike, /) -> Array:
     if x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger):
         return lax.full_like(x, False, dtype=np.dtype(bool))
     if dtypes.issubdtype(x.dtype, np.integer):
-        return lax.lt(x, convert(0, x.dtype))
+        return x < convert(0, x.dtype)
     if _is_complex(x):
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
     word = np.dtype(f"int{8 * x.dtype.itemsize}")
-    return lax.lt(lax.bitcast_convert_type(x, word), convert(0, word))
+    return lax.bitcast_convert_type(x, word) < 0
 
 
 def square(x: ArrayLike, /) -> Array:
@@ -190,12 +190,8 @@ floor = _rounding("floor", lax.floor, "The largest integer that is not above x."
                   "float(floor(-1.5)) -> -2.0")
 ceil = _rounding("ceil", lax.ceil, "The smallest integer that is not below x.",
                  "float(ceil(1.2)) -> 2.0")
-trunc = _rounding("trunc", lambda x: lax.select(lax.lt(x, _zero(x)), lax.ceil(x), lax.floor(x)),
+trunc = _rounding("trunc", lambda x: lax.select(lax.lt(x, like(0, x)), lax.ceil(x), lax.floor(x)),
                   "The integer part: rounded towards zero.", "float(trunc(-1.5)) -> -1.0")
-
-
-def _zero(x: Any) -> Any:
-    return like(0, x)
 
 
 def rint(x: ArrayLike, /) -> Array:
@@ -228,8 +224,8 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
     wide = convert(a, np.dtype("float32")) if a.dtype.itemsize < 4 else a
     factor = like(float(10.0 ** decimals), wide)
-    rounded = lax.round(lax.mul(wide, factor), lax.RoundingMethod.TO_NEAREST_EVEN)
-    return convert(lax.div(rounded, factor), a.dtype, a.weak_type)
+    rounded = lax.round(wide * factor, lax.RoundingMethod.TO_NEAREST_EVEN)
+    return convert(rounded / factor, a.dtype, a.weak_type)
 
 
 around = round
@@ -251,7 +247,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     if _is_float(x):
         return lax.is_finite(x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
+        return lax.is_finite(lax.real(x)) & lax.is_finite(lax.imag(x))
     return lax.full_like(x, True, dtype=np.dtype(bool))
 
 
@@ -265,7 +261,7 @@ def isinf(x: ArrayLike, /) -> Array:
     if _is_float(x):
         return lax.eq(lax.abs(x), convert(np.inf, x.dtype))
     if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
+        return isinf(lax.real(x)) | isinf(lax.imag(x))
     return lax.full_like(x, False, dtype=np.dtype(bool))
 
 
@@ -276,7 +272,7 @@ def isnan(x: ArrayLike, /) -> Array:
     Array([False,  True], dtype=bool)
     """
     x = as_array("isnan", x)
-    return lax.ne(x, x)
+    return x != x
 
 
 def isposinf(x: ArrayLike, /) -> Array:
