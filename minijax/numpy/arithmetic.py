@@ -310,8 +310,8 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """
     x, y = promote_args_inexact("heaviside", x1, x2)
     at_zero = choose(isnan(x), x, y)
-    below = lax.lt(x, like(0, x))  # refuses complex numbers
-    return choose(below, 0, choose(x > 0, 1, at_zero))
+    zero, one = _filled(0, x), _filled(1, x)
+    return choose(lax.lt(x, zero), zero, choose(lax.gt(x, zero), one, at_zero))
 
 
 def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
