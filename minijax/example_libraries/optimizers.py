@@ -180,7 +180,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
 
     def update(i: Step, g: Any, state: State) -> State:
         x, squares, velocity = state
-        squares = squares + _square(g)
+        squares = squares + jnp.square(g)
         velocity = (1.0 - momentum) * (g * _inverse_root(squares)) + momentum * velocity
         return x - size(i) * velocity, squares, velocity
 
@@ -199,8 +199,8 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> LeafOptimi
 
     def update(i: Step, g: Any, state: State) -> State:
         x, mean_square = state
-        mean_square = mean_square * gamma + _square(g) * (1.0 - gamma)
-        return x - size(i) * g / _root(mean_square + eps), mean_square
+        mean_square = mean_square * gamma + jnp.square(g) * (1.0 - gamma)
+        return x - size(i) * g / jnp.sqrt(mean_square + eps), mean_square
 
     return _with_zeros(1), update, _first
 
@@ -218,8 +218,8 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
 
     def update(i: Step, g: Any, state: State) -> State:
         x, mean_square, velocity = state
-        mean_square = mean_square * gamma + _square(g) * (1.0 - gamma)
-        velocity = momentum * velocity + size(i) * g / _root(mean_square + eps)
+        mean_square = mean_square * gamma + jnp.square(g) * (1.0 - gamma)
+        velocity = momentum * velocity + size(i) * g / jnp.sqrt(mean_square + eps)
         return x - velocity, mean_square, velocity
 
     return _with_zeros(2), update, _first
@@ -240,10 +240,10 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
     def update(i: Step, g: Any, state: State) -> State:
         x, mean, mean_square = state
         mean = (1 - b1) * g + b1 * mean
-        mean_square = (1 - b2) * _square(g) + b2 * mean_square
+        mean_square = (1 - b2) * jnp.square(g) + b2 * mean_square
         unbiased = mean / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
         unbiased_square = mean_square / (1 - jnp.asarray(b2, mean.dtype) ** (i + 1))
-        return x - size(i) * unbiased / (_root(unbiased_square) + eps), mean, mean_square
+        return x - size(i) * unbiased / (jnp.sqrt(unbiased_square) + eps), mean, mean_square
 
     return _with_zeros(2), update, _first
 
@@ -261,7 +261,7 @@ def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8
     def update(i: Step, g: Any, state: State) -> State:
         x, mean, largest = state
         mean = (1 - b1) * g + b1 * mean
-        largest = _larger(b2 * largest, jnp.abs(g))
+        largest = jnp.maximum(b2 * largest, jnp.abs(g))
         scale = size(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
         return x - scale * mean / (largest + eps), mean, largest
 
@@ -285,7 +285,7 @@ def sm3(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
         x, velocity, bounds = state
         others = [[a for a in range(len(bounds)) if a != axis] for axis in range(len(bounds))]
         spread = [jnp.expand_dims(bound, axes) for bound, axes in zip(bounds, others, strict=True)]
-        squares = functools.reduce(_smaller, spread) + _square(g)
+        squares = functools.reduce(jnp.minimum, spread) + jnp.square(g)
         step: Any = jnp.reshape(g * _inverse_root(squares), x.shape)  # a scalar is taken as a row
         velocity = (1.0 - momentum) * step + momentum * velocity
         bounds = [jnp.max(squares, axis=axes) for axes in others]
@@ -303,25 +303,8 @@ def _first(state: State) -> Any:
     return state[0]
 
 
-# Operators are installed on arrays when the package loads, so a type checker does not see them.
-def _larger(x: Any, y: Any) -> Any:
-    return jnp.maximum(x, y)
-
-
-def _smaller(x: Any, y: Any) -> Any:
-    return jnp.minimum(x, y)
-
-
-def _root(x: Any) -> Any:
-    return jnp.sqrt(x)
-
-
-def _square(x: Any) -> Any:
-    return jnp.square(x)
-
-
 def _inverse_root(x: Any) -> Any:
-    return jnp.where(x > 0, 1.0 / _root(x), 0.0)
+    return jnp.where(x > 0, 1.0 / jnp.sqrt(x), 0.0)
 
 
 # ── Schedules: the size of each step ─────────────────────────────────────────────────────────

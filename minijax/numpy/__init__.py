@@ -56,9 +56,8 @@ from minijax.numpy.searching import (argwhere, bincount, digitize, flatnonzero, 
                                      histogram_bin_edges, nonzero, where)
 from minijax.numpy.selection import clip, piecewise, select
 from minijax.numpy.sequences import convolve, diff, ediff1d, gradient, interp, polyval, trapezoid
-from minijax.numpy.set_operations import (intersect1d, setdiff1d, setxor1d, union1d, unique_all,
-                                          unique_counts, unique_inverse, unique_values)
-from minijax.numpy.sets import isin, unique
+from minijax.numpy.sets import (intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all,
+                                unique_counts, unique_inverse, unique_values)
 from minijax.numpy.shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays,
                                    broadcast_shapes, broadcast_to, expand_dims, flip, fliplr,
                                    flipud, matrix_transpose, moveaxis, permute_dims, ravel,

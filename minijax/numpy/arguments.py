@@ -207,7 +207,14 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """What a binary function does to its arguments first: check, convert, align."""
+    if len(args) == 2 and _are_alike(*args):
+        return list(args)
     return promote_shapes(name, *promoted(name, promote_dtypes, *args))
+
+
+def _are_alike(x: Any, y: Any) -> bool:
+    """Whether there is nothing to be done, as most often: two arrays of one type."""
+    return isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Any]:

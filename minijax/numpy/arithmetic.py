@@ -38,6 +38,8 @@ def _on_bools(plain: Callable, on_bools: Callable) -> Callable[[Any, Any], Any]:
     return lambda x, y: (on_bools if x.dtype == bool else plain)(x, y)
 
 
+# The operators `//` and `%` themselves speak `lax`: what they are made of is to be quick.
+
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
 
 add = binary("add", _on_bools(lax.add, lax.bitwise_or), "``x + y``; of bools, ``x or y``.",
@@ -89,8 +91,8 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return lax.div(x, y)
     if dtypes.issubdtype(x.dtype, np.integer):
         quotient = lax.div(x, y)
-        inexact = lax.rem(x, y) != 0
-        lower = (lax.sign(x) != lax.sign(y)) & inexact
+        inexact = lax.ne(lax.rem(x, y), like(0, x))
+        lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), inexact)
         return choose(lower, quotient - 1, quotient)
     return _float_divmod(x, y)[0]
 
@@ -115,8 +117,9 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x, y = promote_args_numeric("remainder", x1, x2)
     if dtypes.issubdtype(x.dtype, np.integer):
         y = choose(y == 0, 1, y)
-    rest = lax.rem(x, y)
-    wrong_sign = ((rest < 0) != (y < 0)) & (rest != 0)
+    rest, zero = lax.rem(x, y), like(0, x)
+    wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)),
+                                 lax.ne(rest, zero))
     return choose(wrong_sign, rest + y, rest)
 
 

@@ -16,11 +16,12 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
+from minijax.numpy.factorisations import adjoint
 from minijax.numpy.gathering import take_along_axis
 from minijax.numpy.arguments import (ArrayLike, as_array, convert, like, promote_dtypes_inexact,
                                      static_value)
 from minijax.numpy.selection import choose
-from minijax.numpy.shaping import matrix_transpose, moveaxis, reshape
+from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorize import vectorize
 from minijax.primitives.solve import solve as lax_solve
 
@@ -322,7 +323,7 @@ def _pinv(a: Any, rtol: Any) -> Any:
     largest = reductions.max(s, -1, keepdims=True, initial=0)
     kept = s > lax.expand_dims(convert(rtol, s.dtype), (np.ndim(rtol),)) * largest
     inverse = choose(kept, 1 / choose(kept, s, 1), 0)
-    return _adjoint(vh) @ (lax.expand_dims(inverse, (s.ndim,)) * _adjoint(u))
+    return adjoint(vh) @ (lax.expand_dims(inverse, (s.ndim,)) * adjoint(u))
 
 
 @_pinv.defjvp
@@ -330,7 +331,7 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     """Golub and Pereyra, *The differentiation of pseudo-inverses* (1973), theorem 4.3."""
     (a, rtol), (a_dot, _) = primals, tangents
     p = _pinv(a, rtol)
-    turned, p_turned = _adjoint(a_dot), _adjoint(p)
+    turned, p_turned = adjoint(a_dot), adjoint(p)
     change = -(p @ a_dot @ p)
     left = p @ p_turned @ (turned - turned @ a @ p)
     right = (turned - p @ (a @ turned)) @ (p_turned @ p)
@@ -338,12 +339,7 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def _symmetrized(x: Any) -> Any:
-    return (x + _adjoint(x)) / 2
-
-
-def _adjoint(x: Any) -> Any:
-    turned = matrix_transpose(x)
-    return lax.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
+    return (x + adjoint(x)) / 2
 
 
 def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
@@ -403,8 +399,8 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     kept = s >= small * reductions.max(s, initial=0)
     rank = reductions.sum(kept, dtype=np.int32)
     inverse = choose(kept, 1 / choose(kept, s, 1), 0)
-    scaled = lax.expand_dims(inverse, (1,)) * (_adjoint(u) @ sides)
-    x = _adjoint(vh) @ scaled
+    scaled = lax.expand_dims(inverse, (1,)) * (adjoint(u) @ sides)
+    x = adjoint(vh) @ scaled
     gap = sides - a @ x
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):

@@ -47,11 +47,12 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
       symmetrize_input: whether ``(a + aᴴ) / 2`` is factored; otherwise one triangle is read.
     """
     [x] = promote_dtypes_inexact(as_array("jnp.linalg.cholesky", a))
-    factor = lax.linalg.cholesky(_adjoint(x) if upper else x, symmetrize_input=symmetrize_input)
-    return _adjoint(factor) if upper else factor
+    factor = lax.linalg.cholesky(adjoint(x) if upper else x, symmetrize_input=symmetrize_input)
+    return adjoint(factor) if upper else factor
 
 
-def _adjoint(x: Any) -> Any:
+def adjoint(x: Any) -> Any:
+    """The matrices turned over, and conjugated."""
     turned = matrix_transpose(x)
     return lax.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
 
@@ -171,7 +172,7 @@ def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
     signs = take_along_axis(lax.sign(values), order, -1)
     u = take_along_axis(vectors, lax.expand_dims(order, (order.ndim - 1,)), -1)
     v = u * lax.expand_dims(signs, (signs.ndim - 1,))
-    return SVDResult(u, falling, _adjoint(v))
+    return SVDResult(u, falling, adjoint(v))
 
 
 def svdvals(x: ArrayLike, /) -> Array:

@@ -47,18 +47,13 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     if x.shape[axis] == 0 and places.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
-        places = _wrapped(places, x.shape[axis])
+        places = places % x.shape[axis]
     if config.debug_out_of_bounds.value and mode is None:
         check_index(places, axis, x.shape[axis], kind="take")
     return x.at[(slice(None),) * axis + (places,)].get(
         mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
         wrap_negative_indices=mode != "clip")
-
-
-def _wrapped(places: Any, size: int) -> Any:
-    from minijax.numpy.arithmetic import remainder
-    return remainder(places, size)
 
 
 def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,

@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, as_value
+from minijax.interpreters.vmap import vmap_flat
 from minijax.lax import GatherScatterMode
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import Parsed, as_int, check_not_empty, forwards, make_plan, parse
@@ -273,13 +274,11 @@ class _IndexUpdateRef:
 
     def divide(self, values: Any, **options: Any) -> Array:
         """`x[idx] /= values`"""
-        from minijax.numpy.arithmetic import divide
-        return divide(self.array, self._gathered_factors(values, options))
+        return self.array / self._gathered_factors(values, options)
 
     def power(self, values: Any, **options: Any) -> Array:
         """`x[idx] **= values`"""
-        from minijax.numpy.arithmetic import power
-        return power(self.array, self._gathered_factors(values, options))
+        return self.array ** self._gathered_factors(values, options)
 
     def _gathered_factors(self, values: Any, options: dict) -> Array:
         """Ones, but at the index the product of what was given for it."""
@@ -299,7 +298,6 @@ class _IndexUpdateRef:
 
         JAX: applies the function once more for every time that a place is repeated.
         """
-        from minijax.interpreters.vmap import vmap_flat
         wrap = options.get("wrap_negative_indices", True)
         old = self.get(mode=options.get("mode"), wrap_negative_indices=wrap)
         [new], [dim] = vmap_flat(lambda v: [func(v)], old.size, None,

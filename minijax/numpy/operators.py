@@ -25,26 +25,20 @@ _OPERANDS = (int, float, complex, np.generic, np.ndarray, Array)
 _REFUSED = (list, tuple, set, dict)
 
 
-def _operators() -> dict[str, tuple[str, Callable[[Any, Any], Any]]]:
-    return {
-        "add": ("+", arithmetic.add), "sub": ("-", arithmetic.subtract),
-        "mul": ("*", arithmetic.multiply), "truediv": ("/", arithmetic.divide),
-        "floordiv": ("//", arithmetic.floor_divide), "mod": ("%", arithmetic.remainder),
-        "divmod": ("divmod", arithmetic.divmod), "pow": ("**", arithmetic.power),
-        "matmul": ("@", contractions.matmul), "and": ("&", logic.bitwise_and),
-        "or": ("|", logic.bitwise_or), "xor": ("^", logic.bitwise_xor),
-        "lshift": ("<<", logic.left_shift), "rshift": (">>", logic.right_shift),
-    }
-
-
-def _comparisons() -> dict[str, tuple[str, Callable[[Any, Any], Any]]]:
-    return {
-        "eq": ("==", logic.equal), "ne": ("!=", logic.not_equal), "lt": ("<", logic.less),
-        "le": ("<=", logic.less_equal), "gt": (">", logic.greater),
-        "ge": (">=", logic.greater_equal),
-    }
-
-
+# How Python writes a function of two arrays, and what it is called; comparisons are not turned.
+_OPERATORS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "add": ("+", arithmetic.add), "sub": ("-", arithmetic.subtract),
+    "mul": ("*", arithmetic.multiply), "truediv": ("/", arithmetic.divide),
+    "floordiv": ("//", arithmetic.floor_divide), "mod": ("%", arithmetic.remainder),
+    "divmod": ("divmod", arithmetic.divmod), "pow": ("**", arithmetic.power),
+    "matmul": ("@", contractions.matmul), "and": ("&", logic.bitwise_and),
+    "or": ("|", logic.bitwise_or), "xor": ("^", logic.bitwise_xor),
+    "lshift": ("<<", logic.left_shift), "rshift": (">>", logic.right_shift),
+}
+_COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
+    "eq": ("==", logic.equal), "ne": ("!=", logic.not_equal), "lt": ("<", logic.less),
+    "le": ("<=", logic.less_equal), "gt": (">", logic.greater), "ge": (">=", logic.greater_equal),
+}
 _UNARY: dict[str, Callable[[Any], Any]] = {
     "neg": unary.negative, "pos": unary.positive, "abs": unary.absolute,
     "invert": logic.bitwise_not,
@@ -220,10 +214,10 @@ def install_operators(namespace: Any) -> None:
       namespace: the module that ``x.__array_namespace__()`` gives.
     """
     found: dict[str, Any] = {}
-    for name, (sign, function) in _operators().items():
+    for name, (sign, function) in _OPERATORS.items():
         found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
         found[f"__r{name}__"] = _binary_operator(f"__r{name}__", sign, function, swapped=True)
-    for name, (sign, function) in _comparisons().items():
+    for name, (sign, function) in _COMPARISONS.items():
         found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
     for name, of_one in _UNARY.items():
         found[f"__{name}__"] = _unary_operator(f"__{name}__", of_one)

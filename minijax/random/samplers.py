@@ -33,6 +33,22 @@ def compiled(*static: str) -> Callable[[Callable], Any]:
     return functools.partial(jit, static_argnames=static)
 
 
+def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[..., Array]:
+    """The function that users call, of a formula over a key, a shape and a float dtype."""
+    name = formula.__name__
+    formula.__name__ = formula.__qualname__ = f"_{name}"  # as programs name it
+    draw = compiled("shape", "dtype")(formula)
+
+    def sample(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
+               ) -> Array:
+        typed, _ = check_key(name, key)
+        return draw(typed, canonical_shape(shape), float_dtype(name, dtype))
+
+    sample.__name__ = sample.__qualname__ = name
+    sample.__doc__ = formula.__doc__
+    return sample
+
+
 def float_dtype(name: str, dtype: Any, kind: Any = np.floating) -> np.dtype:
     """The dtype in which the sampler `name` draws; None means the default float.
 
@@ -241,8 +257,8 @@ def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: n
 
 # ── Others: inverse distribution functions of uniform numbers ────────────────────────────────
 
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
-                ) -> Array:
+@sampler
+def exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers of density exp(-x) on [0, ∞).
 
     Args, raises: as for `uniform`.
@@ -251,17 +267,12 @@ def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: A
     >>> bool((exponential(key(0), (9,)) >= 0).all())
     True
     """
-    typed, _ = check_key("exponential", key)
-    return _exponential(typed, canonical_shape(shape), float_dtype("exponential", dtype))
-
-
-@compiled("shape", "dtype")
-def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, 0.0, 1.0)
     return -lax.log1p(-u)
 
 
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+@sampler
+def laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers of density exp(-|x|) / 2.
 
     Args, raises: as for `uniform`.
@@ -270,17 +281,12 @@ def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     >>> laplace(key(0), (3,)).shape
     (3,)
     """
-    typed, _ = check_key("laplace", key)
-    return _laplace(typed, canonical_shape(shape), float_dtype("laplace", dtype))
-
-
-@compiled("shape", "dtype")
-def _laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, after_minus_one(dtype), 1.0)
     return lax.sign(u) * lax.log1p(-lax.abs(u))
 
 
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+@sampler
+def logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers whose distribution function is 1 / (1 + exp(-x)).
 
     Args, raises: as for `uniform`.
@@ -289,12 +295,6 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
     >>> logistic(key(0), (3,)).shape
     (3,)
     """
-    typed, _ = check_key("logistic", key)
-    return _logistic(typed, canonical_shape(shape), float_dtype("logistic", dtype))
-
-
-@compiled("shape", "dtype")
-def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, tiny(dtype), 1.0)
     return lax.log(u) - lax.log1p(-u)
 
@@ -304,7 +304,8 @@ def tiny(dtype: np.dtype) -> Any:
     return number(dtypes.finfo(dtype).tiny, dtype)
 
 
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
+@sampler
+def cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers of density 1 / (π (1 + x²)).
 
     Args, raises: as for `uniform`.
@@ -313,12 +314,6 @@ def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> cauchy(key(0), (3,)).shape
     (3,)
     """
-    typed, _ = check_key("cauchy", key)
-    return _cauchy(typed, canonical_shape(shape), float_dtype("cauchy", dtype))
-
-
-@compiled("shape", "dtype")
-def _cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     u = _uniform(key, shape, dtype, number(dtypes.finfo(dtype).eps, dtype), 1.0)
     return lax.tan(np.pi * (u - 0.5))
 

@@ -1,6 +1,52 @@
-"""The different elements agree with JAX."""
+"""Arrays as sets agree with JAX, eagerly and, with a size, under jit."""
 
+import jax
+import numpy as np
 import pytest
+
+import minijax
+
+A, B = "jnp.array([3, 1, 2, 3])", "jnp.array([2, 3, 7])"
+F = "jnp.array([1.5, -2., 1.5, 0.])"
+NAMES = ["union1d", "intersect1d", "setdiff1d", "setxor1d"]
+UNIQUE = ["unique_all", "unique_counts", "unique_inverse", "unique_values"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("arguments", [
+    f"{A}, {B}", f"jnp.ones((2, 2), int), {F}", f"{A}, {A}, size=3, fill_value=5",
+    f"[1, 2], {A}"])
+def test_two_arrays(agrees_with_jax, name, arguments):
+    agrees_with_jax(f"jnp.{name}({arguments})")
+
+
+@pytest.mark.parametrize("options", ["", ", size=3, fill_value=8"])
+def test_where_the_common_ones_are(agrees_with_jax, options):
+    agrees_with_jax(f"jnp.intersect1d({A}, {B}, return_indices=True{options})")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_with_a_size_it_works_under_jit_and_without_one_the_error_says_so(name):
+    x, y = np.array([3, 1, 2, 3]), np.array([2, 3, 7])
+    sized = [lib.jit(lambda a, b, lib=lib: getattr(lib.numpy, name)(a, b, size=5))(x, y)
+             for lib in (minijax, jax)]
+    np.testing.assert_array_equal(*map(np.asarray, sized))
+    with pytest.raises(minijax.errors.ConcretizationTypeError, match="size argument") as caught:
+        minijax.jit(getattr(minijax.numpy, name))(x, y)
+    assert f"arose in {name}()" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", UNIQUE)
+@pytest.mark.parametrize("arguments", [A, "jnp.array([1., jnp.nan, jnp.nan])",
+                                       f"{A}, size=5, fill_value=0"])
+def test_unique_by_name(agrees_with_jax, name, arguments):
+    agrees_with_jax(f"tuple(jnp.{name}({arguments}))")
+
+
+def test_the_results_of_unique_have_the_names_of_the_array_api():
+    found = minijax.numpy.unique_all(np.array([3, 1, 3]))
+    assert found._fields == jax.numpy.unique_all(np.array([3, 1, 3]))._fields
+
 
 @pytest.mark.parametrize("expression", [
     "jnp.unique(i)",
