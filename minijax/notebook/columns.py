@@ -74,30 +74,18 @@ def column(slot: str, module: ModuleType) -> Iterator[Cell]:
         for name in source.bound_names(node):
             primitive = getattr(module, name, None)
             if isinstance(primitive, Primitive) and isinstance(node, ast.Assign):
-                yield Cell(primitive.name, _rule(slot, name, node.value, tree, text))
+                yield Cell(primitive.name, _rule(slot, node.value, text))
 
 
-def _rule(slot: str, name: str, block: ast.expr, tree: ast.Module, text: str) -> str:
-    """The source of a rule: set below the block, given in it, or filled by the family."""
+def _rule(slot: str, block: ast.expr, text: str) -> str:
+    """The source of a rule: given in the block, or filled by the family."""
     found = []
     if isinstance(block, ast.Call):
         found = [_segment(k.value, text) for k in block.keywords if k.arg in KEYWORDS[slot]]
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and name in source.set_on(node):
-            found += [_segment(value, text) for target, value in _pairs(node)
-                      if ast.unparse(target) == f"{name}.{slot}"]
     if found:
         return "\n".join(found)
     maker = ast.unparse(block.func) if isinstance(block, ast.Call) else "its maker"
     return f"(filled by `{maker}`)"
-
-
-def _pairs(node: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
-    for target in node.targets:
-        if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
-            yield from zip(target.elts, node.value.elts, strict=True)
-        else:
-            yield target, node.value
 
 
 def _segment(node: ast.expr, text: str) -> str:

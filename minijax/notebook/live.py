@@ -231,10 +231,6 @@ def _change_module(scope: Scope, node: ast.stmt) -> None:
             patch.exchange(old, value, name, scope.journal)
         else:
             scope.journal.set(scope.module, name, value)
-    # Of the slots that the module sets further below, the new block knows nothing.
-    for later in source.module_tree(scope.module.__name__).body:
-        if source.set_on(later) & set(found):
-            _run_settings(scope, later)
 
 
 def _run_settings(scope: Scope, node: ast.stmt) -> dict[str, Any]:

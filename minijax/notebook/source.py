@@ -147,7 +147,7 @@ def _elsewhere(module: str, name: str) -> str:
 def _defining(body: Sequence[ast.stmt], name: str) -> list[ast.stmt]:
     """The statements that together define a name.
 
-    Overloads; a property and its setter; a block, and the slots that are set right below it.
+    Overloads; a property and its setter.
     """
     group: list[ast.stmt] = []
     previous: ast.stmt | None = None
@@ -155,8 +155,6 @@ def _defining(body: Sequence[ast.stmt], name: str) -> list[ast.stmt]:
         follows = bool(group) and group[-1] is previous
         if name in bound_names(node):
             group = [*group, node] if follows else [node]
-        elif follows and set_on(node) == {name}:
-            group.append(node)
         previous = node
     return group
 

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero, as_value,
-                          cannot)
+from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined,
+                          Zero, as_value, cannot)
 from minijax.primitives.algebra import add, div, neg
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import add_any_p, batched_in_front, filled
+from minijax.primitives.emitted import batched_in_front, filled
+from minijax.primitives.families import sum_of
 from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
                                          check_matrix, factored, flipped, identity_like, lower_part,
                                          product, spread_out, symmetric, upper_part)
@@ -78,11 +79,11 @@ cholesky_p = Primitive(
     "cholesky",
     impl=_cholesky_impl,
     abstract_eval=_cholesky_type,
+    jvp=factored(_cholesky_slope),
     transpose=cannot("the factor is not linear in the matrix."),
+    batch=batch_leading,
     library=_cholesky_library,
     examples=_cholesky_examples)
-cholesky_p.jvp = factored(cholesky_p, _cholesky_slope)
-cholesky_p.batch = batch_leading(cholesky_p)
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
@@ -144,17 +145,20 @@ def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, t
 
 # ── triangular_solve: derivative, transpose, batch ───────────────────────────────────────────
 
-def _solve_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    """Of ``op(a) x = b``: ``op(a) dx = db - op(da) x`` (Giles 2008, section 2.2.2)."""
-    (a, b), (a_dot, b_dot) = primals, tangents
-    x = triangular_solve_p.bind(a, b, **params)
-    terms = [] if isinstance(b_dot, Zero) else [b_dot]
-    if not isinstance(a_dot, Zero):
-        terms.append(neg(_applied(a_dot, x, **params)))
-    if not terms:
-        return [x], [Zero(x.aval.to_tangent_aval())]
-    total = terms[0] if len(terms) == 1 else add_any_p.bind(*terms)
-    return [x], [triangular_solve_p.bind(a, total, **params)]
+def of_equations(applied: Callable[..., Array]) -> ForPrimitive:
+    """Of ``op(a) x = b``: ``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1).
+
+    ``applied(da, x, **params)`` is the product.
+    """
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        a_dot, b_dot = tangents
+        x = p.bind(*primals, **params)
+        terms = [] if isinstance(b_dot, Zero) else [b_dot]
+        if not isinstance(a_dot, Zero):
+            terms.append(neg(applied(a_dot, x, **params)))
+        return [x], [p.bind(primals[0], sum_of(terms), **params)]
+    return jvp
 
 
 def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: bool,
@@ -167,24 +171,23 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     return product(a, x) if left_side else product(x, a)
 
 
-def _solve_transpose(cotangents: list, a: Any, b: Any, *, transpose_a: bool, **params: Any
-                     ) -> list:
-    [ct] = cotangents
+@ForPrimitive
+def transposed_equations(p: Primitive, cotangents: list, a: Any, b: Any, *, transpose_a: bool,
+                         **params: Any) -> list:
     if isinstance(a, Undefined):
-        raise NotImplementedError("triangular_solve is not linear in its first argument")
-    if isinstance(ct, Zero):
-        return [None, Zero(b.aval)]
-    return [None, triangular_solve_p.bind(a, ct, transpose_a=not transpose_a, **params)]
+        raise NotImplementedError(f"{p.name} is not linear in its first argument")
+    return [None, p.bind(a, *cotangents, transpose_a=not transpose_a, **params)]
 
 
-def _solve_batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
-    (a, b), (a_dim, b_dim) = args, dims
-    if a_dim is None:
-        return side_by_side(lambda b: triangular_solve_p.bind(a, b, **params),
-                            batched_in_front(b, b_dim, axis.size), params["left_side"])
-    x = triangular_solve_p.bind(*(batched_in_front(y, d, axis.size)
-                                  for y, d in zip(args, dims, strict=True)), **params)
-    return [x], [0]
+@ForPrimitive
+def batched_equations(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
+                      ) -> tuple[list, list]:
+    if dims[0] is None:
+        return side_by_side(lambda b: p.bind(args[0], b, **params),
+                            batched_in_front(args[1], dims[1], axis.size),
+                            params.get("left_side", True))
+    in_front = (batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
+    return [p.bind(*in_front, **params)], [0]
 
 
 def side_by_side(solve: Callable[[Array], Array], b: Array, left_side: bool = True
@@ -244,9 +247,9 @@ triangular_solve_p = Primitive(
     "triangular_solve",
     impl=_solve_impl,
     abstract_eval=_solve_type,
-    jvp=_solve_jvp,
-    transpose=_solve_transpose,
-    batch=_solve_batch,
+    jvp=of_equations(_applied),
+    transpose=transposed_equations,
+    batch=batched_equations,
     library=_solve_library,
     examples=_solve_examples)
 

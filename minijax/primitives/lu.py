@@ -197,11 +197,11 @@ lu_p = Primitive(
     multiple_results=True,
     impl=_lu_impl,
     abstract_eval=_lu_type,
+    jvp=factored(_lu_slopes),
     transpose=cannot("the factors are not linear in the matrix."),
+    batch=batch_leading,
     loop=_lu_loop,
     examples=_lu_examples)
-lu_p.jvp = factored(lu_p, _lu_slopes)
-lu_p.batch = batch_leading(lu_p)
 
 
 def lu(x: Any) -> tuple[Array, Array, Array]:
@@ -269,11 +269,11 @@ lu_pivots_to_permutation_p = Primitive(
     abstract_eval=_permutation_type,
     jvp=_permutation_jvp,
     transpose=cannot("integers have no derivative."),
+    batch=batch_leading,
     loop=_permutation_loop,
     examples=lambda: [
         Example((np.array(pivots, INT32),), {"permutation_size": size})
         for pivots, size in (([2, 2, 2], 3), ([1, 3], 4), ([[0, 1], [1, 1]], 2), ([], 2))])
-lu_pivots_to_permutation_p.batch = batch_leading(lu_pivots_to_permutation_p)
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:

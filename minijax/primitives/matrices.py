@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Primitive, ShapedArray, Zero, as_value, dtype_name
+from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, Zero, as_value, dtype_name
 from minijax.primitives.algebra import add
 from minijax.primitives.choice import ge, select
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.contract import dot_general
-from minijax.primitives.slots import nest
-from minijax.primitives.emitted import batched_in_front, filled, spread
+from minijax.primitives.emitted import batch_in_front, filled, spread
 from minijax.primitives.shape import broadcasted_iota, transpose
+from minijax.primitives.slots import nest
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -96,23 +96,15 @@ def identity_like(x: Array) -> Array:
 
 # ── Rules that all share ─────────────────────────────────────────────────────────────────────
 
-def batch_leading(p: Primitive) -> Callable[..., tuple[list, list]]:
-    """Batches a primitive that takes stacks: one more axis in front of each argument."""
-    def batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
-        args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
-        outs = p.bind_list(*args, **params)
-        return outs, [0] * len(outs)
-    return batch
+batch_leading = batch_in_front()  # a primitive takes stacks: one more axis in front of each
 
 
-def factored(p: Primitive, slopes: Callable[..., Sequence[Array | Zero]]) -> Callable[..., tuple]:
-    """The derivative of a factorisation: ``slopes(tangent, outs, **params)`` where there is one."""
-    def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+def factored(slopes: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
+    """The derivative of a factorisation: ``slopes(tangent, outs, **params)``."""
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         outs = p.bind_list(*primals, **params)
-        [t] = tangents
-        if isinstance(t, Zero):
-            return outs, [Zero(out.aval.to_tangent_aval()) for out in outs]
-        return outs, list(slopes(t, outs, **params))
+        return outs, list(slopes(tangents[0], outs, **params))
     return jvp
 
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
-from minijax.primitives.algebra import neg
-from minijax.primitives.emitted import add_any_p, batched_in_front
-from minijax.primitives.linalg import side_by_side, solve_triangles, triangular_solve_p
+from minijax.core import Array, Example, Primitive, ShapedArray
+from minijax.primitives.linalg import (batched_equations, of_equations, solve_triangles,
+                                       transposed_equations, triangular_solve_p)
 from minijax.primitives.lu import INT32, lu_p
 from minijax.primitives.matrices import by_lapack, check_matrix, flipped, product, spread_out
 from minijax.primitives.slots import check_same_dtypes, nest
@@ -48,38 +47,6 @@ def _substituted(a: np.ndarray, b: np.ndarray, transpose_a: bool) -> np.ndarray:
         return triangle(triangle(rows, True), False)
     back = np.argsort(order, -1)
     return np.take_along_axis(triangle(triangle(b, False), True), back[..., None], -2)
-
-
-# ── Derivative, transpose, batch ─────────────────────────────────────────────────────────────
-
-def _jvp(primals: list, tangents: list, *, transpose_a: bool) -> tuple[list, list]:
-    """``op(a) dx = db - op(da) x`` (Giles 2008, section 2.3.1)."""
-    (a, b), (a_dot, b_dot) = primals, tangents
-    x = solve_p.bind(a, b, transpose_a=transpose_a)
-    terms = [] if isinstance(b_dot, Zero) else [b_dot]
-    if not isinstance(a_dot, Zero):
-        terms.append(neg(product(flipped(a_dot) if transpose_a else a_dot, x)))
-    if not terms:
-        return [x], [Zero(x.aval.to_tangent_aval())]
-    total = terms[0] if len(terms) == 1 else add_any_p.bind(*terms)
-    return [x], [solve_p.bind(a, total, transpose_a=transpose_a)]
-
-
-def _transpose(cotangents: list, a: Any, b: Any, *, transpose_a: bool) -> list:
-    [ct] = cotangents
-    if isinstance(a, Undefined):
-        raise NotImplementedError("solve is not linear in its first argument")
-    if isinstance(ct, Zero):
-        return [None, Zero(b.aval)]
-    return [None, solve_p.bind(a, ct, transpose_a=not transpose_a)]
-
-
-def _batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
-    (a, b), (a_dim, b_dim) = args, dims
-    b = batched_in_front(b, b_dim, axis.size)
-    if a_dim is None:
-        return side_by_side(lambda b: solve_p.bind(a, b, **params), b)
-    return [solve_p.bind(batched_in_front(a, a_dim, axis.size), b, **params)], [0]
 
 
 # ── The loops ────────────────────────────────────────────────────────────────────────────────
@@ -127,9 +94,10 @@ solve_p = Primitive(
     "solve",
     impl=_impl,
     abstract_eval=_type,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
+    jvp=of_equations(lambda a_dot, x, transpose_a: product(
+        flipped(a_dot) if transpose_a else a_dot, x)),
+    transpose=transposed_equations,
+    batch=batched_equations,
     library=_library,
     examples=_examples)
 

@@ -133,11 +133,11 @@ qr_p = Primitive(
     multiple_results=True,
     impl=_qr_impl,
     abstract_eval=_qr_type,
+    jvp=factored(_qr_slopes),
     transpose=cannot("the factors are not linear in the matrix."),
+    batch=batch_leading,
     library=_qr_library,
     examples=_qr_examples)
-qr_p.jvp = factored(qr_p, _qr_slopes)
-qr_p.batch = batch_leading(qr_p)
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, Array]:
@@ -215,11 +215,11 @@ eigh_p = Primitive(
     multiple_results=True,
     impl=_eigh_impl,
     abstract_eval=_eigh_type,
+    jvp=factored(_eigh_slopes),
     transpose=cannot("eigenvalues and eigenvectors are not linear in the matrix."),
+    batch=batch_leading,
     library=_eigh_library,
     examples=_eigh_examples)
-eigh_p.jvp = factored(eigh_p, _eigh_slopes)
-eigh_p.batch = batch_leading(eigh_p)
 
 
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
@@ -273,7 +273,8 @@ def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: 
     if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
         raise NotImplementedError(
             "Singular value decomposition JVP not implemented for full matrices")
-    outs, slopes = _economic_jvp(primals, tangents)
+    outs, slopes = factored(_svd_slopes).rule(svd_p, primals, tangents, full_matrices=False,
+                                              compute_uv=True)
     return (outs, slopes) if compute_uv else (outs[:1], slopes[:1])
 
 
@@ -346,14 +347,9 @@ svd_p = Primitive(
     abstract_eval=_svd_type,
     jvp=_svd_jvp,
     transpose=cannot("singular values and vectors are not linear in the matrix."),
+    batch=batch_leading,
     library=_svd_library,
     examples=_svd_examples)
-svd_p.batch = batch_leading(svd_p)
-
-
-def _economic_jvp(primals: list, tangents: list) -> tuple[list, list]:
-    params = {"full_matrices": False, "compute_uv": True}
-    return factored(svd_p, _svd_slopes)(primals, tangents, **params)
 
 
 def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:

@@ -38,11 +38,6 @@ def test_a_block_is_found_under_the_primitive_and_under_its_function() -> None:
     assert text.startswith("mul_p, mul = binary(")
 
 
-def test_slots_set_right_below_a_block_belong_to_it() -> None:
-    text = source.find("minijax.primitives.linalg.cholesky_p").text
-    assert text.endswith("cholesky_p.batch = batch_leading(cholesky_p)")
-
-
 def test_overloads_are_one_definition() -> None:
     text = source.find("minijax.dtypes.result_type").text
     assert text.count("def result_type(") == 3
