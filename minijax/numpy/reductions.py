@@ -45,6 +45,15 @@ def _places_and_names(axis: Any) -> tuple[Any, tuple[str, ...]]:
     return (tuple(each for each in given if each not in names), names) if names else (axis, ())
 
 
+def _begun(name: str, a: ArrayLike, axis: Axes, out: None
+           ) -> tuple[Any, tuple[int, ...], tuple[str, ...]]:
+    """The array of a reduction, its axes, and the names of mapped axes around it."""
+    refuse_out(name, out)
+    array = as_array(name, a)
+    axis, names = _places_and_names(axis)
+    return array, canonical_axes(static_axes(name, axis), array.ndim), names
+
+
 def _over_names(name: str, x: Any, names: tuple[str, ...]) -> Any:
     """What is reduced already, reduced over mapped axes as well."""
     if not names:
@@ -79,11 +88,8 @@ def _accumulate(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any], i
                 initial: ArrayLike | None, where: ArrayLike | None,
                 promote_integers: bool) -> Array:
     """`sum` and `prod`."""
-    refuse_out(name, out)
     dtype = dtypes.check_user_dtype_supported(dtype, name)
-    a = as_array(name, a)
-    axis, names = _places_and_names(axis)
-    axes = canonical_axes(static_axes(name, axis), a.ndim)
+    a, axes, names = _begun(name, a, axis, out)
     result_dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
     wide = np.dtype("float32") if _is_short_float(result_dtype) else result_dtype
     a = _masked(name, convert(a, wide), where, identity)
@@ -126,10 +132,7 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
 def _extreme(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any],
              identity: Callable[[Any], Any], a: ArrayLike, axis: Axes, out: None,
              keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
-    refuse_out(name, out)
-    a = as_array(name, a)
-    axis, names = _places_and_names(axis)
-    axes = canonical_axes(static_axes(name, axis), a.ndim)
+    a, axes, names = _begun(name, a, axis, out)
     if where is not None and initial is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
                          "where mask one has to specify 'initial'")
@@ -243,10 +246,7 @@ def argmin(a: ArrayLike, axis: int | None = None, out: None = None,
 
 def _truth(name: str, reduce: Reduce, identity: bool, a: ArrayLike, axis: Axes, out: None,
            keepdims: bool, where: ArrayLike | None) -> Array:
-    refuse_out(name, out)
-    a = as_array(name, a)
-    axis, names = _places_and_names(axis)
-    axes = canonical_axes(static_axes(name, axis), a.ndim)
+    a, axes, names = _begun(name, a, axis, out)
     mask = _masked(name, convert(a, np.dtype(bool)), where, identity)
     return _kept(_over_names(name, reduce(mask, axes), names), axes, keepdims)
 
@@ -291,11 +291,8 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     >>> mean(np.array([1, 2, 6]))
     Array(3., dtype=float32)
     """
-    refuse_out("mean", out)
     dtype = dtypes.check_user_dtype_supported(dtype, "mean")
-    a = as_array("mean", a)
-    axis, names = _places_and_names(axis)
-    axes = canonical_axes(static_axes("mean", axis), a.ndim)
+    a, axes, names = _begun("mean", a, axis, out)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = np.dtype("float32") if _is_short_float(result_dtype) else result_dtype
     total: Any = sum(a, (*axes, *names), wide, keepdims=keepdims, where=where)
@@ -318,11 +315,8 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     Args:
       ddof: how many less than the number of elements to divide by (1: of a sample).
     """
-    refuse_out("var", out)
     dtype = dtypes.check_user_dtype_supported(dtype, "var")
-    a = as_array("var", a)
-    axis, names = _places_and_names(axis)
-    axes = canonical_axes(static_axes("var", axis), a.ndim)
+    a, axes, names = _begun("var", a, axis, out)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, np.dtype("float32") if _is_short_float(a.dtype) else a.dtype)
