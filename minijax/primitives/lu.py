@@ -16,6 +16,7 @@ from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value
                           dtype_name)
 from minijax.primitives.algebra import add
 from minijax.primitives.slots import nest
+from minijax.primitives.families import constant_in_all
 from minijax.primitives.gather import gather_p, gather_params
 from minijax.primitives.linalg import triangular_solve
 from minijax.primitives.matrices import (LAPACK, address, batch_leading, check_matrix, factored,
@@ -258,16 +259,11 @@ def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutat
             _exchange(b, out, (*place, i), (*place, j))
 
 
-def _permutation_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-    out = lu_pivots_to_permutation_p.bind(*primals, **params)
-    return [out], [Zero(out.aval.to_tangent_aval())]
-
-
 lu_pivots_to_permutation_p = Primitive(
     "lu_pivots_to_permutation",
     impl=_permutation_impl,
     abstract_eval=_permutation_type,
-    jvp=_permutation_jvp,
+    jvp=constant_in_all,
     transpose=cannot("integers have no derivative."),
     batch=batch_leading,
     loop=_permutation_loop,
