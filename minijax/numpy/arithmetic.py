@@ -19,7 +19,8 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.unary import documented, isinf, isnan, signbit
 from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, convert, like,
                                      promote_args, promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes_numeric, promote_shapes, result_dtype)
+                                     promote_dtypes_numeric, promote_shapes, result_dtype,
+                                     weak_if_scalar)
 from minijax.numpy.selection import choose
 
 Binary = Callable[[ArrayLike, ArrayLike], Array]
@@ -189,7 +190,7 @@ def _integer_power(x: Any, y: Any) -> Any:
         result = choose(y & 1, result * x, result)
         x = x * x
         y = lax.shift_right_logical(y, like(1, y))
-    return result
+    return weak_if_scalar(result)
 
 
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -337,7 +338,7 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         step = choose(n < least, least + int(limits.nmant) + 1, lax.min(n, like(most, n)))
         wide, n = wide * lax.pow(like(2, wide), step), n - step
     last = lax.clamp(like(least, n), n, like(most, n))
-    return convert(wide * lax.pow(like(2, wide), last), x.dtype, x.weak_type)
+    return convert(wide * lax.pow(like(2, wide), last), x.dtype)
 
 
 def _within_32_bits(n: Any) -> Any:
@@ -367,4 +368,4 @@ def sinc(x: ArrayLike, /) -> Array:
     for n in (11, 9, 7, 5, 3, 1):
         term = like((-1) ** (n // 2) / math.factorial(n), angle)
         series = term + lax.square(angle) * series
-    return choose(near_zero, series, lax.sin(safe) / safe)
+    return weak_if_scalar(choose(near_zero, series, lax.sin(safe) / safe))

@@ -181,7 +181,7 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = promote_dtypes(as_array("cross", a), as_array("cross", b))
-    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    a, b = (moveaxis(convert(x, x.dtype), at, -1) for x, at in ((a, axisa), (b, axisb)))
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     xs, ys = _components(a), _components(b)

@@ -15,7 +15,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.contractions import diagonal_mask
 from minijax.numpy.creation import array, stacked
-from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis, convert
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
+                                     like)
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape
@@ -75,7 +76,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
            [3, 4]], dtype=int32)
     """
     m = _matrix("tril", m)
-    return choose(_lower_mask(m.shape[-2], m.shape[-1], k), m, convert(0, m.dtype))
+    return choose(_lower_mask(m.shape[-2], m.shape[-1], k), m, like(0, m))
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
@@ -86,7 +87,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
            [0, 4]], dtype=int32)
     """
     m = _matrix("triu", m)
-    return choose(_lower_mask(m.shape[-2], m.shape[-1], k - 1), convert(0, m.dtype), m)
+    return choose(_lower_mask(m.shape[-2], m.shape[-1], k - 1), like(0, m), m)
 
 
 def _matrix(name: str, m: ArrayLike) -> Any:
@@ -156,7 +157,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
         raise ValueError("diag input must be 1d or 2d")
     k = operator.index(k)
     size = v.shape[0] + abs(k)
-    zero = convert(0, v.dtype)
+    zero = like(0, v)
     row = lax.pad(v, zero, [(max(k, 0), max(-k, 0), 0)])
     return choose(diagonal_mask(size, size, k), lax.expand_dims(row, (0,)), zero)
 
@@ -167,7 +168,8 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     >>> diagflat(np.array([[1, 2]])).shape
     (2, 2)
     """
-    return diag(ravel(v), k)
+    v = as_array("diagflat", v)
+    return diag(ravel(convert(v, v.dtype)), k)
 
 
 def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *,
@@ -240,6 +242,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
            [9, 3, 1]], dtype=int32)
     """
     x = as_array("vander", x)
+    x = convert(x, x.dtype)
     canonical_axis(0, x.ndim)
     count = x.shape[0] if N is None else operator.index(N)
     powers = range(count) if increasing else range(count)[::-1]

@@ -14,7 +14,7 @@ from minijax import config, dtypes, lax
 from minijax.core import Array
 from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, static_axes)
+                                     canonical_axis, convert, static_axes)
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import ravel
 from minijax.primitives.checks import check_index
@@ -111,6 +111,7 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     Array([5, 7], dtype=int32)
     """
     x: Any = as_array("compress", a)
+    x = convert(x, x.dtype)
     if axis is None:
         x, axis = ravel(x), 0
     axis = canonical_axis(axis, x.ndim)

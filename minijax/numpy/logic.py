@@ -17,7 +17,7 @@ from minijax.numpy.arithmetic import Binary, binary
 from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
 from minijax.numpy.arguments import (ArrayLike, as_arrays, convert, promote_args,
-                                     promote_args_numeric, promote_shapes)
+                                     promote_args_numeric, promote_shapes, weak_if_scalar)
 from minijax.numpy.selection import choose
 
 
@@ -86,7 +86,7 @@ invert = bitwise_invert = bitwise_not
 
 
 def _truth(x: Any) -> Any:
-    return x if x.dtype == bool else x != 0
+    return x if x.dtype == bool else weak_if_scalar(x != 0)
 
 
 def _logical(name: str, function: Callable, summary: str, shows: str) -> Binary:

@@ -17,7 +17,8 @@ from minijax.core import Array
 from minijax.numpy import reductions, statistics
 from minijax.numpy.creation import linspace
 from minijax.numpy.unary import round
-from minijax.numpy.arguments import ArrayLike, as_array, broadcast_to_shape, convert, static_value
+from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_to_shape, convert, like,
+                                     static_value)
 from minijax.numpy.vectorize import apply_along_axis
 
 Widths = list[tuple[int, int]]
@@ -65,13 +66,13 @@ def _pairs(pad_width: Any, ndim: int) -> Widths:
 
 def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
     if np.ndim(values) == 0:
-        return lax.pad(a, convert(values, a.dtype), [(n, m, 0) for n, m in widths])
+        return lax.pad(a, like(values, a), [(n, m, 0) for n, m in widths])
     each = broadcast_to_shape(as_array("pad", np.asarray(values)), (a.ndim, 2))
     for axis, (before, after) in enumerate(widths):
         for width, side in (((before, 0, 0), 0), ((0, after, 0), 1)):
             config = [(0, 0, 0)] * a.ndim
             config[axis] = width
-            a = lax.pad(a, convert(each[axis, side], a.dtype), config)
+            a = lax.pad(a, like(each[axis, side], a), config)
     return a
 
 
@@ -95,7 +96,7 @@ def _pad_by_statistic(a: Any, widths: Widths, mode: str, length: Any) -> Any:
         margins = [_BY_STATISTIC[mode](part, axis=axis, keepdims=True) for part in parts]
         if a.dtype.kind in "biu":
             margins = [round(margin) for margin in margins]
-        a = _between(a, [convert(m, a.dtype) for m in margins], (before, after), axis)
+        a = _between(a, [convert(m, a.dtype, a.weak_type) for m in margins], (before, after), axis)
     return a
 
 
@@ -116,7 +117,8 @@ def _pad_ramp(a: Any, widths: Widths, end_values: Any) -> Any:
                       dtype=a.dtype, axis=axis)
         down = linspace(convert(ends[axis, 1], a.dtype), last, after, endpoint=False,
                         dtype=a.dtype, axis=axis)
-        a = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
+        weak = a.weak_type
+        a = convert(lax.concatenate([up, a, lax.rev(down, (axis,))], axis), a.dtype, weak)
     return a
 
 

@@ -14,7 +14,7 @@ from minijax import dtypes
 from minijax.core import Array, another
 from minijax.numpy import methods
 from minijax.numpy.unary import imag
-from minijax.numpy.arguments import ArrayLike, as_array, canonical_axes, like
+from minijax.numpy.arguments import ArrayLike, as_array, canonical_axes, like, weak_if_scalar
 
 
 def shape(a: Any) -> tuple[int, ...]:
@@ -102,7 +102,7 @@ def isreal(x: ArrayLike) -> Array:
     Array([False,  True], dtype=bool)
     """
     part: Any = imag(as_array("isreal", x))
-    return part == like(0, part)
+    return weak_if_scalar(part == like(0, part))
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:

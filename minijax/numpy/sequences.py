@@ -66,6 +66,8 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
     x: Any = ravel(ary)
     result = x[1:] - x[:-1]
     parts = [ravel(x) for x in (to_begin, result, to_end) if x is not None]
+    if len(parts) == 1:
+        return result
     return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
 
 
@@ -195,8 +197,9 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     before, after = margin[mode]
     padded: Any = lax.pad(x, convert(0, x.dtype), [(before, after, 0)])
     places = np.arange(padded.size - y.size + 1)[:, None] + np.arange(y.size)
-    return dot(padded[places], lax.rev(y, (0,)), precision=precision,
+    sums = dot(padded[places], lax.rev(y, (0,)), precision=precision,
                preferred_element_type=preferred_element_type)
+    return convert(sums, sums.dtype, x.weak_type and preferred_element_type is None)
 
 
 def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:

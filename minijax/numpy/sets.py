@@ -156,7 +156,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = promote_dtypes(*_flat("intersect1d", size, ar1, ar2))
+    a, b = _strong(*promote_dtypes(*_flat("intersect1d", size, ar1, ar2)))
     values, number = _different(a, isin(a, b), size, fill_value)
     if not return_indices:
         return values
@@ -181,7 +181,8 @@ def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     """
     a, b = _flat("setdiff1d", size, ar1, ar2)
     fill = 0 if fill_value is None else fill_value
-    return _different(a, isin(a, b, invert=True), size, fill)[0]
+    different, _ = _different(a, isin(a, b, invert=True), size, fill)
+    return convert(different, a.dtype, a.weak_type)
 
 
 def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
@@ -199,7 +200,7 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = promote_dtypes(*_flat("setxor1d", size, ar1, ar2))
+    a, b = _strong(*promote_dtypes(*_flat("setxor1d", size, ar1, ar2)))
     kept = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
     return _different(lax.concatenate([a, b], 0), kept, size, fill_value)[0]
 
@@ -213,6 +214,10 @@ def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
                 static_value(x, f"The error arose in {name}(). To use it here, say how large the "
                                 "result is with the size argument.")
     return values
+
+
+def _strong(*arrays: Any) -> list[Any]:
+    return [convert(x, x.dtype) for x in arrays]
 
 
 def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:

@@ -17,7 +17,7 @@ from minijax import dtypes, lax
 from minijax.core import Array, another
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, check_arraylike, convert,
                                      like, promote_dtypes_inexact, promote_dtypes_numeric,
-                                     promoted)
+                                     promoted, weak_if_scalar)
 from minijax.numpy.selection import choose
 
 Unary = Callable[[ArrayLike], Array]
@@ -83,7 +83,7 @@ asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh
 
 
 def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
-    return by(x, like(factor, x))
+    return weak_if_scalar(by(x, like(factor, x)))
 
 
 def _log_to_base(x: Any, base: int) -> Any:
@@ -225,7 +225,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     wide = convert(a, np.dtype("float32")) if a.dtype.itemsize < 4 else a
     factor = like(float(10.0 ** decimals), wide)
     rounded = lax.round(wide * factor, lax.RoundingMethod.TO_NEAREST_EVEN)
-    return convert(rounded / factor, a.dtype, a.weak_type)
+    return weak_if_scalar(convert(rounded / factor, a.dtype, a.weak_type))
 
 
 around = round
