@@ -79,7 +79,8 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
                            where=where, initial=_initial(x, where))
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
     # `lax` leaves a weak x as it is: the cotangent that comes back is strong, as in JAX
-    powers = jnp.exp(x - lax.convert_element_type(largest, x.dtype))
+    # lax: the cotangent of what is weak is strong, as in JAX
+    powers = jnp.exp(lax.sub(x, lax.convert_element_type(largest, x.dtype)))
     powers = powers if factors is None else powers * factors
     total: Any = jnp.sum(powers, axes, keepdims=keepdims, where=where)
     shift = largest if keepdims else jnp.squeeze(largest, axes)

@@ -73,7 +73,8 @@ class Watcher:
         trace = core.current_trace.get()
         if threading.get_ident() != self._thread or not _interprets(trace, args):
             return ordinary(primitive, *args, **params)
-        column = COLUMNS.get(type(trace).__name__, type(trace).__name__)
+        kinds = [kind.__name__ for kind in type(trace).__mro__]  # a check is an evaluation
+        column = next((COLUMNS[kind] for kind in kinds if kind in COLUMNS), kinds[0])
         line = Line(column, _with_params(primitive, params), args)
         self._open[-1].append(line)
         self._open.append(line.inner)

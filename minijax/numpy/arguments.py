@@ -113,7 +113,7 @@ def like(value: Any, x: Any) -> Any:
 def weak_if_scalar(x: Any) -> Any:
     """`x`, strong unless it is a scalar: in JAX a number that meets an array is strong beside it.
 
-    >>> weak_if_scalar(like([1, 2], as_value(2.5)))
+    >>> weak_if_scalar(like(np.array([1, 2]), as_value(2.5)))
     Array([1., 2.], dtype=float32)
     """
     return x if x.ndim == 0 else convert(x, x.dtype)

@@ -64,7 +64,7 @@ def _gather_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, lis
 def _transpose_gather(ct: Array, x: Any, indices: Array, *, fill_value: Any, slice_sizes: Shape,
                       dimension_numbers: GatherDimensionNumbers, **params: Any) -> Array:
     return scatter_add_p.bind(
-        zeros(x.aval), indices, ct,
+        zeros(x.aval.strip_weak_type()), indices, ct,
         dimension_numbers=ScatterDimensionNumbers(*dimension_numbers), **params)
 
 

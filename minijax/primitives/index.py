@@ -163,7 +163,7 @@ dynamic_slice_p = Primitive(
     abstract_eval=_dynamic_slice_type,
     jvp=linear(0),
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
-        zeros(x.aval), ct, *starts)),
+        zeros(x.aval.strip_weak_type()), ct, *starts)),
     batch=_batch_dynamic_slice,
     element=_dynamic_slice_element,
     examples=lambda: [Example((x, *starts), {"slice_sizes": sizes}) for x, starts, sizes in [

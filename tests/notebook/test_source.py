@@ -38,9 +38,17 @@ def test_a_block_is_found_under_the_primitive_and_under_its_function() -> None:
     assert text.startswith("mul_p, mul = binary(")
 
 
-def test_overloads_are_one_definition() -> None:
-    text = source.find("minijax.dtypes.result_type").text
-    assert text.count("def result_type(") == 3
+def test_neighbours_of_one_name_are_one_definition() -> None:
+    text = """
+@property
+def f(self): ...
+@f.setter
+def f(self, x): ...
+def g(self): ...
+"""
+    found = source._defining(ast.parse(text).body, "f")
+    assert [ast.unparse(node).partition("def ")[2] for node in found] == [
+        "f(self):\n    ...", "f(self, x):\n    ..."]
 
 
 @pytest.mark.parametrize("name", [
