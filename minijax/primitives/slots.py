@@ -89,7 +89,12 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
 
 
 def elementary(name: str) -> Formula:
-    """The function of that name written in the scalar operations."""
+    """The function of that name written in the scalar operations: what compiled code computes.
+
+    Evaluation takes NumPy's function where there is one, so the two may differ in the last bit.
+    Step by step over NumPy arrays the polynomial would take a hundred times as long, and one
+    operation alone is not worth waiting for a compiler.
+    """
     def formula(s: Any, *scalars: Any) -> Any:
         with importing:
             f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
