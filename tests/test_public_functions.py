@@ -855,16 +855,23 @@ def test_agrees_with_jax(module, name, guards):
             assert_same(found, theirs[i][0], chosen[i])
 
 
-def types(lib: Any, f: Callable, case: Call) -> Any:
-    """The types of the results of a case whose arrays are weakly typed where they can be."""
-    weak = [lib.ShapeDtypeStruct(x.shape, x.dtype, weak_type=x.dtype in (np.float32, np.int32))
-            for x in case.arrays()]
-
+def types(lib: Any, f: Callable, case: Call, given: Callable) -> Any:
+    """The types of the results of a case; `given(k, x)` is the type of its array k."""
     def run(*arrays: Any) -> list:
         return leaves(lib, case.run(f, case.with_arrays(arrays), lib))
 
+    arguments = [lib.ShapeDtypeStruct(x.shape, **given(k, x))
+                 for k, x in enumerate(case.arrays())]
     return attempt(lambda: [(x.shape, str(x.dtype), x.weak_type)
-                            for x in lib.eval_shape(run, *weak)])
+                            for x in lib.eval_shape(run, *arguments)])
+
+
+def same_types(module: str, name: str, case: Call, given: Callable) -> None:
+    found, wanted = (types(lib, function_of(lib, module, name), case, given)
+                     for lib in (minijax, jax))
+    assert isinstance(found, Refused) == isinstance(wanted, Refused), (case, found, wanted)
+    if not isinstance(wanted, Refused):
+        assert found == wanted, case
 
 
 # Where JAX's answer depends on the way that it takes: by chance, and of no use.
@@ -878,11 +885,26 @@ WEAK_BY_CHANCE |= dict.fromkeys(("numpy.logical_or", "numpy.logical_xor"),
     row for row in NAMES if ".".join(row) not in WEAK_BY_CHANCE], ids=str)
 def test_weak_arguments_have_results_as_weak_as_those_of_jax(module, name):
     for case in cases(module, name, TABLE[module][name]):
-        found, wanted = (types(lib, function_of(lib, module, name), case)
-                         for lib in (minijax, jax))
-        assert isinstance(found, Refused) == isinstance(wanted, Refused), (case, found, wanted)
-        if not isinstance(wanted, Refused):
-            assert found == wanted, case
+        same_types(module, name, case, lambda _, x: {
+            "dtype": x.dtype, "weak_type": x.dtype in (np.float32, np.int32)})
+
+
+@pytest.fixture
+def with_64_bits():
+    for lib in (minijax, jax):
+        lib.config.update("jax_enable_x64", True)
+    yield
+    for lib in (minijax, jax):
+        lib.config.update("jax_enable_x64", False)
+
+
+@pytest.mark.parametrize(("module", "name"), NAMES, ids=map(".".join, NAMES))
+def test_arguments_of_64_bits_among_others_have_results_of_jaxs_types(module, name, with_64_bits):
+    wide = {np.dtype("int32"): np.int64, np.dtype("float32"): np.float64}
+    for case in cases(module, name, TABLE[module][name]):
+        for which in (lambda k: True, lambda k: k == 0, lambda k: k > 0):
+            same_types(module, name, case, lambda k, x, which=which: {
+                "dtype": wide.get(x.dtype, x.dtype) if which(k) else x.dtype})
 
 
 CONCRETE_NAMES = [(module, name) for module, table in CONCRETE.items() for name in table]

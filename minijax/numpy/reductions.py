@@ -360,7 +360,7 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
     >>> average(np.array([1., 2.]), weights=np.array([3., 1.]))
     Array(1.25, dtype=float32)
     """
-    [a] = promote_dtypes_inexact(as_array("average", a))
+    a = as_array("average", a)
     axes = canonical_axes(static_axes("average", axis), a.ndim)
     if weights is None:
         result = mean(a, axes, keepdims=keepdims)
@@ -368,9 +368,13 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
     else:
         a, w = promote_dtypes_inexact(a, as_array("average", weights))
         if w.shape != a.shape:
-            if len(axes) != 1 or w.shape != (a.shape[axes[0]],):
-                raise ValueError("Length of weights not compatible with specified axis.")
-            w = lax.broadcast_in_dim(w, a.shape, axes)
+            if axis is None:
+                raise ValueError("Axis must be specified when shapes of a and weights differ.")
+            if w.shape != tuple(a.shape[d] for d in axes):
+                raise ValueError("Shape of weights must be consistent with shape of a along "
+                                 "specified axis.")
+            order = np.argsort(axes)
+            w = lax.broadcast_in_dim(lax.transpose(w, order), a.shape, sorted(axes))
         total = sum(w, axes, keepdims=keepdims)
         result = sum(a * w, axes, keepdims=keepdims) / total
     return (result, broadcast_to_shape(total, result.shape)) if returned else result
