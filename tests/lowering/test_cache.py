@@ -263,7 +263,7 @@ def test_flags_name_another_directory_or_none(place, tmp_path):
 
 def test_threads_asking_for_one_kernel_compile_it_once(compilations, strikes):
     for turn in range(strikes(1)):
-        found, kernel = [], counting(7, f"turn {turn}")
+        found, kernel = [], counting(7 + turn)
 
         def ask(found=found, kernel=kernel):
             found.append(cache.compile_or_load(kernel))
