@@ -4,6 +4,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,10 @@ os.environ["JAX_THREEFRY_PARTITIONABLE"] = "0"
 os.environ["XLA_FLAGS"] = " ".join((
     "--xla_backend_optimization_level=0", "--xla_cpu_use_fusion_emitters=false",
     os.environ.get("XLA_FLAGS", "")))
+
+# A shell's background work ignores interrupts, which some tests send to themselves.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MANY_MAPPINGS = 15_000  # of memory, of the 65,530 that Linux grants a process
 MUCH_MEMORY = 1 << 30  # bytes; most of them are JAX's programs, which no later file runs again
