@@ -88,7 +88,8 @@ def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
         return []
     heap = Heap()
     heap.holders(Ours(step.object for step in left))
-    return [leak for step in left if (leak := _leak(step, heap)) is not None]
+    found = [leak for step in left if (leak := _leak(step, heap)) is not None]
+    return sorted(found, key=lambda leak: leak.text.count(" <- "))  # what is held directly first
 
 
 def _tracers_of(ref: weakref.ref[Level]) -> list[Step]:

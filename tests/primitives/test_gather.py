@@ -3,7 +3,7 @@
 import jax
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import minijax
@@ -59,6 +59,10 @@ def test_scatter_writes_what_jax_writes(case, mode, name):
     operand, indices, numbers, sizes = case
     shape = lax.gather(operand, indices, lax.GatherDimensionNumbers(*numbers), sizes).shape
     updates = np.arange(np.prod(shape), dtype=np.float32).reshape(shape) % 5 - 2
+    if name == "scatter":  # which of several values for one place stays is not defined
+        times = lax.scatter_add(np.zeros_like(operand), indices, np.ones_like(updates),
+                                lax.ScatterDimensionNumbers(*numbers), mode=mode)
+        assume(np.max(times, initial=0) <= 1)
     ours = getattr(lax, name)(operand, indices, updates, lax.ScatterDimensionNumbers(*numbers),
                               mode=mode)
     theirs = getattr(jax.lax, name)(operand, indices, updates,
