@@ -39,7 +39,7 @@ def work(seeds: range, options: argparse.Namespace) -> None:
     """Run the programs of these seeds; a line of JSON before and after each."""
     from . import planted
     from .programs import generate
-    from .running import check, minimise, poisoned_memory, quick_compiler
+    from .running import check, minimise, poisoned_memory, quick_compiler, row_of
 
     gc.disable()
     with ExitStack() as stack:
@@ -61,6 +61,10 @@ def work(seeds: range, options: argparse.Namespace) -> None:
                 if not options.plant:
                     program = minimise(program, options.against, difference)
                     difference = check(program, options.against, [difference.way]) or difference
+            row = row_of(program, difference) if options.against == "jax" else None
+            if row is not None:
+                say(seed=seed, state="agrees", way="row", text=row)
+                continue
             say(seed=seed, state=difference.kind, way=difference.way, text=difference.text,
                 program=program.print())
 
@@ -183,6 +187,9 @@ def main() -> int:
     done = Campaign(options).run()
     counts = Counter(f"{facts['way']} {facts['state']}" if facts["state"] != "agrees" else "agree"
                      for facts in done)
+    rows = Counter(facts["text"] for facts in done if facts.get("way") == "row")
+    for row, n in rows.most_common():
+        print(f"{n} as tests/jax_differences.toml has it: {row}")
     print(f"{len(done)} programs from seed {options.seed} against {options.against} in "
           f"{time.monotonic() - begun:.0f} s: " + ", ".join(
               f"{n} {name}" for name, n in counts.most_common()))

@@ -4,9 +4,11 @@ import copy
 import itertools
 import re
 import signal
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -26,8 +28,9 @@ NOISE = {"bfloat16": 2.0 ** -8, "float16": 2.0 ** -11, "float32": 2.0 ** -23, "f
 # What only staged programs refuse: in Python a loop is what it has been through.
 STAGED = ("Reverse-mode differentiation does not work",)
 COMPLEX = re.compile("no complex scalars|no scalars of dtype complex")  # not compiled yet
-# What JAX raises where it has no rule, or a mistake of its own.
-NO_ORACLE = ("NotImplementedError", "AssertionError", "ZeroDivisionError")
+# What JAX raises where it has no rule, a mistake of its own, or is at work for too long.
+NO_ORACLE = ("NotImplementedError", "AssertionError", "ZeroDivisionError", "TimeoutError")
+ROWS = tomllib.loads((Path(__file__).parents[1] / "jax_differences.toml").read_text())["difference"]
 PROMOTING = re.compile(r"lax\.(cond|switch|scan|while_loop|fori_loop|map)\(")  # weak types, staged
 
 
@@ -120,6 +123,15 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
         if difference is not None:
             return difference
+    return None
+
+
+def row_of(program: Program, difference: Difference) -> str | None:
+    """The behaviour that is known to differ from JAX, if this is an instance of one."""
+    for row in ROWS:
+        written, said = row.get("generated", ("(?!)", ""))
+        if re.search(written, program.function()) and re.search(said, difference.text):
+            return row["behaviour"]
     return None
 
 
