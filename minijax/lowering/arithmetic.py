@@ -8,26 +8,14 @@ Chapter 23. In JAX this role is played by MLIR builders and XLA's elemental IR e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import folding
-from .loops import (
-    BOOL,
-    INT64,
-    OPS,
-    Constant,
-    Let,
-    Operand,
-    Scalar,
-    Statement,
-)
-from .scalars import BFLOAT16, FLOAT16, FLOAT32, kind_of, result_dtype
-
-BOOL_OPS = {"add": "or", "mul": "and", "min": "and", "max": "or"}
-
+from .loops import INT64, Constant, Let, Operand, Scalar, Statement
+from .scalars import BFLOAT16, FLOAT16, FLOAT32, Scalars, result_dtype
 
 class Part(Scalar):
     """One component of an unravelled position; divided out only where it is really used."""
@@ -55,13 +43,15 @@ class Scope:
         self.notes: list[str] = []
 
 
-class Arithmetic:
+class Arithmetic(Scalars):
     """The part of the builder without memory and control.
 
     >>> s = Arithmetic()
     >>> s.add(s.const(2, "int32"), 3).value
     np.int32(5)
     """
+
+    operands = (Scalar, Constant)
 
     def __init__(self) -> None:
         self.scopes = [Scope(0, 0, 0, 0)]
@@ -108,29 +98,9 @@ class Arithmetic:
 
     # -- pure operations -----------------------------------------------------------------------
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = name.rstrip("_")
-        if op not in OPS:
-            raise AttributeError(f"the builder has no operation {name!r}")
-        return lambda *args: self._operation(op, args)
-
-    def _operation(self, op: str, args: Sequence[Any]) -> Operand:
-        first = next(x for x in args if isinstance(x, Scalar | Constant))
-        operands = [x if isinstance(x, Scalar | Constant) else self.const(x, first.dtype)
-                    for x in args]
-        kind = kind_of(first.dtype)
-        if kind == "b":
-            op = BOOL_OPS.get(op, op)
-        if kind == "u" and op == "abs":
-            return first
-        if kind != "h":
-            return self.let(op, operands)
-        wide = self.let(op, [self.convert(x, FLOAT32) for x in operands])
-        return wide if wide.dtype == BOOL else self.convert(wide, first.dtype)
-
-    def let(self, op: str, args: Sequence[Operand], target: np.dtype | None = None) -> Operand:
+    def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Operand:
         """One operation as it is: folded, found again, or emitted where its arguments allow."""
-        args = tuple(self.actual(x) for x in args)
+        args = tuple(map(self.actual, args))
         dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
         folded = folding.fold(self, op, args, dtype)
         if folded is not None:
@@ -174,11 +144,11 @@ class Arithmetic:
         if x.dtype == dtype:
             return x
         if dtype == FLOAT16 and x.dtype == np.float64:
-            return self.let("convert", [self._float32_to_odd(x)], FLOAT16)
+            return self.let("convert", (self._float32_to_odd(x),), FLOAT16)
         halves = {FLOAT16, BFLOAT16}
         if (x.dtype in halves and dtype != FLOAT32) or (dtype in halves and x.dtype != FLOAT32):
             return self.convert(self.convert(x, FLOAT32), dtype)
-        return self.let("convert", [x], dtype)
+        return self.let("convert", (x,), dtype)
 
     def _float32_to_odd(self, x: Operand) -> Operand:
         """A float64 as float32 rounded to odd: rounding that again to 16 bits is exact."""
@@ -189,17 +159,6 @@ class Arithmetic:
         odd = self.or_(self.select(beyond, self.sub(bits, 1), bits), 1)
         same = self.or_(self.eq(back, x), self.ne(x, x))
         return self.bitcast(self.select(same, bits, odd), FLOAT32)
-
-    def bitcast(self, x: Operand, dtype: Any) -> Operand:
-        """The same bits in another dtype of the same width."""
-        dtype = np.dtype(dtype)
-        return x if x.dtype == dtype else self.let("bitcast", [x], dtype)
-
-    def select(self, condition: Operand, x: Any, y: Any) -> Operand:
-        """x where the condition holds, else y; both are evaluated."""
-        dtype = next(v.dtype for v in (x, y) if isinstance(v, Scalar | Constant))
-        values = [v if isinstance(v, Scalar | Constant) else self.const(v, dtype) for v in (x, y)]
-        return self.let("select", [condition, *values])
 
     def clamp(self, x: Operand, low: Any, high: Any) -> Operand:
         """x held within [low, high]."""

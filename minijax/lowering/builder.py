@@ -13,31 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arithmetic import BOOL_OPS, Arithmetic, Part, Scope
+from .arithmetic import Arithmetic, Part, Scope
 from .loops import (
-    BOOL,
-    INT64,
-    Address,
-    Assign,
-    Buffer,
-    Call,
-    Check,
-    Constant,
-    Declare,
-    Flat,
-    For,
-    If,
-    Index,
-    Load,
-    Mark,
-    Operand,
-    Read,
-    Scalar,
-    Statement,
-    Store,
-    Variable,
+    BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index,
+    Load, Mark, Operand, Read, Scalar, Statement, Store, Variable,
     While,
 )
+from .scalars import BOOL_OPS
 
 # However long a sum, no number is rounded often: terms are added up in blocks, in registers, and
 # whole rows of terms in chains; what blocks and chains give is added up in the same manner.
@@ -328,7 +310,7 @@ class Builder(Arithmetic):
     def _accumulate(self, op: str, init: Any, sizes: list[int],
                     f: Callable[..., Operand], block: int = BLOCK) -> Operand:
         if not sizes:
-            return f() if init is None else self._operation(op, [init, f()])
+            return f() if init is None else self.operation(op, (init, f()))
         n, rest = sizes[0], sizes[1:]
         turn = math.prod(rest)
         step = max(block // max(turn, 1), 1)
@@ -362,7 +344,7 @@ class Builder(Arithmetic):
         if not left:
             return total
         last = self._accumulate_rows(op, None, blocks * step, left, rest, f)
-        return self._operation(op, [total, last])
+        return self.operation(op, (total, last))
 
     def _fold(self, op: str, init: Any, n: int, term: Callable[[Any], Operand],
               vectorize: str) -> Operand:
@@ -372,7 +354,7 @@ class Builder(Arithmetic):
         with self.loop(n, vectorize=vectorize) as k:
             x = self.actual(term(k))
             variable = Variable(self.fresh("v"), x.dtype)
-            self.assign(variable, self._operation(op, [self.read(variable), x]))
+            self.assign(variable, self.operation(op, (self.read(variable), x)))
         outside.statements.insert(slot, Declare(variable, self.starting_value(op, init, x.dtype)))
         return self.read(variable)
 

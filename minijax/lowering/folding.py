@@ -6,85 +6,65 @@ In XLA: the algebraic simplifier, of which this is the part that index arithmeti
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .loops import OPS, Constant, Let, Operand, Scalar
-from .scalars import BOOL
+from .loops import OPS, Constant, Operand, Scalar
 
 if TYPE_CHECKING:
     from .arithmetic import Arithmetic
+
+# By kind of dtype ("i": signed or not): the constant on the right, or on the left, that leaves the
+# other operand as it is, and the constant that is the result itself. Only what is exact: x + 0.0 is
+# not x for x = -0.0, x - 0.0 is.
+_LOGIC = {"and": 1, "or": 0}
+_UNITS_RIGHT = {
+    "b": _LOGIC, "f": {"mul": 1, "div": 1, "sub": 0},
+    "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
+          "shr_arithmetic": 0}}
+_UNITS_LEFT = {"b": _LOGIC, "f": {"mul": 1}, "i": {"mul": 1, "add": 0, "or": 0, "xor": 0}}
+_ABSORBING = {"b": {"and": 0, "or": 1}, "f": {}, "i": {"mul": 0, "and": 0}}
 
 
 def fold(b: Arithmetic, op: str, args: tuple[Operand, ...], dtype: np.dtype) -> Operand | None:
     """The operand that equals op(*args), where no operation is needed; None elsewhere."""
     if all(isinstance(x, Constant) for x in args):
-        return _evaluate(b, op, args, dtype)
+        values = [np.asarray(x.value)[()] for x in args]  # type: ignore[union-attr]
+        target = [dtype] if OPS[op].result == "target" else []
+        return b.const(OPS[op].meaning(*values, *target), dtype)
     if op == "select":
-        return _select(*args)
-    if op in ("and", "or") and dtype == BOOL:
-        return _logic(op, *args)
-    if len(args) == 2:
-        return _arithmetic(b, op, *args)
-    return None
+        condition, x, y = args
+        if isinstance(condition, Constant):
+            return x if condition.value else y
+        return x if x is y else None
+    return _fold_pair(b, op, *args) if len(args) == 2 else None
 
 
-def _evaluate(b: Arithmetic, op: str, args: Any, dtype: np.dtype) -> Constant:
-    values = [np.asarray(x.value) for x in args]
-    if OPS[op].result == "target":
-        return b.const(OPS[op].meaning(values[0], dtype), dtype)
-    return b.const(OPS[op].meaning(*(v[()] for v in values)), dtype)
-
-
-def _select(condition: Operand, x: Operand, y: Operand) -> Operand | None:
-    if isinstance(condition, Constant):
-        return x if condition.value else y
-    return x if x is y else None
-
-
-def _logic(op: str, x: Operand, y: Operand) -> Operand | None:
-    for constant, other in ((x, y), (y, x)):
-        if isinstance(constant, Constant):
-            absorbing = bool(constant.value) == (op == "or")
-            return constant if absorbing else other
-    return x if x is y else None
-
-
-def _is(x: Operand, number: int) -> bool:
-    return isinstance(x, Constant) and bool(x.value == number)
-
-
-def _arithmetic(b: Arithmetic, op: str, x: Operand, y: Operand) -> Operand | None:
-    """Units and zeros. Only what is exact: x + 0.0 is not x for x = -0.0, x - 0.0 is."""
-    integer = x.dtype.kind in "iu"
-    if op in ("mul", "div") and _is(y, 1):
-        return x
-    if op == "sub" and _is(y, 0) and (integer or not np.signbit(y.value)):  # type: ignore[union-attr]
-        return x
-    if op == "mul" and _is(x, 1):
-        return y
-    return _integer(b, op, x, y) if integer else None
-
-
-def _integer(b: Arithmetic, op: str, x: Operand, y: Operand) -> Operand | None:
-    if op in ("add", "or", "xor", "shl", "shr_logical", "shr_arithmetic") and _is(y, 0):
-        return x
-    if op in ("add", "or", "xor") and _is(x, 0):
-        return y
-    if (op in ("mul", "and") and (_is(x, 0) or _is(y, 0))) or (op == "rem" and _is(y, 1)):
+def _fold_pair(b: Arithmetic, op: str, x: Operand, y: Operand) -> Operand | None:
+    kind = "i" if x.dtype.kind == "u" else x.dtype.kind
+    for constant, other, units in ((y, x, _UNITS_RIGHT), (x, y, _UNITS_LEFT)):
+        if _is(constant, units[kind].get(op)):
+            return other
+        if _is(constant, _ABSORBING[kind].get(op)):
+            return constant
+    if kind == "i" and (x is y and op == "sub" or op == "rem" and _is(y, 1)):
         return b.const(0, x.dtype)
-    if op == "sub" and x is y:
-        return b.const(0, x.dtype)
-    if op in ("add", "sub") and isinstance(y, Constant):
+    if kind == "b" and x is y and op in _LOGIC:
+        return x
+    if kind == "i" and op in ("add", "sub") and isinstance(y, Constant):
         return _sum_of_constants(b, op, x, y)
     return None
+
+
+def _is(x: Operand, number: int | None) -> bool:
+    return isinstance(x, Constant) and bool(x.value == number) and not np.signbit(x.value)
 
 
 def _sum_of_constants(b: Arithmetic, op: str, x: Operand, y: Constant) -> Operand | None:
     """(z + c) + d is z + (c + d), which wraps the same way."""
     inner = b.definition(x) if isinstance(x, Scalar) else None
-    if not isinstance(inner, Let) or inner.op not in ("add", "sub"):
+    if inner is None or inner.op not in ("add", "sub"):
         return None
     z, c = inner.args
     if not isinstance(c, Constant):

@@ -1,60 +1,14 @@
-"""The scalar operations as LLVM instructions: a table, and the functions that some of them call.
+"""What takes more than one LLVM instruction: conversions, and functions that operations call.
 
-Stands on nothing: it is LLVM assembly with holes for types and operands. Chapter 24.
+Stands on nothing: it is LLVM assembly with holes for types. The operations of one instruction are
+in scalars.py. Chapter 24.
 In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play this role.
 """
 
 from __future__ import annotations
 
-# One scalar operation is one instruction. The columns are kinds of dtype ("b" bool, "i" signed,
-# "u" unsigned, "f" float, "h" 16-bit float); {t} is the LLVM type, {x} {y} {z} are the operands,
-# {flags} is empty or "reassoc ". A name with no "llvm." is one of FUNCTIONS below.
-INSTRUCTIONS: dict[str, dict[str, str]] = {
-    "add": {"iu": "add {t} {x}, {y}", "f": "fadd {flags}{t} {x}, {y}"},
-    "sub": {"iu": "sub {t} {x}, {y}", "f": "fsub {t} {x}, {y}"},
-    "mul": {"iu": "mul {t} {x}, {y}", "f": "fmul {flags}{t} {x}, {y}"},
-    "neg": {"iu": "sub {t} 0, {x}", "f": "fneg {t} {x}"},
-    "div": {"i": "call {t} @div_signed.{t}({t} {x}, {t} {y})",
-            "u": "call {t} @div_unsigned.{t}({t} {x}, {t} {y})", "f": "fdiv {t} {x}, {y}"},
-    "rem": {"i": "call {t} @rem_signed.{t}({t} {x}, {t} {y})",
-            "u": "call {t} @rem_unsigned.{t}({t} {x}, {t} {y})", "f": "frem {t} {x}, {y}"},
-    "fma": {"f": "call {t} @llvm.fma.{m}({t} {x}, {t} {y}, {t} {z})"},
-    "min": {"i": "call {t} @llvm.smin.{m}({t} {x}, {t} {y})",
-            "u": "call {t} @llvm.umin.{m}({t} {x}, {t} {y})",
-            "f": "call {t} @llvm.minimum.{m}({t} {x}, {t} {y})"},
-    "max": {"i": "call {t} @llvm.smax.{m}({t} {x}, {t} {y})",
-            "u": "call {t} @llvm.umax.{m}({t} {x}, {t} {y})",
-            "f": "call {t} @llvm.maximum.{m}({t} {x}, {t} {y})"},
-    "abs": {"i": "call {t} @llvm.abs.{m}({t} {x}, i1 false)", "u": "{x}",
-            "f": "call {t} @llvm.fabs.{m}({t} {x})"},
-    "sqrt": {"f": "call {t} @llvm.sqrt.{m}({t} {x})"},
-    "floor": {"f": "call {t} @llvm.floor.{m}({t} {x})"},
-    "ceil": {"f": "call {t} @llvm.ceil.{m}({t} {x})"},
-    "trunc": {"f": "call {t} @llvm.trunc.{m}({t} {x})"},
-    "round_even": {"f": "call {t} @llvm.roundeven.{m}({t} {x})"},
-    "copysign": {"f": "call {t} @llvm.copysign.{m}({t} {x}, {t} {y})"},
-    "and": {"biu": "and {t} {x}, {y}"},
-    "or": {"biu": "or {t} {x}, {y}"},
-    "xor": {"biu": "xor {t} {x}, {y}"},
-    "not": {"biu": "xor {t} {x}, -1"},
-    "shl": {"iu": "call {t} @shl.{t}({t} {x}, {t} {y})"},
-    "shr_logical": {"iu": "call {t} @shr_logical.{t}({t} {x}, {t} {y})"},
-    "shr_arithmetic": {"iu": "call {t} @shr_arithmetic.{t}({t} {x}, {t} {y})"},
-    "eq": {"biu": "icmp eq {t} {x}, {y}", "f": "fcmp oeq {t} {x}, {y}"},
-    "ne": {"biu": "icmp ne {t} {x}, {y}", "f": "fcmp une {t} {x}, {y}"},
-    "lt": {"i": "icmp slt {t} {x}, {y}", "bu": "icmp ult {t} {x}, {y}",
-           "f": "fcmp olt {t} {x}, {y}"},
-    "le": {"i": "icmp sle {t} {x}, {y}", "bu": "icmp ule {t} {x}, {y}",
-           "f": "fcmp ole {t} {x}, {y}"},
-    "gt": {"i": "icmp sgt {t} {x}, {y}", "bu": "icmp ugt {t} {x}, {y}",
-           "f": "fcmp ogt {t} {x}, {y}"},
-    "ge": {"i": "icmp sge {t} {x}, {y}", "bu": "icmp uge {t} {x}, {y}",
-           "f": "fcmp oge {t} {x}, {y}"},
-    "select": {"biufh": "select i1 {x}, {t} {y}, {t} {z}"},
-}
-
-# Conversions, by kind of the operand and of the result: {s} → {t}. Where the width of integers or
-# floats decides, the template is chosen in `_convert`.
+# By kind of the operand and of the result: {s} → {t}. Where the width of integers or floats
+# decides, the instruction is chosen in `convert` of llvm.py.
 CONVERSIONS: dict[str, str] = {
     "b→i": "zext i1 {x} to {t}", "b→u": "zext i1 {x} to {t}", "b→f": "uitofp i1 {x} to {t}",
     "i→b": "icmp ne {s} {x}, 0", "u→b": "icmp ne {s} {x}, 0", "f→b": "fcmp une {s} {x}, 0.0",
@@ -63,106 +17,86 @@ CONVERSIONS: dict[str, str] = {
     "f→u": "call {t} @{s}_to_unsigned.{t}({s} {x})",
 }
 
-# What takes more than one instruction, as functions that are always inlined; dead guards (a
-# constant divisor or shift) then fold away. {t} is the type, {bits} its width; a conversion from a
-# float of type {s} has the integer's limits {least} and {most}, and as floats {low} and {beyond}.
-FUNCTIONS: dict[str, str] = {
-    # x / 0 is all ones; MIN / -1 wraps to MIN: both are undefined for sdiv, so -1 negates instead.
-    "div_signed": """
-define internal {t} @div_signed.{t}({t} %x, {t} %y) alwaysinline {{
+
+FUNCTIONS: dict[str, str] = {}
+
+
+def _function(signature: str, body: str) -> None:
+    """A function that is always inlined, and returns what its last line defines.
+
+    Dead guards (a constant divisor or shift) then fold away. {t} is the type, {bits} its width; a
+    conversion from a float of type {s} has the integer's limits {least} and {most}, and as floats
+    {low} and {beyond}.
+    """
+    result, last = signature.split()[0], body.split("\n")[-1].split()[0]
+    name = signature[signature.index("@") + 1:signature.index("(")]
+    FUNCTIONS[name.removeprefix("{s}_").removesuffix(".{t}")] = (
+        f"define internal {signature} alwaysinline {{{{{body}\n  ret {result} {last}\n}}}}")
+
+
+# Both are undefined for sdiv: x / 0, and MIN / -1, which is why -1 never divides.
+_SAFE_DIVISOR = """
   %zero = icmp eq {t} %y, 0
   %minus_one = icmp eq {t} %y, -1
   %unsafe = or i1 %zero, %minus_one
-  %divisor = select i1 %unsafe, {t} 1, {t} %y
+  %divisor = select i1 %unsafe, {t} 1, {t} %y"""
+_SAFE_UNSIGNED = """
+  %zero = icmp eq {t} %y, 0
+  %divisor = select i1 %zero, {t} 1, {t} %y"""
+
+# x / 0 is all ones; MIN / -1 wraps to MIN.
+_function("{t} @div_signed.{t}({t} %x, {t} %y)", _SAFE_DIVISOR + """
   %quotient = sdiv {t} %x, %divisor
   %negated = sub {t} 0, %x
   %result = select i1 %minus_one, {t} %negated, {t} %quotient
-  %guarded = select i1 %zero, {t} -1, {t} %result
-  ret {t} %guarded
-}}""",
-    "div_unsigned": """
-define internal {t} @div_unsigned.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %divisor = select i1 %zero, {t} 1, {t} %y
+  %guarded = select i1 %zero, {t} -1, {t} %result""")
+_function("{t} @div_unsigned.{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + """
   %quotient = udiv {t} %x, %divisor
-  %guarded = select i1 %zero, {t} -1, {t} %quotient
-  ret {t} %guarded
-}}""",
-    # x % 0 is x; x % -1 is 0, also for MIN.
-    "rem_signed": """
-define internal {t} @rem_signed.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %minus_one = icmp eq {t} %y, -1
-  %unsafe = or i1 %zero, %minus_one
-  %divisor = select i1 %unsafe, {t} 1, {t} %y
+  %guarded = select i1 %zero, {t} -1, {t} %quotient""")
+# x % 0 is x; x % -1 is 0, also for MIN.
+_function("{t} @rem_signed.{t}({t} %x, {t} %y)", _SAFE_DIVISOR + """
   %remainder = srem {t} %x, %divisor
-  %guarded = select i1 %zero, {t} %x, {t} %remainder
-  ret {t} %guarded
-}}""",
-    "rem_unsigned": """
-define internal {t} @rem_unsigned.{t}({t} %x, {t} %y) alwaysinline {{
-  %zero = icmp eq {t} %y, 0
-  %divisor = select i1 %zero, {t} 1, {t} %y
+  %guarded = select i1 %zero, {t} %x, {t} %remainder""")
+_function("{t} @rem_unsigned.{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + """
   %remainder = urem {t} %x, %divisor
-  %guarded = select i1 %zero, {t} %x, {t} %remainder
-  ret {t} %guarded
-}}""",
-    # A shift by the width or more is undefined in LLVM; here it shifts everything out.
-    "shl": """
-define internal {t} @shl.{t}({t} %x, {t} %y) alwaysinline {{
+  %guarded = select i1 %zero, {t} %x, {t} %remainder""")
+# A shift by the width or more is undefined in LLVM; here it shifts everything out.
+_function("{t} @shl.{t}({t} %x, {t} %y)", """
   %inside = icmp ult {t} %y, {bits}
   %shifted = shl {t} %x, %y
-  %guarded = select i1 %inside, {t} %shifted, {t} 0
-  ret {t} %guarded
-}}""",
-    "shr_logical": """
-define internal {t} @shr_logical.{t}({t} %x, {t} %y) alwaysinline {{
+  %guarded = select i1 %inside, {t} %shifted, {t} 0""")
+_function("{t} @shr_logical.{t}({t} %x, {t} %y)", """
   %inside = icmp ult {t} %y, {bits}
   %shifted = lshr {t} %x, %y
-  %guarded = select i1 %inside, {t} %shifted, {t} 0
-  ret {t} %guarded
-}}""",
-    "shr_arithmetic": """
-define internal {t} @shr_arithmetic.{t}({t} %x, {t} %y) alwaysinline {{
+  %guarded = select i1 %inside, {t} %shifted, {t} 0""")
+_function("{t} @shr_arithmetic.{t}({t} %x, {t} %y)", """
   %inside = icmp ult {t} %y, {bits}
   %last = sub {t} {bits}, 1
   %by = select i1 %inside, {t} %y, {t} %last
-  %shifted = ashr {t} %x, %by
-  ret {t} %shifted
-}}""",
-    # What does not fit is poison for fptosi, and then not selected: x saturates, nan gives 0.
-    # (LLVM has llvm.fptosi.sat for this, which keeps a loop from using vector instructions.)
-    "to_signed": """
-define internal {t} @{s}_to_signed.{t}({s} %x) alwaysinline {{
+  %shifted = ashr {t} %x, %by""")
+# What does not fit is poison for fptosi, and then not selected: x saturates, nan gives 0.
+# (LLVM has llvm.fptosi.sat for this, which keeps a loop from using vector instructions.)
+_function("{t} @{s}_to_signed.{t}({s} %x)", """
   %inside = fptosi {s} %x to {t}
   %is_small = fcmp olt {s} %x, {low}
   %is_large = fcmp oge {s} %x, {beyond}
   %is_nan = fcmp uno {s} %x, %x
   %above = select i1 %is_small, {t} {least}, {t} %inside
   %limited = select i1 %is_large, {t} {most}, {t} %above
-  %result = select i1 %is_nan, {t} 0, {t} %limited
-  ret {t} %result
-}}""",
-    "to_unsigned": """
-define internal {t} @{s}_to_unsigned.{t}({s} %x) alwaysinline {{
+  %result = select i1 %is_nan, {t} 0, {t} %limited""")
+_function("{t} @{s}_to_unsigned.{t}({s} %x)", """
   %inside = fptoui {s} %x to {t}
   %is_large = fcmp oge {s} %x, {beyond}
   %is_positive = fcmp oge {s} %x, 0.0
   %limited = select i1 %is_large, {t} {most}, {t} %inside
-  %result = select i1 %is_positive, {t} %limited, {t} 0
-  ret {t} %result
-}}""",
-    # bfloat16 is the upper half of a float32. Rounding to nearest even: add 0x7fff, and one more
-    # where the kept part is odd. A nan must not round up to infinity: it gets a quiet bit instead.
-    "bfloat16_to_float32": """
-define internal float @bfloat16_to_float32(i16 %x) alwaysinline {{
+  %result = select i1 %is_positive, {t} %limited, {t} 0""")
+# bfloat16 is the upper half of a float32. Rounding to nearest even: add 0x7fff, and one more
+# where the kept part is odd. A nan must not round up to infinity: it gets a quiet bit instead.
+_function("float @bfloat16_to_float32(i16 %x)", """
   %low = zext i16 %x to i32
   %bits = shl i32 %low, 16
-  %value = bitcast i32 %bits to float
-  ret float %value
-}}""",
-    "float32_to_bfloat16": """
-define internal i16 @float32_to_bfloat16(float %x) alwaysinline {{
+  %value = bitcast i32 %bits to float""")
+_function("i16 @float32_to_bfloat16(float %x)", """
   %bits = bitcast float %x to i32
   %kept = lshr i32 %bits, 16
   %odd = and i32 %kept, 1
@@ -172,13 +106,10 @@ define internal i16 @float32_to_bfloat16(float %x) alwaysinline {{
   %quiet = or i32 %kept, 64
   %is_nan = fcmp uno float %x, %x
   %result = select i1 %is_nan, i32 %quiet, i32 %number
-  %stored = trunc i32 %result to i16
-  ret i16 %stored
-}}""",
-    # float16 has 5 bits of exponent: shifted into a float32, the value is too small by 2^112, and
-    # one exact multiplication repairs normal and subnormal numbers alike.
-    "float16_to_float32": """
-define internal float @float16_to_float32(i16 %x) alwaysinline {{
+  %stored = trunc i32 %result to i16""")
+# float16 has 5 bits of exponent: shifted into a float32, the value is too small by 2^112, and
+# one exact multiplication repairs normal and subnormal numbers alike.
+_function("float @float16_to_float32(i16 %x)", """
   %wide = zext i16 %x to i32
   %rest = and i32 %wide, 32767
   %sign_bit = and i32 %wide, 32768
@@ -191,13 +122,10 @@ define internal float @float16_to_float32(i16 %x) alwaysinline {{
   %is_infinite = icmp uge i32 %rest, 31744
   %magnitude = select i1 %is_infinite, i32 %infinite, i32 %finite
   %bits = or i32 %magnitude, %sign
-  %result = bitcast i32 %bits to float
-  ret float %result
-}}""",
-    # Normal results round as bfloat16 does; adding 0.5, whose last bit is 2^-24, rounds a
-    # subnormal one; from 65520 on it is infinity.
-    "float32_to_float16": """
-define internal i16 @float32_to_float16(float %x) alwaysinline {{
+  %result = bitcast i32 %bits to float""")
+# Normal results round as bfloat16 does; adding 0.5, whose last bit is 2^-24, rounds a
+# subnormal one; from 65520 on it is infinity.
+_function("i16 @float32_to_float16(float %x)", """
   %bits = bitcast float %x to i32
   %rest = and i32 %bits, 2147483647
   %sign_shifted = lshr i32 %bits, 16
@@ -221,7 +149,4 @@ define internal i16 @float32_to_float16(float %x) alwaysinline {{
   %is_nan = fcmp uno float %x, %x
   %result = select i1 %is_nan, i32 %nan, i32 %number
   %signed = or i32 %result, %sign
-  %stored = trunc i32 %signed to i16
-  ret i16 %stored
-}}""",
-}
+  %stored = trunc i32 %signed to i16""")

@@ -15,13 +15,13 @@ import numpy as np
 
 from .entry import DECLARATIONS, ENTER
 from .externals import external
-from .instructions import CONVERSIONS, FUNCTIONS, INSTRUCTIONS
+from .instructions import CONVERSIONS, FUNCTIONS
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
 )
 from .metadata import Metadata
-from .scalars import BFLOAT16, kind_of
+from .scalars import BFLOAT16, OPS, kind_of
 from .separate import Separate, separate_loops
 from .threads import Shared, shared_loops
 
@@ -203,8 +203,7 @@ class _Printer:
         if let.op in ("convert", "bitcast"):
             change = self.convert if let.op == "convert" else self.bitcast
             return self.define(let.target, change(let.args[0], let.target.dtype))
-        kind = kind_of(dtype)
-        template = next(t for kinds, t in INSTRUCTIONS[let.op].items() if kind in kinds)
+        template = OPS[let.op].instructions[kind_of(dtype)]
         flags = "reassoc " if let in self.reassociated else ""
         self.define(let.target, self.fill(template, dtype, let.args, flags))
 

@@ -1,13 +1,13 @@
-"""The scalar operations: a closed set, each with one exact meaning, written in NumPy.
+"""The scalar operations: a closed set of rows, each with its dtypes, its meaning, its instruction.
 
-Stands on NumPy alone. Every printer of the loop tree (readable text, machine code) must agree with
-`OPS`; `NumpyScalars` runs code written for the builder on whole arrays. Chapter 24.
+Stands on NumPy alone. A meaning is exact, and written in NumPy; machine code and readable text must
+agree with it. `NumpyScalars` runs code written for the builder on whole arrays. Chapter 24.
 In JAX this role is played by StableHLO's element-wise operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, wraps
@@ -41,149 +41,93 @@ def kind_of(dtype: np.dtype) -> str:
 
 @dataclass(frozen=True)
 class Op:
-    """One scalar operation: which dtypes it takes, what it gives, and its meaning in NumPy.
+    """One scalar operation: its meaning in NumPy, and its LLVM instruction for each kind of dtype.
 
-    `operands` lists the allowed kinds (see `kind_of`); all operands share one dtype, except the
-    condition of `select`, which is bool. `result` is "same" (as the last operand), "bool", or
-    "target": `convert` and `bitcast` take the dtype of the scalar they define.
+    All operands share one dtype, except the condition of `select`, which is bool. `result` is
+    "same" (as the last operand), "bool", or "target": `convert` and `bitcast` take the dtype of the
+    scalar they define, and have no instruction here. In an instruction {t} is the LLVM type, {m}
+    the same as names of functions spell it, {x} {y} {z} are the operands, {flags} is empty or
+    "reassoc ".
     """
 
     name: str
     arity: int
-    operands: str
-    result: str
     meaning: Meaning
+    result: str
+    instructions: Mapping[str, str]
+
+    @property
+    def operands(self) -> str:
+        """The kinds of dtype it takes (see `kind_of`)."""
+        return "".join(self.instructions)
 
 
 OPS: dict[str, Op] = {}
 
 
-def _op(name: str, arity: int, operands: str, result: str = "same") -> Callable[[Meaning], Meaning]:
-    def declare(meaning: Meaning) -> Meaning:
-        @wraps(meaning)
-        def quiet(*args: Any) -> Any:
-            with np.errstate(all="ignore"):
-                return meaning(*args)
+def _op(name: str, arity: int, meaning: Meaning, result: str = "same", **instructions: str) -> None:
+    """A row. An instruction is written out, or as its word, or as the "@function" that it calls."""
+    @wraps(meaning)
+    def quiet(*args: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return meaning(*args)
 
-        OPS[name] = Op(name, arity, operands, result, quiet)
-        return quiet
+    def written(kind: str, text: str) -> str:
+        if text.startswith("@"):
+            given = ", ".join(["{t} {x}", "{t} {y}", "{t} {z}"][:arity])
+            return f"call {{t}} {text}.{{m}}({given})"
+        flags = "{flags}" if kind == "f" else ""
+        return text if "{" in text else f"{text} {flags}{{t}} {{x}}, {{y}}"
 
-    return declare
-
-
-def _declare(name: str, arity: int, operands: str, meaning: Meaning, result: str = "same") -> None:
-    _op(name, arity, operands, result)(meaning)
-
-
-_declare("add", 2, "iuf", lambda x, y: np.add(x, y))
-_declare("sub", 2, "iuf", lambda x, y: np.subtract(x, y))
-_declare("mul", 2, "iuf", lambda x, y: np.multiply(x, y))
-_declare("neg", 1, "iuf", lambda x: np.negative(x))
-_declare("abs", 1, "iuf", lambda x: np.abs(x))
-_declare("sqrt", 1, "f", lambda x: np.sqrt(x))
-_declare("floor", 1, "f", lambda x: np.floor(x))
-_declare("ceil", 1, "f", lambda x: np.ceil(x))
-_declare("trunc", 1, "f", lambda x: np.trunc(x))
-_declare("round_even", 1, "f", lambda x: np.rint(x))
-_declare("copysign", 2, "f", lambda x, y: np.copysign(x, y))
-_declare("and", 2, "biu", lambda x, y: np.bitwise_and(x, y))
-_declare("or", 2, "biu", lambda x, y: np.bitwise_or(x, y))
-_declare("xor", 2, "biu", lambda x, y: np.bitwise_xor(x, y))
-_declare("not", 1, "biu", lambda x: np.invert(x))
-_declare("eq", 2, "biuf", lambda x, y: np.equal(x, y), "bool")
-_declare("ne", 2, "biuf", lambda x, y: np.not_equal(x, y), "bool")
-_declare("lt", 2, "biuf", lambda x, y: np.less(x, y), "bool")
-_declare("le", 2, "biuf", lambda x, y: np.less_equal(x, y), "bool")
-_declare("gt", 2, "biuf", lambda x, y: np.greater(x, y), "bool")
-_declare("ge", 2, "biuf", lambda x, y: np.greater_equal(x, y), "bool")
-_declare("select", 3, "biufh", lambda c, x, y: np.asarray(np.where(c, x, y))[()])
+    OPS[name] = Op(name, arity, quiet, result, {
+        kind: written(kind, text) for kinds, text in instructions.items() for kind in kinds})
 
 
-@_op("div", 2, "iuf")
 def _div(x: Any, y: Any) -> Any:
     """Floats as IEEE; integers truncate, x/0 is all ones and MIN/-1 is MIN (as XLA)."""
-    if np.asarray(x).dtype.kind == "f":
+    if x.dtype.kind == "f":
         return np.divide(x, y)
     ones = np.invert(np.zeros_like(x))
-    return np.where(y == 0, ones, _truncated_quotient(x, _nonzero(y)))[()]
+    return np.where(y == 0, ones, np.floor_divide(x - np.fmod(x, y), y))[()]
 
 
-@_op("rem", 2, "iuf")
 def _rem(x: Any, y: Any) -> Any:
     """The sign of the dividend; integers: x%0 is x and MIN%-1 is 0. Floats as C's fmod."""
-    if np.asarray(x).dtype.kind == "f":
-        return np.fmod(x, y)
-    divisor = _nonzero(y)
-    remainder = np.subtract(x, np.multiply(_truncated_quotient(x, divisor), divisor))
-    return np.where(y == 0, x, remainder)[()]
+    remainder = np.fmod(x, y)
+    return remainder if x.dtype.kind == "f" else np.where(y == 0, x, remainder)[()]
 
 
-def _nonzero(y: Any) -> Any:
-    return np.where(y == 0, np.ones_like(y), y)
-
-
-def _truncated_quotient(x: Any, y: Any) -> Any:
-    """x / y rounded towards zero for y != 0: NumPy's floor, one up where it went below."""
-    quotient = np.asarray(np.floor_divide(x, y))
-    below = (np.multiply(quotient, y) != x) & ((np.asarray(x) < 0) != (np.asarray(y) < 0))
-    least = np.equal(y, -1) if quotient.dtype.kind == "i" else np.False_
-    return np.where(least, np.negative(x), quotient + below.astype(quotient.dtype))
-
-
-@_op("min", 2, "iuf")
 def _min(x: Any, y: Any) -> Any:
     """NumPy's minimum (nan wins), with -0 below +0."""
     smaller = np.minimum(x, y)
-    if np.asarray(x).dtype.kind != "f":
+    if x.dtype.kind != "f":
         return smaller
     return np.where((x == 0) & (y == 0), np.where(np.signbit(x), x, y), smaller)[()]
 
 
-@_op("max", 2, "iuf")
 def _max(x: Any, y: Any) -> Any:
     """NumPy's maximum (nan wins), with +0 above -0."""
     larger = np.maximum(x, y)
-    if np.asarray(x).dtype.kind != "f":
+    if x.dtype.kind != "f":
         return larger
     return np.where((x == 0) & (y == 0), np.where(np.signbit(x), y, x), larger)[()]
 
 
-def _shift(x: Any, y: Any, shifted: Callable[[Any, Any], Any], beyond: Any) -> Any:
-    width = np.asarray(x).dtype.itemsize * 8
-    inside = (y >= 0) & (y < width)
-    return np.where(inside, shifted(x, np.where(inside, y, np.zeros_like(y))), beyond)[()]
+def _shifted_right(kind: str) -> Meaning:
+    """x >> y of the same bits as signed ("i") or unsigned integers: the sign or zeros fill them up.
 
-
-def _as_unsigned(x: Any) -> Any:
-    return np.asarray(x).view(f"u{np.asarray(x).dtype.itemsize}")
-
-
-@_op("shl", 2, "iu")
-def _shl(x: Any, y: Any) -> Any:
-    """x << y; zero when y is outside the width."""
-    return _shift(x, y, np.left_shift, np.zeros_like(x))
-
-
-@_op("shr_logical", 2, "iu")
-def _shr_logical(x: Any, y: Any) -> Any:
-    """x >> y filling with zeros; zero when y is outside the width."""
-
+    As of NumPy's shifts, nothing else is left of a number when y is outside of the width.
+    """
     def shifted(x: Any, y: Any) -> Any:
-        return np.right_shift(_as_unsigned(x), _as_unsigned(y)).view(np.asarray(x).dtype)
-
-    return _shift(x, y, shifted, np.zeros_like(x))
-
-
-@_op("shr_arithmetic", 2, "iu")
-def _shr_arithmetic(x: Any, y: Any) -> Any:
-    """x >> y filling with the sign bit (also of an unsigned x), also when y is outside."""
-    signed = np.asarray(x).view(f"i{np.asarray(x).dtype.itemsize}")
-    result = _shift(signed, y, lambda x, y: np.right_shift(x, y.astype(x.dtype)),
-                    np.where(signed < 0, -1, 0).astype(signed.dtype))
-    return np.asarray(result).view(np.asarray(x).dtype)[()]
+        word = f"{kind}{x.dtype.itemsize}"
+        return np.right_shift(x.view(word), y.view(word)).view(x.dtype)
+    return shifted
 
 
-@_op("convert", 1, "biufh", "target")
+def _select(condition: Any, x: Any, y: Any) -> Any:
+    return np.where(condition, x, y)[()]
+
+
 def _convert(x: Any, dtype: np.dtype) -> Any:
     """Float to int saturates with nan → 0; to bool is x != 0; int to int keeps the low bits."""
     x = np.asarray(x)
@@ -203,16 +147,14 @@ def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return np.where(x < float(limits.min), dtype.type(limits.min), result)
 
 
-@_op("bitcast", 1, "iufh", "target")
 def _bitcast(x: Any, dtype: np.dtype) -> Any:
     """The same bits read as another dtype of the same width."""
     return np.asarray(x).view(dtype)[()]
 
 
-@_op("fma", 3, "f")
 def _fma(x: Any, y: Any, z: Any) -> Any:
     """x * y + z with one rounding."""
-    if np.asarray(x).dtype == FLOAT32:
+    if x.dtype == FLOAT32:
         product = np.multiply(x, y, dtype=np.float64)  # exact: 24 + 24 bits
         return _sum_to_odd(product, np.asarray(z, np.float64)).astype(np.float32)[()]
     return _fma64(*np.broadcast_arrays(x, y, z))[()]
@@ -240,16 +182,11 @@ def _fma64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     high, low = _two_product(x, y)
     upper, lower = _two_sum(z, low)
     total, rest = _two_sum(high, upper)
-    result = np.asarray(total + _sum_to_odd(lower, rest))
-    finite = np.isfinite(x) & np.isfinite(y) & np.isfinite(z)
-    sizes = [np.abs(x), np.abs(y), np.abs(high), np.abs(z)]
-    rim = np.any([(size > 2.0**900) | ((size < 2.0**-900) & (size != 0)) for size in sizes], axis=0)
-    simple = ~finite | (x == 0) | (y == 0)
-    result = np.where(simple, x * y + z, result)
-    result = np.where(np.isinf(z) & np.isfinite(x) & np.isfinite(y), z, result)
-    rim = (rim | (finite & (high == 0))) & ~simple
-    for at in zip(*np.nonzero(np.atleast_1d(rim)), strict=True):
-        np.atleast_1d(result)[at] = _exact_fma(*(float(np.atleast_1d(a)[at]) for a in (x, y, z)))
+    plain = ~np.isfinite(x) | ~np.isfinite(y) | np.isnan(z) | (x == 0) | (y == 0)
+    result = np.where(plain, x * y + z, total + _sum_to_odd(lower, rest))
+    exponents = np.frexp([x, y, z, high])[1]
+    rim = ~plain & (~np.isfinite(total) | (high == 0) | np.any(np.abs(exponents) > 900, axis=0))
+    result[rim] = np.frompyfunc(_exact_fma, 3, 1)(x[rim], y[rim], z[rim])
     return result
 
 
@@ -267,6 +204,8 @@ def _two_product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _exact_fma(x: float, y: float, z: float) -> float:
+    if np.isinf(z):
+        return z
     exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
         return x * y + z
@@ -275,6 +214,40 @@ def _exact_fma(x: float, y: float, z: float) -> float:
         return exact.numerator / exact.denominator
     except OverflowError:
         return float("inf") if exact > 0 else float("-inf")
+
+
+_op("add", 2, np.add, iu="add", f="fadd")
+_op("sub", 2, np.subtract, iu="sub", f="fsub")
+_op("mul", 2, np.multiply, iu="mul", f="fmul")
+_op("div", 2, _div, i="@div_signed", u="@div_unsigned", f="fdiv")
+_op("rem", 2, _rem, i="@rem_signed", u="@rem_unsigned", f="frem")
+_op("neg", 1, np.negative, iu="sub {t} 0, {x}", f="fneg {t} {x}")
+_op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u="{x}", f="@llvm.fabs")
+_op("fma", 3, _fma, f="@llvm.fma")
+_op("min", 2, _min, i="@llvm.smin", u="@llvm.umin", f="@llvm.minimum")
+_op("max", 2, _max, i="@llvm.smax", u="@llvm.umax", f="@llvm.maximum")
+_op("sqrt", 1, np.sqrt, f="@llvm.sqrt")
+_op("floor", 1, np.floor, f="@llvm.floor")
+_op("ceil", 1, np.ceil, f="@llvm.ceil")
+_op("trunc", 1, np.trunc, f="@llvm.trunc")
+_op("round_even", 1, np.rint, f="@llvm.roundeven")
+_op("copysign", 2, np.copysign, f="@llvm.copysign")
+_op("and", 2, np.bitwise_and, biu="and")
+_op("or", 2, np.bitwise_or, biu="or")
+_op("xor", 2, np.bitwise_xor, biu="xor")
+_op("not", 1, np.invert, biu="xor {t} {x}, -1")
+_op("shl", 2, np.left_shift, iu="@shl")
+_op("shr_logical", 2, _shifted_right("u"), iu="@shr_logical")
+_op("shr_arithmetic", 2, _shifted_right("i"), iu="@shr_arithmetic")
+_op("eq", 2, np.equal, "bool", biu="icmp eq", f="fcmp oeq")
+_op("ne", 2, np.not_equal, "bool", biu="icmp ne", f="fcmp une")
+_op("lt", 2, np.less, "bool", i="icmp slt", bu="icmp ult", f="fcmp olt")
+_op("le", 2, np.less_equal, "bool", i="icmp sle", bu="icmp ule", f="fcmp ole")
+_op("gt", 2, np.greater, "bool", i="icmp sgt", bu="icmp ugt", f="fcmp ogt")
+_op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge")
+_op("select", 3, _select, biufh="select i1 {x}, {t} {y}, {t} {z}")
+_op("convert", 1, _convert, "target", biufh="{x}")
+_op("bitcast", 1, _bitcast, "target", iufh="{x}")
 
 
 @cache
@@ -302,44 +275,73 @@ def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: np.dtype | Non
     return BOOL if op.result == "bool" else values[-1]
 
 
-class NumpyScalars:
-    """The builder's arithmetic on NumPy arrays, so elementary functions can be run and tested.
+# What arithmetic on bools means.
+BOOL_OPS = {"add": "or", "mul": "and", "min": "and", "max": "or"}
+
+
+class Scalars:
+    """How rules write the operations, whoever runs them: a bare number takes its neighbour's dtype.
+
+    16-bit floats are computed in float32 and rounded once.
+    """
+
+    operands: Any  # the types of what is not a bare number
+
+    def const(self, value: Any, dtype: Any) -> Any:
+        """A constant of the given dtype."""
+        raise NotImplementedError
+
+    def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Any:
+        """One operation as it is."""
+        raise NotImplementedError
+
+    def convert(self, x: Any, dtype: Any) -> Any:
+        """x in another dtype."""
+        return self.let("convert", (x,), np.dtype(dtype))
+
+    def bitcast(self, x: Any, dtype: Any) -> Any:
+        """The same bits in another dtype of the same width."""
+        dtype = np.dtype(dtype)
+        return x if x.dtype == dtype else self.let("bitcast", (x,), dtype)
+
+    def select(self, condition: Any, x: Any, y: Any) -> Any:
+        """x where the condition holds, else y; both are evaluated."""
+        return self.let("select", (condition, *self._alike((x, y))))
+
+    def _alike(self, args: tuple) -> list:
+        dtype = next(x.dtype for x in args if isinstance(x, self.operands))
+        return [x if isinstance(x, self.operands) else self.const(x, dtype) for x in args]
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        op = name.rstrip("_")
+        if op not in OPS:
+            raise AttributeError(f"there is no scalar operation {name!r}")
+        return lambda *args: self.operation(op, args)
+
+    def operation(self, op: str, args: tuple) -> Any:
+        """An operation of that name on operands and bare numbers."""
+        operands = self._alike(args)
+        kind = kind_of(operands[0].dtype)
+        if kind == "b":
+            op = BOOL_OPS.get(op, op)
+        if kind != "h":
+            return operands[0] if (op, kind) == ("abs", "u") else self.let(op, tuple(operands))
+        wide = self.let(op, tuple(self.convert(x, FLOAT32) for x in operands))
+        return wide if wide.dtype == BOOL else self.convert(wide, operands[0].dtype)
+
+
+class NumpyScalars(Scalars):
+    """The operations on NumPy arrays, so that elementary functions can be run and tested.
 
     >>> s = NumpyScalars()
     >>> s.max(s.mul(np.float32([1, -2]), 3), 0)
     array([3., 0.], dtype=float32)
     """
 
+    operands = (np.ndarray, np.generic)
+
     def const(self, value: Any, dtype: Any) -> Any:
-        """A constant of the given dtype."""
         return np.asarray(value).astype(dtype)[()]
 
-    def convert(self, x: Any, dtype: Any) -> Any:
-        """x converted to another dtype."""
-        return OPS["convert"].meaning(x, np.dtype(dtype))
-
-    def bitcast(self, x: Any, dtype: Any) -> Any:
-        """The bits of x as another dtype of the same width."""
-        return OPS["bitcast"].meaning(x, np.dtype(dtype))
-
-    def select(self, condition: Any, x: Any, y: Any) -> Any:
-        """x where the condition holds, else y."""
-        first = x if hasattr(x, "dtype") else y
-        return OPS["select"].meaning(condition, self._like(first, x), self._like(first, y))
-
-    def _like(self, first: Any, x: Any) -> Any:
-        return x if hasattr(x, "dtype") else self.const(x, np.asarray(first).dtype)
-
-    def _run(self, name: str, args: tuple[Any, ...]) -> Any:
-        first = next(x for x in args if hasattr(x, "dtype"))
-        operands = [self._like(first, x) for x in args]
-        if kind_of(np.asarray(first).dtype) != "h":
-            return OPS[name].meaning(*operands)
-        wide = OPS[name].meaning(*(self.convert(x, np.float32) for x in operands))
-        return wide if OPS[name].result == "bool" else self.convert(wide, first.dtype)
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        op = name.rstrip("_")
-        if op not in OPS:
-            raise AttributeError(f"there is no scalar operation {name!r}")
-        return lambda *args: self._run(op, args)
+    def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Any:
+        return OPS[op].meaning(*args, *([] if target is None else [target]))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,39 +16,12 @@ from minijax.printing import Names
 
 from .externals import meaning
 from .loops import OPS, Buffer, Kernel, Variable
-from .scalars import BFLOAT16
+from .scalars import BFLOAT16, NumpyScalars
 
 # NumPy's words where the name of an operation is Python's already.
 CALLED = {"min": "minimum", "max": "maximum"}
 
-_DTYPES = [np.dtype(d) for d in ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                                 "uint32", "uint64", "float16", "float32", "float64")]
-_DTYPES.append(BFLOAT16)
-
-
-def _alike(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """The operation on scalars, where a bare number takes the dtype of its neighbours."""
-
-    def run(*args: Any) -> Any:
-        dtype = next((x.dtype for x in reversed(args) if isinstance(x, np.generic)), None)
-        return operation(*(x if isinstance(x, np.generic) or dtype is None
-                           else np.asarray(x).astype(dtype)[()] for x in args))
-
-    return run
-
-
-class _Converter:
-    """A dtype that converts what it is called with, as the loops do."""
-
-    def __init__(self, dtype: np.dtype) -> None:
-        self.dtype = dtype
-
-    def __call__(self, x: Any) -> Any:
-        return OPS["convert"].meaning(np.asarray(x), self.dtype)
-
-
-def _at(x: np.ndarray, position: int) -> np.ndarray:
-    return x.reshape(-1)[position:]
+_DTYPES = [BFLOAT16, *map(np.dtype, "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8".split())]
 
 
 def _external(name: str) -> Callable[..., None]:
@@ -71,21 +45,17 @@ class _Namespace(dict):
 
 def runtime() -> dict[str, Any]:
     """The names that the text uses: converters, operations, and a range of NumPy integers."""
-    names: dict[str, Any] = {CALLED.get(name, name): _alike(op.meaning)
-                             for name, op in OPS.items()}
-    for dtype in _DTYPES:
-        names[dtype_name(dtype)] = _Converter(dtype)
-    names["select"] = lambda c, x, y: _alike(lambda x, y: x if c else y)(x, y)
-    names["bitcast"] = lambda x, to: OPS["bitcast"].meaning(x, to.dtype)
-    names["range"] = lambda *ends: (np.int64(i) for i in range(*ends))
-    names["empty"] = lambda shape, to: np.zeros(shape, to.dtype)
-    names.update(at=_at, inf=float("inf"), nan=float("nan"))
-    return _Namespace({**_builtins(), **names})
-
-
-def _builtins() -> dict[str, Any]:
+    s = NumpyScalars()
     # A dict subclass sees missing names only if `exec` does not add the builtins' module itself.
-    return {"__builtins__": {}, "abs": abs, "True": True, "False": False}
+    names: dict[str, Any] = {"__builtins__": {}}
+    names |= {CALLED.get(name, name): getattr(s, name) for name in OPS}
+    # A dtype converts what it is called with, as the loops do.
+    names |= {dtype_name(dtype): partial(s.convert, dtype=dtype) for dtype in _DTYPES}
+    return _Namespace(
+        names, at=lambda x, position: x.reshape(-1)[position:], inf=float("inf"), nan=float("nan"),
+        bitcast=lambda x, to: s.bitcast(x, **to.keywords),
+        range=lambda *ends: (np.int64(i) for i in range(*ends)),
+        empty=lambda shape, to: np.zeros(shape, **to.keywords))
 
 
 def dtype_name(dtype: np.dtype) -> str:
@@ -101,20 +71,14 @@ class Namer:
         for scalar, variable in kernel.notes.get("finals", {}).items():
             if scalar in self.origins:
                 self.origins.setdefault(variable, self.origins[scalar])
-        self.taken = {*Namer.reserved(), *keyword.kwlist}
+        self.taken = {*runtime(), *keyword.kwlist}
         self.names: dict[Any, str] = {}
         jaxpr = kernel.notes.get("jaxpr")
         if jaxpr is not None:
             for v in (*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)):
                 self.jaxpr_names.of(v)
-        for buffer in (*kernel.inputs, *kernel.outputs, *kernel.constants, *kernel.temps):
+        for buffer in kernel.buffers:
             self.of(buffer)
-
-    @staticmethod
-    def reserved() -> set[str]:
-        """The names that the text uses for itself."""
-        operations = {CALLED.get(name, name) for name in OPS}
-        return {*operations, *map(dtype_name, _DTYPES), "range", "empty", "at", "inf", "nan"}
 
     def of(self, thing: Any) -> str:
         """The name of a thing, chosen when it is first asked for."""
