@@ -287,9 +287,11 @@ class custom_jvp(CustomFunction):
         def jvp(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
             result = self(*primals)
             terms = [f(t, result, *primals) for f, t in zip(jvps, tangents, strict=True) if f]
-            zero = tree_util.tree_map(lambda x: instantiate(Zero(x.aval.to_tangent_aval())), result)
+            if not terms:
+                zero = lambda x: instantiate(Zero(x.aval.to_tangent_aval()))
+                return result, tree_util.tree_map(zero, result)
             return result, functools.reduce(
-                lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms, zero)
+                lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms)
         self.defjvp(jvp)
 
     def rule(self, call: _Call) -> Rule | None:

@@ -82,6 +82,8 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
                 for x, loop in zip(args, loops, strict=True)]
     out = mapped(*squeezed)
     ones = [d for d, n in enumerate(shape) if n == 1]
+    if not ones:
+        return out
     if isinstance(out, tuple):
         return tuple(lax.expand_dims(x, ones) for x in out)
     return lax.expand_dims(out, ones)

@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
-from minijax import numpy as jnp
+from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.equations import lu_solution
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote_dtypes_inexact
+from minijax.numpy.equations import lu_solution
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -56,13 +55,8 @@ def cho_solve(c_and_lower: tuple[ArrayLike, bool], b: ArrayLike, overwrite_b: bo
     Array([1.5, 1. ], dtype=float32)
     """
     c, lower = c_and_lower
-
-    def solve(factor: Any, rhs: Any) -> Any:
-        for turned in (not lower, lower):
-            rhs = lax.linalg.triangular_solve(factor, rhs, left_side=True, lower=lower,
-                                              transpose_a=turned, conjugate_a=turned)
-        return rhs
-    return _each_system(solve, *promote_dtypes_inexact(c, b))
+    first, second = ("N", "C") if lower else ("C", "N")
+    return solve_triangular(c, solve_triangular(c, b, first, lower), second, lower)
 
 
 def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bool = False,
@@ -85,14 +79,13 @@ def solve_triangular(a: ArrayLike, b: ArrayLike, trans: int | str = 0, lower: bo
         return lax.linalg.triangular_solve(
             matrix, rhs, left_side=True, lower=lower, transpose_a=trans not in (0, "N"),
             conjugate_a=trans in (2, "C"), unit_diagonal=unit_diagonal)
-    return _each_system(solve, *promote_dtypes_inexact(a, b))
+    a, b = promote_dtypes_inexact(a, b)
+    return jnp.vectorize(solve, signature=f"(n,n),{_columns(b)}->{_columns(b)}")(a, b)
 
 
-def _each_system(solve: Any, a: Any, b: Any) -> Array:
-    """`solve` for stacks of matrices and right sides that broadcast; b may be a vector."""
-    if b.ndim == 1:
-        return jnp.vectorize(solve, signature="(n,n),(n)->(n)")(a, b)
-    return jnp.vectorize(solve, signature="(n,n),(n,k)->(n,k)")(a, b)
+def _columns(b: Any) -> str:
+    """The axes of the right sides of systems: one vector, or stacks of matrices."""
+    return "(n)" if b.ndim == 1 else "(n,k)"
 
 
 # ── Systems, inverses, determinants ──────────────────────────────────────────────────────────
@@ -160,17 +153,11 @@ def lu(a: ArrayLike, permute_l: bool = False, overwrite_a: bool = False,
       permute_l: whether to return ``P L`` and U instead.
     """
     [x] = promote_dtypes_inexact(as_array("lu", a))
-    if x.ndim != 2:
-        return jnp.vectorize(lambda x: lu(x, permute_l), signature=(
-            "(m,n)->(m,k),(k,n)" if permute_l else "(m,n)->(m,m),(m,k),(k,n)"))(x)
-    found: Any = lax.linalg.lu(x)
-    factors, _, permutation = found
-    size, real = min(x.shape), jnp.real(x).dtype
-    places = lax.broadcasted_iota(permutation.dtype, (x.shape[0],) * 2, 0)
-    p = jnp.astype(lax.broadcast_in_dim(permutation, places.shape, (1,)) == places, real)
-    one = jnp.eye(x.shape[0], size, dtype=x.dtype)
-    lower = jnp.tril(factors[:, :size], -1) + one
-    upper = jnp.triu(factors[:size])
+    factors, _, permutation = lax.linalg.lu(x)
+    m, n = x.shape[-2:]
+    p = jnp.astype(permutation[..., None, :] == jnp.arange(m)[:, None], jnp.real(x).dtype)
+    lower = jnp.tril(factors[..., :min(m, n)], -1) + jnp.eye(m, min(m, n), dtype=x.dtype)
+    upper = jnp.triu(factors[..., :min(m, n), :])
     return (p @ lower, upper) if permute_l else (p, lower, upper)
 
 
@@ -200,11 +187,9 @@ def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, b = promote_dtypes_inexact(factors, b)
     permutation = lax.linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
-    vector = np.ndim(b) == 1
-    return jnp.vectorize(
-        lambda x, p, y: lu_solution(x, p, y, trans),
-        signature="(n,n),(n),(n)->(n)" if vector else "(n,n),(n),(n,k)->(n,k)")(
-            factors, permutation, b)
+    one = lambda x, p, y: lu_solution(x, p, y, trans)
+    signature = f"(n,n),(n),{_columns(b)}->{_columns(b)}"
+    return jnp.vectorize(one, signature=signature)(factors, permutation, b)
 
 
 # ── Spectra ──────────────────────────────────────────────────────────────────────────────────
@@ -323,11 +308,9 @@ def block_diag(*arrs: ArrayLike) -> Array:
     if bad := [i for i, x in enumerate(blocks) if x.ndim > 2]:
         raise ValueError("Arguments to jax.scipy.linalg.block_diag must have at most 2 "
                          f"dimensions, got {blocks[bad[0]]} at argument {bad[0]}.")
-    width = sum(x.shape[1] for x in blocks)
-    rows, start = [], 0
-    for x in blocks:
-        rows.append(jnp.pad(x, ((0, 0), (start, width - start - x.shape[1]))))
-        start += x.shape[1]
+    *starts, width = np.cumsum([0, *(x.shape[1] for x in blocks)]).tolist()
+    rows = [jnp.pad(x, ((0, 0), (start, width - start - x.shape[1])))
+            for x, start in zip(blocks, starts, strict=True)]
     return jnp.concatenate(rows, 0)
 
 

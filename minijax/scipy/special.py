@@ -7,23 +7,39 @@ In JAX: `jax/_src/scipy/special.py`.
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import lax
-from minijax import numpy as jnp
+from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.nn.normalisers import log_softmax as _log_softmax
+from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
-from minijax.nn.normalisers import softmax as _softmax
 from minijax.numpy.arguments import ArrayLike, Axes, promote_args_inexact, static_value
 from minijax.primitives.gamma import polygamma as _polygamma
 
 
-def _inexact(name: str, *args: ArrayLike) -> list[Any]:
-    return promote_args_inexact(name, *args)
+def of_floats(function: Callable) -> Callable[..., Any]:
+    """The function, whose arguments are first brought to one floating dtype and rank."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return function(*promote_args_inexact(function.__qualname__, *given.args))
+    return call
+
+
+def _with_slopes(*slopes: Callable) -> Callable[[Callable], Any]:
+    """Gives `of_floats` a derivative: for each argument ``(tangent, result, *arguments)``."""
+    def decorate(function: Callable) -> Any:
+        differentiable = custom_jvp(function)
+        differentiable.defjvps(*slopes)
+        return of_floats(differentiable)
+    return decorate
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
@@ -32,7 +48,7 @@ def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     >>> softmax(jnp.array([1., 1.]))
     Array([0.5, 0.5], dtype=float32)
     """
-    return _softmax(x, axis)
+    return normalisers.softmax(x, axis)
 
 
 def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
@@ -41,7 +57,7 @@ def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
     >>> log_softmax(jnp.array([0.]))
     Array([0.], dtype=float32)
     """
-    return _log_softmax(x, axis)
+    return normalisers.log_softmax(x, axis)
 
 
 # ── The error function and the logistic function ─────────────────────────────────────────────
@@ -52,7 +68,7 @@ def erf(x: ArrayLike) -> Array:
     >>> erf(0.)
     Array(0., dtype=float32, weak_type=True)
     """
-    return lax.erf(*_inexact("erf", x))
+    return lax.erf(*promote_args_inexact("erf", x))
 
 
 def erfc(x: ArrayLike) -> Array:
@@ -61,7 +77,7 @@ def erfc(x: ArrayLike) -> Array:
     >>> erfc(0.)
     Array(1., dtype=float32, weak_type=True)
     """
-    return lax.erfc(*_inexact("erfc", x))
+    return lax.erfc(*promote_args_inexact("erfc", x))
 
 
 def erfinv(x: ArrayLike) -> Array:
@@ -70,7 +86,7 @@ def erfinv(x: ArrayLike) -> Array:
     >>> erfinv(0.)
     Array(0., dtype=float32, weak_type=True)
     """
-    return lax.erf_inv(*_inexact("erfinv", x))
+    return lax.erf_inv(*promote_args_inexact("erfinv", x))
 
 
 def expit(x: ArrayLike) -> Array:
@@ -79,121 +95,82 @@ def expit(x: ArrayLike) -> Array:
     >>> expit(0.)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return lax.logistic(*_inexact("expit", x))
+    return lax.logistic(*promote_args_inexact("expit", x))
 
 
+@_with_slopes(lambda t, out, x: t / (x * (1 - x)))  # simpler than what the quotient would give
 def logit(x: ArrayLike) -> Array:
     """The inverse of the logistic function: ``log(x / (1 - x))``.
 
     >>> logit(0.5)
     Array(0., dtype=float32, weak_type=True)
     """
-    return _logit(*_inexact("logit", x))
-
-
-@custom_jvp
-def _logit(x: Any) -> Any:
     return jnp.log(x / (1 - x))
 
 
-@_logit.defjvp
-def _logit_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """Simpler than what the quotient would give: ``1 / (x (1 - x))``."""
-    [x], [t] = primals, tangents
-    return _logit(x), t / (x * (1 - x))
-
-
 # ── x log y and relatives, where zero times infinity is zero ─────────────────────────────────
-
-def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
-    """``x log(y)``, and 0 where x is 0.
-
-    >>> xlogy(0., 0.)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return _xlogy(*_inexact("xlogy", x, y))
-
-
-def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
-    """``x log(1 + y)``, and 0 where x is 0.
-
-    >>> xlog1py(0., -1.)
-    Array(0., dtype=float32, weak_type=True)
-    """
-    return _xlog1py(*_inexact("xlog1py", x, y))
-
 
 def _zero_where_zero(x: Any, y: Any, product: Any) -> Any:
     is_zero = (x == 0) & (y == y)  # nan stays
     return jnp.where(is_zero, jnp.zeros_like(product), product)
 
 
-@custom_jvp
-def _xlogy(x: Any, y: Any) -> Any:
+@_with_slopes(lambda t, out, x, y: t * jnp.log(y), lambda t, out, x, y: t * (x / y))
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x log(y)``, and 0 where x is 0.
+
+    >>> xlogy(0., 0.)
+    Array(0., dtype=float32, weak_type=True)
+    """
     return _zero_where_zero(x, y, x * jnp.log(y))
 
 
-@_xlogy.defjvp
-def _xlogy_jvp(primals: tuple, tangents: tuple) -> tuple:
-    (x, y), (x_dot, y_dot) = primals, tangents
-    slope = x_dot * jnp.log(y) + y_dot * (x / y)
-    return _xlogy(x, y), slope
+@_with_slopes(lambda t, out, x, y: t * jnp.log1p(y), lambda t, out, x, y: t * (x / (1 + y)))
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """``x log(1 + y)``, and 0 where x is 0.
 
-
-@custom_jvp
-def _xlog1py(x: Any, y: Any) -> Any:
+    >>> xlog1py(0., -1.)
+    Array(0., dtype=float32, weak_type=True)
+    """
     return _zero_where_zero(x, y, x * jnp.log1p(y))
 
 
-@_xlog1py.defjvp
-def _xlog1py_jvp(primals: tuple, tangents: tuple) -> tuple:
-    (x, y), (x_dot, y_dot) = primals, tangents
-    slope = x_dot * jnp.log1p(y) + y_dot * (x / (1 + y))
-    return _xlog1py(x, y), slope
+@_with_slopes(lambda t, out, x: t * (jnp.log(x) + 1))
+def _xlogx(x: Any) -> Any:
+    return _zero_where_zero(x, x, x * jnp.log(x))
 
 
+@of_floats
 def entr(x: ArrayLike) -> Array:
     """The summand of an entropy: ``-x log(x)``, 0 at 0, and -inf below.
 
     >>> entr(1.)
     Array(-0., dtype=float32, weak_type=True)
     """
-    [x] = _inexact("entr", x)
     return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
 
 
-@custom_jvp
-def _xlogx(x: Any) -> Any:
-    return _zero_where_zero(x, x, x * jnp.log(x))
-
-
-@_xlogx.defjvp
-def _xlogx_jvp(primals: tuple, tangents: tuple) -> tuple:
-    [x], [t] = primals, tangents
-    return _xlogx(x), t * (jnp.log(x) + 1)
-
-
+@of_floats
 def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     """The summand of a relative entropy: ``p log(p / q)``, 0 at p = 0, inf outside.
 
     >>> rel_entr(0., 1.)
     Array(0., dtype=float32, weak_type=True)
     """
-    p, q = _inexact("rel_entr", p, q)
     inside = (p > 0) & (q > 0)
     p_inside, q_inside = jnp.where(inside, p, 1), jnp.where(inside, q, 1)
-    value = _xlogx(p_inside) - _xlogy(p_inside, q_inside)  # p / q may overflow
+    value = _xlogx(p_inside) - xlogy(p_inside, q_inside)  # p / q may overflow
     empty = (p == 0) & (q >= 0)
     return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
 
 
+@of_floats
 def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     """``p log(p / q) - p + q``: its sum is the Kullback-Leibler divergence.
 
     >>> kl_div(1., 1.)
     Array(0., dtype=float32, weak_type=True)
     """
-    p, q = _inexact("kl_div", p, q)
     return rel_entr(p, q) - p + q
 
 
@@ -203,7 +180,7 @@ def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
     >>> boxcox(3., 1.)
     Array(2., dtype=float32, weak_type=True)
     """
-    x, power = _inexact("boxcox", x, lmbda)
+    x, power = promote_args_inexact("boxcox", x, lmbda)
     is_log = power == 0
     safe = jnp.where(is_log, jnp.ones_like(power), power)
     logarithm = jnp.log(x)
@@ -218,34 +195,33 @@ def gammaln(x: ArrayLike) -> Array:
     >>> round(float(gammaln(5.)), 4)  # log(4!)
     3.1781
     """
-    return lax.lgamma(*_inexact("gammaln", x))
+    return lax.lgamma(*promote_args_inexact("gammaln", x))
 
 
 loggamma = gammaln
 
 
+@of_floats
 def gammasgn(x: ArrayLike) -> Array:
     """The sign of the gamma function; nan at its poles below zero.
 
     >>> float(gammasgn(-0.5))
     -1.0
     """
-    [x] = _inexact("gammasgn", x)
     floor = jnp.floor(x)
-    odd = jnp.mod(floor, 2) != 0
-    left = jnp.where((x == floor) | jnp.isnan(x), jnp.nan, jnp.where(odd, -1., 1.))
-    positive = jnp.logical_or(x > 0, jnp.logical_and(x == 0, ~jnp.signbit(x)))
-    sign = jnp.where(positive, 1., jnp.where(x == 0, -1., left))
+    is_pole = jnp.isnan(x) | (x < 0) & (x == floor)
+    is_negative = jnp.signbit(x) & ((x == 0) | (jnp.mod(floor, 2) != 0))
+    sign = jnp.where(is_pole, jnp.nan, jnp.where(is_negative, -1., 1.))
     return lax.convert_element_type(sign, x.dtype)
 
 
+@of_floats
 def gamma(x: ArrayLike) -> Array:
     """The gamma function: ``(x - 1)!``, continued to all numbers.
 
     >>> round(float(gamma(5.)), 3)
     24.0
     """
-    [x] = _inexact("gamma", x)
     return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 
@@ -257,7 +233,7 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError("factorial with exact=True")
-    [n] = _inexact("factorial", n)
+    [n] = promote_args_inexact("factorial", n)
     return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
@@ -267,7 +243,7 @@ def digamma(x: ArrayLike) -> Array:
     >>> round(float(digamma(1.)), 4)
     -0.5772
     """
-    return lax.digamma(*_inexact("digamma", x))
+    return lax.digamma(*promote_args_inexact("digamma", x))
 
 
 def polygamma(n: int, x: ArrayLike) -> Array:
@@ -276,28 +252,28 @@ def polygamma(n: int, x: ArrayLike) -> Array:
     >>> round(float(polygamma(1, 1.)), 4)
     1.6449
     """
-    [x] = _inexact("polygamma", x)
+    [x] = promote_args_inexact("polygamma", x)
     order = int(static_value(n, "The order of polygamma."))
     return digamma(x) if order == 0 else _polygamma(order, x)
 
 
+@of_floats
 def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     """The logarithm of the beta function.
 
     >>> round(float(betaln(1., 2.)), 4)
     -0.6931
     """
-    a, b = _inexact("betaln", a, b)
     return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
 
 
+@of_floats
 def beta(a: ArrayLike, b: ArrayLike) -> Array:
     """The beta function ``gamma(a) gamma(b) / gamma(a + b)``.
 
     >>> round(float(beta(1., 2.)), 4)
     0.5
     """
-    a, b = _inexact("beta", a, b)
     sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
     return sign * jnp.exp(betaln(a, b))
 
@@ -308,7 +284,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     >>> bool(multigammaln(3., 1) == gammaln(3.))
     True
     """
-    [a] = _inexact("multigammaln", a)
+    [a] = promote_args_inexact("multigammaln", a)
     order = int(static_value(d, "The dimension of multigammaln."))
     parts = [lax.lgamma(a - i / 2) for i in range(order)]
     total = functools.reduce(jnp.add, parts)
@@ -385,12 +361,8 @@ def _ndtri(p: Any) -> Any:
     return jnp.where(jnp.abs(q) <= .425, middle, jnp.where(q < 0, -tail, tail))
 
 
-@_ndtri.defjvp
-def _ndtri_jvp(primals: tuple, tangents: tuple) -> tuple:
-    """One over the density there."""
-    [p], [t] = primals, tangents
-    x = _ndtri(p)
-    return x, t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.square(x)))
+# One over the density there.
+_ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.square(x))))
 
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
@@ -406,6 +378,7 @@ def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
     return total
 
 
+@functools.partial(custom_jvp, nondiff_argnums=(1,))
 def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     """The logarithm of `ndtr`, exact in the lower tail, too.
 
@@ -420,25 +393,18 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         raise ValueError("series_order must be non-negative.")
     if series_order > 30:
         raise ValueError("series_order must be <= 30.")
-    return _log_ndtr(series_order, x)
+    low, high = (-10., 5.) if x.dtype == jnp.float32 else (-20., 8.)
+    middle = jnp.log(ndtr(jnp.maximum(x, low)))
+    lower = _log_of_tail(jnp.minimum(x, low), series_order)
+    return jnp.where(x > high, -ndtr(-x), jnp.where(x > low, middle, lower))
 
 
-def _log_ndtr(series_order: int, x: Any) -> Any:
-    @custom_jvp
-    def value(x: Any) -> Any:
-        low, high = (-10., 5.) if x.dtype == jnp.float32 else (-20., 8.)
-        upper = -ndtr(-x)
-        middle = jnp.log(ndtr(jnp.maximum(x, low)))
-        lower = _log_of_tail(jnp.minimum(x, low), series_order)
-        return jnp.where(x > high, upper, jnp.where(x > low, middle, lower))
-
-    @value.defjvp
-    def slope(primals: tuple, tangents: tuple) -> tuple:
-        [x], [t] = primals, tangents
-        out = value(x)
-        density = -(.5 * jnp.square(x) + .5 * math.log(2 * math.pi))
-        return out, t * jnp.exp(density - out)
-    return value(x)
+@log_ndtr.defjvp
+def _log_ndtr_jvp(series_order: int, primals: tuple, tangents: tuple) -> tuple:
+    [x], [t] = primals, tangents
+    out = log_ndtr(x, series_order)
+    density = -(.5 * jnp.square(x) + .5 * math.log(2 * math.pi))
+    return out, t * jnp.exp(density - out)
 
 
 def _log_of_tail(x: Any, series_order: int) -> Any:

@@ -1,9 +1,341 @@
-"""`minijax.scipy.stats`: one module a distribution.
+"""`minijax.scipy.stats`: densities, probabilities and quantiles, a module for each distribution.
 
-Stands on `distributions`.  In JAX: `jax/scipy/stats/__init__.py`.
+A distribution is a block of formulas; what follows from them is made.
+Stands on `special`.  In JAX: `jax/_src/scipy/stats/`, a file each.
 """
 
-from minijax.scipy.distributions import (
-    bernoulli, beta, binom, cauchy, chi2, expon, gamma, laplace, logistic, multivariate_normal,
-    norm, poisson, t, uniform,
-)
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from minijax import lax, numpy as jnp
+from minijax.core import Array
+from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
+from minijax.scipy import special
+from minijax.tracebacks import guard
+
+__test__: dict[str, Any] = {}  # where doctest looks for the examples
+
+
+# ── How a block of formulas becomes a distribution ───────────────────────────────────────────
+
+_SUMMARIES = {
+    "logpdf": "The logarithm of the density at x.", "pdf": "The density at x.",
+    "logpmf": "The logarithm of the probability of k.", "pmf": "The probability of k.",
+    "cdf": "The probability of a number of at most x.", "logcdf": "The logarithm of `cdf`.",
+    "sf": "The probability of a number above x.", "logsf": "The logarithm of `sf`.",
+    "ppf": "The number below which one lies with probability q.",
+    "isf": "The number above which one lies with probability q.",
+}
+
+
+def distribution(block: type, prepare: Callable = special.of_floats) -> Any:
+    """A block of formulas as a module, which is found under its name as any other.
+
+    Its arguments are brought to one floating dtype first; `pdf`, `pmf` and `sf` that a block does
+    not have are made of their logarithms.
+    """
+    formulas: dict[str, Callable] = {
+        name: f for name, f in vars(block).items() if inspect.isfunction(f)}
+    for name in ("logpdf", "logpmf", "logsf"):
+        if name in formulas:
+            formulas.setdefault(name.removeprefix("log"), _exp_of(formulas[name]))
+    module = ModuleType(f"{__name__}.{block.__name__}", block.__doc__)
+    for name, formula in formulas.items():
+        formula.__qualname__ = f"{block.__name__}.{name}"
+        function = prepare(formula)
+        function.__module__, function.__name__, function.__qualname__ = module.__name__, name, name
+        function.__doc__ = function.__doc__ or _SUMMARIES[name]
+        setattr(module, name, function)
+    guard(vars(module))
+    sys.modules[module.__name__], __test__[block.__name__] = module, block.__doc__
+    return module
+
+
+def _exp_of(logarithm: Callable) -> Callable:
+    @functools.wraps(logarithm)
+    def exp(*args: Any) -> Array:
+        return jnp.exp(logarithm(*args))
+    exp.__doc__ = None  # that of the logarithm says what that is
+    return exp
+
+
+# ── The normal distribution and others on the whole line ─────────────────────────────────────
+
+@distribution
+class norm:
+    """The normal distribution of this mean and standard deviation.
+
+    >>> round(float(norm.logpdf(0.)), 4), round(float(norm.pdf(0.)), 4)
+    (-0.9189, 0.3989)
+    >>> float(norm.cdf(0.)), float(norm.sf(0.))
+    (0.5, 0.5)
+    >>> round(float(norm.logcdf(0.)), 4), round(float(norm.logsf(0.)), 4)
+    (-0.6931, -0.6931)
+    >>> float(norm.ppf(0.5, 3.)), float(norm.isf(0.5, 3.))
+    (3.0, 3.0)
+    """
+
+    def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        variance = jnp.square(scale)
+        return (jnp.log(2 * math.pi * variance) + jnp.square(x - loc) / variance) / -2
+
+    cdf = lambda x, loc=0, scale=1: special.ndtr((x - loc) / scale)
+    logcdf = lambda x, loc=0, scale=1: special.log_ndtr((x - loc) / scale)
+    sf = lambda x, loc=0, scale=1: norm.cdf(-x, -loc, scale)
+    logsf = lambda x, loc=0, scale=1: norm.logcdf(-x, -loc, scale)
+    ppf = lambda q, loc=0, scale=1: special.ndtri(q) * scale + loc
+    isf = lambda q, loc=0, scale=1: norm.ppf(1 - q, loc, scale)
+
+
+@functools.partial(distribution, prepare=lambda formula: formula)
+class multivariate_normal:
+    """The normal distribution of vectors.
+
+    >>> round(float(multivariate_normal.logpdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 4)
+    -1.8379
+    >>> round(float(multivariate_normal.pdf(jnp.zeros(2), jnp.zeros(2), jnp.eye(2))), 4)
+    0.1592
+    """
+
+    def logpdf(x: ArrayLike, mean: ArrayLike, cov: ArrayLike, allow_singular: None = None
+               ) -> Any:
+        """The logarithm of the density at vectors x.
+
+        Args:
+          x, mean: vectors, in stacks that broadcast.
+          cov: a positive definite matrix; or a number, the variance of each component.
+          allow_singular: accepted as None.
+        """
+        if allow_singular is not None:
+            raise NotImplementedError("allow_singular argument of multivariate_normal.logpdf")
+        x, mean, cov = promote_dtypes_inexact(x, mean, cov)
+        n = mean.shape[-1] if mean.ndim else 1
+        if cov.ndim == 0 or mean.ndim == 0:
+            squares = jnp.vecdot(x - mean, x - mean) if mean.ndim else jnp.square(x - mean)
+            return -.5 * squares / cov - n / 2 * jnp.log(2 * math.pi * cov)
+        if cov.ndim < 2 or cov.shape[-2:] != (n, n):
+            raise ValueError("multivariate_normal.logpdf got incompatible shapes")
+        factor = lax.linalg.cholesky(cov)
+        whiten = functools.partial(lax.linalg.triangular_solve, lower=True, left_side=True)
+        y = jnp.vectorize(whiten, signature="(n,n),(n)->(n)")(factor, x - mean)
+        size = jnp.sum(jnp.log(jnp.diagonal(factor, axis1=-2, axis2=-1)), -1)
+        return -.5 * jnp.vecdot(y, y) - n / 2 * math.log(2 * math.pi) - size
+
+    pdf = lambda x, mean, cov: jnp.exp(multivariate_normal.logpdf(x, mean, cov))
+
+
+@distribution
+class cauchy:
+    """The Cauchy distribution, which has no mean.
+
+    >>> round(float(cauchy.logpdf(0.)), 4), round(float(cauchy.pdf(0.)), 4)
+    (-1.1447, 0.3183)
+    >>> float(cauchy.cdf(0.)), float(cauchy.sf(0.))
+    (0.5, 0.5)
+    >>> float(cauchy.ppf(0.5, 3.)), float(cauchy.isf(0.5, 3.))
+    (3.0, 3.0)
+    """
+
+    logpdf = lambda x, loc=0, scale=1: -(
+        jnp.log(math.pi * scale) + jnp.log1p(jnp.square((x - loc) / scale)))
+    cdf = lambda x, loc=0, scale=1: jnp.arctan2(x - loc, scale) / math.pi + .5
+    sf = lambda x, loc=0, scale=1: cauchy.cdf(-x, -loc, scale)
+    ppf = lambda q, loc=0, scale=1: jnp.tan(math.pi * (q - .5)) * scale + loc
+    isf = lambda q, loc=0, scale=1: jnp.tan(math.pi * (.5 - q)) * scale + loc
+
+
+@distribution
+class laplace:
+    """The Laplace distribution: exponential to both sides of `loc`.
+
+    >>> round(float(laplace.logpdf(0.)), 4), float(laplace.pdf(0.)), float(laplace.cdf(0.))
+    (-0.6931, 0.5, 0.5)
+    """
+
+    logpdf = lambda x, loc=0, scale=1: -(jnp.abs(x - loc) / scale + jnp.log(2 * scale))
+
+    def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        z = (x - loc) / scale
+        tail = jnp.exp(-jnp.abs(z)) / 2
+        return jnp.where(z <= 0, tail, 1 - tail)
+
+
+@distribution
+class logistic:
+    """The logistic distribution.
+
+    >>> round(float(logistic.logpdf(0.)), 4), float(logistic.pdf(0.))
+    (-1.3863, 0.25)
+    >>> float(logistic.cdf(0.)), float(logistic.sf(0.))
+    (0.5, 0.5)
+    >>> float(logistic.ppf(0.5, 3.)), float(logistic.isf(0.5, 3.))
+    (3.0, 3.0)
+    """
+
+    def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        z = (x - loc) / scale
+        return -z - 2 * jnp.logaddexp(0, -z) - jnp.log(scale)
+
+    cdf = lambda x, loc=0, scale=1: special.expit((x - loc) / scale)
+    sf = lambda x, loc=0, scale=1: special.expit(-(x - loc) / scale)
+    ppf = lambda x, loc=0, scale=1: special.logit(x) * scale + loc
+    isf = lambda x, loc=0, scale=1: loc - special.logit(x) * scale
+
+
+@distribution
+class t:
+    """Student's distribution with `df` degrees of freedom.
+
+    >>> round(float(t.logpdf(0., 1.)), 4), round(float(t.pdf(0., 1.)), 4)
+    (-1.1447, 0.3183)
+    """
+
+    def logpdf(x: ArrayLike, df: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        half = df / 2
+        size = jnp.log(jnp.sqrt(math.pi * df) * scale)
+        tail = (half + .5) * jnp.log1p(jnp.square((x - loc) / scale) / df)
+        return special.gammaln(half + .5) - special.gammaln(half) - size - tail
+
+
+# ── Distributions that begin or end somewhere ────────────────────────────────────────────────
+
+@distribution
+class uniform:
+    """The uniform distribution between `loc` and `loc + scale`; `ppf` is nan outside [0, 1].
+
+    >>> float(uniform.logpdf(2.)), float(uniform.pdf(1., 0., 4.))
+    (-inf, 0.25)
+    >>> float(uniform.cdf(1., 0., 4.)), float(uniform.ppf(0.25, 0., 4.))
+    (0.25, 1.0)
+    """
+
+    logpdf = lambda x, loc=0, scale=1: jnp.where(
+        (x > loc + scale) | (x < loc), -jnp.inf, -jnp.log(scale))
+    cdf = lambda x, loc=0, scale=1: jnp.where(
+        x < loc, 0, jnp.where(x > loc + scale, 1, (x - loc) / scale))
+    ppf = lambda q, loc=0, scale=1: jnp.where((q >= 0) & (q <= 1), q * scale + loc, jnp.nan)
+
+
+@distribution
+class expon:
+    """The exponential distribution, from `loc` on, of mean `loc + scale`.
+
+    >>> float(expon.logpdf(2.)), float(expon.pdf(0., 0., 4.)), float(expon.cdf(0.))
+    (-2.0, 0.25, 0.0)
+    >>> float(expon.logsf(2.)), float(expon.sf(0.))
+    (-2.0, 1.0)
+    """
+
+    logpdf = lambda x, loc=0, scale=1: jnp.where(
+        x < loc, -jnp.inf, -(jnp.log(scale) + (x - loc) / scale))
+    cdf = lambda x, loc=0, scale=1: jnp.where(x < loc, 0, -jnp.expm1(-(x - loc) / scale))
+    logsf = lambda x, loc=0, scale=1: jnp.where(x < loc, 0, -(x - loc) / scale)
+
+
+@distribution
+class gamma:
+    """The gamma distribution of shape `a`.
+
+    >>> round(float(gamma.logpdf(2., 1.)), 4), round(float(gamma.pdf(2., 1.)), 4)
+    (-2.0, 0.1353)
+    """
+
+    def logpdf(x: ArrayLike, a: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        y = (x - loc) / scale
+        value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
+        return jnp.where(x >= loc, value, -jnp.inf)
+
+
+@distribution
+class chi2:
+    """The distribution of the sum of `df` squares of normal numbers, a gamma distribution.
+
+    >>> round(float(chi2.logpdf(2., 2.)), 4), round(float(chi2.pdf(2., 2.)), 4)
+    (-1.6931, 0.1839)
+    """
+
+    logpdf = lambda x, df, loc=0, scale=1: gamma.logpdf(x, df / 2, loc, 2 * scale)
+
+
+@distribution
+class beta:
+    """The beta distribution on the interval from `loc` to `loc + scale`.
+
+    >>> round(float(beta.logpdf(.5, 2., 2.)), 4), round(float(beta.pdf(.5, 2., 2.)), 4)
+    (0.4055, 1.5)
+    """
+
+    def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
+               scale: ArrayLike = 1) -> Array:
+        y = (x - loc) / scale
+        powers = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
+        value = powers - (special.betaln(a, b) + jnp.log(scale))
+        return jnp.where((x > loc + scale) | (x < loc), -jnp.inf, value)
+
+
+# ── Whole numbers ────────────────────────────────────────────────────────────────────────────
+
+@distribution
+class bernoulli:
+    """The Bernoulli distribution: one with probability p, otherwise zero.
+
+    >>> round(float(bernoulli.logpmf(1, 0.5)), 4), float(bernoulli.pmf(1, 0.25))
+    (-0.6931, 0.25)
+    >>> float(bernoulli.cdf(0, 0.25)), float(bernoulli.ppf(0.9, 0.25))
+    (0.75, 1.0)
+    """
+
+    def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+        x = k - loc
+        value = special.xlogy(x, p) + special.xlog1py(1 - x, -p)
+        return _strong(jnp.where((x == 0) | (x == 1), value, -jnp.inf))
+
+    def cdf(k: ArrayLike, p: ArrayLike) -> Array:
+        outside = jnp.isnan(k) | (jnp.isnan(p) | ((p < 0) | (p > 1)))
+        value = jnp.where(k < 0, 0, jnp.where(k < 1, 1 - p, 1))
+        return _strong(jnp.where(outside, jnp.nan, value))
+
+    def ppf(q: ArrayLike, p: ArrayLike) -> Array:
+        """The least k whose `cdf` is at least q; nan outside [0, 1]."""
+        outside = jnp.isnan(q) | jnp.isnan(p) | (p < 0) | (p > 1) | (q < 0) | (q > 1)
+        return _strong(jnp.where(outside, jnp.nan, jnp.where(q <= 1 - p, 0, 1)))
+
+
+def _strong(x: Array) -> Array:
+    return lax.convert_element_type(x, x.dtype)
+
+
+@distribution
+class binom:
+    """The binomial distribution: successes in `n` trials.
+
+    >>> round(float(binom.logpmf(1, 2, .5)), 4), round(float(binom.pmf(1, 2, .5)), 4)
+    (-0.6931, 0.5)
+    """
+
+    def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+        y = k - loc
+        ways = special.gammaln(n + 1) - (special.gammaln(y + 1) + special.gammaln(n - y + 1))
+        value = ways + (special.xlogy(y, p) + special.xlog1py(n - y, -p))
+        return jnp.where((y >= 0) & (y <= n), value, -jnp.inf)
+
+
+@distribution
+class poisson:
+    """The Poisson distribution: how many events, where `mu` are expected.
+
+    >>> round(float(poisson.logpmf(1, 2.)), 4), round(float(poisson.pmf(1, 2.)), 4)
+    (-1.3069, 0.2707)
+    """
+
+    def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+        x = k - loc
+        value = special.xlogy(x, mu) - special.gammaln(x + 1) - mu
+        return jnp.where((x < 0) | (jnp.round(k) != k), -jnp.inf, value)

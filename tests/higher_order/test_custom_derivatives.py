@@ -108,6 +108,13 @@ def test_rules_for_each_argument():
     same(f)
 
 
+def test_rules_for_each_argument_add_nothing_to_the_tangent():
+    g = minijax.custom_jvp(lambda x: x * x)
+    g.defjvps(lambda t, out, x: t)
+    _, tangent = minijax.jvp(g, (1.0,), (-0.0,))
+    assert np.signbit(tangent)
+
+
 def test_trees_integers_and_absent_cotangents():
     def f(lib):
         @lib.custom_vjp

@@ -1,6 +1,10 @@
 """Functions mapped over arrays agree with JAX."""
 
+import numpy as np
 import pytest
+
+import minijax
+
 
 @pytest.mark.parametrize("expression", [
     "jnp.vectorize(lambda x: x + 1)(f)", "jnp.vectorize(lambda x, y: x * y)(f, v)",
@@ -21,3 +25,9 @@ import pytest
 ])
 def test_vectorize(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+def test_a_call_without_a_batch_is_the_call_of_the_function():
+    program = minijax.make_jaxpr(minijax.numpy.vectorize(
+        minijax.numpy.flip, signature="(n)->(n)"))(np.ones(3, np.float32))
+    assert [str(eqn.primitive) for eqn in program.eqns] == ["rev"]
