@@ -226,6 +226,15 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
     return (program for program in core.programs_in(params) if isinstance(program, ClosedJaxpr))
 
 
+def types_in(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
+    """The types of all values of a program, those of the programs inside it, too."""
+    yield from (v.aval for v in (*jaxpr.constvars, *jaxpr.invars))
+    for eqn in jaxpr.eqns:
+        yield from (v.aval for v in (*eqn.invars, *eqn.outvars))
+        for inner in subjaxprs(eqn.params):
+            yield from types_in(inner.jaxpr)
+
+
 def move_consts_to_inputs(jaxpr: Jaxpr) -> Jaxpr:
     """The same program with its constants as leading inputs."""
     return jaxpr.replace(constvars=(), invars=jaxpr.constvars + jaxpr.invars)

@@ -171,10 +171,11 @@ def hoist_tracers(closed: ClosedJaxpr) -> HoistedProgram:
 class FlatFunction:
     """A function of trees as a function of their leaves; keeps the tree of its last result."""
 
+    out_tree: tree_util.PyTreeDef
+
     def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
                  debug_info: DebugInfo | None = None):
         self.fun, self.in_tree, self.debug_info = fun, in_tree, debug_info
-        self.out_tree: tree_util.PyTreeDef | None = None
 
     def __call__(self, *leaves: Any) -> list[Array]:
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
@@ -187,7 +188,7 @@ class FlatFunction:
         except TypeError:
             info = self.debug_info
             where, path = "", ""
-            if info is not None and self.out_tree is not None:
+            if info is not None:
                 where = f"function {info.func_src_info} traced for {info.traced_for} "
                 paths = info.with_results(self.out_tree).result_paths or ()
                 path = paths[place].removeprefix("result") if place < len(paths) else ""

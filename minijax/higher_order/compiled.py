@@ -20,7 +20,7 @@ from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefi
 from minijax.higher_order.rules import Apply, batch_of, jvp_of, transpose_of
 from minijax.interpreters.split import Halves, separated, split_jaxpr
 from minijax.interpreters.vmap import Dim
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, subjaxprs, types_in
 from minijax.lazily import importing
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import sin_p
@@ -127,15 +127,42 @@ def called(program: Callable[[], T], python: Callable[[], Any], function: str | 
     return core.base_trace.around("call", lambda *_: program(), python, function)
 
 
-# ── Calls of programs ────────────────────────────────────────────────────────────────────────
+def run_on_arrays(run: Callable[..., list[np.ndarray]], closed: ClosedJaxpr, args: Sequence[Any]
+                  ) -> list[ArrayImpl]:
+    """What compiled code of a program makes of arrays."""
+    outs = run(*[x._buffer for x in args])
+    return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+
+# ── Operations with programs inside ──────────────────────────────────────────────────────────
+
+class ProgramPrimitive(Primitive):
+    """A primitive with programs inside: evaluated, it is compiled as a program of its own.
+
+    `impl` stays its meaning, which the NumPy backend runs.
+    """
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        closed = self.as_program([x.aval for x in args], params)
+        # JAX: compiles complex numbers, too.
+        if backend() == "numpy" or closed.derived(("complex",), lambda: any(
+                aval.dtype.kind == "c" for aval in types_in(closed.jaxpr))):
+            return super().evaluate(args, params)
+        return run_on_arrays(executable(closed, self.name), closed, args)
+
+    def as_program(self, avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
+        """A program of this one equation, kept as long as the first program inside it."""
+        key = ("program", self.name, *avals, *params.items())
+        return next(subjaxprs(params)).derived(
+            key, lambda: stage(lambda *args: self.bind_list(*args, **params), avals))
+
 
 class CallPrimitive(Primitive):
     """Applies the program in its parameter `jaxpr`; evaluated, it is compiled."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         closed = params["jaxpr"]
-        outs = executable(closed, params["name"])(*[x._buffer for x in args])
-        return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+        return run_on_arrays(executable(closed, params["name"]), closed, args)
 
 
 def call_of_program(name: str, split: Callable[..., Halves],

@@ -1,44 +1,46 @@
-"""Branches: `cond`, `switch`, and the primitive behind them.
+"""Branches: the primitive behind `cond` and `switch`, and batches of which only some take part.
 
-Stands on `programs`.  Chapter 09, *Control flow*.
+Stands on `rules`.  Chapters 09, *Control flow*, and 14, *Out-of-bounds indexing*.
 In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, tree_util
-from minijax.core import Axis, Example, ShapedArray
-from minijax.higher_order.active import run_for_active, select_along_batch
-from minijax.higher_order.compiled import called, interpret
-from minijax.higher_order.programs import (Body, CompiledPrimitive, how_types_differ, listed,
-                                           share_consts, types_of, with_output_types)
-from minijax.higher_order.rules import batch_of, chosen, joined, jvp_of, transpose_of
+from minijax import config, dtypes
+from minijax.core import Array, Axis, Effect, Example, NamedAxisEffect, ShapedArray
+from minijax.higher_order.compiled import ProgramPrimitive, interpret
+from minijax.higher_order.custom_derivatives import Rule
+from minijax.higher_order.rules import (batch_of, chosen, cut, joined, jvp_of, rearranged,
+                                        transpose_of)
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, effects_of, eval_jaxpr, remove_dead_equations, subjaxprs
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.checks import check_effect
-from minijax.primitives.choice import clamp_p, eq_p, ne_p
+from minijax.primitives.choice import clamp_p, eq_p, ne_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
-from minijax.primitives.emitted import move_axis, zeros
+from minijax.primitives.emitted import broadcast_batch, broadcast_in_dim_p, move_axis, zeros
+from minijax.primitives.index import dynamic_slice_p
+from minijax.primitives.locate import argmax_p
+from minijax.primitives.reduce import reduce_or_p
+from minijax.primitives.shape import squeeze_p
 from minijax.stage import stage
-from minijax.tree_util import equality_errors_pytreedef
 
+INT = np.dtype(np.int32)
 Branches = tuple[ClosedJaxpr, ...]
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
 def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[np.ndarray]:
-    taken = branches[int(np.clip(index, 0, len(branches) - 1))]
-    return interpret(taken, *buffers)
+    return interpret(branches[int(np.clip(index, 0, len(branches) - 1))], *buffers)
 
 
 def _bind(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list:
@@ -65,17 +67,12 @@ def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches
     index = clamp_p.bind(np.int32(0), index, np.int32(last))
     which = index if last > 1 else ne_p.bind(index, np.int32(0))
     operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
-    batched = [True] * len(operands)
     results = []
     for n, branch in enumerate(branches):
-        keep = [True] * len(branch.out_avals)
         taken = eq_p.bind(index, np.int32(n))
         own = [_constant_elsewhere(x, taken) for x in operands]
-        if check_effect in branch.effects:
-            results.append(run_for_active(taken, axis, branch, own, batched, keep, run_if))
-            continue
-        program, _ = batch_jaxpr(branch, axis, batched, keep=keep)
-        results.append(eval_jaxpr(program.jaxpr, program.consts, *own))
+        results.append(run_for_active(taken, axis, branch, own, [True] * len(own),
+                                      [True] * len(branch.out_avals)))
     outs = [select_along_batch(which, cases) for cases in zip(*results, strict=True)]
     return outs, [0] * len(outs)
 
@@ -95,39 +92,34 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) 
     none_forwarded = [False] * len(inner)
     out = joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
     halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
-    counts = [len(h.residual_avals) for h in halves]
-    avals = [a for h in halves for a in h.residual_avals]
-    known = tuple(_returning_all(h.known, n, avals, sum(counts[:n]), counts[n])
-                  for n, h in enumerate(halves))
-    rest = tuple(_taking_all(h.unknown, avals, sum(counts[:n]), counts[n])
-                 for n, h in enumerate(halves))
-    not_inner = [not u for u in inner]
-    return Halves([index, *chosen(operands, not_inner)], {"branches": known},
+    residuals = [h.residual_avals for h in halves]  # each branch hands on those of all
+    known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
+    rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
+    return Halves([index, *chosen(operands, [not u for u in inner])], {"branches": known},
                   lambda residuals: [index, *residuals, *chosen(operands, inner)],
                   {"branches": rest}, out)
 
 
-def _returning_all(known: ClosedJaxpr, place: int, avals: Sequence[ShapedArray], start: int,
-                   count: int) -> ClosedJaxpr:
+Residuals = Sequence[Sequence[ShapedArray]]  # their types, for each branch
+
+
+def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
     """A known half that returns every branch's residuals: zeros in place of the others'."""
     def run(*args: Any) -> list:
         outs = eval_jaxpr(known.jaxpr, known.consts, *args)
-        outs, own = outs[:len(outs) - count], outs[len(outs) - count:]
-        before, after = avals[:start], avals[start + count:]
-        return [*outs, *map(zeros, before), *own, *map(zeros, after)]
-    return known.derived(("residuals", place, tuple(avals), start),
+        outs, own = cut(outs, len(outs) - len(residuals[n]))
+        return [*outs, *(x for k, avals in enumerate(residuals)
+                         for x in (own if k == n else map(zeros, avals)))]
+    return known.derived(("residuals", n, *map(tuple, residuals)),
                          lambda: stage(run, known.in_avals, known.jaxpr.debug_info))
 
 
-def _taking_all(unknown: ClosedJaxpr, avals: Sequence[ShapedArray], start: int, count: int
-                ) -> ClosedJaxpr:
+def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
     """An unknown half that is given every branch's residuals and uses its own."""
-    def run(*args: Any) -> list:
-        own, rest = args[start:start + count], args[len(avals):]
-        return eval_jaxpr(unknown.jaxpr, unknown.consts, *own, *rest)
-    in_avals = [*avals, *unknown.in_avals[count:]]
-    return unknown.derived(("residuals", tuple(avals), start),
-                           lambda: stage(run, in_avals, unknown.jaxpr.debug_info))
+    own, rest = cut(range(len(unknown.in_avals)), len(residuals[n]))
+    return unknown.derived(("residuals", n, *map(tuple, residuals)), lambda: rearranged(
+        unknown, [*(x for k, avals in enumerate(residuals)
+                    for x in (own if k == n else avals)), *rest]))
 
 
 def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
@@ -152,7 +144,7 @@ def _examples() -> list[Example]:
     return [Example((np.int32(i), x, x + 1), {"branches": (one, two)}) for i in (0, 1)]
 
 
-cond_p = CompiledPrimitive(
+cond_p = ProgramPrimitive(
     "cond",
     impl=_impl,
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
@@ -166,184 +158,99 @@ cond_p = CompiledPrimitive(
     handles_keys=True)
 
 
-def run_if(index: Any, program: ClosedJaxpr, operands: Sequence[Any]) -> None:
-    """Run a program that returns nothing where the index is 1, and not where it is 0."""
-    nothing = stage(lambda *_: [], program.in_avals)
-    cond_p.bind(index, *operands, branches=(nothing, program))
+# ── A batch of which only some examples take part ────────────────────────────────────────────
 
+def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
+                   batched: Sequence[bool], keep: Sequence[bool]) -> list:
+    """The outputs of a program on a batch of which only the active examples count.
 
-# ── As users call it ─────────────────────────────────────────────────────────────────────────
-
-def cond(*args: Any, **kwargs: Any) -> Any:
-    """Run one of two functions.
+    Its checks see, in place of every other example, the first that is active: what they find
+    then, they find of an example that counts.
 
     Args:
-      pred: a scalar; true means not zero.
-      true_fun: takes the operands; its results have the types of `false_fun`'s.
-      false_fun: the other one.
-      operands: arrays and trees of arrays; a single one may be given as `operand=`.
-
-    Returns:
-      What the chosen function returns.
-
-    The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is taken, too.
-
-    Raises:
-      TypeError: when `pred` is no scalar, or the functions' results differ in tree or type.
-
-    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
-    Array(4, dtype=int32, weak_type=True)
+      active: which examples are, with shape ``(batch,)``.
+      axis: the axis of the batch.
+      program: for one example.
+      args, batched: its inputs, and which of them have the batch axis in front.
+      keep: the outputs that must have it.
     """
-    is_older = len(args) == 5 and not kwargs and not callable(args[1])
-    if is_older and callable(args[2]) and callable(args[4]):
-        pred, one, true_fun, other, false_fun = args
-        return _cond(pred, lambda both: true_fun(both[0]), lambda both: false_fun(both[1]),
-                     (one, other))
-    return _cond(*args, **kwargs)
+    # Where examples talk to each other along the axis, none can stand in for another.
+    talks = NamedAxisEffect(axis.name) in program.effects
+    if check_effect in program.effects and axis.size and not talks:
+        _run_checks(active, axis, program, args, batched)
+    quiet, _ = batch_jaxpr(_without_checks(program), axis, batched, keep)
+    return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
 
-NOT_GIVEN: Any = object()
+def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
+                batched: Sequence[bool]) -> None:
+    checks, _ = batch_jaxpr(_only_checks(program), axis, batched)
+    first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
+    given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
+    any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
+                                             weak_type=False)
+    cond_p.bind(any_active, *given, branches=(stage(lambda *_: [], checks.in_avals), checks))
 
 
-def _with_operand(operands: tuple, operand: Any) -> tuple:
-    """The operands, given by position or as a single one by keyword, which may be None.
-
-    Raises:
-      TypeError: when they are given both ways.
-    """
-    if operand is NOT_GIVEN:
-        return operands
-    if operands:
-        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
-                        f"passed, got operand={operand} and positional operands {operands}")
-    return (operand,)
+def _standing_in(active: Array, first: Array, x: Array) -> Array:
+    """A batch in which the first active example takes the place of those that are not."""
+    zero = np.int32(0)
+    row = dynamic_slice_p.bind(x, first, *[zero] * (x.ndim - 1), slice_sizes=(1, *x.shape[1:]))
+    row = squeeze_p.bind(row, dimensions=(0,))
+    return select_along_batch(active, [broadcast_batch(row, 0, x.shape[0]), x])
 
 
-def _cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
-          operand: Any = NOT_GIVEN) -> Any:
-    if not (callable(true_fun) and callable(false_fun)):
-        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    operands = _with_operand(operands, operand)
-    pred = _scalar_predicate(pred)
-    if config.disable_jit.value and core.is_concrete(pred):
-        return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
-    return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands,
-                          ("false_fun", "true_fun"))
+def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
+    """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
+    if len(cases) == 1:
+        return cases[0]
+    shape = cases[0].shape
+    if which.shape != shape:
+        which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
+    return select_n_p.bind(which, *cases)
 
 
-def _branch_index(pred: Any) -> Any:
-    if isinstance(pred, core.ArrayImpl) and pred.is_literal:
-        return np.int32(bool(pred._buffer))
-    if pred.dtype != np.bool_:
-        pred = ne_p.bind(pred, np.zeros((), pred.dtype)[()])
-    return convert_element_type_p.bind(pred, new_dtype=np.dtype(np.int32), weak_type=False)
+def _without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without its checks."""
+    if check_effect not in program.effects:
+        return program
+    return program.derived(("without checks",), lambda: _without(
+        program, lambda effect: effect is check_effect))
 
 
-def _scalar_predicate(pred: Any) -> Any:
-    if pred is None:
-        raise TypeError("cond predicate is None")
-    try:
-        value = core.as_value(pred)
-    except TypeError:
-        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}") from None
-    if value.shape != ():
-        raise TypeError(f"Pred must be a scalar, got {pred} of shape {value.shape}.")
-    if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
-                                or not dtypes.issubdtype(value.dtype, np.number)):
-        raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
-    return value
+def _only_checks(program: ClosedJaxpr) -> ClosedJaxpr:
+    """What the program does for its checks alone: it returns nothing."""
+    def make() -> ClosedJaxpr:
+        quiet = _without(program, lambda effect: effect is not check_effect)
+        jaxpr = remove_dead_equations(quiet.jaxpr.replace(outvars=()))
+        return ClosedJaxpr(jaxpr, quiet.consts)
+    return program.derived(("only checks",), make)
 
 
-def switch(index: Any, branches: Sequence[Callable], *operands: Any,
-           operand: Any = NOT_GIVEN) -> Any:
-    """Run one of several functions.
-
-    Args:
-      index: an integer scalar, clamped to the number of branches.
-      branches: functions of the operands whose results have the same types.
-      operands: arrays and trees of arrays; a single one may be given as `operand=`.
-
-    Returns:
-      What the chosen function returns.
-
-    Raises:
-      TypeError: when `index` is no integer scalar, or results differ in tree or type.
-      ValueError: when there are no branches.
-
-    >>> switch(1, [lambda x: x, lambda x: x * 10], 4)
-    Array(40, dtype=int32, weak_type=True)
-    """
-    if not all(map(callable, branches)):
-        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
-    operands, branches = _with_operand(operands, operand), list(branches)
-    if not branches:
-        raise ValueError("Empty branch sequence")
-    if not core.is_array_like(index):
-        raise TypeError(f"Index type must be an integer, got {index} of type {type(index)}")
-    value = core.as_value(index)
-    if value.shape != ():
-        raise TypeError(f"Branch index must be scalar, got {index} of shape {value.shape}.")
-    if not dtypes.issubdtype(value.dtype, np.integer):
-        raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
-    if len(branches) == 1:
-        return branches[0](*operands)
-    value = convert_element_type_p.bind(value, new_dtype=np.dtype(np.int32), weak_type=False)
-    value = clamp_p.bind(np.int32(0), value, np.int32(len(branches) - 1))
-    if config.disable_jit.value and core.is_concrete(value):
-        return branches[int(core.concrete_or_error(value))](*operands)  # type: ignore[arg-type]
-    names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
-    return _bind_branches(value, branches, operands, names)
+def _unchecked(rule: Callable) -> Callable:
+    """A custom derivative rule, which is Python to be traced when it is needed, without checks."""
+    def call(*args: Any) -> Any:
+        with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
+            return rule(*args)
+    return call
 
 
-def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
-                   names: Sequence[str]) -> Any:
-    types = types_of(tuple(operands))
-    kind = "cond" if names[0] == "false_fun" else "switch"
-    bodies = [Body(f, types, kind) for f in functions]
-    _check_branches(bodies, names)
-    programs, consts = share_consts(bodies)
-    # whether a result is weak is said by the first branch, which for `cond` is the false one
-    branches = tuple(with_output_types(p, programs[0].out_avals) for p in programs)
-    call = functools.partial(cond_p.bind, index, *consts, *tree_util.tree_leaves(operands),
-                             branches=branches)
-    outs = called(call, lambda: functions[_known_index(index)](*operands))
-    return tree_util.tree_unflatten(bodies[0].out_tree, outs)
+def _without(program: ClosedJaxpr, unwanted: Callable[[Effect], bool]) -> ClosedJaxpr:
+    """The program without equations that do nothing but this, those of inner programs, too."""
+    def stripped(value: Any) -> Any:
+        if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
+            return tuple(map(stripped, value))
+        if isinstance(value, Rule) and unwanted(check_effect):
+            return value.changed(_unchecked(value))
+        return _without(value, unwanted) if isinstance(value, ClosedJaxpr) else value
 
-
-def _known_index(index: Any) -> int:
-    return int(core.concrete_or_error(index))  # type: ignore[arg-type]
-
-
-def _check_branches(bodies: Sequence[Body], names: Sequence[str]) -> None:
-    """Refuse branches whose results differ in tree or type, naming both."""
-    pairs = list(zip(names, bodies, strict=True))
-    kind = "switch"
-    if names[0] == "false_fun":
-        kind, pairs = "cond", pairs[::-1]  # kept as (false, true), spoken of as (true, false)
-    (first, one), *others = pairs
-    for second, two in others:
-        places = (f"{first} is {one.info.func_src_info}\n{second} is {two.info.func_src_info}")
-        if one.out_tree != two.out_tree:
-            differ = [(tree_util.keystr(path), *texts) for path, *texts in
-                      equality_errors_pytreedef(one.out_tree, two.out_tree)]
-            lines = [f"{first} output{place} is a {have} but {second} output{place} is a {got}, "
-                     f"so {why}" for place, have, got, why in differ]
-            raise TypeError(
-                f"{kind} branch outputs must have the same pytree structure, but they differ:"
-                f"\n\n{places}\n\n{listed(lines)}\n\nRevise {first} and/or {second} so that "
-                "they have the same pytree structure.")
-        if wrong := list(_differences(one, two, first, second)):
-            raise TypeError(
-                f"{kind} branches must have equal output types but they differ."
-                f"\n\n{places}\n\n" + "\n\n".join(wrong)
-                + f"\n\nRevise {first} and/or {second} so that all output types match.")
-
-
-def _differences(one: Body, two: Body, first: str, second: str) -> Iterator[str]:
-    paths = one.info.with_results(one.out_tree).result_paths or ()
-    for a, b, path in zip(one.out_avals, two.out_avals, paths, strict=True):
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            where = path.removeprefix("result")
-            part = f" at path {where}" if where else ""
-            yield (f"The output of {first}{part} has type {a.str_long()} but the corresponding "
-                   f"output of {second} has type {b.str_long()}, so {how_types_differ(a, b)}.")
+    eqns = []
+    for eqn in program.eqns:
+        if any(map(unwanted, eqn.effects)):
+            if not any(subjaxprs(eqn.params)) and not eqn.outvars:
+                continue
+            params = {name: stripped(value) for name, value in eqn.params.items()}
+            eqn = eqn.replace(params=params, effects=eqn.primitive.effects(**params))
+        eqns.append(eqn)
+    jaxpr = program.jaxpr.replace(eqns=tuple(eqns), effects=effects_of(eqns))
+    return ClosedJaxpr(jaxpr, program.consts)

@@ -9,25 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import Axis, Undefined, Zero
+from minijax.core import Axis, ShapedArray, Undefined, Zero
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr
-from minijax.jaxpr import ClosedJaxpr
-from minijax.primitives.emitted import instantiate, move_axis
+from minijax.jaxpr import ClosedJaxpr, Var
+from minijax.primitives.emitted import move_axis
 
 Flags = Sequence[bool]
 Apply = Callable[[Sequence[ClosedJaxpr], Sequence[Any]], list]  # bind with programs, operands
-
-
-def fixpoint(flags: Sequence[bool], step: Callable[[list[bool]], Sequence[bool]]) -> list[bool]:
-    """The least flags at or above the given ones that `step` does not raise any more."""
-    current = list(flags)
-    while True:
-        found = [a or b for a, b in zip(current, step(current), strict=True)]
-        if found == current:
-            return current
-        current = found
 
 
 def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -48,13 +38,24 @@ def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return [*pieces, list(items[start:])]
 
 
-def rearranged(closed: ClosedJaxpr, inputs: Sequence[int] | None = None,
+def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:
-    """The same program with its inputs and outputs taken in another order."""
+    """The same program with its inputs and outputs, or some of them, in another order.
+
+    A type among the inputs is that of one at which the program does not look.
+    """
     jaxpr = closed.jaxpr
-    ins = jaxpr.invars if inputs is None else tuple(jaxpr.invars[i] for i in inputs)
+    ins = jaxpr.invars if inputs is None else tuple(
+        Var(i) if isinstance(i, ShapedArray) else jaxpr.invars[i] for i in inputs)
     outs = jaxpr.outvars if outputs is None else tuple(jaxpr.outvars[i] for i in outputs)
     return ClosedJaxpr(jaxpr.replace(invars=ins, outvars=outs), closed.consts)
+
+
+def with_zeros(outs: Sequence[Any], has: Flags) -> tuple[list, list]:
+    """From [all outputs, tangents that exist]: the outputs, and the tangent of each."""
+    dots = iter(outs[len(has):])
+    return list(outs[:len(has)]), [next(dots) if h else Zero(x.aval.to_tangent_aval())
+                                   for x, h in zip(outs, has, strict=False)]
 
 
 # ── One of several programs runs ─────────────────────────────────────────────────────────────
@@ -78,11 +79,7 @@ def jvp_of(programs: Sequence[ClosedJaxpr], primals: Sequence[Any], tangents: Se
     """Outputs and their tangents, for an operation that runs one of the programs."""
     has = has_tangent(tangents)
     new, out_has = _agreeing(lambda closed, keep: jvp_jaxpr(closed, has, keep), programs)
-    outs = apply(new, [*primals, *chosen(tangents, has)])
-    rest = iter(outs[len(out_has):])
-    return outs[:len(out_has)], [
-        next(rest) if h else Zero(aval.to_tangent_aval())
-        for h, aval in zip(out_has, programs[0].out_avals, strict=True)]
+    return with_zeros(apply(new, [*primals, *chosen(tangents, has)]), out_has)
 
 
 def batch_of(programs: Sequence[ClosedJaxpr], axis: Axis, args: Sequence[Any],
@@ -107,48 +104,3 @@ def transpose_of(programs: Sequence[ClosedJaxpr], cotangents: Sequence[Any], arg
     outs, found = iter(apply(new, [*fixed, *chosen(cotangents, has)])), iter(out_has)
     return [None if not lin else next(outs) if next(found) else Zero(x.aval)
             for x, lin in zip(args, linear, strict=True)]
-
-
-# ── A program runs again and again ───────────────────────────────────────────────────────────
-
-class BodyWithTangents:
-    """A loop on primals and tangents: its operands, and the body as a program on both.
-
-    The body takes [constants, carry, rows] and returns [carry, rows]; in each of these groups
-    the tangents that exist come behind the primals.
-    """
-
-    def __init__(self, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int,
-                 primals: Sequence[Any], tangents: Sequence[Any]):
-        sizes = num_consts, num_carry
-        consts_has, init_has, xs_has = cut(has_tangent(tangents), *sizes)
-        rows = [False] * (len(jaxpr.out_avals) - num_carry)
-
-        def derived(carry_has: Flags) -> tuple[ClosedJaxpr, Flags]:
-            return jvp_jaxpr(jaxpr, [*consts_has, *carry_has, *xs_has], [*carry_has, *rows])
-
-        carry_has = fixpoint(init_has, lambda flags: derived(flags)[1][:num_carry])
-        program, self.out_has = derived(carry_has)
-        has = [*consts_has, *carry_has, *xs_has]
-        self.out_order = _tangents_behind(self.out_has, [num_carry])
-        self.program = program.derived(("loop", *sizes), lambda: rearranged(
-            program, _tangents_behind(has, sizes), self.out_order))
-        self.operands = [
-            [*group, *map(instantiate, chosen(dots, flags))] for group, dots, flags in
-            zip(cut(primals, *sizes), cut(tangents, *sizes), cut(has, *sizes), strict=True)]
-
-    def primals_and_tangents(self, outs: Sequence[Any]) -> tuple[list, list]:
-        """What the loop returns, each with its tangent."""
-        by_place = dict(zip(self.out_order, outs, strict=True))
-        primals = [by_place[i] for i in range(len(self.out_has))]
-        dots = iter([by_place[i] for i in range(len(primals), len(outs))])
-        return primals, [next(dots) if has else Zero(x.aval.to_tangent_aval())
-                         for x, has in zip(primals, self.out_has, strict=True)]
-
-
-def _tangents_behind(has: Flags, sizes: Sequence[int]) -> list[int]:
-    """From [all primals, tangents that exist]: each group's primals, then its tangents."""
-    places = iter(range(len(has), len(has) + sum(has)))
-    tangents = [next(places) if h else None for h in has]
-    pairs = zip(cut(range(len(has)), *sizes), cut(tangents, *sizes), strict=True)
-    return [i for primals, dots in pairs for i in (*primals, *dots) if i is not None]

@@ -3,10 +3,9 @@
 Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 """
 
-from minijax.higher_order.cond import cond, cond_p, switch
-from minijax.higher_order.row_map import map
-from minijax.higher_order.scan import scan, scan_p
-from minijax.higher_order.while_loop import fori_loop, while_loop, while_p
+from minijax.higher_order.cond import cond_p
+from minijax.higher_order.control_flow import cond, fori_loop, map, scan, switch, while_loop
+from minijax.higher_order.loops import scan_p, while_p
 from minijax.primitives import check_package
 from minijax.lax import linalg
 from minijax.primitives.algebra import (

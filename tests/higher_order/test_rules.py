@@ -1,7 +1,9 @@
 """What the rules of operations with programs inside share."""
 
 import minijax
-from minijax.higher_order.rules import cut, fixpoint, rearranged
+from minijax.higher_order.loops import Loop
+from minijax.higher_order.rules import cut, rearranged
+from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.jaxpr import eval_jaxpr
 
 
@@ -11,11 +13,18 @@ def test_inputs_and_outputs_can_be_rearranged():
     assert eval_jaxpr(turned.jaxpr, (), 5.0, 8.0) == [5.0, 3.0]
 
 
-def test_a_fixpoint_is_the_least_one():
-    reach = {0: [1], 1: [2], 2: [], 3: [0]}
-    step = lambda flags: [any(flags[j] and i in reach[j] for j in reach)  # noqa: E731
-                          for i in range(4)]
-    assert fixpoint([True, False, False, False], step) == [True, True, True, False]
+def test_a_flag_of_a_carry_is_kept_until_no_turn_sets_another():
+    body = minijax.make_jaxpr(lambda w, a, b, c, d: (a, a * w, b, d + 1., c))(1., 2., 3., 4., 5.)
+    program, flags, found = Loop(body, 1, 4).settled(
+        jvp_jaxpr, [False, True, False, False, False])
+    assert flags == [False, True, True, True, False]
+    assert found == [True, True, True, False, True]  # the last is a row, and no carry
+    assert len(program.in_avals) == 5 + 3 and len(program.out_avals) == 5 + 4
+
+
+def test_a_type_among_the_inputs_is_one_that_is_ignored():
+    closed = minijax.make_jaxpr(lambda x: x + 1.)(1.0)
+    assert eval_jaxpr(rearranged(closed, [closed.in_avals[0], 0]).jaxpr, (), 7.0, 1.0) == [2.0]
 
 
 def test_a_list_is_cut_into_pieces():

@@ -1,12 +1,13 @@
-"""What blocks with functions of the user's inside share."""
+"""What branches and loops share: staging functions of the user's, the state of a loop."""
 
+import jax
 import numpy as np
 import pytest
 
 import minijax
 import minijax.numpy as jnp
 from minijax import core, lax
-from minijax.higher_order.programs import Body, Carry, share_consts, with_output_types
+from minijax.higher_order.control_flow import Body, Carry, share_consts, with_output_types
 from minijax.jaxpr import check_jaxpr, eval_jaxpr
 
 F32 = core.ShapedArray((), np.float32)
@@ -61,3 +62,15 @@ def test_an_eager_loop_is_compiled_once():
     finally:
         compiled._make_executable = real
     assert len(calls) == 1
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 2, 3, 7])
+def test_a_function_is_mapped_over_rows(batch_size):
+    rows = {"a": np.arange(15, dtype=np.float32).reshape(5, 3), "b": np.arange(5)}
+
+    def run(lib):
+        return lib.lax.map(lambda r: (r["a"].sum() * r["b"], r["a"][::-1]), rows,
+                           batch_size=batch_size)
+    for ours, theirs in zip(run(minijax), run(jax), strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours, theirs)

@@ -1,0 +1,645 @@
+"""Branches and loops as users call them: `cond`, `switch`, `scan`, `while_loop` and others.
+
+Each stages its functions, whose types it checks, and binds `cond_p`, `scan_p` or `while_p`.
+Stands on `cond`, `loops`, `jit`.  Chapter 09, *Control flow*.
+In JAX: `jax/_src/lax/control_flow/` (`conditionals.py`, `loops.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import config, core, dtypes, errors, source_info, tree_util
+from minijax.core import ShapedArray
+from minijax.higher_order.compiled import called
+from minijax.higher_order.cond import INT, cond_p
+from minijax.higher_order.jit import jit
+from minijax.higher_order.loops import CARRY, CONST, ROW, Scan, While
+from minijax.higher_order.rules import chosen, cut, rearranged
+from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives.algebra import add_p
+from minijax.primitives.choice import clamp_p, lt_p, ne_p
+from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives.emitted import reshaped
+from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
+from minijax.source_info import Step, in_step
+from minijax.stage import FlatFunction, hoist_consts, stage
+
+
+# ── Functions of the user's as programs ──────────────────────────────────────────────────────
+
+class Body:
+    """A function of trees staged as a program, with what it closed over as leading inputs.
+
+    Args:
+      fun: the function.
+      arg_types: its arguments, with a `ShapedArray` for every array.
+      traced_for: ``"scan"``, ``"cond"`` …, for messages.
+    """
+
+    def __init__(self, fun: Callable, arg_types: Sequence[Any], traced_for: str):
+        avals, in_tree = tree_util.tree_flatten((tuple(arg_types), {}))
+        self.info = source_info.describe(fun, tuple(arg_types), {}, traced_for)
+        flat = FlatFunction(fun, in_tree, self.info)
+        self.closed, self.consts = hoist_consts(stage(flat, avals, self.info))
+        self.out_tree, self.out_avals = flat.out_tree, self.closed.out_avals
+
+    @property
+    def argument_name(self) -> str:
+        """What the function calls its first argument."""
+        names = self.info.arg_names
+        return names[0].split("[")[0] if names and names[0] else "carry"
+
+    @property
+    def out_types(self) -> Any:
+        return self.tree_of(self.out_avals)
+
+    def tree_of(self, outs: Sequence[Any]) -> Any:
+        return tree_util.tree_unflatten(self.out_tree, outs)
+
+
+def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
+    """The bodies' programs with the same leading inputs: all that any of them closed over."""
+    consts = {id(c): c for body in bodies for c in body.consts}
+    programs = []
+    for body in bodies:
+        places = {id(c): i for i, c in enumerate(body.consts)}
+        rest = range(len(places), len(body.closed.in_avals))
+        programs.append(rearranged(body.closed, [
+            *(places.get(i, c.aval) for i, c in consts.items()), *rest]))
+    return programs, list(consts.values())
+
+
+def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """The program with weak output types made strong, or the other way round, as wanted."""
+    if all(have is want for have, want in zip(closed.out_avals, avals, strict=True)):
+        return closed
+
+    def cast(*args: Any) -> list:
+        return [x if x.aval is want else _converted(x, want.dtype, want.weak_type)
+                for x, want in zip(jaxpr_as_fun(closed)(*args), avals, strict=True)]
+    return stage(cast, closed.in_avals, closed.jaxpr.debug_info)
+
+
+def _converted(x: Any, dtype: Any, weak_type: bool = False) -> Any:
+    return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak_type)
+
+
+def _type_of(x: Any) -> ShapedArray:
+    """The type of an argument.
+
+    Raises:
+      TypeError: for what is no array.
+    """
+    if isinstance(x, ShapedArray):
+        return x
+    if not core.is_array_like(x):
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
+    return core.get_aval(x)
+
+
+# ── What differs between types that should be the same ───────────────────────────────────────
+
+def listed(lines: Sequence[str]) -> str:
+    """A sentence, or a list of several, for an error message."""
+    if len(lines) == 1:
+        return f"{lines[0]}."
+    return ";\n".join(f"  * {line}" for line in lines) + "."
+
+
+def how_types_differ(one: ShapedArray, two: ShapedArray) -> str:
+    """In which of dtype and shape two types differ; empty where in none."""
+    return ", and ".join(f"the {part}s do not match" for part in ("dtype", "shape")
+                         if getattr(one, part) != getattr(two, part))
+
+
+# ── cond, switch ─────────────────────────────────────────────────────────────────────────────
+
+def cond(*args: Any, **kwargs: Any) -> Any:
+    """Run one of two functions.
+
+    Args:
+      pred: a scalar; true means not zero.
+      true_fun: takes the operands; its results have the types of `false_fun`'s.
+      false_fun: the other one.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
+
+    Returns:
+      What the chosen function returns.
+
+    The older form ``cond(pred, true_operand, true_fun, false_operand, false_fun)`` is taken, too.
+
+    Raises:
+      TypeError: when `pred` is no scalar, or the functions' results differ in tree or type.
+
+    >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
+    Array(4, dtype=int32, weak_type=True)
+    """
+    is_older = len(args) == 5 and not kwargs and not callable(args[1])
+    if is_older and callable(args[2]) and callable(args[4]):
+        pred, one, true_fun, other, false_fun = args
+        return _cond(pred, lambda both: true_fun(both[0]), lambda both: false_fun(both[1]),
+                     (one, other))
+    return _cond(*args, **kwargs)
+
+
+NOT_GIVEN: Any = object()
+
+
+def _with_operand(operands: tuple, operand: Any) -> tuple:
+    """The operands, given by position or as a single one by keyword, which may be None.
+
+    Raises:
+      TypeError: when they are given both ways.
+    """
+    if operand is NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                        f"passed, got operand={operand} and positional operands {operands}")
+    return (operand,)
+
+
+def _cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
+          operand: Any = NOT_GIVEN) -> Any:
+    if not (callable(true_fun) and callable(false_fun)):
+        raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
+    operands = _with_operand(operands, operand)
+    pred = _scalar_predicate(pred)
+    if config.disable_jit.value and core.is_concrete(pred):
+        return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
+    return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands,
+                          ("false_fun", "true_fun"))
+
+
+def _branch_index(pred: Any) -> Any:
+    if isinstance(pred, core.ArrayImpl) and pred.is_literal:
+        return np.int32(bool(pred._buffer))
+    if pred.dtype != np.bool_:
+        pred = ne_p.bind(pred, np.zeros((), pred.dtype)[()])
+    return _converted(pred, INT)
+
+
+def _scalar_predicate(pred: Any) -> Any:
+    if pred is None:
+        raise TypeError("cond predicate is None")
+    try:
+        value = core.as_value(pred)
+    except TypeError:
+        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}") from None
+    if value.shape != ():
+        raise TypeError(f"Pred must be a scalar, got {pred} of shape {value.shape}.")
+    if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
+                                or not dtypes.issubdtype(value.dtype, np.number)):
+        raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
+    return value
+
+
+def switch(index: Any, branches: Sequence[Callable], *operands: Any,
+           operand: Any = NOT_GIVEN) -> Any:
+    """Run one of several functions.
+
+    Args:
+      index: an integer scalar, clamped to the number of branches.
+      branches: functions of the operands whose results have the same types.
+      operands: arrays and trees of arrays; a single one may be given as `operand=`.
+
+    Returns:
+      What the chosen function returns.
+
+    Raises:
+      TypeError: when `index` is no integer scalar, or results differ in tree or type.
+      ValueError: when there are no branches.
+
+    >>> switch(1, [lambda x: x, lambda x: x * 10], 4)
+    Array(40, dtype=int32, weak_type=True)
+    """
+    if not all(callable(f) for f in branches):
+        raise TypeError("lax.switch: branches argument should be a sequence of callables.")
+    operands, branches = _with_operand(operands, operand), list(branches)
+    if not branches:
+        raise ValueError("Empty branch sequence")
+    if not core.is_array_like(index):
+        raise TypeError(f"Index type must be an integer, got {index} of type {type(index)}")
+    value = core.as_value(index)
+    if value.shape != ():
+        raise TypeError(f"Branch index must be scalar, got {index} of shape {value.shape}.")
+    if not dtypes.issubdtype(value.dtype, np.integer):
+        raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
+    if len(branches) == 1:
+        return branches[0](*operands)
+    value = clamp_p.bind(np.int32(0), _converted(value, INT), np.int32(len(branches) - 1))
+    if config.disable_jit.value and core.is_concrete(value):
+        return branches[_known_index(value)](*operands)
+    names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
+    return _bind_branches(value, branches, operands, names)
+
+
+def _known_index(index: Any) -> int:
+    return int(core.concrete_or_error(index))  # type: ignore[arg-type]
+
+
+def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
+                   names: Sequence[str]) -> Any:
+    types = tree_util.tree_map(_type_of, tuple(operands))
+    kind = "cond" if names[0] == "false_fun" else "switch"
+    bodies = [Body(f, types, kind) for f in functions]
+    _check_branches(kind, [*zip(names, bodies, strict=True)])
+    programs, consts = share_consts(bodies)
+    # whether a result is weak is said by the first branch, which for `cond` is the false one
+    branches = tuple(with_output_types(p, programs[0].out_avals) for p in programs)
+    call = functools.partial(cond_p.bind, index, *consts, *tree_util.tree_leaves(operands),
+                             branches=branches)
+    return bodies[0].tree_of(called(call, lambda: functions[_known_index(index)](*operands)))
+
+
+def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
+    """Refuse branches whose results differ in tree or type, naming both."""
+    if kind == "cond":
+        pairs = pairs[::-1]  # kept as (false, true), spoken of as (true, false)
+    (first, one), *others = pairs
+    for second, two in others:
+        places = f"\n\n{first} is {one.info.func_src_info}\n{second} is {two.info.func_src_info}"
+        advice = f"\n\nRevise {first} and/or {second} so that"
+        if one.out_tree != two.out_tree:
+            differ = [f"{first} output{tree_util.keystr(path)} is a {have} but {second} output"
+                      f"{tree_util.keystr(path)} is a {got}, so {why}" for path, have, got, why in
+                      tree_util.equality_errors_pytreedef(one.out_tree, two.out_tree)]
+            raise TypeError(
+                f"{kind} branch outputs must have the same pytree structure, but they differ:"
+                f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")
+        if wrong := list(_differences(one, two, first, second)):
+            raise TypeError(f"{kind} branches must have equal output types but they differ."
+                            f"{places}\n\n" + "\n\n".join(wrong)
+                            + f"{advice} all output types match.")
+
+
+def _differences(one: Body, two: Body, first: str, second: str) -> Iterator[str]:
+    paths = one.info.with_results(one.out_tree).result_paths or ()
+    for a, b, path in zip(one.out_avals, two.out_avals, paths, strict=True):
+        if why := how_types_differ(a, b):
+            where = path.removeprefix("result")
+            part = f" at path {where}" if where else ""
+            yield (f"The output of {first}{part} has type {a.str_long()} but the corresponding "
+                   f"output of {second} has type {b.str_long()}, so {why}.")
+
+
+# ── The state of a loop ──────────────────────────────────────────────────────────────────────
+
+class Carry:
+    """The state of a loop, whose types its body must keep; `kind` names the loop in messages."""
+
+    def __init__(self, init: Any, kind: str):
+        self.kind = kind
+        self.given, self.tree = tree_util.tree_flatten(init)
+        self.values = [core.as_value(x) for x in self.given if _type_of(x)]
+
+    @property
+    def types(self) -> Any:
+        return tree_util.tree_unflatten(self.tree, [x.aval for x in self.values])
+
+    def staged(self, f: Callable, *others: Any, carry_of: Callable = lambda out: out) -> Body:
+        """The body of the loop; `carry_of` is what of its result it carries on."""
+        body = Body(f, (self.types, *others), self.kind)
+        if self.adapted(carry_of(body.out_types)):
+            body = Body(f, (self.types, *others), self.kind)
+        return body
+
+    def adapted(self, out_types: Any) -> bool:
+        """Let weakly typed values take the types the body returns; whether any did."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        if out_tree != self.tree:
+            return False
+        changed = False
+        for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
+            dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
+            if dtype != x.dtype:
+                self.given[i] = self.values[i] = _converted(x, dtype)
+                changed = True
+        return changed
+
+    def kept_by(self, body: Body) -> list[bool]:
+        """Which values the body hands on as they are: no state, but constants of the loop."""
+        jaxpr = body.closed.jaxpr
+        state = jaxpr.invars[len(body.consts):][:len(self.values)]
+        return [v is jaxpr.outvars[i] for i, v in enumerate(state)]
+
+    def check(self, out_types: Any, name: str) -> None:
+        """Refuse a body that changes the tree or a type of the carry."""
+        out_avals, out_tree = tree_util.tree_flatten(out_types)
+        what = f"{self.kind} body function carry input and carry output must have"
+        if out_tree != self.tree:
+            path, have, got, why = next(tree_util.equality_errors(self.types, out_types))
+            raise TypeError(
+                f"{what} the same pytree structure, but they differ:\n\nThe input "
+                f"{_part(name, path)} is a {have} but the corresponding component of the carry "
+                f"output is a {got}, so {why}.\n\nRevise the function so that the carry output "
+                "has the same pytree structure as the carry input.")
+        paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
+        wrong = [f"input {_part(name, path)} has type {x.aval.str_long()} but the corresponding "
+                 f"output carry component has type {out.str_long()}, so {why}"
+                 for path, x, out in zip(paths, self.values, out_avals, strict=True)
+                 if (why := how_types_differ(x.aval, out))]
+        if wrong:
+            lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
+            raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
+                            "function so that all output types match the corresponding input "
+                            "types.")
+
+
+def _part(name: str, path: tuple) -> str:
+    return f"carry component {name}{tree_util.keystr(path)}" if path else f"carry {name}"
+
+
+# ── scan, map ────────────────────────────────────────────────────────────────────────────────
+
+def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
+         reverse: bool = False, unroll: int | bool = 1, _split_transpose: bool = False
+         ) -> tuple[Any, Any]:
+    """Run a function over the leading axis of arrays, carrying a state along.
+
+    Args:
+      f: ``(carry, x) -> (carry, y)``; the carry keeps its tree, shapes and dtypes.
+      init: the first carry, a tree of arrays.
+      xs: a tree of arrays with the same leading axis, or None.
+      length: the number of steps, needed where `xs` has no leaves.
+      reverse: go from the last row to the first.
+      unroll: accepted for JAX's sake; the loop is native code either way.
+
+    Returns:
+      The last carry, and the `y` of every step, stacked along a leading axis.
+
+    Raises:
+      ValueError: when the leading axes differ, or no length is given.
+      TypeError: when the carry changes its tree or type.
+
+    >>> total, sums = scan(lambda c, x: (c + x, c + x), 0, np.arange(4))
+    >>> total, sums
+    (Array(6, dtype=int32), Array([0, 1, 3, 6], dtype=int32))
+    """
+    if not callable(f):
+        raise TypeError("lax.scan: f argument should be a callable.")
+    if not isinstance(unroll, int) or unroll < 0:
+        raise ValueError("`unroll` must be a `bool` or a non-negative `int`.")
+    x_leaves, x_tree = tree_util.tree_flatten(xs)
+    rows = [core.as_value(x) for x in x_leaves]
+    steps = _loop_length(rows, length)
+    if config.disable_jit.value:
+        return _scan_in_python(f, init, rows, x_tree, steps, reverse)
+    row_types = tree_util.tree_unflatten(x_tree, [without_axis(x.aval, 0) for x in rows])
+    carry = Carry(init, "scan")
+    body = carry.staged(f, row_types, carry_of=_carry_of)
+    carry.check(_carry_of(body.out_types), body.argument_name)
+    outs = called(lambda: _scanned(body, carry, rows, steps, bool(reverse), int(unroll)),
+                  lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
+    return body.tree_of(outs)
+
+
+def _scanned(body: Body, carry: Carry, rows: Sequence[Any], *params: Any) -> list:
+    """The outputs of the loop, which computes what its body does not merely hand on."""
+    jaxpr, kept = body.closed.jaxpr, carry.kept_by(body)
+    consts, state, row = cut(range(len(jaxpr.invars)), len(body.consts), len(kept))
+    copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
+    handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
+                 *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
+    computes = [i for i, x in enumerate(handed_on) if x is None]
+    outs = iter(Scan(body.closed, len(consts), len(state), *params).run(
+        rearranged(body.closed, [*state, *consts, *row], computes),
+        [*(CONST if k else CARRY for k in kept), *[CONST] * len(consts), *[ROW] * len(row)],
+        [*carry.values, *body.consts, *rows],
+        [CARRY if i < len(kept) else ROW for i in computes]))
+    return [next(outs) if x is None else x for x in handed_on]
+
+
+def _loop_length(rows: Sequence[Any], length: int | None) -> int:
+    if any(x.ndim == 0 for x in rows):
+        scalars = ", ".join(str(x) for x in rows if x.ndim == 0)
+        raise ValueError(f"scan got value with no leading axis to scan over: {scalars}.")
+    sizes = [x.shape[0] for x in rows]
+    if length is None:
+        if not sizes:
+            raise ValueError("scan got no values to scan over and `length` not provided.")
+        if len(set(sizes)) > 1:
+            raise ValueError("scan got values with different leading axis sizes: "
+                             f"{', '.join(str(size) for size in sizes)}.")
+        return sizes[0]
+    steps = int(core.concrete_or_error(length, "The `length` argument to `scan` expects a "
+                                               "concrete `int` value."))  # type: ignore[arg-type]
+    if any(size != steps for size in sizes):
+        raise ValueError(f"scan got `length` argument of {steps} which disagrees with leading "
+                         f"axis sizes {sizes}.")
+    return steps
+
+
+def _carry_of(out: Any) -> Any:
+    """The carry, of what a scan's body returns.
+
+    Raises:
+      TypeError: when that is no pair.
+    """
+    if not (isinstance(out, tuple | list) and len(out) == 2):
+        weak = "~" if isinstance(out, ShapedArray) and out.weak_type else ""
+        shown = weak + out.str_long() if isinstance(out, ShapedArray) else out
+        raise errors.with_cure(TypeError(f"scan body output must be a pair, got {shown}."),
+                               "Return (carry, output); the output may be None.")
+    return out[0]
+
+
+def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, steps: int,
+                    reverse: bool) -> tuple[Any, Any]:
+    """For `disable_jit`: the loop a reader can step through."""
+    ys = []
+    for i in range(steps)[::-1 if reverse else 1]:
+        row = [index_leading(x, i) for x in rows]
+        carry, y = in_step(Step("scan", i, steps), f, carry,
+                           tree_util.tree_unflatten(x_tree, row))
+        ys.append(y)
+    if not ys:
+        raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
+                         "output type is unknown.")
+    in_order = ys[::-1] if reverse else ys
+    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]),
+                                     *in_order)
+
+
+def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
+    """Apply a function to each row of arrays, one after the other, and stack the results.
+
+    Args:
+      f: a function of one row (a tree of arrays).
+      xs: a tree of arrays with the same leading axis.
+      batch_size: how many rows to take at a time, by `vmap`; None or 0 for one, without it.
+
+    Returns:
+      The tree of results, stacked along a leading axis.
+
+    Raises:
+      ValueError: when the leading axes differ or there is none.
+
+    >>> map(lambda x: x * x, np.arange(4))
+    Array([0, 1, 4, 9], dtype=int32)
+    """
+    if not batch_size:
+        return scan(lambda _, x: (None, f(x)), None, xs)[1]
+    leaves, tree = tree_util.tree_flatten(((xs,), {}))
+    rows = [core.as_value(x) for x in leaves]
+    flat, length = FlatFunction(f, tree), _loop_length(rows, None)
+
+    def each_row(rows: Sequence[Any], count: int) -> list:
+        outs, dims = vmap_flat(flat, count, None, rows, [0] * len(rows))
+        return [batch_to(x, d, 0, count) for x, d in zip(outs, dims, strict=True)]
+
+    pieces, whole = [], length - length % batch_size
+    if whole:
+        shape = whole // batch_size, batch_size
+        batches = [reshaped(slice_in_dim(x, 0, whole), (*shape, *x.shape[1:])) for x in rows]
+        stacked = scan(lambda _, part: (None, each_row(part, batch_size)), None, batches)[1]
+        pieces.append([reshaped(y, (whole, *y.shape[2:])) for y in stacked])
+    if whole < length or not length:
+        pieces.append(each_row([slice_in_dim(x, whole, length) for x in rows], length - whole))
+    outs = [concatenate(ys, 0) for ys in zip(*pieces, strict=True)]
+    return tree_util.tree_unflatten(flat.out_tree, outs)
+
+
+# ── while_loop, fori_loop ────────────────────────────────────────────────────────────────────
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
+    """Repeat a function while a condition holds.
+
+    Args:
+      cond_fun: takes the state, returns a boolean scalar.
+      body_fun: takes the state, returns the next one: same tree, shapes and dtypes.
+      init_val: the first state, a tree of arrays.
+
+    Returns:
+      The first state for which the condition does not hold.
+
+    Raises:
+      TypeError: when the condition gives no boolean scalar, or the state changes its type.
+
+    >>> while_loop(lambda x: x < 10, lambda x: x * 2, 1)
+    Array(16, dtype=int32, weak_type=True)
+    """
+    if not (callable(body_fun) and callable(cond_fun)):
+        raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
+    if config.disable_jit.value:
+        try:
+            return _while_in_python(cond_fun, body_fun, init_val)
+        except errors.ConcretizationTypeError:
+            pass  # the condition depends on a value that is not known, one of a vmap for instance
+    carry = Carry(init_val, "while_loop")
+    body = carry.staged(body_fun)
+    condition = Body(cond_fun, (carry.types,), "while_cond")
+    _check_condition(condition)
+    carry.check(body.out_types, body.argument_name)
+    return body.tree_of(called(lambda: _looped(condition, body, carry),
+                               lambda: _while_in_python(cond_fun, jit(body_fun), init_val)))
+
+
+def _looped(condition: Body, body: Body, carry: Carry) -> list:
+    """The last state, of which the loop computes what its body does not merely hand on."""
+    test = condition.closed.jaxpr
+    test_consts, tested = cut(range(len(test.invars)), len(condition.consts))
+    consts, state = cut(range(len(body.closed.in_avals)), len(body.consts))
+    read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
+    kept = [k and test.invars[i] not in read
+            for k, i in zip(carry.kept_by(body), tested, strict=True)]
+    changes = [not k for k in kept]
+    computes = chosen(range(len(state)), changes)
+    test_program = rearranged(condition.closed, [*test_consts, *chosen(tested, changes)])
+    outs = iter(While(test_program, len(test_consts), body.closed, len(consts)).run(
+        condition.consts, rearranged(body.closed, [*state, *consts], computes),
+        [*(CONST if k else CARRY for k in kept), *[CONST] * len(consts)],
+        [*carry.values, *body.consts], [CARRY] * len(computes)))
+    return [x if k else next(outs) for x, k in zip(carry.given, kept, strict=True)]
+
+
+def _while_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
+    """For `disable_jit`: the loop a reader can step through."""
+    for i in itertools.count():
+        step = Step("while_loop", i)
+        if not in_step(step, cond_fun, state):
+            break
+        state = in_step(step, body_fun, state)
+    return state
+
+
+def _check_condition(condition: Body) -> None:
+    got = None
+    if not tree_util.treedef_is_leaf(condition.out_tree):
+        got = f"pytree {condition.out_tree}"
+    elif (aval := condition.out_avals[0]).shape != () or aval.dtype != np.bool_:
+        got = f"output type(s) {condition.out_avals}"
+    if got:
+        raise TypeError(f"cond_fun must return a boolean scalar, but got {got}.")
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
+              unroll: int | bool | None = None) -> Any:
+    """Repeat a function for each integer of a range.
+
+    With bounds known while tracing it is a `scan`, and can be differentiated in reverse.
+
+    Args:
+      lower: the first integer.
+      upper: the integer at which to stop.
+      body_fun: ``(i, state) -> state``.
+      init_val: the first state, a tree of arrays.
+      unroll: accepted for JAX's sake; the loop is native code either way.
+
+    Returns:
+      The last state.
+
+    Raises:
+      TypeError: when the bounds are no scalars of one type, or the state changes its type.
+      ValueError: for `unroll` where a bound is not known.
+
+    >>> fori_loop(0, 5, lambda i, x: x + i, 0)
+    Array(10, dtype=int32, weak_type=True)
+    """
+    if not callable(body_fun):
+        raise TypeError("lax.fori_loop: body_fun argument should be callable.")
+    first, last = _bounds(lower, upper)
+
+    def counted(i: Any, state: Any) -> tuple[Any, Any]:
+        one = np.ones((), i.dtype)[()]
+        return add_p.bind(i, one.item() if i.weak_type else one), body_fun(i, state)
+
+    if core.is_concrete(first) and core.is_concrete(last):
+        start, stop = _known_index(first), _known_index(last)
+        if config.disable_jit.value and stop <= start:
+            return init_val
+        return scan(lambda carry, _: (counted(*carry), None), (start, init_val), None,
+                    max(stop - start, 0))[0][1]
+    if unroll is not None:
+        raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
+                         "known.")
+
+    def step(carry: tuple) -> tuple:
+        i, stop, state = carry
+        i, state = counted(i, state)
+        return i, stop, state
+    return while_loop(lambda carry: lt_p.bind(*carry[:2]), step, (first, last, init_val))[2]
+
+
+def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
+    """The bounds with one dtype; Python integers adapt to the other bound, a signed integer."""
+    first, last = bounds = core.as_value(lower), core.as_value(upper)
+    if first.ndim or last.ndim:
+        raise TypeError("lower and upper arguments to fori_loop must be scalars, got shapes "
+                        f"{first.shape} and {last.shape}")
+    if first.dtype == last.dtype:
+        return bounds
+    weak, strong = bounds if first.weak_type else (last, first)
+    signed = all(dtypes.issubdtype(x.dtype, np.signedinteger) for x in bounds)
+    if not signed or not weak.weak_type or strong.weak_type:
+        raise TypeError("lower and upper arguments to fori_loop must have equal types, "
+                        f"got {first.dtype} and {last.dtype}")
+    first, last = (x if x is strong else _converted(x, strong.dtype) for x in bounds)
+    return first, last

@@ -1,0 +1,389 @@
+"""Loops: the primitives behind `scan` and `while_loop`, and what their rules share.
+
+The rules of a loop are methods of its parameters.  Stands on `rules`, `cond`.
+Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/loops.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import core
+from minijax.core import Axis, Example, Params, ShapedArray, Undefined
+from minijax.higher_order.compiled import ProgramPrimitive, interpret
+from minijax.higher_order.cond import run_for_active, select_along_batch
+from minijax.higher_order.rules import Flags, chosen, cut, has_tangent, rearranged, with_zeros
+from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
+from minijax.interpreters.transpose import transpose_jaxpr
+from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.primitives.algebra import add_p, mul_p
+from minijax.primitives.analytic import sin_p
+from minijax.primitives.choice import lt_p
+from minijax.primitives.emitted import add_any_p, instantiate, zeros
+from minijax.primitives.reduce import reduce_or_p
+from minijax.source_info import Step, in_step
+from minijax.stage import stage
+
+T = TypeVar("T")
+
+# What an input or output of a loop's body is: the same in each turn, handed on from turn to turn,
+# or a row of an array that the loop goes along.  Inputs come in this order, and outputs do.
+CONST, CARRY, ROW = range(3)
+Kinds = list[int]
+
+
+# ── What both loops share ────────────────────────────────────────────────────────────────────
+
+class Loop:
+    """The parameters of a loop: its body is from [constants, carry, rows] to [carry, rows]."""
+
+    def __init__(self, body: ClosedJaxpr, num_consts: int, num_carry: int):
+        self.body, self.num_consts, self.num_carry = body, num_consts, num_carry
+        self.kinds, self.out_kinds = (
+            [CONST] * consts + [CARRY] * num_carry + [ROW] * (len(avals) - consts - num_carry)
+            for consts, avals in ((num_consts, body.in_avals), (0, body.out_avals)))
+
+    def settled(self, derive: Callable[[ClosedJaxpr, Flags, Flags], tuple[T, Flags]],
+                flags: Flags) -> tuple[T, list[bool], list[bool]]:
+        """What is derived of the body for the least flags of its carry that the body keeps.
+
+        Args:
+          derive: from a program, flags of its inputs, and outputs that must have the flag, too:
+            what is wanted, and which outputs have it.
+          flags: of the inputs in the first turn.
+
+        Returns:
+          What is derived, with the flags of the body's inputs and outputs.
+        """
+        consts, carry, rows = cut(flags, self.num_consts, self.num_carry)
+        while True:
+            flags = [*consts, *carry, *rows]
+            keep = [*carry, *[False] * (len(self.out_kinds) - self.num_carry)]
+            derived, found = derive(self.body, flags, keep)
+            if list(found[:self.num_carry]) == carry:
+                return derived, flags, list(found)
+            carry = list(found[:self.num_carry])
+
+    def jvp_by(self, run: Callable[..., list], primals: Sequence[Any], tangents: Sequence[Any]
+               ) -> tuple[list, list]:
+        """Outputs and their tangents, which the loop carries along.
+
+        Args:
+          run: ``(program, kinds, args, out_kinds) -> outs``: the loop with another body, the
+            inputs and outputs of which are of these kinds, in any order.
+        """
+        program, has, out_has = self.settled(jvp_jaxpr, has_tangent(tangents))
+        outs = run(program, [*self.kinds, *chosen(self.kinds, has)],
+                   [*primals, *map(instantiate, chosen(tangents, has))],
+                   [*self.out_kinds, *chosen(self.out_kinds, out_has)])
+        return with_zeros(outs, out_has)
+
+
+def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
+             ) -> tuple[ClosedJaxpr, Sequence[int], Sequence[int]]:
+    """A program of inputs and outputs of these kinds as a body; the order of both in the body."""
+    order, out_order = (sorted(range(len(some)), key=some.__getitem__)
+                        for some in (kinds, out_kinds))
+    body = program.derived(("body", *order, *out_order),
+                           lambda: rearranged(program, order, out_order))
+    return body, order, out_order
+
+
+def splitting(forwardable: Flags | None = None) -> Callable[..., tuple[SplitProgram, Flags]]:
+    """For `settled`: the halves of a program, and which of its outputs are unknown."""
+    def derive(closed: ClosedJaxpr, unknown: Flags, keep: Flags) -> tuple[SplitProgram, Flags]:
+        halves = split_jaxpr(closed, unknown, keep, forwardable)
+        return halves, halves.unknown_out
+    return derive
+
+
+def loop_primitive(name: str, view: type, examples: Callable[[], list[Example]]
+                   ) -> ProgramPrimitive:
+    """A primitive whose rules are the methods of its parameters, seen as a `view`."""
+    def rule(method: Callable) -> Callable:
+        @functools.wraps(method)
+        def of_params(*args: Any, **params: Any) -> Any:
+            return method(view(**params), *args)
+        return of_params
+    slots: Any = {slot: rule(getattr(view, slot)) for slot in (
+        "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split")}
+    return ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
+                            handles_keys=True)
+
+
+# ── scan ─────────────────────────────────────────────────────────────────────────────────────
+
+class Scan(Loop):
+    """A loop of known length: its operands are [constants, initial carry, arrays to run over]."""
+
+    def __init__(self, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
+                 reverse: bool, unroll: int):
+        super().__init__(jaxpr, num_consts, num_carry)
+        self.length, self.reverse, self.unroll = length, reverse, unroll
+
+    def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
+        """Those of the loop with a body whose inputs are of these kinds."""
+        return {"jaxpr": body, "num_consts": kinds.count(CONST), "num_carry": kinds.count(CARRY),
+                "length": self.length, "reverse": self.reverse, "unroll": self.unroll}
+
+    def run(self, program: ClosedJaxpr, kinds: Kinds, args: Sequence[Any], out_kinds: Kinds,
+            **changes: Any) -> list:
+        """The loop with a body that has inputs and outputs of these kinds, in any order."""
+        body, order, out_order = in_order(program, kinds, out_kinds)
+        outs = scan_p.bind(*[args[i] for i in order], **self.params(body, kinds) | changes)
+        return [x for _, x in sorted(zip(out_order, outs, strict=True), key=itemgetter(0))]
+
+    def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
+        consts, carry, xs = cut(buffers, self.num_consts, self.num_carry)
+        avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
+        ys = [np.zeros((self.length, *a.shape), a.dtype) for a in avals]
+        for i in range(self.length)[::-1 if self.reverse else 1]:
+            outs = in_step(Step("scan", i, self.length), interpret, self.body, *consts, *carry,
+                           *(x[i].copy() for x in xs))
+            carry, rows = cut(outs, self.num_carry)
+            for y, row in zip(ys, rows, strict=True):
+                y[i] = row
+        return [*carry, *ys]
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        carry, rows = cut(self.body.out_avals, self.num_carry)
+        return [*carry, *(with_axis(a, 0, self.length) for a in rows)]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+        return self.jvp_by(self.run, primals, tangents)
+
+    def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
+        body, batched, out_batched = self.settled(
+            lambda closed, flags, keep: batch_jaxpr(closed, axis, flags, keep),
+            [d is not None for d in dims])
+        # the leading axis of rows is the loop's, so the batch comes second there
+        moved = [batch_to(x, d, int(kind == ROW), axis.size) if b else x
+                 for x, d, kind, b in zip(args, dims, self.kinds, batched, strict=True)]
+        outs = scan_p.bind(*moved, **self.params(body, self.kinds))
+        return outs, [int(kind == ROW) if b else None
+                      for kind, b in zip(self.out_kinds, out_batched, strict=True)]
+
+    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> Halves:
+        # a carry changes from step to step, so the unknown half needs it stacked, not as it is
+        forwardable = [kind != CARRY for kind in self.kinds]
+        halves, flags, _ = self.settled(splitting(forwardable), unknown)
+        known = [not u for u in flags]
+        needed = [ROW if place is None else self.kinds[place] for place in halves.needs]
+        rest = [*needed, *chosen(self.kinds, flags)]
+        body, order, _ = in_order(halves.unknown, rest,
+                                  chosen(self.out_kinds, halves.unknown_out))
+
+        def unknown_args(residuals: Sequence[Any]) -> list:
+            values = [*halves.needed(args, residuals), *chosen(args, flags)]
+            return [values[i] for i in order]
+        return Halves(chosen(args, known), self.params(halves.known, chosen(self.kinds, known)),
+                      unknown_args, self.params(body, rest), halves.unknown_out)
+
+    def transpose(self, cotangents: Sequence[Any], *args: Any) -> list:
+        undefined = [isinstance(x, Undefined) for x in args]
+        # the whole carry is linear, though it may start from a known value, namely zero
+        linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
+        fixed, kinds = [not lin for lin in linear], chosen(self.kinds, linear)
+        body = self.body.derived(("scan transpose", self.num_consts, self.num_carry, *linear),
+                                 lambda: self.transposed_body(linear, kinds))
+        sums = [zeros(x.aval) for x in chosen(args[:self.num_consts], linear[:self.num_consts])]
+        outs = iter(self.run(
+            body, [*[CARRY] * len(sums), *self.out_kinds, *chosen(self.kinds, fixed)],
+            [*sums, *map(instantiate, cotangents), *chosen(args, fixed)],
+            [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
+        found = [next(outs) if lin else None for lin in linear]
+        return [ct if u else None for ct, u in zip(found, undefined, strict=True)]
+
+    def transposed_body(self, linear: Flags, kinds: Kinds) -> ClosedJaxpr:
+        """One step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
+
+        The sums are of the cotangents of linear constants; `kinds` are those of all linear inputs.
+        """
+        in_avals, out_avals, num_sums = self.body.in_avals, self.body.out_avals, kinds.count(CONST)
+        back, has = transpose_jaxpr(self.body, linear, [True] * len(out_avals),
+                                    [kind != CONST for kind in kinds])
+
+        def step_back(*args: Any) -> list:
+            sums, cts, fixed = cut(args, num_sums, len(out_avals))
+            found = iter(jaxpr_as_fun(back)(*fixed, *cts))
+            totals = [add_any_p.bind(total, next(found)) if h else total
+                      for total, h in zip(sums, has, strict=False)]
+            return [*totals, *found]
+        return stage(step_back, [*chosen(in_avals, linear)[:num_sums], *out_avals,
+                                 *chosen(in_avals, [not lin for lin in linear])],
+                     self.body.jaxpr.debug_info)
+
+    def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
+        consts, init, xs = cut(operands, self.num_consts, self.num_carry)
+        last, ys = cut(outputs, self.num_carry)
+        cells = [b.cell(x, out) for x, out in zip(init, last, strict=True)]
+        with b.loop(self.length) as step:
+            row = b.sub(self.length - 1, step) if self.reverse else step
+            b.jaxpr(self.body, [*consts, *cells, *(b.row(x, row) for x in xs)],
+                    into=[*cells, *(b.view(y, row) for y in ys)])
+        for cell, out in zip(cells, last, strict=True):
+            b.materialize(cell, into=out)
+
+
+def _scan_examples() -> list[Example]:
+    scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
+
+    def body(w: Any, c: Any, x: Any) -> list:
+        new = add_p.bind(mul_p.bind(w, sin_p.bind(c)), x)
+        return [new, mul_p.bind(new, new)]
+    shared = {"jaxpr": stage(body, [scalar, vector, vector]), "num_consts": 1, "num_carry": 1,
+              "unroll": 1}
+    w, c = np.float32(0.9), np.array([0.1, -0.4], np.float32)
+    xs = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
+    return [Example((w, c, xs[:length]), {**shared, "length": length, "reverse": reverse})
+            for length, reverse in ((3, False), (3, True), (0, False))]
+
+
+scan_p = loop_primitive("scan", Scan, _scan_examples)
+
+
+# ── while ────────────────────────────────────────────────────────────────────────────────────
+
+NO_REVERSE = ("Reverse-mode differentiation does not work for lax.while_loop or lax.fori_loop with "
+              "dynamic start/stop values. Try using lax.scan, or using fori_loop with static "
+              "start/stop.")
+
+
+class While(Loop):
+    """A loop with a condition: of [constants of the condition, constants of the body, carry]."""
+
+    def __init__(self, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr,
+                 body_nconsts: int):
+        super().__init__(body_jaxpr, body_nconsts, len(body_jaxpr.out_avals))
+        self.condition, self.sizes = cond_jaxpr, (cond_nconsts, body_nconsts)
+
+    def run(self, cond_consts: Sequence[Any], program: ClosedJaxpr, kinds: Kinds,
+            args: Sequence[Any], out_kinds: Kinds) -> list:
+        """The loop with a body that has inputs of these kinds, in any order.
+
+        At what is carried behind that which the condition knows of, it does not look.
+        """
+        body, order, _ = in_order(program, kinds, out_kinds)
+        consts, carry = cut([args[i] for i in order], kinds.count(CONST))
+        known = len(self.condition.in_avals)
+        ignored = [x.aval for x in carry[known - len(cond_consts):]]
+        condition = self.condition.derived(("ignoring", *ignored), lambda: rearranged(
+            self.condition, [*range(known), *ignored]))
+        return while_p.bind(*cond_consts, *consts, *carry,
+                            **_while_params(condition, len(cond_consts), body, len(consts)))
+
+    def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
+        cond_consts, body_consts, carry = cut(buffers, *self.sizes)
+        for i in itertools.count():
+            step = Step("while_loop", i)
+            if not in_step(step, interpret, self.condition, *cond_consts, *carry)[0]:
+                break
+            carry = in_step(step, interpret, self.body, *body_consts, *carry)
+        return carry
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return self.body.out_avals
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+        cond_consts, primals = cut(primals, self.sizes[0])
+        return self.jvp_by(functools.partial(self.run, cond_consts), primals,
+                           tangents[len(cond_consts):])
+
+    def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
+        cond_b, body_b = cut([d is not None for d in dims], self.sizes[0])
+
+        def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:
+            condition, (each,) = batch_jaxpr(self.condition, axis,
+                                             [*cond_b, *flags[self.num_consts:]])
+            # where each example stops in its own time, it has a carry of its own
+            program, found = batch_jaxpr(body, axis, flags, [each or k for k in keep])
+            return (condition, program, each), found
+
+        (condition, body, each), body_b, carry_b = self.settled(derive, body_b)
+        moved = [batch_to(x, d, 0, axis.size) if b else x
+                 for x, d, b in zip(args, dims, [*cond_b, *body_b], strict=True)]
+        consts, body_consts, carry = cut(moved, *self.sizes)
+        if each:
+            condition, body = self.until_all_stop(axis, condition, body_b, carry_b,
+                                                  [x.aval for x in moved])
+            body_consts = [*consts, *body_consts]
+        outs = while_p.bind(*consts, *body_consts, *carry,
+                            **_while_params(condition, len(consts), body, len(body_consts)))
+        return outs, [0 if b else None for b in carry_b]
+
+    def until_all_stop(self, axis: Axis, condition: ClosedJaxpr, batched: Flags,
+                       carry_batched: Flags, avals: Sequence[ShapedArray]
+                       ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
+        """Condition and body of a batch: loop while any example goes on; others keep their carry.
+
+        Args:
+          condition: says of each example whether it goes on.
+          batched, carry_batched: which inputs and outputs of the body are batched.
+          avals: the types of all operands.
+        """
+        goes_on = jaxpr_as_fun(condition)
+
+        def step(*args: Any) -> list:
+            cond_consts, body_consts, carry = cut(args, *self.sizes)
+            (which,) = goes_on(*cond_consts, *carry)
+            new = run_for_active(which, axis, self.body, [*body_consts, *carry], batched,
+                                 carry_batched)
+            return [select_along_batch(which, [old, x]) for old, x in zip(carry, new, strict=True)]
+
+        def any_goes_on(*args: Any) -> list:
+            return [reduce_or_p.bind(goes_on(*args)[0], axes=(0,))]
+
+        return (stage(any_goes_on, condition.in_avals, condition.jaxpr.debug_info),
+                stage(step, avals, self.body.jaxpr.debug_info))
+
+    def split(self, unknown: Sequence[bool], args: Sequence[Any]) -> Halves | None:
+        """The loop on what is known; the unknown half is the whole loop over again."""
+        cond_u, body_u = cut(unknown, self.sizes[0])
+        halves, body_u, carry_u = self.settled(splitting(), body_u)
+        condition = split_jaxpr(self.condition, [*cond_u, *carry_u])
+        if condition.unknown_out[0]:
+            return None
+        consts, body_consts, _ = known = cut([not u for u in (*cond_u, *body_u)], *self.sizes)
+        body = halves.known.derived(("while split",), lambda: rearranged(
+            halves.known, outputs=range(len(carry_u) - sum(carry_u))))
+        return Halves(chosen(args, sum(known, [])),
+                      _while_params(condition.known, sum(consts), body, sum(body_consts)),
+                      lambda _: args, _while_params(self.condition, self.sizes[0], self.body,
+                                                    self.sizes[1]), carry_u)
+
+    def transpose(self, *_: Any) -> list:
+        raise ValueError(NO_REVERSE)
+
+    def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
+        cond_consts, body_consts, init = cut(operands, *self.sizes)
+        cells = [b.cell(x, out) for x, out in zip(init, outputs, strict=True)]
+        b.while_loop(lambda: b.jaxpr(self.condition, [*cond_consts, *cells])[0](()),
+                     lambda: b.jaxpr(self.body, [*body_consts, *cells], into=cells))
+        for cell, out in zip(cells, outputs, strict=True):
+            b.materialize(cell, into=out)
+
+
+def _while_params(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr, body_nconsts: int
+                  ) -> Params:
+    return {"cond_jaxpr": condition, "cond_nconsts": cond_nconsts,
+            "body_jaxpr": body, "body_nconsts": body_nconsts}
+
+
+def _while_examples() -> list[Example]:
+    scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
+    condition = stage(lambda limit, c, x: [lt_p.bind(c, limit)], [scalar, scalar, vector])
+    body = stage(lambda w, c, x: [mul_p.bind(c, w), mul_p.bind(x, w)], [scalar, scalar, vector])
+    x = np.array([0.5, -1.0], np.float32)
+    return [Example((np.float32(limit), np.float32(1.5), np.float32(1.0), x),
+                    _while_params(condition, 1, body, 1)) for limit in (20.0, -1.0)]
+
+
+while_p = loop_primitive("while", While, _while_examples)
