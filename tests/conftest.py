@@ -90,15 +90,15 @@ def a_context_left_as_it_was():
 
 @pytest.fixture(autouse=True, scope="session")
 def memory_that_tells():
-    """Kernels find a pattern where nobody has written, never what happens to be right.
+    """Kernels are well formed, and find a pattern where nobody has written, never what is right.
 
     With SANITISE=1 in the environment all small ones run in the sanitiser too.
     """
-    from tests import sanitiser
+    from tests import checker, sanitiser
     from tests.generated.running import poisoned_memory
 
     watching = sanitiser.watching() if os.environ.get("SANITISE") else contextlib.nullcontext()
-    with poisoned_memory(), watching:
+    with poisoned_memory(), checker.watching(), watching:
         yield
 
 

@@ -24,7 +24,7 @@ from minijax.lowering import externals, schedule
 from minijax.lowering.arithmetic import Part
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Kernel, Let, Load, Mark,
-    Read, Scalar, Store, While,
+    Read, Scalar, Store, While, positions, touched, walk,
 )
 from minijax.lowering.scalars import INT64, OPS
 
@@ -307,7 +307,7 @@ class _Needed:
     def __init__(self, kernel: Kernel) -> None:
         self.known: set[Any] = set()
         self.buffers: set[Buffer] = set()
-        self.statements = list(_walk(kernel.body))
+        self.statements = list(walk(kernel.body))
         size = -1
         while size != len(self.known) + len(self.buffers):
             size = len(self.known) + len(self.buffers)
@@ -322,7 +322,7 @@ class _Needed:
                 self.known.add(x)
 
     def index(self, index: Any) -> None:
-        self.add(*((index.position,) if isinstance(index, Flat) else index))
+        self.add(*positions(index))
 
     def visit(self, statement: Any) -> None:
         match statement:
@@ -357,13 +357,6 @@ class _Needed:
                         self.index(arg.index)
                     else:
                         self.add(arg)
-
-
-def _walk(body: Sequence[Any]) -> Iterator[Any]:
-    for statement in body:
-        yield statement
-        for part in ("condition", "body", "then", "orelse"):
-            yield from _walk(getattr(statement, part, ()))
 
 
 PLAIN = {"add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "lt": "({} < {})",
@@ -509,10 +502,5 @@ class _Writer:
 
 
 def _buffers(body: Sequence[Any]) -> Iterator[Buffer]:
-    for statement in _walk(body):
-        if isinstance(statement, Load | Store):
-            yield statement.buffer
-        elif isinstance(statement, Call):
-            for arg in statement.args:
-                if isinstance(arg, Buffer | Address):
-                    yield arg.buffer if isinstance(arg, Address) else arg
+    for statement in walk(body):
+        yield from touched(statement)

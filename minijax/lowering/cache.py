@@ -27,7 +27,7 @@ from minijax.lazily import importing
 from . import cpu, entry, llvm, pool
 from .externals import external
 from .library import runtime_addresses
-from .loops import Call, For, If, Kernel, Statement, While
+from .loops import Call, Kernel, Statement, walk
 
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
 _loaded: WeakValueDictionary[str, cpu.Loaded] = WeakValueDictionary()
@@ -103,18 +103,7 @@ def machine_code(text: str) -> bytes:
 
 def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
     """Return the names of the library functions that statements call, at any depth."""
-    names: set[str] = set()
-    for statement in body:
-        match statement:
-            case Call(name, _):
-                names.add(name)
-            case For():
-                names |= external_names(statement.body)
-            case While():
-                names |= external_names(statement.condition + statement.body)
-            case If():
-                names |= external_names(statement.then + statement.orelse)
-    return frozenset(names)
+    return frozenset(each.external for each in walk(body) if isinstance(each, Call))
 
 
 def shared_names(text: str) -> frozenset[str]:

@@ -37,7 +37,7 @@ run:
 """
 
 # What pool.py provides.
-DECLARATIONS = {"minijax_share": "declare i64 @minijax_share(ptr, ptr, i64)\n",
+DECLARATIONS = {"minijax_share": "declare void @minijax_share(ptr, ptr, i64)\n",
                 "minijax_blas": "declare void @minijax_blas(i64)\n",
                 "PyMem_RawMalloc": "declare ptr @PyMem_RawMalloc(i64)\n",
                 "PyMem_RawFree": "declare void @PyMem_RawFree(ptr)\n"}

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -21,9 +22,8 @@ from .loops import (
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
 )
 from .metadata import Metadata
+from .outlined import Outlined, outlined_loops
 from .scalars import BFLOAT16, OPS, kind_of
-from .separate import Separate, separate_loops
-from .threads import Shared, shared_loops
 
 REASSOCIABLE = ("add", "mul")
 FEW, MANY = 8, 128  # turns: LLVM would write such a loop out before it looked for vectors
@@ -35,7 +35,7 @@ def assembly(kernel: Kernel) -> str:
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by.
     """
-    return _Printer(kernel).module()
+    return _Module(kernel).text()
 
 
 def llvm_type(dtype: np.dtype) -> str:
@@ -93,45 +93,64 @@ def _name(name: str) -> str:
     return '%"' + re.sub(rb"[^\w. ]", lambda m: b"\\%02x" % m[0][0], name.encode()).decode() + '"'
 
 
-class _Printer:
-    """Prints one kernel. `lines` is the body so far, `block` the label of the block it is in.
-
-    A scalar keeps its name; what LLVM needs beside has a dot in its name, so they never meet. In
-    a function that other loops may share, `numbered`, names are numbers in order of their use.
-    """
+class _Module:
+    """Prints one kernel: its own function, the loops that are functions, the helpers they call."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.shared = shared_loops(kernel)
-        self.separate = separate_loops(kernel, self.shared)
-        self.separated: dict[tuple[str, ...], str] = {}
-        self.numbered = False
+        self.outlined = outlined_loops(kernel)
+        self.printed: dict[tuple[str, ...], str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
-        self.counts: dict[str, int] = {}
-        buffers = (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps)
-        self.metadata = Metadata(buffers, kernel.offsets)
-        self.reassociated: set[Let] = set()
-        self.begin_function()
+        self.metadata = Metadata(
+            (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps), kernel.offsets)
 
-    def begin_function(self) -> None:
-        """Start with nothing printed and nothing named."""
-        self.entry: list[str] = []
-        self.lines: list[str] = []
-        self.block = "start"
-        self.names: dict[Scalar | Variable | Buffer, str] = {}
-        self.parallel: tuple[str, ...] = ()
-
-    def module(self) -> str:
-        """The whole text: helpers that were used, the function, its metadata."""
-        self.point_at_buffers()
-        self.body(self.kernel.body)
-        self.emit("ret i32 0")
-        function = self.function("internal i32 @kernel(ptr noundef %kernel.buffers) noinline")
+    def text(self) -> str:
+        """The whole: helpers that were used, the function, its metadata."""
+        main = _Function(self, self.metadata, _name)
+        main.point_at_buffers(self.kernel)
+        main.body(self.kernel.body)
+        main.emit("ret i32 0")
+        function = main.text("internal i32 @kernel(ptr noundef %kernel.buffers) noinline")
         parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
         text = "\n".join(parts) + "\n"
         return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
 
-    def function(self, signature: str) -> str:
+    def function(self, loop: For, how: Outlined) -> str:
+        """The name of the function that a loop is; of equal ones there is one function.
+
+        So names in it are numbers in order of their use, and it has metadata of its own.
+        """
+        buffers = [x for x in (*how.taken, *how.private) if isinstance(x, Buffer)]
+        own = Metadata(buffers, self.kernel.offsets)
+        inner = _Function(self, own, lambda name: inner.fresh("%local"))
+        given = inner.shared(loop, how) if how.blocks else inner.separate(loop, how)
+        inner.emit("ret void")
+        text = inner.text(f"internal void @loop({given}) noinline")
+        key = (text, *own.lines)
+        if key not in self.printed:
+            name = self.printed[key] = f"@loop.{len(self.printed) + 1}"
+            self.functions[name] = self.metadata.take_in(text, own).replace("@loop", name, 1)
+        return self.printed[key]
+
+
+class _Function:
+    """Prints one function. `lines` is its body so far, `block` the label of the block it is in.
+
+    `local` says what LLVM calls a thing of a name. In the kernel's own function a scalar keeps its
+    name; what LLVM needs beside has a dot in its name, so they never meet.
+    """
+
+    def __init__(self, module: _Module, metadata: Metadata, local: Callable[[str], str]) -> None:
+        self.module, self.metadata, self.local = module, metadata, local
+        self.entry: list[str] = []
+        self.lines: list[str] = []
+        self.block = "start"
+        self.names: dict[Scalar | Variable | Buffer, str] = {}
+        self.counts: Counter[str] = Counter()
+        self.parallel: tuple[str, ...] = ()
+        self.reassociated: set[Let] = set()
+
+    def text(self, signature: str) -> str:
         """What has been printed, as a function."""
         return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
                           "  br label %start", "start:", *self.lines, "}"])
@@ -147,12 +166,8 @@ class _Printer:
 
     def fresh(self, stem: str) -> str:
         """A number for a label or a helper name, so that it is unique in the function."""
-        self.counts[stem] = self.counts.get(stem, 0) + 1
+        self.counts[stem] += 1
         return f"{stem}.{self.counts[stem]}"
-
-    def local(self, name: str) -> str:
-        """What LLVM calls a thing of this name."""
-        return self.fresh("%local") if self.numbered else _name(name)
 
     def value(self, operand: Operand) -> str:
         """How an operand is written where its type is known."""
@@ -162,9 +177,8 @@ class _Printer:
         """An operand with its type before it."""
         return f"{llvm_type(operand.dtype)} {self.value(operand)}"
 
-    def point_at_buffers(self) -> None:
+    def point_at_buffers(self, kernel: Kernel) -> None:
         """Load every buffer's address once; temps lie in the workspace, the last pointer."""
-        kernel = self.kernel
         passed = kernel.inputs + kernel.outputs + kernel.constants
         for position, buffer in enumerate(passed):
             self.names[buffer] = self.pointer(_name(f"{buffer.name}.data"), position)
@@ -218,7 +232,7 @@ class _Printer:
     def require(self, function: str, t: str = "", bits: int = 0, **facts: object) -> None:
         """Have the module define one of FUNCTIONS for a type."""
         text = FUNCTIONS[function].format(t=t, bits=bits, **facts)
-        self.functions[f"{facts.get('s', '')}{function}.{t}"] = text.lstrip()
+        self.module.functions[f"{facts.get('s', '')}{function}.{t}"] = text.lstrip()
 
     def convert(self, x: Operand, dtype: np.dtype) -> str:
         """An expression for x converted to a dtype."""
@@ -315,10 +329,8 @@ class _Printer:
     # Control flow
 
     def print_for(self, loop: For) -> None:
-        if loop in self.shared:
-            self.share(loop, self.shared[loop])
-        elif loop in self.separate and not self.numbered:
-            self.call(loop, self.separate[loop])
+        if loop in self.module.outlined:
+            self.outline(loop, self.module.outlined[loop])
         else:
             self.loop(loop, self.value(loop.start), self.value(loop.stop))
 
@@ -347,78 +359,59 @@ class _Printer:
         self.begin(f"{label}.end")
         self.parallel = before
 
-    def share(self, loop: For, how: Shared) -> None:
-        """A loop that threads share: what it takes from here goes in a frame, its turns in parts.
-
-        A frame has a slot of eight bytes for each thing: an address, or a scalar.
+    def outline(self, loop: For, how: Outlined) -> None:
+        """A loop that is a function. Threads that share one are given what it takes in a frame: a
+        slot of eight bytes for each thing, an address or a scalar.
         """
-        frame, part = self.fresh("%frame"), self.fresh("@part")
-        self.entry.append(f"  {frame} = alloca [{len(how.captured)} x i64]")
-        for position, thing in enumerate(how.captured):
+        name = self.module.function(loop, how)
+        given = [f"{_slot_type(x)} {self.names[x]}" for x in how.taken]
+        if not how.blocks:
+            self.emit(f"call void {name}({', '.join(given)})")
+            return
+        frame = self.fresh("%frame")
+        self.entry.append(f"  {frame} = alloca [{len(given)} x i64]")
+        for position, thing in enumerate(given):
             slot = f"{frame}.{position}"
             self.emit(f"{slot} = getelementptr i64, ptr {frame}, i64 {position}")
-            self.emit(f"store {_slot_type(thing)} {self.names[thing]}, ptr {slot}")
-        self.emit(f"call i64 @minijax_share(ptr {part}, ptr {frame}, i64 {how.blocks})")
-        here = self.entry, self.lines, self.block, self.names, self.parallel
-        self.begin_function()
-        self.part(loop, how, part)
-        self.entry, self.lines, self.block, self.names, self.parallel = here
+            self.emit(f"store {thing}, ptr {slot}")
+        self.emit(f"call void @minijax_share(ptr {name}, ptr {frame}, i64 {how.blocks})")
 
-    def part(self, loop: For, how: Shared, name: str) -> None:
-        """The function that runs one block of a loop's turns."""
-        for position, thing in enumerate(how.captured):
+    def separate(self, loop: For, how: Outlined) -> str:
+        """All turns of a loop that is given what it takes; returns the function's parameters."""
+        self.names.update((x, f"%given.{n}") for n, x in enumerate(how.taken))
+        given = ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in how.taken)
+        self.loop(loop, self.value(loop.start), self.value(loop.stop))
+        return given
+
+    def shared(self, loop: For, how: Outlined) -> str:
+        """One block of a loop's turns; returns the function's parameters."""
+        for position, thing in enumerate(how.taken):
             slot, value = f"%slot.{position}", self.fresh("%from.frame")
             self.entry += [f"  {slot} = getelementptr i64, ptr %frame, i64 {position}",
                            f"  {value} = load {_slot_type(thing)}, ptr {slot}"]
             self.names[thing] = value
-        self.own(how)
-        stop = self.value(loop.stop)
+        self.own(how.private)
         self.entry += [f"  %from = mul nuw nsw i64 %block, {how.step}",
                        f"  %full = add nuw nsw i64 %from, {how.step}",
-                       f"  %to = call i64 @llvm.umin.i64(i64 %full, i64 {stop})"]
+                       f"  %to = call i64 @llvm.umin.i64(i64 %full, i64 {self.value(loop.stop)})"]
         self.loop(loop, "%from", "%to")
         if how.private:
             self.emit("call void @PyMem_RawFree(ptr %own)")
-        self.emit("ret void")
-        signature = f"internal void {name}(ptr noundef %frame, i64 %block)"
-        self.functions[name] = self.function(signature)
+        return "ptr noundef %frame, i64 %block"
 
-    def own(self, how: Shared) -> None:
+    def own(self, temps: Sequence[Buffer]) -> None:
         """Memory for the temps that each thread has for itself; stacks may be very small."""
-        if not how.private:
+        if not temps:
             return
-        sizes = [-(-max(temp.nbytes, 1) // 64) * 64 for temp in how.private]
+        ends = list(accumulate((-(-max(temp.nbytes, 1) // 64) * 64 for temp in temps), initial=0))
         self.entry += [
-            f"  %own = call noalias ptr @PyMem_RawMalloc(i64 {sum(sizes) + 64})",
+            f"  %own = call noalias ptr @PyMem_RawMalloc(i64 {ends[-1] + 64})",
             "  %own.number = ptrtoint ptr %own to i64", "  %own.past = and i64 %own.number, 63",
             "  %own.skip = sub i64 64, %own.past",
             "  %own.data = getelementptr i8, ptr %own, i64 %own.skip"]
-        for temp, size, end in zip(how.private, sizes, accumulate(sizes), strict=True):
-            self.names[temp] = address = _name(f"{temp.name}.own")
-            self.entry.append(f"  {address} = getelementptr i8, ptr %own.data, i64 {end - size}")
-
-    def call(self, loop: For, what: Separate) -> None:
-        """A loop that is a function of its own; of equal ones there is one function."""
-        taken: tuple[Buffer | Scalar, ...] = (*what.buffers, *what.scalars)
-        passed = ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in taken)
-        here = (self.entry, self.lines, self.block, self.names, self.parallel, self.counts,
-                self.metadata)
-        self.begin_function()
-        self.numbered, self.counts = True, {}
-        own = self.metadata = Metadata(what.buffers, self.kernel.offsets)
-        self.names = {x: f"%given.{n}" for n, x in enumerate(taken)}
-        self.loop(loop, self.value(loop.start), self.value(loop.stop))
-        self.emit("ret void")
-        given = ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in taken)
-        text = self.function(f"internal void @loop({given}) noinline")
-        self.numbered = False
-        (self.entry, self.lines, self.block, self.names, self.parallel, self.counts,
-         self.metadata) = here
-        key = (text, *own.lines)
-        if key not in self.separated:
-            name = self.separated[key] = self.fresh("@loop")
-            self.functions[name] = self.metadata.take_in(text, own).replace("@loop", name, 1)
-        self.emit(f"call void {self.separated[key]}({passed})")
+        for temp, start in zip(temps, ends, strict=False):
+            self.names[temp] = address = self.local(temp.name)
+            self.entry.append(f"  {address} = getelementptr i8, ptr %own.data, i64 {start}")
 
     def print_while(self, loop: While) -> None:
         label = self.fresh("while")
@@ -449,7 +442,7 @@ class _Printer:
         self.begin(f"{label}.passed")
 
     def print_call(self, call: Call) -> None:
-        self.functions[call.external] = external(call.external).definition()
+        self.module.functions[call.external] = external(call.external).definition()
         args = []
         for arg in call.args:
             if isinstance(arg, Buffer):

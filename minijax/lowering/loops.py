@@ -7,7 +7,7 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -18,7 +18,8 @@ from .scalars import BOOL, INT64, OPS, NumpyScalars
 __all__ = [
     "Address", "Assign", "BOOL", "Buffer", "Call", "Check", "Constant", "Declare", "Flat", "For",
     "INT64", "If", "Kernel", "Let", "Load", "Mark", "NumpyScalars", "OPS", "Operand", "Read",
-    "Scalar", "Statement", "Store", "Variable", "While", "format_kernel",
+    "Scalar", "Statement", "Store", "Variable", "While", "bodies", "defined", "format_kernel",
+    "positions", "touched", "used", "walk",
 ]
 
 
@@ -237,6 +238,78 @@ class Kernel:
 
     def __str__(self) -> str:
         return format_kernel(self)
+
+
+# -- what every pass asks of a statement -----------------------------------------------------------
+
+
+def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
+    """The bodies inside of a statement, in their order."""
+    match statement:
+        case For():
+            return (statement.body,)
+        case While(condition, _, body):
+            return condition, body
+        case If(_, then, orelse):
+            return then, orelse
+    return ()
+
+
+def walk(body: Iterable[Statement]) -> Iterator[Statement]:
+    """All statements at any depth, each before those inside of it."""
+    for statement in body:
+        yield statement
+        for inner in bodies(statement):
+            yield from walk(inner)
+
+
+def positions(index: Index) -> tuple[Operand, ...]:
+    """The operands of an index."""
+    return (index.position,) if isinstance(index, Flat) else index
+
+
+def used(statement: Statement) -> Iterator[Operand | Variable]:
+    """What a statement itself needs to know, its indices included; no buffers."""
+    match statement:
+        case Let(_, _, args):
+            yield from args
+        case Load(_, _, index):
+            yield from positions(index)
+        case Store(_, index, value):
+            yield from (*positions(index), value)
+        case Declare(_, value):
+            yield value
+        case Assign(variable, value):
+            yield from (value, variable)
+        case For(_, start, stop):
+            yield from (start, stop)
+        case While(_, x, _) | If(x) | Check(x) | Read(_, x):
+            yield x
+        case Call(_, args):
+            for arg in args:
+                if isinstance(arg, Address):
+                    yield from positions(arg.index)
+                elif not isinstance(arg, Buffer):
+                    yield arg
+
+
+def defined(statement: Statement) -> Scalar | Variable | None:
+    """What a statement gives a name to."""
+    match statement:
+        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x):
+            return x
+    return None
+
+
+def touched(statement: Statement) -> tuple[Buffer, ...]:
+    """The buffers that a statement itself loads from or stores to; a call may do both."""
+    match statement:
+        case Load(_, buffer, _) | Store(buffer, _, _):
+            return (buffer,)
+        case Call(_, args):
+            return tuple(arg.buffer if isinstance(arg, Address) else arg for arg in args
+                         if isinstance(arg, Address | Buffer))
+    return ()
 
 
 def _place(buffer: Buffer, index: Index) -> str:

@@ -9,7 +9,7 @@ import itertools
 from bisect import insort
 from collections.abc import Iterator, Sequence
 
-from .loops import Address, Buffer, Call, For, If, Load, Statement, Store, While
+from .loops import Buffer, Statement, bodies, touched
 
 ALIGNMENT = 64
 
@@ -54,7 +54,10 @@ def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span
     spans: dict[Buffer, Span] = {}
     for statement in body:
         begin = next(clock)
-        inside = _spans_inside(statement, begin, clock)
+        if inner := bodies(statement):
+            inside = _spans([each for body in inner for each in body], clock)
+        else:
+            inside = {x: (begin, begin) for x in touched(statement) if x.role == "temp"}
         end = next(clock)
         for temp, span in inside.items():
             if temp in begins:
@@ -62,20 +65,3 @@ def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span
             else:
                 begins[temp], spans[temp] = begin, span
     return spans
-
-
-def _spans_inside(statement: Statement, now: int, clock: Iterator[int]) -> dict[Buffer, Span]:
-    used: Sequence[Buffer] = ()
-    match statement:
-        case Load(_, buffer, _) | Store(buffer, _, _):
-            used = (buffer,)
-        case Call(_, args):
-            used = [arg.buffer if isinstance(arg, Address) else arg
-                    for arg in args if isinstance(arg, Buffer | Address)]
-        case For():
-            return _spans(statement.body, clock)
-        case While(condition, _, inner):
-            return _spans((*condition, *inner), clock)
-        case If(_, then, orelse):
-            return _spans((*then, *orelse), clock)
-    return {buffer: (now, now) for buffer in used if buffer.role == "temp"}

@@ -39,7 +39,7 @@ declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
 declare i32 @minijax_yield()
 
-define i64 @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
+define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
   %pool.helpers = getelementptr %pool, ptr @minijax_pool, i64 0, i32 0
   %helpers = load atomic i64, ptr %pool.helpers monotonic, align 8
   %nobody = icmp eq i64 %helpers, 0
@@ -104,7 +104,7 @@ end:
   %rest.new = select i1 %late, i64 15, i64 0
   store i64 %rest.new, ptr %rest.at
   call void @PyThread_release_lock(ptr %busy)
-  ret i64 1
+  ret void
 alone:
   %j = phi i64 [ 0, %0 ], [ 0, %try ], [ 0, %spare ], [ %j.next, %run ]
   %any = icmp slt i64 %j, %blocks
@@ -114,7 +114,7 @@ run:
   %j.next = add i64 %j, 1
   br label %alone
 finished:
-  ret i64 0
+  ret void
 }
 
 define internal void @take_blocks() nounwind {

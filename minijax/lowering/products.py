@@ -44,7 +44,7 @@ limited:
   %each = udiv i64 %up, %parts
   %by = zext i1 %by.rows to i64
 {stores}
-  call i64 @minijax_share(ptr @{name}.part, ptr %frame, i64 %parts)
+  call void @minijax_share(ptr @{name}.part, ptr %frame, i64 %parts)
   call void @minijax_blas(i64 -1)
   ret void
 }}

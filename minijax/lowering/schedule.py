@@ -17,7 +17,6 @@ from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 
 from . import operands
 from .tiles import emit_column, emit_tiles
-from .checker import check_kernel
 from .fusion import Node, Task, choose_tasks, make_nodes
 from .loops import Buffer, Kernel, Operand
 from .memory import layout
@@ -502,10 +501,8 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, marking: bool = False) -> Ke
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "lines": b.lines, "finals": b.finals}
-    kernel = Kernel(name, tuple(inputs), tuple(outputs), tuple(b.constants), tuple(offsets), size,
-                    offsets, body, notes)
-    check_kernel(kernel)
-    return kernel
+    return Kernel(name, tuple(inputs), tuple(outputs), tuple(b.constants), tuple(offsets), size,
+                  offsets, body, notes)
 
 
 def _buffer(name: str, v: Atom, role: str) -> Buffer:

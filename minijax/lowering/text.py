@@ -7,7 +7,8 @@ In JAX: the HLO dump (`lower(…).compile().as_text()`), which does not run.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,9 @@ from .loops import (
     Store,
     Variable,
     While,
+    positions,
+    used,
+    walk,
 )
 from .scalars import kind_of
 from .text_names import CALLED, Namer, dtype_name, runtime
@@ -101,13 +105,13 @@ class _Printer:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.namer = Namer(kernel)
-        self.namer.taken.update(_externals(kernel.body))
+        every = list(walk(kernel.body))
+        self.namer.taken.update(each.external for each in every if isinstance(each, Call))
         wish = re.sub(r"\W", "_", kernel.name) or "kernel"
         self.function = self.namer.unused("_" + wish if wish[0].isdigit() else wish)
         self.note_lines = kernel.notes.get("lines", {})
         self.finals = kernel.notes.get("finals", {})
-        self.counts: dict[Any, int] = {}
-        _count_uses(kernel.body, self.counts)
+        self.counts = Counter(x for each in every for x in used(each))
         self.pending: dict[Scalar, _Pending] = {}
         self.lines: list[str] = []
         self.indent = 1
@@ -185,10 +189,9 @@ class _Printer:
 
     def define(self, target: Scalar, expression: Expression, sources: frozenset[Any]) -> None:
         """Keep the expression for its reader, or write it down under a name."""
-        count = self.counts.get(target, 0)
-        if count == 0:
+        if not self.counts[target]:
             return
-        if count == 1 and len(expression[0]) <= _WIDTH:
+        if self.counts[target] == 1 and len(expression[0]) <= _WIDTH:
             self.pending[target] = _Pending(expression, sources)
         else:
             self.write(f"{self.namer.of(target)} = {expression[0]}")
@@ -218,8 +221,7 @@ class _Printer:
                 sources = self.sources(args)
                 self.define(target, self.operation(target, op, args), sources)
             case Load(target, buffer, index):
-                keys = [index.position] if isinstance(index, Flat) else list(index)
-                sources = self.sources(keys) | {buffer}
+                sources = self.sources(positions(index)) | {buffer}
                 self.define(target, (self.place(buffer, index), _ATOM), sources)
             case Read(target, variable):
                 if target in self.finals:
@@ -398,45 +400,3 @@ def _number(x: Constant) -> str:
 
 def _type(buffer: Buffer) -> str:
     return f"{buffer.dtype.name}[{', '.join(map(str, buffer.shape))}]"
-
-
-def _count_uses(body: Sequence[Statement], counts: dict[Any, int]) -> None:
-    """How often each scalar is used as an operand."""
-    for x in _operands(body):
-        counts[x] = counts.get(x, 0) + 1
-
-
-def _externals(body: Sequence[Statement]) -> Iterator[str]:
-    for statement in body:
-        if isinstance(statement, Call):
-            yield statement.external
-        for part in ("body", "condition", "then", "orelse"):
-            yield from _externals(getattr(statement, part, ()))
-
-
-def _index_operands(index: Index) -> list[Operand]:
-    return [index.position] if isinstance(index, Flat) else list(index)
-
-
-def _operands(body: Sequence[Statement]) -> Iterator[Any]:
-    for statement in body:
-        match statement:
-            case Let(_, _, args):
-                yield from args
-            case Load(_, _, index):
-                yield from _index_operands(index)
-            case Store(_, index, value):
-                yield from (*_index_operands(index), value)
-            case Declare(_, value) | Assign(_, value):
-                yield value
-            case For(_, start, stop, inner):
-                yield from (start, stop, *_operands(inner))
-            case While(condition, test, inner):
-                yield from (*_operands(condition), test, *_operands(inner))
-            case If(test, then, orelse):
-                yield from (test, *_operands(then), *_operands(orelse))
-            case Call(_, args):
-                for arg in args:
-                    yield from _index_operands(arg.index) if isinstance(arg, Address) else [arg]
-            case Check(ok, _):
-                yield ok

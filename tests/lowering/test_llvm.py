@@ -11,8 +11,8 @@ from minijax.lowering.loops import (
     BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If,
     Kernel, Let, Load, Read, Scalar, Store, Variable, While,
 )
-from minijax.lowering.checker import check_kernel
 from minijax.lowering.scalars import kind_of
+from tests.checker import check_kernel
 
 F32 = np.dtype(np.float32)
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -8,8 +8,8 @@ import pytest
 
 from minijax.lowering.builder import Builder
 from minijax.lowering.loops import Buffer, Constant, For, Kernel, Let, Load, Scalar, Store
-from minijax.lowering.checker import check_kernel
 from minijax.lowering.scalars import OPS, NumpyScalars, kind_of, result_dtype
+from tests.checker import check_kernel
 
 s = NumpyScalars()
 I32, F32 = np.dtype("int32"), np.dtype("float32")

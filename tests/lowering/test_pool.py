@@ -11,7 +11,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax.lowering import cache, cpu, library, pool
-from minijax.lowering.threads import shared_loops
+from minijax.lowering.outlined import shared_loops
 
 N = 1 << 18
 
@@ -158,7 +158,7 @@ SMALL_STACK = """if True:
     import numpy as np
     import minijax as jax
     import minijax.numpy as jnp
-    from minijax.lowering import threads
+    from minijax.lowering import outlined
 
     wide = np.random.default_rng(0).normal(size=(200, 20_000)).astype(np.float32)
     square = wide[:100, :100]
@@ -167,7 +167,7 @@ SMALL_STACK = """if True:
         (lambda x: jnp.linalg.eigh(x + x.T)[0], square), (lambda xs: xs[0] + xs[-1], list(wide)),
         (lambda x: (jax.debug.callback(lambda y: None, x), x + 1)[1], square)]
     kernel = jax.jit(jax.nn.softmax).lower(wide)._lowered.kernel
-    assert any(how.private for how in threads.shared_loops(kernel).values())
+    assert any(how.private for how in outlined.shared_loops(kernel).values())
     known = [(jax.jit(f), x) for f, x in programs]
     expected = [jax.tree.leaves(f(x)) for f, x in known]
     found = []

@@ -1,6 +1,6 @@
-"""Whether a loop tree is well formed: every kernel is checked before it is printed.
+"""Whether a loop tree is well formed: each kernel that a test makes is checked.
 
-Stands on loops.py. Chapter 24. In XLA: the HLO verifier.
+In XLA: the HLO verifier.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from .loops import (
-    Address, Buffer, Call, Check, Constant, Declare, Assign, Flat, For, If, Index, Kernel, Let,
-    Load, Mark, Read, Scalar, Statement, Store, Variable, While,
+from minijax.lowering import schedule
+from minijax.lowering.loops import (
+    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
+    Load, Mark, Read, Scalar, Statement, Store, Variable, While, bodies, positions, used,
 )
-from .scalars import BOOL, INT64, OPS, kind_of, result_dtype
+from minijax.lowering.scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
 
 class _Checker:
@@ -63,12 +64,9 @@ class _Checker:
     def place(self, buffer: Buffer, index: Index) -> None:
         if buffer not in self.buffers:
             self.fail(f"buffer {buffer.name} is not of this kernel")
-        if isinstance(index, Flat):
-            self.use(index.position, INT64)
-            return
-        if len(index) != len(buffer.shape):
+        if not isinstance(index, Flat) and len(index) != len(buffer.shape):
             self.fail(f"{buffer.name} of shape {buffer.shape} has an index of {len(index)} axes")
-        for position in index:
+        for position in positions(index):
             self.use(position, INT64)
 
     def body(self, statements: tuple[Statement, ...]) -> None:
@@ -162,26 +160,31 @@ def _same_for_all_turns(body: Sequence[Statement], varies: set[Any]) -> Iterator
     """The stores whose index does not depend on what varies; what does is added to it."""
     for statement in body:
         match statement:
-            case Let(target, _, args) if not varies.isdisjoint(args):
-                varies.add(target)
-            case Load(target, _, index) if not varies.isdisjoint(_parts(index)):
-                varies.add(target)
-            case Store(_, index, _) if varies.isdisjoint(_parts(index)):
+            case Store(_, index, _) if varies.isdisjoint(positions(index)):
                 yield statement
             case Read(target):  # of a variable: who knows
                 varies.add(target)
-            case For(index, start, stop, inner):
-                if not varies.isdisjoint((start, stop)):
-                    varies.add(index)
-                yield from _same_for_all_turns(inner, varies)
-            case While(condition, _, inner):
-                yield from _same_for_all_turns((*condition, *inner), varies)
-            case If(_, then, orelse):
-                yield from _same_for_all_turns((*then, *orelse), varies)
+            case Let(target) | Load(target) | For(target) if not varies.isdisjoint(used(statement)):
+                varies.add(target)
+        for inner in bodies(statement):
+            yield from _same_for_all_turns(inner, varies)
 
 
-def _parts(index: Index) -> tuple[Any, ...]:
-    return (index.position,) if isinstance(index, Flat) else index
+@contextmanager
+def watching() -> Iterator[None]:
+    """Meanwhile each kernel is checked when it has been made."""
+    honest = schedule.lower_to_kernel
+
+    def checked(*args: Any, **kwargs: Any) -> Kernel:
+        kernel = honest(*args, **kwargs)
+        check_kernel(kernel)
+        return kernel
+
+    schedule.lower_to_kernel = checked
+    try:
+        yield
+    finally:
+        schedule.lower_to_kernel = honest
 
 
 def check_kernel(kernel: Kernel) -> None:

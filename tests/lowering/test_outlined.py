@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import llvm, separate
+from minijax.lowering import llvm, outlined
 
 X = np.linspace(-1, 1, 32, dtype=np.float32).reshape(4, 8)
 
@@ -52,10 +52,10 @@ def functions(text):
 @pytest.mark.parametrize("longest", [12, 60])
 def test_a_long_kernel_computes_what_it_would_in_one_piece(monkeypatch, program, longest):
     whole, theirs = minijax.jit(lambda x: program(minijax, x)), jax.jit(lambda x: program(jax, x))
-    monkeypatch.setattr(separate, "LONG", 10 ** 9)
+    monkeypatch.setattr(outlined, "LONG", 10 ** 9)
     assert not functions(assembly(whole, X))
     wanted = minijax.tree.leaves(whole(X))
-    monkeypatch.setattr(separate, "LONG", longest)
+    monkeypatch.setattr(outlined, "LONG", longest)
     assert functions(assembly(lambda x: program(minijax, x), X))
     ours = minijax.tree.leaves(minijax.jit(lambda x: program(minijax, x))(X))
     for a, b, c in zip(ours, wanted, jax.tree.leaves(theirs(X)), strict=True):
