@@ -20,7 +20,7 @@ import numpy as np
 
 import minijax
 from minijax import lowering
-from minijax.lowering import externals, schedule
+from minijax.lowering import routines, schedule
 from minijax.lowering.arithmetic import Part
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Kernel, Let, Load, Mark,
@@ -461,7 +461,7 @@ class _Writer:
                 self.line(depth, "else:")
                 self.body(orelse, depth + 1)
             case Call(external, args):
-                meaning = self.constant(externals.meaning(external))
+                meaning = self.constant(routines.external(external).meaning)
                 self.line(depth, f"m.call({meaning}, [{', '.join(map(self.argument, args))}])")
             case Check(ok, code):
                 self.line(depth, f"if not {self.operand(ok)}: return {code}")

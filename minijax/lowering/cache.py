@@ -25,9 +25,9 @@ from minijax import config
 from minijax.lazily import importing
 
 from . import cpu, entry, llvm, pool
-from .externals import external
 from .library import runtime_addresses
 from .loops import Call, Kernel, Statement, walk
+from .routines import external
 
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
 _loaded: WeakValueDictionary[str, cpu.Loaded] = WeakValueDictionary()
@@ -48,7 +48,8 @@ def _obtain(key: str, text: str, kernel: Kernel) -> cpu.Loaded:
     """Load the kernel from disk or compile it; runs in one thread at a time."""
     loaded = _loaded.get(key)
     if loaded is None:
-        externals = external_names(kernel.body) | shared_names(text)
+        externals = external_names(kernel.body)
+        externals |= {"threads"} if "@minijax_" in text else set()
         loaded = _load_from_disk(key, externals) or _compile(key, text, externals)
         _loaded[key] = loaded
     return loaded
@@ -80,14 +81,11 @@ def load(code: bytes, symbol: str, externals: Collection[str]) -> cpu.Loaded:
 def addresses(names: Collection[str]) -> dict[str, int]:
     """Return where each symbol is that a kernel calling these externals may refer to.
 
-    "threads" is no external but the pool, for a kernel with loops that threads share.
+    "threads" is no external but the pool, for a kernel that calls any of its functions.
     """
     found = dict(runtime_addresses())
-    called = [external(name) for name in names if name != "threads"]
-    for each in called:
-        found |= each.symbols()
-    if "threads" in names or any(each.shares for each in called):
-        found |= pool.symbols(machine_code)
+    for name in names:
+        found |= pool.symbols(machine_code) if name == "threads" else external(name).symbols()
     return found
 
 
@@ -104,11 +102,6 @@ def machine_code(text: str) -> bytes:
 def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
     """Return the names of the library functions that statements call, at any depth."""
     return frozenset(each.external for each in walk(body) if isinstance(each, Call))
-
-
-def shared_names(text: str) -> frozenset[str]:
-    """Return what a kernel needs whose loops are shared by threads."""
-    return frozenset({"threads"} if "@minijax_share" in text else ())
 
 
 # The key

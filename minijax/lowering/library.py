@@ -24,15 +24,13 @@ class External:
     """A function that a kernel calls by name on addresses and int64 numbers; it returns nothing.
 
     `meaning` does the same on NumPy arrays: an address arrives as a 1-D array that starts there.
-    `definition` is LLVM text defining `@name`; it may call what is at the addresses `symbols`, and
-    the pool where it `shares` its work with threads.
+    `definition` is LLVM text defining `@name`; it may call what is at the addresses `symbols`.
     """
 
     name: str
     meaning: Callable[..., None]
     definition: Callable[[], str]
     symbols: Callable[[], dict[str, int]] = dict
-    shares: bool = False
 
 
 class MissingLibrary(ImportError):

@@ -1,6 +1,6 @@
 """The loop tree as LLVM assembly: one method for each kind of statement.
 
-Stands on instructions.py (the scalar operations) and externals.py; imports no compiler. Chapter 24.
+Stands on instructions.py (the scalar operations) and routines.py; imports no compiler. Chapter 24.
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
@@ -15,7 +15,6 @@ from itertools import accumulate
 import numpy as np
 
 from .entry import DECLARATIONS, ENTER
-from .externals import external
 from .instructions import CONVERSIONS, FUNCTIONS
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
@@ -23,6 +22,7 @@ from .loops import (
 )
 from .metadata import Metadata
 from .outlined import Outlined, outlined_loops
+from .routines import external
 from .scalars import BFLOAT16, OPS, kind_of
 
 REASSOCIABLE = ("add", "mul")

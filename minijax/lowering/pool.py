@@ -32,47 +32,37 @@ from .library import thread_setting
 # or takes it from a helper in the middle of a block, for milliseconds. Where the caller has lost
 # more than half of the time that it ran itself (`wall` against `own`), the next loops are run
 # alone (`rest` counts them): sharing is worth it only where there is somebody to share with.
-TEXT = """\
-@minijax_pool = external global i8
-%pool = type { i64, i64, i64, ptr, ptr, i64, ptr, ptr, i64, i64, ptr, ptr, ptr, i64 }
+SHARE = """\
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
 declare i32 @minijax_yield()
 
 define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
-  %pool.helpers = getelementptr %pool, ptr @minijax_pool, i64 0, i32 0
-  %helpers = load atomic i64, ptr %pool.helpers monotonic, align 8
+  %helpers = load atomic i64, ptr @pool.helpers monotonic, align 8
   %nobody = icmp eq i64 %helpers, 0
   br i1 %nobody, label %alone, label %try
 try:
-  %busy.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 6
-  %busy = load ptr, ptr %busy.at
+  %busy = load ptr, ptr @pool.busy
   %got = call i32 @PyThread_acquire_lock(ptr %busy, i32 0)
   %mine = icmp ne i32 %got, 0
   br i1 %mine, label %see, label %alone
 see:
-  %rest.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 13
-  %rest = load i64, ptr %rest.at
+  %rest = load i64, ptr @pool.rest
   %tired = icmp sgt i64 %rest, 0
   br i1 %tired, label %spare, label %publish
 spare:
   %rest.less = sub i64 %rest, 1
-  store i64 %rest.less, ptr %rest.at
+  store i64 %rest.less, ptr @pool.rest
   call void @PyThread_release_lock(ptr %busy)
   br label %alone
 publish:
   %wall.begun = call i64 @now(i32 {wall})
   %own.begun = call i64 @now(i32 {own})
-  %part.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 3
-  store ptr %part, ptr %part.at
-  %frame.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 4
-  store ptr %frame, ptr %frame.at
-  %blocks.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 5
-  store i64 %blocks, ptr %blocks.at
-  %left = getelementptr %pool, ptr @minijax_pool, i64 0, i32 1
-  store atomic i64 %blocks, ptr %left seq_cst, align 8
-  %bells.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 7
-  %bells = load ptr, ptr %bells.at
+  store ptr %part, ptr @pool.part
+  store ptr %frame, ptr @pool.frame
+  store i64 %blocks, ptr @pool.blocks
+  store atomic i64 %blocks, ptr @pool.left seq_cst, align 8
+  %bells = load ptr, ptr @pool.bells
   br label %wake
 wake:
   %k = phi i64 [ 0, %publish ], [ %k.next, %wake ]
@@ -86,8 +76,7 @@ work:
   call void @take_blocks()
   br label %wait
 wait:
-  %active.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 2
-  %active = load atomic i64, ptr %active.at seq_cst, align 8
+  %active = load atomic i64, ptr @pool.active seq_cst, align 8
   %done = icmp eq i64 %active, 0
   br i1 %done, label %end, label %yield
 yield:
@@ -102,7 +91,7 @@ end:
   %lost.twice = shl i64 %lost, 1
   %late = icmp sgt i64 %lost.twice, %own
   %rest.new = select i1 %late, i64 15, i64 0
-  store i64 %rest.new, ptr %rest.at
+  store i64 %rest.new, ptr @pool.rest
   call void @PyThread_release_lock(ptr %busy)
   ret void
 alone:
@@ -118,19 +107,15 @@ finished:
 }
 
 define internal void @take_blocks() nounwind {
-  %left = getelementptr %pool, ptr @minijax_pool, i64 0, i32 1
   br label %next
 next:
-  %k = atomicrmw sub ptr %left, i64 1 seq_cst, align 8
+  %k = atomicrmw sub ptr @pool.left, i64 1 seq_cst, align 8
   %any = icmp sgt i64 %k, 0
   br i1 %any, label %run, label %end
 run:
-  %part.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 3
-  %part = load ptr, ptr %part.at
-  %frame.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 4
-  %frame = load ptr, ptr %frame.at
-  %blocks.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 5
-  %blocks = load i64, ptr %blocks.at
+  %part = load ptr, ptr @pool.part
+  %frame = load ptr, ptr @pool.frame
+  %blocks = load i64, ptr @pool.blocks
   %block = sub i64 %blocks, %k
   call void %part(ptr %frame, i64 %block)
   br label %next
@@ -139,63 +124,15 @@ end:
 }
 
 define void @minijax_help(ptr %bell) nounwind {
-  %active = getelementptr %pool, ptr @minijax_pool, i64 0, i32 2
   br label %sleep
 sleep:
   call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
-  atomicrmw add ptr %active, i64 1 seq_cst, align 8
+  atomicrmw add ptr @pool.active, i64 1 seq_cst, align 8
   call void @take_blocks()
-  atomicrmw sub ptr %active, i64 1 seq_cst, align 8
+  atomicrmw sub ptr @pool.active, i64 1 seq_cst, align 8
   br label %sleep
 }
-
-; BLAS has threads of its own, which would fight with these: while a product of ours runs it is
-; told to use one. The first to come in says so, the last to go out restores what was set before,
-; unless the program has asked for another number meanwhile.
-define void @minijax_blas(i64 %change) nounwind {
-  %get.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 11
-  %get = load ptr, ptr %get.at
-  %unknown = icmp eq ptr %get, null
-  br i1 %unknown, label %end, label %count
-count:
-  %set.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 12
-  %set = load ptr, ptr %set.at
-  %lock.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 10
-  %lock = load ptr, ptr %lock.at
-  call i32 @PyThread_acquire_lock(ptr %lock, i32 1)
-  %users.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 8
-  %saved.at = getelementptr %pool, ptr @minijax_pool, i64 0, i32 9
-  %before = load i64, ptr %users.at
-  %after = add i64 %before, %change
-  store i64 %after, ptr %users.at
-  %first = icmp eq i64 %before, 0
-  br i1 %first, label %limit, label %maybe
-limit:
-  %now = call i32 %get()
-  %now.64 = sext i32 %now to i64
-  store i64 %now.64, ptr %saved.at
-  call void %set(i32 1)
-  br label %unlock
-maybe:
-  %last = icmp eq i64 %after, 0
-  br i1 %last, label %restore, label %unlock
-restore:
-  %found = call i32 %get()
-  %untouched = icmp eq i32 %found, 1
-  br i1 %untouched, label %put.back, label %unlock
-put.back:
-  %saved.64 = load i64, ptr %saved.at
-  %saved = trunc i64 %saved.64 to i32
-  call void %set(i32 %saved)
-  br label %unlock
-unlock:
-  call void @PyThread_release_lock(ptr %lock)
-  br label %end
-end:
-  ret void
-}
 """
-
 
 # The time in nanoseconds, by the clock on the wall or by that of the calling thread.
 CLOCK = """
@@ -211,19 +148,52 @@ define internal i64 @now(i32 %clock) nounwind {
   ret i64 %now
 }
 """
-NO_CLOCK = "define internal i64 @now(i32 %clock) nounwind { ret i64 0 }"
+NO_CLOCK = "define internal i64 @now(i32 %clock) nounwind { ret i64 0 }\n"
+
+# BLAS has threads of its own, which would fight with these: while a product of ours runs it is
+# told to use one. The first to come in (`change` is 1) says so, the last to go out (-1) restores
+# what was set before, unless the program has asked for another number meanwhile.
+BLAS = """
+declare i32 @minijax_blas_get()
+declare void @minijax_blas_set(i32)
+define void @minijax_blas(i64 %change) nounwind {
+  %nothing = icmp eq i64 %change, 0
+  br i1 %nothing, label %end, label %count
+count:
+  %lock = load ptr, ptr @pool.blas_lock
+  call i32 @PyThread_acquire_lock(ptr %lock, i32 1)
+  %before = load i64, ptr @pool.blas_users
+  %after = add i64 %before, %change
+  store i64 %after, ptr @pool.blas_users
+  %first = icmp eq i64 %before, 0
+  %last = icmp eq i64 %after, 0
+  %now = call i32 @minijax_blas_get()
+  %saved.before = load i32, ptr @pool.blas_saved
+  %saved = select i1 %first, i32 %now, i32 %saved.before
+  store i32 %saved, ptr @pool.blas_saved
+  %ours = icmp eq i32 %now, 1
+  %restore = and i1 %last, %ours
+  %kept = select i1 %restore, i32 %saved, i32 %now
+  %wanted = select i1 %first, i32 1, i32 %kept
+  call void @minijax_blas_set(i32 %wanted)
+  call void @PyThread_release_lock(ptr %lock)
+  br label %end
+end:
+  ret void
+}
+"""
+NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
 
 
 class State(ctypes.Structure):
-    """The memory that the text calls %pool, field by field."""
+    """What the text calls @pool and the name of the field."""
 
     _fields_ = [
         ("helpers", ctypes.c_int64), ("left", ctypes.c_int64), ("active", ctypes.c_int64),
         ("part", ctypes.c_void_p), ("frame", ctypes.c_void_p), ("blocks", ctypes.c_int64),
-        ("busy", ctypes.c_void_p), ("bells", ctypes.c_void_p),
-        ("blas_users", ctypes.c_int64), ("blas_saved", ctypes.c_int64),
-        ("blas_lock", ctypes.c_void_p), ("blas_get", ctypes.c_void_p),
-        ("blas_set", ctypes.c_void_p), ("rest", ctypes.c_int64),
+        ("busy", ctypes.c_void_p), ("bells", ctypes.c_void_p), ("rest", ctypes.c_int64),
+        ("blas_users", ctypes.c_int64), ("blas_saved", ctypes.c_int32),
+        ("blas_lock", ctypes.c_void_p),
     ]
 
 
@@ -274,20 +244,25 @@ def at_most(threads: int) -> Iterator[None]:
 
 
 def _load(machine_code: Callable[[str], bytes]) -> cpu.Linked:
-    python = ctypes.pythonapi
-    known = {name: _address(python, name)
-             for name in ("PyThread_acquire_lock", "PyThread_release_lock")}
+    """Link the text, as far as this system has clocks and this BLAS a number of threads."""
     windows = sys.platform == "win32"
     system = ctypes.CDLL("kernel32" if windows else None)
+    fields = {f"pool.{name}": ctypes.addressof(_state) + getattr(State, name).offset
+              for name, *_ in State._fields_}
+    known = fields | {name: _address(ctypes.pythonapi, name)
+                      for name in ("PyThread_acquire_lock", "PyThread_release_lock")}
     known["minijax_yield"] = _address(system, "SwitchToThread" if windows else "sched_yield")
-    known["minijax_pool"] = ctypes.addressof(_state)
-    text = TEXT + (NO_CLOCK if windows else CLOCK)
-    clocks = (0, 0) if windows else (time.CLOCK_MONOTONIC, time.CLOCK_THREAD_CPUTIME_ID)
-    for name, clock in zip(("{wall}", "{own}"), clocks, strict=True):
-        text = text.replace(name, str(clock))
-    if not windows:
+    text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
+    if windows:
+        text = text.replace("{wall}", "0").replace("{own}", "0") + NO_CLOCK
+    else:
+        text = text.replace("{wall}", str(time.CLOCK_MONOTONIC)) + CLOCK
+        text = text.replace("{own}", str(time.CLOCK_THREAD_CPUTIME_ID))
         known["minijax_clock"] = _address(system, "clock_gettime")
-    return cpu.link(machine_code(text), NAMES, known)
+    get, put = thread_setting()
+    if get and put:
+        known |= {"minijax_blas_get": get, "minijax_blas_set": put}
+    return cpu.link(machine_code(text + (BLAS if get and put else NO_BLAS)), NAMES, known)
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
@@ -310,7 +285,6 @@ def _start(help_address: int) -> Any:
     start.restype, start.argtypes = ctypes.c_ulong, [ctypes.c_void_p, ctypes.c_void_p]
     _state.left = _state.active = _state.blas_users = 0
     _state.busy, _state.blas_lock = (python.PyThread_allocate_lock() for _ in range(2))
-    _state.blas_get, _state.blas_set = thread_setting()
     bells = (ctypes.c_void_p * max(wanted() - 1, 1))()
     _state.bells = ctypes.addressof(bells)
     helpers = 0
@@ -332,7 +306,7 @@ def _after_fork() -> None:
         return
     _state.helpers = 0
     if _state.blas_users:  # another thread of the parent was inside a product
-        ctypes.CFUNCTYPE(None, ctypes.c_int32)(_state.blas_set or 0)(_state.blas_saved)
+        ctypes.CFUNCTYPE(None, ctypes.c_int32)(thread_setting()[1] or 0)(_state.blas_saved)
     ctypes.pythonapi.PyThread_allocate_lock.restype = ctypes.c_void_p
     _state.blas_users, _state.blas_lock = 0, ctypes.pythonapi.PyThread_allocate_lock()
     asleep.append(True)

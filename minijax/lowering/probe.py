@@ -16,7 +16,7 @@ import numpy as np
 
 from .arithmetic import Part
 from .program import ProgramBuilder
-from .loops import Constant, For, If, Let, Load, Operand, Scalar, Statement, While
+from .loops import Call, Constant, For, If, Let, Load, Operand, Scalar, Statement, While
 from .operands import Value
 
 # One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
@@ -29,6 +29,7 @@ OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itsel
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 _UNKNOWN_TRIPS = 16
+_LIBRARY = 1 << 19  # a call is taken for long: one that is not stands in no loop to be shared
 
 
 @dataclass
@@ -183,6 +184,8 @@ def cost_of(body: Sequence[Statement]) -> float:
                 total += _COST.get(op, 1.0)
             case Load():
                 total += 1.0
+            case Call():
+                total += _LIBRARY
             case For(_, start, stop, inner):
                 known = isinstance(start, Constant) and isinstance(stop, Constant)
                 trips = (int(stop.value) - int(start.value) if known  # type: ignore[union-attr]

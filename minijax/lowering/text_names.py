@@ -1,6 +1,6 @@
 """The names in the text of a kernel: those of its values, and what they may call.
 
-Stands on scalars.py, externals.py and printing.py. Chapter 24.
+Stands on scalars.py, routines.py and printing.py. Chapter 24.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax.printing import Names
 
-from .externals import meaning
 from .loops import OPS, Buffer, Kernel, Variable
+from .routines import external
 from .scalars import BFLOAT16, NumpyScalars
 
 # NumPy's words where the name of an operation is Python's already.
@@ -25,7 +25,7 @@ _DTYPES = [BFLOAT16, *map(np.dtype, "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8".split()
 
 
 def _external(name: str) -> Callable[..., None]:
-    computed = meaning(name)
+    computed = external(name).meaning
 
     def run(*args: Any) -> None:
         computed(*(x.reshape(-1) if isinstance(x, np.ndarray) else x for x in args))

@@ -217,12 +217,10 @@ def solve_triangles(b: Any, a: Any, x: Any, left_side: bool, lower: bool, transp
     """
     if 0 in x.shape:
         return
-    one = b.temp((1,), x.dtype)
-    b.store(one, (0,), 1)
     letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
     n, (rows, columns) = a.shape[-1], x.shape[-2:]
     with nest(b, x.shape[:-2]) as place:
-        b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows, one,
+        b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows,
                address(b, a, place), n, address(b, x, place), columns)
 
 

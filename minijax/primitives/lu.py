@@ -18,8 +18,9 @@ from minijax.primitives.algebra import add
 from minijax.primitives.slots import nest
 from minijax.primitives.families import constant_in_all
 from minijax.primitives.gather import gather_p, gather_params
+from minijax.primitives.kernels import kernel
 from minijax.primitives.linalg import triangular_solve
-from minijax.primitives.matrices import (LAPACK, address, batch_leading, check_matrix, factored,
+from minijax.primitives.matrices import (batch_leading, check_matrix, factored,
                                          identity_like, lower_part, product, spread_out, upper_part)
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slicing import concatenate, slice_in_dim
@@ -27,6 +28,7 @@ from minijax.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
+_gemm = kernel("gemm")
 
 
 # ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
@@ -178,8 +180,9 @@ def _eliminate_right(b: Any, out: Any, update: Any, place: tuple, start: Any, st
             subtract(i, j, b.mul(factor, b.load(out, (*place, k, j))))
     rows, columns, known = b.sub(m, stop), b.sub(n, stop), b.sub(stop, start)
     with b.when(b.and_(b.gt(rows, 0), b.gt(columns, 0))):
-        left, right = (address(b, out, (*place, *at)) for at in ((stop, start), (start, stop)))
-        b.call(f"{LAPACK[out.dtype]}gemm", 0, 0, rows, columns, known, left, n, right, n, update, n)
+        sides = [(out, b.ravel((*place, *at), out.shape), n)
+                 for at in ((stop, start), (start, stop))]
+        _gemm(b, (update, b.index(0), n), sides, sizes=(rows, columns, known), most=(m, n, BLOCK))
         with b.loop(m, start=stop) as i, b.loop(n, start=stop, vectorize="parallel") as j:
             subtract(i, j, b.load(update, (b.sub(i, stop), b.sub(j, stop))))
 

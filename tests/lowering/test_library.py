@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from minijax.lowering import cache, cpu, externals, library, products
+from minijax.lowering import cache, cpu, library, routines
 from minijax.lowering.loops import INT64, Buffer, Call, Constant, Kernel
 
-# The last two are shared among threads, in blocks of rows and of columns.
 SIZES = [(3, 5, 4), (1, 1, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (257, 70, 90), (66, 259, 80)]
 
 
@@ -16,7 +15,10 @@ def nothing_on_disk(monkeypatch):
 
 
 def product(name, dtype, transpose_a, transpose_b, m, n, k, padding=0):
-    """Operands of a product, the arguments of the call, and the expected result."""
+    """Operands of a product, the arguments of the call, and the expected result.
+
+    BLAS reads columns where these have rows, so the operands change places.
+    """
     generator = np.random.default_rng(0)
     stored_a = (k, m) if transpose_a else (m, k)
     stored_b = (n, k) if transpose_b else (k, n)
@@ -24,14 +26,14 @@ def product(name, dtype, transpose_a, transpose_b, m, n, k, padding=0):
               for rows, columns in (stored_a, stored_b)]
     a, b = (x[:, :shape[1]] for x, shape in zip(arrays, (stored_a, stored_b), strict=True))
     expected = (a.T if transpose_a else a) @ (b.T if transpose_b else b)
-    numbers = (int(transpose_a), int(transpose_b), m, n, k)
-    strides = (arrays[0].shape[1], arrays[1].shape[1], n)
-    return arrays, numbers, strides, expected
+    letters = [ord("NT"[turned]) for turned in (transpose_b, transpose_a)]
+    strides = [max(arrays[1].shape[1], 1), max(arrays[0].shape[1], 1), n]
+    return arrays[::-1], (*letters, n, m, k), strides, expected
 
 
 def compiled(name, arrays, numbers, strides, shape):
     buffers = [Buffer(x, array.dtype, array.shape, "input")
-               for x, array in zip("ab", arrays, strict=True)]
+               for x, array in zip("ba", arrays, strict=True)]
     result = Buffer("c", arrays[0].dtype, shape, "output")
     args = [Constant(np.int64(number), INT64) for number in numbers]
     for buffer, stride in zip([*buffers, result], strides, strict=True):
@@ -50,8 +52,8 @@ def test_a_product_is_right_in_numpy_and_in_machine_code(name, transpose_a, tran
     for m, n, k in SIZES:
         arrays, numbers, strides, expected = product(name, dtype, transpose_a, transpose_b, m, n, k)
         c = np.full(m * n, np.nan, dtype)
-        a, b = (x.reshape(-1) for x in arrays)
-        externals.meaning(name)(*numbers, a, strides[0], b, strides[1], c, strides[2])
+        b, a = (x.reshape(-1) for x in arrays)
+        routines.external(name).meaning(*numbers, b, strides[0], a, strides[1], c, strides[2])
         np.testing.assert_allclose(c.reshape(m, n), expected, rtol=1e-5)
         np.testing.assert_allclose(compiled(name, arrays, numbers, strides, (m, n)), expected,
                                    rtol=1e-5, atol=1e-5)
@@ -66,9 +68,9 @@ def test_rows_of_an_operand_may_lie_apart():
 def test_a_blas_with_32_bit_integers_serves_as_well(monkeypatch):
     scipys = library._scipy_blas("sgemm")
     assert scipys.integer == "i32"
-    for module in (library, products):
+    for module in (library, routines):
         monkeypatch.setattr(module, "blas", lambda name: scipys)
-    found = cpu.undisturbed(externals.external("sgemm").symbols)
+    found = cpu.undisturbed(routines.external("sgemm").symbols)
     assert found["blas_sgemm_i32"] == scipys.address
     arrays, numbers, strides, expected = product("sgemm", np.float32, True, False, 3, 5, 4)
     np.testing.assert_allclose(compiled("sgemm", arrays, numbers, strides, (3, 5)), expected,
@@ -77,7 +79,7 @@ def test_a_blas_with_32_bit_integers_serves_as_well(monkeypatch):
 
 def test_an_unknown_external_is_refused_with_the_names_there_are():
     with pytest.raises(KeyError, match="no external 'zgemm'; there are sgemm, dgemm"):
-        externals.external("zgemm")
+        routines.external("zgemm")
 
 
 def test_a_missing_library_says_what_to_do():

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minijax.lowering import cache, externals, llvm
+from minijax.lowering import cache, llvm, routines
 from minijax.lowering.loops import (
     BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If,
     Kernel, Let, Load, Read, Scalar, Store, Variable, While,
@@ -317,13 +317,14 @@ def test_a_call_reaches_the_library():
     c, i = Buffer("c", F32, (2, 3, 5), "output"), Scalar("i", INT64)
     zero = number(0)
     made = kernel([a, b], [c], loop(i, 2, Call("sgemm", (
-        zero, zero, number(3), number(5), number(4), Address(a, (i, zero, zero)), number(4),
-        Address(b, (i, zero, zero)), number(5), Address(c, (i, zero, zero)), number(5)))))
+        number(ord("N")), number(ord("N")), number(5), number(3), number(4),
+        Address(b, (i, zero, zero)), number(5), Address(a, (i, zero, zero)), number(4),
+        Address(c, (i, zero, zero)), number(5)))))
     x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     y = np.random.default_rng(1).normal(size=(2, 4, 5)).astype(np.float32)
     _, [got] = run(made, x, y)
     np.testing.assert_allclose(got, x @ y, rtol=1e-5)
-    assert "sgemm" in externals.EXTERNALS
+    assert "sgemm" in routines.ROUTINES
 
 
 def test_names_may_be_anything():

@@ -6,6 +6,7 @@ In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -16,10 +17,15 @@ from minijax.primitives.axes import Axes, without
 from minijax.primitives.slots import computed_in, nest
 from minijax.primitives.summation import LONG
 
+from ..loops import Address, Flat
+
 INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
 ADDED_IN_A_ROW = 1 << 20  # a library adds up LONG terms in a row in products of so many or fewer,
 LONGER = 1 << 14  # and so many where it has blocks of its own, which it adds up in a row
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
+SHARED = 1 << 20  # terms: about 20 µs, twice what waking a thread takes
+LEAST = 64  # rows or columns in a block; fewer waste what BLAS rearranges for each call
+BLOCKS = 4  # a thread that the system takes away for a while leaves the rest to others
 GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
 
 
@@ -141,42 +147,86 @@ def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
 
 # ── BLAS ─────────────────────────────────────────────────────────────────────────────────────
 
+class Matrix(NamedTuple):
+    """Numbers in a buffer from a flat position on: a row begins `stride` after the one before it;
+    or a column, where they are `turned`.
+    """
+
+    buffer: Any
+    start: Any
+    stride: int
+    turned: bool = False
+
+    def part(self, b: Any, row: Any, column: Any) -> Matrix:
+        """What lies below and right of an element."""
+        down, right = (1, self.stride) if self.turned else (self.stride, 1)
+        offset = b.add(b.mul(b.index(row), down), b.mul(b.index(column), right))
+        return self._replace(start=b.add(self.start, offset))
+
+    @property
+    def argument(self) -> tuple:
+        return Address(self.buffer, Flat(self.start)), max(self.stride, 1)  # BLAS refuses a zero
+
+
+def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence, most: Sequence[int]
+         ) -> None:
+    """One product of matrices by BLAS, of `sizes` m, n and k, which are never more than `most`.
+
+    BLAS reads columns where we have rows: its operands change places. Threads share what is much,
+    in blocks of rows or of columns, whichever are more; the blocks do not depend on the threads.
+    """
+    left, right, result = Matrix(*operands[0]), Matrix(*operands[1]), Matrix(*out)
+    m, n, k = map(b.index, sizes)
+    by_rows = most[0] >= most[1]
+    parts = max(min(max(most[:2]) // LEAST, BLOCKS), 1) if math.prod(most) >= SHARED else 1
+    size = m if by_rows else n
+    each = b.div(b.add(size, parts - 1), parts)
+    with b.loop(parts, vectorize="parallel") as part:
+        first = b.mul(b.index(part), each)
+        count = b.min(each, b.sub(size, first))
+        row, column = (first, 0) if by_rows else (0, first)
+        rows, columns = (count, n) if by_rows else (m, count)
+        with contextlib.nullcontext() if parts == 1 else b.when(b.gt(count, 0)):
+            b.call(GEMM[result.buffer.dtype], *(ord("NT"[x.turned]) for x in (right, left)),
+                   columns, rows, k, *right.part(b, 0, column).argument,
+                   *left.part(b, row, 0).argument, *result.part(b, row, column).argument)
+
+
 def by_library(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
-    """One call of BLAS for each place of the batch axes, or a few whose results are added up."""
+    """One product for each place of the batch axes, or a few whose results are added up."""
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
     x, x_turned = _as_matrices(b, left.buffer, wide, left.batch, left.free, left.contract)
     y, y_turned = _as_matrices(b, right.buffer, wide, right.batch, right.contract, right.free)
     product = out if out.dtype == wide else b.temp(out.shape, wide)
-    with nest(b, left.sizes(left.batch)) as place:
-        def multiply(start: Any, terms: int, into: Any) -> None:
-            x_at, y_at = (b.unravel(b.index(start), side.sizes(side.contract))
-                          for side in (left, right))
-            if not x_turned:
-                x_at = (*[0] * len(left.free), *x_at)
-            if y_turned:
-                y_at = (*[0] * len(right.free), *y_at)
-            b.call(GEMM[wide], int(x_turned), int(y_turned), m, n, terms,
-                   _matrix_at(b, x, (*place, *x_at)), m if x_turned else k,
-                   _matrix_at(b, y, (*place, *y_at)), k if y_turned else n, into, n)
+    batch = left.sizes(left.batch)
+    with nest(b, batch) as place:
+        here = b.ravel(place, batch)
+        x_here = Matrix(x, b.mul(here, m * k), m if x_turned else k, x_turned)
+        y_here = Matrix(y, b.mul(here, k * n), k if y_turned else n, y_turned)
+        result = Matrix(product, b.mul(here, m * n), n)
+
+        def multiply(start: Any, terms: int, into: Matrix) -> None:
+            gemm(b, into, (x_here.part(b, 0, start), y_here.part(b, start, 0)),
+                 sizes=(m, n, terms), most=(m, n, terms))
         most = LONG if m * n * min(k, LONGER) <= ADDED_IN_A_ROW else LONGER
         if k <= most:
-            multiply(0, k, _matrix_at(b, product, place))
+            multiply(0, k, result)
         else:
-            _in_parts(b, product, place, k, most, multiply)
+            _in_parts(b, result, m, n, k, most, multiply)
     if product is not out:
         rearranged(b, product, out, range(len(out.shape)))
 
 
-def _in_parts(b: Any, product: Any, place: tuple, k: int, most: int, multiply: Any) -> None:
+def _in_parts(b: Any, result: Matrix, m: int, n: int, k: int, most: int, multiply: Any) -> None:
     """A product as a sum of products of `most` columns by rows."""
-    shape = product.shape[len(place):]
-    part = b.temp((math.prod(shape),), product.dtype)
-    row = b.sums(part.size, product.dtype,
-                 lambda j: (product, (*place, *b.unravel(b.index(j), shape))))
+    dtype = result.buffer.dtype
+    part = b.temp((m * n,), dtype)
+    row = b.sums(m * n, dtype,
+                 lambda j: (result.buffer, Flat(b.add(result.start, b.index(j)))))
 
     def add(row: Any, before: None, parts: Sequence, terms: int = most) -> None:
         for i in parts:
-            multiply(b.mul(i, most), terms, part)
+            multiply(b.mul(i, most), terms, Matrix(part, b.index(0), n))
             with b.loop(row.width, vectorize="parallel") as j:
                 b.store(*row.at(j), b.add(b.load(*row.at(j)), b.load(part, (j,))))
 
@@ -185,13 +235,6 @@ def _in_parts(b: Any, product: Any, place: tuple, k: int, most: int, multiply: A
     b.in_chains("add", row, k // most, add)
     if k % most:
         add(row, None, [b.index(k // most)], k % most)
-
-
-def _matrix_at(b: Any, buffer: Any, place: tuple) -> Any:
-    view = b.stored(buffer)
-    for i in place:
-        view = b.view(view, i)
-    return b.address(view)
 
 
 def _as_matrices(b: Any, x: Any, wide: np.dtype, batch: Axes, rows: Axes, columns: Axes
