@@ -64,10 +64,8 @@ def undisturbed(work: Callable[[], T]) -> T:
         except BaseException as error:
             _let_go(error)
             outcome.append(_raiser(error))
-        finally:
-            done.release()
 
-    _jobs.put(run)
+    _jobs.put((run, done))
     done.acquire()
     return outcome.pop()()
 
@@ -102,8 +100,10 @@ def _serve() -> None:
                 with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
                     _linked.pop(job).close()
             else:
-                job()
-        del job  # what it holds must not live until the next one comes
+                run, done = job
+                run()
+                del run, job  # the result is the caller's alone
+                done.release()
 
 
 def _let_go(error: BaseException | None) -> None:

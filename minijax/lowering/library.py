@@ -19,6 +19,9 @@ RUNTIME = (
 )
 
 
+ALONE = "minijax_blas"  # of pool.py, as the others: from 1 to -1 the library uses one thread
+
+
 @dataclass(frozen=True)
 class External:
     """A function that a kernel calls by name on addresses and int64 numbers; it returns nothing.

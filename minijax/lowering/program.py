@@ -15,6 +15,7 @@ import numpy as np
 from . import operands
 from .builder import Builder
 from .host import RAISED, HostFunction, call_name
+from .library import ALONE
 from .loops import Address, Buffer, Operand, Scalar
 from .operands import Cell, Stored, Value
 
@@ -103,6 +104,17 @@ class ProgramBuilder(Builder):
         if isinstance(x, Stored) and x.prefix:
             return Address(x.buffer, x.flat_index())
         return self.materialize(x)
+
+    @contextmanager
+    def threads_of_ours(self, large: bool) -> Iterator[None]:
+        """While it is open the library has no threads of its own: they and ours would be in each
+        other's way. A problem that is not `large` it gives to one thread anyway.
+        """
+        if large:
+            self.call(ALONE, 1)
+        yield
+        if large:
+            self.call(ALONE, -1)
 
     def host_call(self, function: Callable[..., None], args: Sequence[Value]) -> None:
         """Call a Python function with copies of the operands, here and now.

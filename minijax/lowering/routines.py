@@ -15,7 +15,7 @@ from numpy.linalg import _umath_linalg as gufuncs
 from minijax.primitives.linalg import triangular_solve_p
 
 from .host import host_call, is_host_call
-from .library import External, blas, blas_symbols
+from .library import ALONE, External, blas, blas_symbols
 
 # What a routine takes, in order: "=U" and "=1.0" are always the same, "uplo:" is a letter that the
 # kernel chooses, as an int64, "n" a number, also int64, "a*" an address. `work` and `iwork` are
@@ -29,12 +29,6 @@ ARGUMENTS = {
     "syevd": "=V uplo: n a* lda w* work* lwork iwork* liwork info*",
     "gesdd": "jobz: m n a* lda s* u* ldu vt* ldvt work* lwork iwork* info*",
 }
-
-# Threads of the library's own and those of our pool would be in each other's way. Where the product
-# of these numbers is small, of 64 or less on average, the library uses one thread anyway.
-SIZE = {"gemm": "m n k", "trsm": "n lda", "potrf": "n lda", "geqrf": "n lda", "orgqr": "n lda"}
-
-
 REAL = {"s": "float", "d": "double"}
 
 
@@ -59,25 +53,12 @@ def _definition(letter: str, name: str) -> str:
         lines += [f"{place} = alloca {kind}", f"store {kind} {value}, ptr {place}"]
         passed.append(f"ptr {place}")
     passed += ["i64 1" for line in lines if line.endswith("= alloca i8")]
-    call = f"call void @{routine.symbol(letter + name)}({', '.join(passed)})"
-    lines += _limited(call, SIZE.get(name, "").split())
+    symbol, types = routine.symbol(letter + name), [x.split()[0] for x in passed]
     return "\n".join([
-        f"declare void @{routine.symbol(letter + name)}({', '.join(x.split()[0] for x in passed)})",
+        f"declare void @{symbol}({', '.join(types)})",
         f"define internal void @{letter}{name}({', '.join(parameters)}) noinline nounwind {{",
-        *(f"  {line}" for line in lines), "  ret void", "}"])
-
-
-def _limited(call: str, sizes: list[str]) -> list[str]:
-    """The lines of a call during which a large problem is given to one thread of the library."""
-    if not sizes:
-        return [call]
-    lines, size = [], "1"
-    for x in sizes:
-        lines.append(f"%to.{x} = mul i64 {size}, %{x}")
-        size = f"%to.{x}"
-    return [*lines, f"%large = icmp ugt i64 {size}, {64 ** len(sizes)}",
-            "%limit = zext i1 %large to i64", "call void @minijax_blas(i64 %limit)", call,
-            "%lift = sub i64 0, %limit", "call void @minijax_blas(i64 %lift)"]
+        *(f"  {line}" for line in lines), f"  call void @{symbol}({', '.join(passed)})",
+        "  ret void", "}"])
 
 
 # -- what they mean --------------------------------------------------------------------------------
@@ -167,6 +148,7 @@ ROUTINES: dict[str, External] = {
     letter + name: External(letter + name, meaning, partial(_definition, letter, name),
                             partial(blas_symbols, letter + name))
     for name, meaning in zip(ARGUMENTS, MEANINGS, strict=True) for letter in REAL}
+EXTERNALS = ROUTINES | {ALONE: External(ALONE, lambda change: None, lambda: "")}
 
 
 def external(name: str) -> External:
@@ -177,6 +159,6 @@ def external(name: str) -> External:
     """
     if is_host_call(name):
         return host_call(name)
-    if name not in ROUTINES:
-        raise KeyError(f"there is no external {name!r}; there are {', '.join(ROUTINES)}")
-    return ROUTINES[name]
+    if name not in EXTERNALS:
+        raise KeyError(f"there is no external {name!r}; there are {', '.join(EXTERNALS)}")
+    return EXTERNALS[name]

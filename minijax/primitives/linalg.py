@@ -57,7 +57,8 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
     with nest(b, out.shape[:-2]) as place:
         _copy_lower(b, x, out, place)
         b.store(info, (0,), 0)
-        b.call(f"{LAPACK[x.dtype]}potrf", n, address(b, out, place), n, info)
+        with b.threads_of_ours(n > 64):
+            b.call(f"{LAPACK[x.dtype]}potrf", n, address(b, out, place), n, info)
         with b.when(b.ne(b.load(info, (0,)), 0)), b.loop(n) as i, b.loop(b.add(b.index(i), 1)) as j:
             b.store(out, (*place, i, j), np.nan)
 
@@ -219,7 +220,7 @@ def solve_triangles(b: Any, a: Any, x: Any, left_side: bool, lower: bool, transp
         return
     letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
     n, (rows, columns) = a.shape[-1], x.shape[-2:]
-    with nest(b, x.shape[:-2]) as place:
+    with nest(b, x.shape[:-2]) as place, b.threads_of_ours(n * rows > 64**2):
         b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows,
                address(b, a, place), n, address(b, x, place), columns)
 

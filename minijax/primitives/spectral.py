@@ -107,7 +107,7 @@ def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices:
     matrix, turned = b.temp((n, m), x.dtype), b.temp((width, m), x.dtype)
     scales, work = b.temp((size,), x.dtype), b.temp((floats,), x.dtype)
     info = b.temp((1,), np.int64)
-    with nest(b, x.shape[:-2]) as place:
+    with nest(b, x.shape[:-2]) as place, b.threads_of_ours(m * n > 64**2):
         copy_turned(b, x, place, matrix)
         b.call(f"{LAPACK[x.dtype]}geqrf", m, n, matrix, m, scales, work, floats, info)
         with b.loop(r.shape[-2]) as i, b.loop(n) as j:

@@ -23,6 +23,7 @@ INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of
 ADDED_IN_A_ROW = 1 << 20  # a library adds up LONG terms in a row in products of so many or fewer,
 LONGER = 1 << 14  # and so many where it has blocks of its own, which it adds up in a row
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
+ALONE = 64**3  # terms: a library does so few in one thread anyway
 SHARED = 1 << 20  # terms: about 20 µs, twice what waking a thread takes
 LEAST = 64  # rows or columns in a block; fewer waste what BLAS rearranges for each call
 BLOCKS = 4  # a thread that the system takes away for a while leaves the rest to others
@@ -181,7 +182,8 @@ def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence, most
     parts = max(min(max(most[:2]) // LEAST, BLOCKS), 1) if math.prod(most) >= SHARED else 1
     size = m if by_rows else n
     each = b.div(b.add(size, parts - 1), parts)
-    with b.loop(parts, vectorize="parallel") as part:
+    with (b.threads_of_ours(math.prod(most) > ALONE),
+          b.loop(parts, vectorize="parallel") as part):
         first = b.mul(b.index(part), each)
         count = b.min(each, b.sub(size, first))
         row, column = (first, 0) if by_rows else (0, first)
