@@ -13,29 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
-from minijax import numpy as jnp
+from minijax import core, dtypes, lax, numpy as jnp
 from minijax.core import Array
+from minijax.numpy.arguments import as_array, static_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.shape import broadcast_to_rank
-from minijax.random.keys import check_key, two_keys
-from minijax.random.samplers import (_gumbel, _uniform, check_shape, compiled, gumbel, halves,
-                                     number, random_words, supported)
-
-Shape = tuple[int, ...]
-
-
-def as_array(name: str, x: Any) -> Array:
-    """An argument that must be an array or a number.
-
-    Raises:
-      TypeError: for lists and the like.
-    """
-    if isinstance(x, list | tuple | str) or x is None:
-        raise TypeError(f"{name} requires ndarray or scalar arguments, got {type(x)} "
-                        "at position 0.")
-    return core.as_value(x)
+from minijax.random import samplers
+from minijax.random.keys import check_key, split
+from minijax.random.samplers import Shape, bits, check_shape, compiled, gumbel, supported
 
 
 # ── Whole numbers ────────────────────────────────────────────────────────────────────────────
@@ -63,43 +49,42 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     found = supported(dtype, dtypes.default_int_dtype())
     if not dtypes.issubdtype(found, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {found}")
-    sizes = check_shape("randint", shape, np.shape(minval), np.shape(maxval))
-    wide = found
-    if wide.itemsize < 4:
-        limits = dtypes.iinfo(found)
-        wide = np.dtype(np.int32)
-        minval = clip_to_dtype(core.as_value(minval), wide, limits.min, limits.max)
-        maxval = clip_to_dtype(core.as_value(maxval), wide, limits.min, limits.max + 1)
-    drawn = _randint(typed, sizes, minval, maxval, wide)
-    return lax.convert_element_type(drawn, found) if wide != found else drawn
+    sizes = check_shape("randint", canonical_shape(shape), np.shape(minval), np.shape(maxval))
+    if found.itemsize >= 4:
+        return _randint(typed, sizes, minval, maxval, found)
+    limits, wide = dtypes.iinfo(found), np.dtype(np.int32)
+    minval = clip_to_dtype(as_integers(minval), wide, limits.min, limits.max)
+    maxval = clip_to_dtype(as_integers(maxval), wide, limits.min, limits.max + 1)
+    return lax.convert_element_type(_randint(typed, sizes, minval, maxval, wide), found)
+
+
+def as_integers(x: Any) -> Array:
+    """A bound as an integer array: a float loses its fraction."""
+    x = core.as_value(x)
+    is_integer = dtypes.issubdtype(x.dtype, np.integer)
+    return x if is_integer else lax.convert_element_type(x, dtypes.default_int_dtype())
 
 
 def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
     """`x` in an integer dtype, held between bounds; the bounds need not fit its own."""
-    if not dtypes.issubdtype(x.dtype, np.integer):
-        x = lax.convert_element_type(x, dtypes.default_int_dtype())
-    own = dtypes.iinfo(x.dtype)
-    x = lax.max(x, number(max(low, own.min), x.dtype))
-    x = lax.min(x, number(min(high, own.max), x.dtype))
-    return lax.convert_element_type(x, dtype)
+    own, number = dtypes.iinfo(x.dtype), x.dtype.type
+    held = lax.min(lax.max(x, number(max(low, own.min))), number(min(high, own.max)))
+    return lax.convert_element_type(held, dtype)
 
 
 @compiled("shape", "dtype")
 def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
     limits = dtypes.iinfo(dtype)
-    top = core.as_value(maxval)
-    if not dtypes.issubdtype(top.dtype, np.integer):
-        top = lax.convert_element_type(top, dtypes.default_int_dtype())
-    beyond = lax.gt(top, number(min(limits.max, dtypes.iinfo(top.dtype).max), top.dtype))
-    low = clip_to_dtype(core.as_value(minval), dtype, limits.min, limits.max)
+    top = as_integers(maxval)
+    beyond = lax.gt(top, top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max)))
+    low = clip_to_dtype(as_integers(minval), dtype, limits.min, limits.max)
     high = clip_to_dtype(top, dtype, limits.min, limits.max)
     low, high = (broadcast_to_rank(x, len(shape)) for x in (low, high))
     if beyond.ndim:
         beyond = broadcast_to_rank(beyond, len(shape))
     word = np.dtype(f"uint{limits.bits}")
     span = _span(low, high, beyond, word)
-    offset = converted(_below(span, key, shape, word), dtype, False)
-    return low + offset
+    return low + converted(_below(span, key, shape, word), dtype, False)
 
 
 def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
@@ -107,15 +92,14 @@ def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
     span = converted(high - low, word, False)
     span = lax.select(high <= low, lax.full_like(span, 1), span)
     # where maxval is one more than the dtype can say, the largest integer is wanted, too
-    extended = beyond & (high > low)
-    return lax.select(extended, span + 1, span)
+    return lax.select(beyond & (high > low), span + 1, span)
 
 
 def _below(span: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
     """Integers in [0, span): two words taken as one long number, modulo the span."""
-    width = word.itemsize * 8
-    upper, lower = (random_words(k, width, shape) for k in two_keys(key))
-    weight = lax.rem(number(2 ** (width // 2), word), span)
+    first, second = split(key)
+    upper, lower = bits(first, shape, word), bits(second, shape, word)
+    weight = lax.rem(word.type(2 ** (word.itemsize * 4)), span)
     weight = lax.rem(weight * weight, span)
     total = lax.rem(upper, span) * weight + lax.rem(lower, span)
     return lax.rem(total, span)
@@ -148,7 +132,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
     dtype = core.as_value(p).dtype
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
-    sizes = np.shape(p) if shape is None else check_shape("bernoulli", shape, np.shape(p))
+    sizes = check_shape("bernoulli", shape, np.shape(p))
     return _bernoulli(typed, lax.convert_element_type(p, dtype), sizes, mode)
 
 
@@ -157,9 +141,9 @@ def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
     dtype = np.dtype(p.dtype)
     p = broadcast_to_rank(p, len(shape)) if p.ndim else p
     if mode == "low":
-        return _uniform(key, shape, dtype, 0.0, 1.0) < p
-    coarse, fine = halves(_uniform(key, (2, *shape), dtype, 0.0, 1.0))
-    return fine * number(dtypes.finfo(dtype).eps, dtype) < p - coarse
+        return samplers._uniform(key, shape, dtype, 0.0, 1.0) < p
+    coarse, fine = samplers._uniform(key, (2, *shape), dtype, 0.0, 1.0)
+    return fine * dtypes.finfo(dtype).eps < p - coarse
 
 
 def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Array:
@@ -183,10 +167,9 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
 @compiled("shape", "dtype")
 def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     integer = dtypes.default_int_dtype()
-    chosen = _bernoulli(key, number(0.5, dtypes.default_float_dtype()), shape, "low")
-    doubled = 2 * lax.convert_element_type(chosen, integer)
-    signs = doubled - 1
-    return signs if dtype == integer else lax.convert_element_type(signs, dtype)
+    half = dtypes.default_float_dtype().type(0.5)
+    signs = 2 * lax.convert_element_type(_bernoulli(key, half, shape, "low"), integer) - 1
+    return lax.convert_element_type(signs, dtype)
 
 
 # ── Choices ──────────────────────────────────────────────────────────────────────────────────
@@ -220,30 +203,21 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
         raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
     axis %= logits.ndim
     rest = logits.shape[:axis] + logits.shape[axis + 1:]
-    sizes = rest if shape is None else check_shape("categorical", shape, rest)
+    sizes = check_shape("categorical", shape, rest)
     leading = sizes[:len(sizes) - len(rest)]
-    draw = _with_replacement if replace else _without_replacement
-    return draw(typed, logits, axis, sizes, leading, mode)
-
-
-def _with_replacement(key: Array, logits: Array, axis: int, shape: Shape, leading: Shape,
-                      mode: str | None) -> Array:
-    place = len(leading) + axis
-    noise = gumbel(key, (*shape[:place], logits.shape[axis], *shape[place:]), logits.dtype, mode)
-    total = noise + broadcast_to_rank(logits, noise.ndim)
-    return lax.argmax(total, place, np.dtype(np.int32))
-
-
-def _without_replacement(key: Array, logits: Array, axis: int, shape: Shape, leading: Shape,
-                         mode: str | None) -> Array:
+    if replace:
+        place = len(leading) + axis
+        spread = (*sizes[:place], logits.shape[axis], *sizes[place:])
+        noise = gumbel(typed, spread, logits.dtype, mode)
+        total = noise + broadcast_to_rank(logits, noise.ndim)
+        return lax.argmax(total, place, np.dtype(np.int32))
     count = math.prod(leading)
     if count > logits.shape[axis]:
         raise ValueError(f"Number of samples without replacement ({count}) cannot exceed number "
                          f"of categories ({logits.shape[axis]}).")
-    total = logits + gumbel(key, logits.shape, logits.dtype, mode)
+    total = logits + gumbel(typed, logits.shape, logits.dtype, mode)
     _, winners = lax.top_k(total, count, axis=axis)
-    others = tuple(d for d in range(logits.ndim) if d != axis)
-    return lax.reshape(winners, shape, (axis, *others))
+    return lax.reshape(winners, sizes, (axis, *(d for d in range(logits.ndim) if d != axis)))
 
 
 def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p: Any = None,
@@ -274,7 +248,8 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     sizes = canonical_shape(shape)
     array = as_array("choice", a)
     axis = canonical_axis(axis, array.ndim) if array.ndim else 0
-    count = array.shape[axis] if array.ndim else _size_of_range(array)
+    count = array.shape[axis] if array.ndim else int(
+        static_value(array, "The error occurred in jax.random.choice()"))
     draws = math.prod(sizes)
     if draws == 0:
         return lax.full(sizes, 0, array.dtype)
@@ -292,12 +267,6 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     return lax.reshape(chosen, array.shape[:axis] + sizes + array.shape[axis + 1:])
 
 
-def _size_of_range(a: Array) -> int:
-    known = core.concrete_or_error(a, "The error occurred in jax.random.choice()")
-    assert known is not None
-    return int(known)
-
-
 def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: str | None
             ) -> Array:
     """Which of `count` elements are chosen."""
@@ -310,12 +279,10 @@ def _places(key: Array, count: int, shape: Shape, replace: bool, p: Any, mode: s
     dtype = dtypes.to_inexact_dtype(p.dtype)
     p = lax.convert_element_type(p, dtype)
     if not replace:
-        noise = _gumbel(key, (count,), dtype, mode or "low")
+        noise = samplers._gumbel(key, (count,), dtype, mode or "low")
         return lax.top_k(noise + lax.log(p), math.prod(shape))[1]
     sums = lax.cumsum(p)
-    total = lax.squeeze(lax.slice_in_dim(sums, count - 1, count), (0,))
-    u = 1 - _uniform(key, shape, dtype, 0.0, 1.0)
-    return jnp.searchsorted(sums, total * u)
+    return jnp.searchsorted(sums, sums[-1] * (1 - samplers._uniform(key, shape, dtype, 0.0, 1.0)))
 
 
 # ── Permutations ─────────────────────────────────────────────────────────────────────────────
@@ -344,9 +311,8 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     if not array.ndim:
         if not dtypes.issubdtype(array.dtype, np.integer):
             raise TypeError("x must be an integer or at least 1-dimensional")
-        size = core.concrete_or_error(array, "argument x of jax.random.permutation()")
-        assert size is not None
-        return _shuffle(typed, lax.iota(dtypes.default_int_dtype(), max(int(size), 0)), 0)
+        size = int(static_value(array, "argument x of jax.random.permutation()"))
+        return _shuffle(typed, lax.iota(dtypes.default_int_dtype(), max(size, 0)), 0)
     axis = canonical_axis(operator.index(axis), array.ndim)
     if independent or array.ndim == 1:
         return _shuffle(typed, array, axis)
@@ -363,7 +329,7 @@ def _shuffle(key: Array, x: Array, axis: int) -> Array:
     """
     rounds = math.ceil(3 * math.log(max(1, x.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
-        key, spent = two_keys(key)
-        words = random_words(spent, 32, x.shape)
+        key, spent = split(key)
+        words = bits(spent, x.shape, np.uint32)
         _, x = lax.sort([words, x], dimension=axis, is_stable=True, num_keys=1)
     return x

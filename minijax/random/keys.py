@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, errors, lax
+from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
 from minijax.higher_order.jit import jit
 from minijax.primitives.convert import converted
@@ -39,9 +39,7 @@ def resolve_impl(spec: Any) -> PRNGImpl:
     """
     if isinstance(spec, PRNGImpl):
         return spec
-    if isinstance(spec, dtypes.KeyType):
-        return _impls[spec.impl]
-    name = config.default_prng_impl.value if spec is None else spec
+    name = config.default_prng_impl.value if spec is None else getattr(spec, "impl", spec)
     if not isinstance(name, str):
         raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
     if name not in _impls:
@@ -120,11 +118,7 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
     >>> key_data(wrap_key_data(PRNGKey(3)))
     Array([0, 3], dtype=uint32)
     """
-    return wrapped(key_bits_array, resolve_impl(dtype if impl is None else impl))
-
-
-def wrapped(words: Any, impl: PRNGImpl) -> Array:
-    """Typed keys from what should be their words."""
+    impl, words = resolve_impl(dtype if impl is None else impl), key_bits_array
     problem = "JAX encountered invalid PRNG key data: expected key_data"
     if not all(hasattr(words, name) for name in ("ndim", "shape", "dtype")):
         raise errors.with_cure(
@@ -149,39 +143,35 @@ def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Array, 
       TypeError: for what is no key.
       ValueError: for several keys where one is wanted.
     """
-    typed, raw = _typed(key)
+    raw = False
+    if isinstance(key, Array) and core.has_key_dtype(key.aval):
+        typed = key
+    elif isinstance(key, Array | np.ndarray | np.generic | int | float | complex | str):
+        typed = wrap_key_data(key)
+        raw = not config.enable_custom_prng.value
+        _note_raw_words(raw)
+    else:
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
     if typed.ndim and not allow_batched:
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape "
                          f"{np.shape(key)} != (). Use jax.vmap for batching.")
     return typed, raw
 
 
-def _typed(key: Any) -> tuple[Array, bool]:
-    if isinstance(key, Array) and core.has_key_dtype(key.aval):
-        return key, False
-    if not isinstance(key, Array | np.ndarray | np.generic | int | float | complex | str):
-        raise TypeError(f"unexpected PRNG key type {type(key)}")
-    typed = wrapped(key, resolve_impl(None))
-    if config.enable_custom_prng.value:
+def _note_raw_words(allowed: bool) -> None:
+    """Warn of raw words given for a key, or refuse them, as the flags say."""
+    mode = config.legacy_prng_key.value
+    if not allowed:
         errors.warn(ASSUMED_KEY, FutureWarning)
-        return typed, False
-    if config.legacy_prng_key.value == "error":
+    elif mode == "error":
         raise ValueError(LEGACY_KEY)
-    if config.legacy_prng_key.value == "warn":
+    elif mode == "warn":
         errors.warn(LEGACY_KEY)
-    return typed, True
 
 
 def as_given(keys: Array, raw: bool) -> Array:
     """Keys in the form in which the key they come from was given."""
     return random_unwrap_p.bind(keys) if raw else keys
-
-
-def two_keys(key: Array) -> tuple[Array, Array]:
-    """A typed key split into two."""
-    pair = random_split_p.bind(key, shape=(2,))
-    first, second = (lax.slice(pair, (i,), (i + 1,), (1,)) for i in (0, 1))
-    return lax.squeeze(first, (0,)), lax.squeeze(second, (0,))
 
 
 @functools.partial(jit, static_argnames=("primitive", "params"))

@@ -19,7 +19,7 @@ from minijax.primitives.axes import canonical_shape
 from minijax.primitives.keys import random_bits_p
 from minijax.primitives.random_bits import fused_multiply_add
 from minijax.primitives.shape import broadcast_shapes, broadcast_to_rank
-from minijax.random.keys import apply, check_key, two_keys
+from minijax.random.keys import apply, check_key, split
 
 Shape = tuple[int, ...]
 
@@ -41,12 +41,22 @@ def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[...,
 
     def sample(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None
                ) -> Array:
-        typed, _ = check_key(name, key)
-        return draw(typed, canonical_shape(shape), float_dtype(name, dtype))
+        return draw(*checked(name, key, shape, dtype))
 
     sample.__name__ = sample.__qualname__ = name
     sample.__doc__ = formula.__doc__
     return sample
+
+
+def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
+            ) -> tuple[Array, Shape, np.dtype]:
+    """What the sampler `name` draws with: one typed key, a shape, a float dtype.
+
+    Raises:
+      TypeError, ValueError: for what is no key, no shape or no float dtype.
+    """
+    typed, _ = check_key(name, key)
+    return typed, canonical_shape(shape), float_dtype(name, dtype, kind)
 
 
 def float_dtype(name: str, dtype: Any, kind: Any = np.floating) -> np.dtype:
@@ -71,24 +81,21 @@ def supported(dtype: Any, default: np.dtype) -> np.dtype:
 
 
 def check_shape(name: str, shape: Any, *param_shapes: Shape) -> Shape:
-    """The shape to draw, which the parameters must broadcast to.
+    """The shape to draw, which the parameters must broadcast to; None is theirs.
 
     Raises:
       ValueError: where they do not.
     """
+    if shape is None:
+        return broadcast_shapes(*param_shapes)
     sizes = canonical_shape(shape)
-    whole = broadcast_shapes(sizes, *param_shapes) if param_shapes else sizes
+    whole = broadcast_shapes(sizes, *param_shapes)
     if whole != sizes:
         raise ValueError(
             f"{name} parameter shapes must be broadcast-compatible with shape argument, and the "
             f"result of broadcasting the shapes must equal the shape argument, but got result "
             f"{whole} for shape argument {sizes}.")
     return sizes
-
-
-def number(value: Any, dtype: Any) -> Any:
-    """A scalar of a program."""
-    return np.array(value, dtype)[()]
 
 
 # ── Bits and uniform numbers ─────────────────────────────────────────────────────────────────
@@ -117,10 +124,6 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
                  shape=canonical_shape(shape))
 
 
-def random_words(key: Array, bit_width: int, shape: Shape) -> Array:
-    return random_bits_p.bind(key, bit_width=bit_width, shape=shape)
-
-
 def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0,
             *, out_sharding: Any = None) -> Array:
     """Numbers from minval up to, but not including, maxval, all equally likely.
@@ -139,9 +142,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
     >>> uniform(key(0), (2,))
     Array([0.21629536, 0.8041241 ], dtype=float32)
     """
-    typed, _ = check_key("uniform", key)
-    found = float_dtype("uniform", dtype)
-    return _uniform(typed, canonical_shape(shape), found, minval, maxval)
+    return _uniform(*checked("uniform", key, shape, dtype), minval, maxval)
 
 
 @compiled("shape", "dtype")
@@ -157,13 +158,10 @@ def unit_interval(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     info = dtypes.finfo(dtype)
     drawn = 8 if info.nmant < 8 else info.bits
     word = np.dtype(f"uint{info.bits}")
-    words = random_words(key, drawn, shape)
-    if drawn != info.bits:
-        words = lax.convert_element_type(words, word)
-    fraction = lax.shift_right_logical(words, number(drawn - info.nmant, word))
-    one = np.ones((), dtype)
-    above_one = lax.bitcast_convert_type(fraction | one.view(word)[()], dtype)
-    return above_one - one[()]
+    words = lax.convert_element_type(bits(key, shape, f"uint{drawn}"), word)
+    fraction = lax.shift_right_logical(words, word.type(drawn - info.nmant))
+    one = dtype.type(1)
+    return lax.bitcast_convert_type(fraction | one.view(word), dtype) - one
 
 
 # ── The normal distribution ──────────────────────────────────────────────────────────────────
@@ -184,9 +182,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     >>> normal(key(0), (1,))
     Array([-0.20584226], dtype=float32)
     """
-    typed, _ = check_key("normal", key)
-    found = float_dtype("normal", dtype, np.inexact)
-    return _normal(typed, canonical_shape(shape), found)
+    return _normal(*checked("normal", key, shape, dtype, np.inexact))
 
 
 @compiled("shape", "dtype")
@@ -194,25 +190,25 @@ def _normal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     if not dtypes.issubdtype(dtype, np.complexfloating):
         return _normal_real(key, shape, dtype)
     part = dtypes.to_floating_dtype(dtype)
-    real, imaginary = (_normal_real(k, shape, part) for k in two_keys(key))
-    root = number(np.sqrt(2), part)
+    real, imaginary = (_normal_real(k, shape, part) for k in split(key))
+    root = part.type(np.sqrt(2))
     return lax.complex(real / root, imaginary / root)
 
 
 @compiled("shape", "dtype")
 def _normal_real(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    uniforms = _uniform(key, shape, dtype, after_minus_one(dtype), number(1, dtype))
+    uniforms = _uniform(key, shape, dtype, after_minus_one(dtype), dtype.type(1))
     return scaled_erf_inv(uniforms, dtype)
 
 
 def after_minus_one(dtype: np.dtype) -> Any:
     """The least number above -1, so that the open interval (-1, 1) is drawn from."""
-    return number(-1 + float(dtypes.finfo(dtype).epsneg), dtype)
+    return dtype.type(-1 + float(dtypes.finfo(dtype).epsneg))
 
 
 def scaled_erf_inv(x: Array, dtype: np.dtype) -> Array:
     """Numbers in (-1, 1) to standard normal ones: the inverse of their distribution."""
-    return lax.mul(number(np.sqrt(2), dtype), lax.erf_inv(x))
+    return dtype.type(np.sqrt(2)) * lax.erf_inv(x)
 
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
@@ -236,21 +232,19 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     """
     typed, _ = check_key("truncated_normal", key)
     found = float_dtype("truncated_normal", dtype)
-    bounds = np.shape(lower), np.shape(upper)
-    sizes = (broadcast_shapes(*bounds) if shape is None
-             else check_shape("truncated_normal", shape, *bounds))
+    sizes = check_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
     return _truncated_normal(typed, lower, upper, sizes, found)
 
 
 @compiled("shape", "dtype")
 def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: np.dtype
                       ) -> Array:
-    root = number(np.sqrt(2), dtype)
+    root = dtype.type(np.sqrt(2))
     lower, upper = (lax.convert_element_type(x, dtype) for x in (lower, upper))
     uniforms = _uniform(key, shape, dtype, *(lax.erf(x / root) for x in (lower, upper)))
     # rounding may have carried a number onto or over a bound
-    least = lax.nextafter(lax.stop_gradient(lower), number(np.inf, dtype))
-    most = lax.nextafter(lax.stop_gradient(upper), number(-np.inf, dtype))
+    least = lax.nextafter(lax.stop_gradient(lower), dtype.type(np.inf))
+    most = lax.nextafter(lax.stop_gradient(upper), dtype.type(-np.inf))
     least, most = (broadcast_to_rank(x, len(shape)) for x in (least, most))
     return lax.min(most, lax.max(least, scaled_erf_inv(uniforms, dtype)))
 
@@ -295,13 +289,8 @@ def logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     >>> logistic(key(0), (3,)).shape
     (3,)
     """
-    u = _uniform(key, shape, dtype, tiny(dtype), 1.0)
+    u = _uniform(key, shape, dtype, dtypes.finfo(dtype).tiny, 1.0)
     return lax.log(u) - lax.log1p(-u)
-
-
-def tiny(dtype: np.dtype) -> Any:
-    """The least normal number: as good as zero, but with a logarithm."""
-    return number(dtypes.finfo(dtype).tiny, dtype)
 
 
 @sampler
@@ -314,7 +303,7 @@ def cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     >>> cauchy(key(0), (3,)).shape
     (3,)
     """
-    u = _uniform(key, shape, dtype, number(dtypes.finfo(dtype).eps, dtype), 1.0)
+    u = _uniform(key, shape, dtype, dtypes.finfo(dtype).eps, 1.0)
     return lax.tan(np.pi * (u - 0.5))
 
 
@@ -337,17 +326,15 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     >>> gumbel(key(0), (3,)).shape
     (3,)
     """
-    typed, _ = check_key("gumbel", key)
-    found = float_dtype("gumbel", dtype)
     if mode not in (None, "low", "high"):
         raise ValueError(f"Must provide valid mode for gumbel got: {mode}")
-    return _gumbel(typed, canonical_shape(shape), found, mode or "low")
+    return _gumbel(*checked("gumbel", key, shape, dtype), mode or "low")
 
 
 @compiled("shape", "dtype", "mode")
 def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
     if mode == "low":
-        u = _uniform(key, shape, dtype, minval=tiny(dtype), maxval=1.0)
+        u = _uniform(key, shape, dtype, minval=dtypes.finfo(dtype).tiny, maxval=1.0)
         return -lax.log(-lax.log(u))
     u = _finely_uniform(key, shape, dtype)
     return -lax.log(-lax.log1p(-u))
@@ -355,14 +342,6 @@ def _gumbel(key: Array, shape: Shape, dtype: np.dtype, mode: str) -> Array:
 
 def _finely_uniform(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     """Numbers in (0, 1), those below a half with twice as many random bits."""
-    upper, lower = halves(_uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0))
-    step = number(dtypes.finfo(dtype).eps, dtype)
-    fine = fused_multiply_add(step, lower, upper) + tiny(dtype)
-    return lax.select(upper >= 0.5, upper, fine)
-
-
-def halves(pair: Array) -> tuple[Array, Array]:
-    """The two rows of an array."""
-    first, second = (lax.slice_in_dim(pair, i, i + 1) for i in (0, 1))
-    return lax.squeeze(first, (0,)), lax.squeeze(second, (0,))
-
+    upper, lower = _uniform(key, (2, *shape), dtype, minval=0.0, maxval=1.0)
+    info = dtypes.finfo(dtype)
+    return lax.select(upper >= 0.5, upper, fused_multiply_add(info.eps, lower, upper) + info.tiny)
