@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
+from minijax.primitives.infix import copysign, fma, minimum, select, sqrt
 
 from .exponential import (
     FLOAT32, FLOAT64, FORMATS, INF, clamp, exact_product, exp_of_sum, log1p, polynomial,
@@ -37,17 +37,17 @@ ERFC = (
     2.467253424612837e-08, -2.4509110215471315e-09)
 
 
-def _erf_near_zero(s: Any, x: Any) -> Any:
-    return s.fma(x, polynomial(s, ERF[x.dtype], s.mul(x, x)), x)
+def _erf_near_zero(x: Any) -> Any:
+    return fma(x, polynomial(ERF[x.dtype], x * x), x)
 
 
-def _erfc_of_positive(s: Any, a: Any) -> Any:
+def _erfc_of_positive(a: Any) -> Any:
     """erfc(a) for a >= ½; exp(-a²) takes a² in two parts, as its rounding would be magnified."""
-    a = clamp(s, a, 0.5, 28.0)
-    scaled = polynomial(s, ERFC, s.div(s.sub(a, 3.75), s.add(a, 3.75)))
-    square, low = exact_product(s, a, a)
-    gauss = exp_of_sum(s, s.neg(square), s.neg(low))
-    return s.mul(s.div(scaled, s.fma(a, 2.0, 1.0)), gauss)
+    a = clamp(a, 0.5, 28.0)
+    scaled = polynomial(ERFC, (a - 3.75) / (a + 3.75))
+    square, low = exact_product(a, a)
+    gauss = exp_of_sum(-square, -low)
+    return (scaled / fma(a, 2.0, 1.0)) * gauss
 
 
 # log(erfc(x)) / x as a polynomial in x for 1 <= x <= 4, where erf is 1 in float32.
@@ -55,31 +55,31 @@ LOG_ERFC = (-1.1286943, -0.63496953, -0.10653087, 0.02401007, -0.0037574768, 0.0
             -1.3962444e-05)
 
 
-def _erf_float32_beyond_1(s: Any, a: Any) -> Any:
+def _erf_float32_beyond_1(a: Any) -> Any:
     """1 - erfc(a), erfc as an exponential of a polynomial: it counts for 0.16 at most."""
-    a = s.min(a, 4.0)
-    k, r, rest = reduced_expm1(s, s.mul(a, polynomial(s, LOG_ERFC, a)))
-    return s.sub(1.0, s.mul(s.add(s.add(r, rest), 1.0), power_of_two(s, k, FLOAT32)))
+    a = minimum(a, 4.0)
+    k, r, rest = reduced_expm1(a * polynomial(LOG_ERFC, a))
+    return 1.0 - ((r + rest) + 1.0) * power_of_two(k, FLOAT32)
 
 
-def erf(s: Any, x: Any) -> Any:
+def erf(x: Any) -> Any:
     """The error function: a polynomial up to 1, then 1 - erfc."""
-    a = s.abs(x)
+    a = abs(x)
     if x.dtype == FLOAT32:
-        far = _erf_float32_beyond_1(s, a)
+        far = _erf_float32_beyond_1(a)
     else:
-        far = s.sub(1.0, _erfc_of_positive(s, a))
-    return s.select(s.lt(a, 1.0), _erf_near_zero(s, x), s.copysign(far, x))
+        far = 1.0 - _erfc_of_positive(a)
+    return select(a < 1.0, _erf_near_zero(x), copysign(far, x))
 
 
-def erfc(s: Any, x: Any) -> Any:
+def erfc(x: Any) -> Any:
     """1 - erf(x), without cancellation for large x."""
     if x.dtype == FLOAT32:
-        return s.convert(_erfc_for_float32(s, s.convert(x, FLOAT64)), FLOAT32)
-    a = s.abs(x)
-    far = _erfc_of_positive(s, a)
-    far = s.select(s.lt(x, 0.0), s.sub(2.0, far), far)
-    return s.select(s.lt(a, 0.5), s.sub(1.0, _erf_near_zero(s, x)), far)
+        return _erfc_for_float32(x.to(FLOAT64)).to(FLOAT32)
+    a = abs(x)
+    far = _erfc_of_positive(a)
+    far = select(x < 0.0, 2.0 - far, far)
+    return select(a < 0.5, 1.0 - _erf_near_zero(x), far)
 
 
 # (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - 3) / (x + 3) for 0 <= x <= 10.5, and exp(r) for
@@ -91,20 +91,20 @@ EXP_LOW = (1.0000000005541865, 1.0000000363230974, 0.49999992079497535, 0.166664
            0.041668225641378176, 0.008374815781659519, 0.0013836841975313615)
 
 
-def _erfc_for_float32(s: Any, x: Any) -> Any:
+def _erfc_for_float32(x: Any) -> Any:
     """erfc in float64 to 9 digits; the roundings of its many factors in float32 would add up."""
-    a = clamp(s, s.abs(x), 0.0, 10.5)
-    above, scale = s.add(a, 3.0), s.fma(a, 2.0, 1.0)
-    both = s.div(1.0, s.mul(above, scale))  # one division for two
-    scaled = polynomial(s, ERFC_LOW, s.mul(s.mul(s.sub(a, 3.0), scale), both))
-    magic = s.const(FORMATS[FLOAT64].magic, FLOAT64)
-    square = s.mul(a, a)  # exact: a has the digits of a float32
-    shifted = s.fma(square, -1 / math.log(2), magic)
-    r = s.fma(s.sub(shifted, magic), -FORMATS[FLOAT64].ln2, s.neg(square))
-    k = s.sub(s.bitcast(shifted, np.int64), s.bitcast(magic, np.int64))
-    gauss = s.mul(polynomial(s, EXP_LOW, r), power_of_two(s, k, FLOAT64))
-    result = s.mul(s.mul(scaled, gauss), s.mul(above, both))
-    return s.select(s.lt(x, 0.0), s.sub(2.0, result), result)
+    a = clamp(abs(x), 0.0, 10.5)
+    above, scale = a + 3.0, fma(a, 2.0, 1.0)
+    both = 1.0 / (above * scale)  # one division for two
+    scaled = polynomial(ERFC_LOW, (a - 3.0) * scale * both)
+    magic = x.const(FORMATS[FLOAT64].magic)
+    square = a * a  # exact: a has the digits of a float32
+    shifted = fma(square, -1 / math.log(2), magic)
+    r = fma(shifted - magic, -FORMATS[FLOAT64].ln2, -square)
+    k = shifted.bits() - magic.bits()
+    gauss = polynomial(EXP_LOW, r) * power_of_two(k, FLOAT64)
+    result = (scaled * gauss) * (above * both)
+    return select(x < 0.0, 2.0 - result, result)
 
 
 # erf_inv: the coefficients of Giles, "Approximating the erfinv function" (2010), in descending
@@ -144,13 +144,13 @@ ERF_INV_64 = (
 )
 
 
-def erf_inv(s: Any, x: Any) -> Any:
+def erf_inv(x: Any) -> Any:
     """The inverse of erf; ±infinity at ±1, nan beyond."""
-    w = s.neg(log1p(s, s.mul(s.neg(x), x)))
+    w = -log1p(-x * x)
     (limit, center, first), *others = ERF_INV_32 if x.dtype == FLOAT32 else ERF_INV_64
-    p = polynomial(s, first, s.sub(w, center))
-    root = s.sqrt(w)
+    p = polynomial(first, w - center)
+    root = sqrt(w)
     for upper, center, coefficients in others:
-        p = s.select(s.lt(w, limit), p, polynomial(s, coefficients, s.sub(root, center)))
+        p = select(w < limit, p, polynomial(coefficients, root - center))
         limit = upper
-    return s.select(s.eq(s.abs(x), 1.0), s.mul(x, INF), s.mul(p, x))
+    return select(abs(x) == 1.0, x * INF, p * x)

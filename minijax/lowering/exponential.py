@@ -1,8 +1,8 @@
 """exp, log and what follows from them, as polynomials in the scalar operations.
 
-Stands on nothing: `s` is the builder of the loop tree, or NumpyScalars. Coefficients without a name
-beside them are minimax fits (Remez exchange in 60 digits, relative error below a quarter unit in
-the last place). Chapter 25. In JAX: XLA's own polynomials for exp and log, libm for the rest.
+Stands on `primitives.infix`. Coefficients without a name beside them are minimax fits (Remez
+exchange in 60 digits, relative error below a quarter unit in the last place). Chapter 25.
+In JAX: XLA's own polynomials for exp and log, libm for the rest.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from minijax.primitives.infix import (copysign, floor, fma, round_even, select,
+                                      shr_arithmetic, sqrt)
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 INF, NAN = math.inf, math.nan
@@ -47,24 +50,23 @@ FORMATS = {
 }
 
 
-def polynomial(s: Any, coefficients: Coefficients, x: Any) -> Any:
+def polynomial(coefficients: Coefficients, x: Any) -> Any:
     """c[0] + c[1] x + c[2] x² + … by Horner's scheme, each step one rounding."""
     total: Any = coefficients[-1]
     for coefficient in reversed(coefficients[:-1]):
-        total = s.fma(total, x, coefficient)
+        total = fma(total, x, coefficient)
     return total
 
 
-def clamp(s: Any, x: Any, low: float, high: float) -> Any:
+def clamp(x: Any, low: float, high: float) -> Any:
     """x held between two bounds; nan stays nan."""
-    x = s.select(s.lt(x, low), low, x)
-    return s.select(s.gt(x, high), high, x)
+    x = select(x < low, low, x)
+    return select(x > high, high, x)
 
 
-def power_of_two(s: Any, k: Any, dtype: np.dtype) -> Any:
+def power_of_two(k: Any, dtype: np.dtype) -> Any:
     """2**k for an integer k in the range of normal numbers: k goes into the exponent's place."""
-    form = FORMATS[dtype]
-    return s.bitcast(s.shl(s.add(k, form.bias), form.fraction), dtype)
+    return ((k + FORMATS[dtype].bias) << FORMATS[dtype].fraction).bits(dtype)
 
 
 # exp
@@ -79,108 +81,107 @@ EXP = {
 }
 
 
-def reduced_expm1(s: Any, x: Any, low: Any = None) -> tuple[Any, Any, Any]:
+def reduced_expm1(x: Any, low: Any = None) -> tuple[Any, Any, Any]:
     """Return k, r and expm1(r) - r, where x + low = k log 2 + r and |r| <= log(2) / 2."""
     form = FORMATS[x.dtype]
-    shifted = s.fma(x, 1 / math.log(2), form.magic)
-    magic = s.const(form.magic, x.dtype)
-    k = s.sub(s.bitcast(shifted, form.signed), s.bitcast(magic, form.signed))
-    multiple = s.sub(shifted, form.magic)
-    r = s.fma(multiple, -form.ln2, x)
-    r = s.fma(multiple, -form.ln2_rest, r if low is None else s.add(r, low))
-    return k, r, s.mul(s.mul(r, r), polynomial(s, EXP[x.dtype], r))
+    shifted = fma(x, 1 / math.log(2), form.magic)
+    magic = x.const(form.magic)
+    k = shifted.bits() - magic.bits()
+    multiple = shifted - form.magic
+    r = fma(multiple, -form.ln2, x)
+    r = fma(multiple, -form.ln2_rest, r if low is None else r + low)
+    return k, r, r * r * polynomial(EXP[x.dtype], r)
 
 
-def _scaled(s: Any, x: Any, k: Any) -> Any:
+def _scaled(x: Any, k: Any) -> Any:
     """x 2**k in two steps, so that it can end at infinity or in the subnormal numbers."""
-    half = s.shr_arithmetic(k, 1)
-    once = s.mul(x, power_of_two(s, half, x.dtype))
-    return s.mul(once, power_of_two(s, s.sub(k, half), x.dtype))
+    half = shr_arithmetic(k, 1)
+    return x * power_of_two(half, x.dtype) * power_of_two(k - half, x.dtype)
 
 
-def exp(s: Any, x: Any) -> Any:
+def exp(x: Any) -> Any:
     """e**x.
 
     >>> from minijax.lowering.scalars import NumpyScalars
-    >>> exp(NumpyScalars(), np.float32([0, 1, -np.inf, 100]))
+    >>> from minijax.primitives.infix import infix
+    >>> infix(exp)(NumpyScalars(), np.float32([0, 1, -np.inf, 100]))
     array([1.       , 2.7182817, 0.       ,       inf], dtype=float32)
     """
-    return exp_of_sum(s, x, None)
+    return exp_of_sum(x, None)
 
 
-def exp_of_sum(s: Any, x: Any, low: Any) -> Any:
+def exp_of_sum(x: Any, low: Any) -> Any:
     """exp(x + low), where low is a small correction to x (None: nothing)."""
     form = FORMATS[x.dtype]
-    k, r, rest = reduced_expm1(s, clamp(s, x, form.exp_least, form.exp_most), low)
-    return _scaled(s, s.add(s.add(r, rest), 1.0), k)
+    k, r, rest = reduced_expm1(clamp(x, form.exp_least, form.exp_most), low)
+    return _scaled((r + rest) + 1.0, k)
 
 
-def exp2(s: Any, x: Any) -> Any:
+def exp2(x: Any) -> Any:
     """2**x: the integer part is an exponent, the rest goes through exp."""
     form = FORMATS[x.dtype]
-    x = clamp(s, x, form.exp_least * 1.5, form.exp_most * 1.5)
-    k = s.round_even(x)
-    part = s.sub(x, k)
-    high = s.mul(part, form.ln2)
-    low = s.fma(part, form.ln2_rest, s.fma(part, form.ln2, s.neg(high)))
-    p = s.fma(s.mul(high, high), polynomial(s, EXP[x.dtype], high), s.add(high, low))
-    return _scaled(s, s.add(p, 1.0), s.convert(k, form.signed))
+    x = clamp(x, form.exp_least * 1.5, form.exp_most * 1.5)
+    k = round_even(x)
+    part = x - k
+    high = part * form.ln2
+    low = fma(part, form.ln2_rest, fma(part, form.ln2, -high))
+    p = fma(high * high, polynomial(EXP[x.dtype], high), high + low)
+    return _scaled(p + 1.0, k.to(form.signed))
 
 
-def expm1(s: Any, x: Any) -> Any:
+def expm1(x: Any) -> Any:
     """e**x - 1, without cancellation near 0.
 
     2**k (1 + p) - 1 is 2 (p t + (t - ½)) with t = 2**(k-1), which never overflows too early.
     """
     form = FORMATS[x.dtype]
-    k, r, rest = reduced_expm1(s, clamp(s, x, -form.fraction, form.exp_most))
-    t = power_of_two(s, s.sub(k, 1), x.dtype)
-    y = s.mul(s.fma(rest, t, s.fma(r, t, s.sub(t, 0.5))), 2.0)
-    return s.select(s.lt(s.abs(x), 2.0 ** -(form.fraction + 2)), x, y)
+    k, r, rest = reduced_expm1(clamp(x, -form.fraction, form.exp_most))
+    t = power_of_two(k - 1, x.dtype)
+    y = fma(rest, t, fma(r, t, t - 0.5)) * 2.0
+    return select(abs(x) < 2.0**-(form.fraction + 2), x, y)
 
 
-def tanh(s: Any, x: Any) -> Any:
+def tanh(x: Any) -> Any:
     """expm1(2|x|) / (2 + expm1(2|x|)) with the sign of x."""
-    e = expm1(s, clamp(s, s.mul(s.abs(x), 2.0), 0.0, 60.0))
-    return s.copysign(_quotient(s, e, 2.0, e), x)
+    e = expm1(clamp(abs(x) * 2.0, 0.0, 60.0))
+    return copysign(_quotient(e, 2.0, e), x)
 
 
-def logistic(s: Any, x: Any) -> Any:
+def logistic(x: Any) -> Any:
     """1 / (1 + e**-x), written so that e**-|x| never overflows."""
-    z = exp(s, s.neg(s.abs(x)))
-    return _quotient(s, s.select(s.lt(x, 0.0), z, 1.0), 1.0, z)
+    z = exp(-abs(x))
+    return _quotient(select(x < 0.0, z, 1.0), 1.0, z)
 
 
-def _quotient(s: Any, x: Any, y: float, z: Any) -> Any:
+def _quotient(x: Any, y: float, z: Any) -> Any:
     """x / (y + z), corrected for what the sum and the division rounded away."""
-    total = s.add(z, y)
-    inverse = s.div(1.0, total)
-    quotient = s.mul(x, inverse)
-    low = s.add(s.sub(y, total), z)
-    missing = s.fma(s.neg(quotient), low, s.fma(s.neg(quotient), total, x))
-    return s.fma(missing, inverse, quotient)
+    total = z + y
+    inverse = 1.0 / total
+    quotient = x * inverse
+    low = (y - total) + z
+    missing = fma(-quotient, low, fma(-quotient, total, x))
+    return fma(missing, inverse, quotient)
 
 
-def sinh(s: Any, x: Any) -> Any:
+def sinh(x: Any) -> Any:
     """(e + e / (e + 1)) / 2 with e = expm1|x|; large ones as a square, which overflows later."""
-    a = s.abs(x)
+    a = abs(x)
     limit = FORMATS[x.dtype].exp_most - 2.0
-    e = expm1(s, clamp(s, a, 0.0, limit))
-    moderate = s.mul(s.add(e, s.div(e, s.add(e, 1.0))), 0.5)
-    return s.copysign(s.select(s.gt(a, limit), _half_exp(s, a), moderate), x)
+    e = expm1(clamp(a, 0.0, limit))
+    moderate = (e + e / (e + 1.0)) * 0.5
+    return copysign(select(a > limit, _half_exp(a), moderate), x)
 
 
-def cosh(s: Any, x: Any) -> Any:
+def cosh(x: Any) -> Any:
     """(e**|x| + e**-|x|) / 2."""
-    a = s.abs(x)
-    half = _half_exp(s, a)
-    return s.add(half, s.div(0.25, half))
+    half = _half_exp(abs(x))
+    return half + 0.25 / half
 
 
-def _half_exp(s: Any, x: Any) -> Any:
+def _half_exp(x: Any) -> Any:
     """e**x / 2, finite also where e**x is not."""
-    k, r, rest = reduced_expm1(s, clamp(s, x, 0.0, FORMATS[x.dtype].exp_most + 1.0))
-    return _scaled(s, s.add(s.add(r, rest), 1.0), s.sub(k, 1))
+    k, r, rest = reduced_expm1(clamp(x, 0.0, FORMATS[x.dtype].exp_most + 1.0))
+    return _scaled((r + rest) + 1.0, k - 1)
 
 
 # log
@@ -193,95 +194,91 @@ LOG_64 = (0.6666666666666735, 0.39999999999411096, 0.2857142874326231, 0.2222219
           0.18183569739728042, 0.1531390323321067, 0.14797507964482168)
 
 
-def _exponent_of(s: Any, x: Any) -> Any:
+def _exponent_of(x: Any) -> Any:
     """The integer e with √½ <= x / 2**e < √2, for a normal x."""
-    form = FORMATS[x.dtype]
-    root = s.bitcast(s.const(math.sqrt(0.5), x.dtype), form.signed)
-    return s.shr_arithmetic(s.sub(s.bitcast(x, form.signed), root), form.fraction)
+    root = x.const(math.sqrt(0.5))
+    return shr_arithmetic(x.bits() - root.bits(), FORMATS[x.dtype].fraction)
 
 
-def _divided(s: Any, x: Any, e: Any) -> Any:
+def _divided(x: Any, e: Any) -> Any:
     """x / 2**e, by taking e from the exponent; both x and the result must be normal."""
-    form = FORMATS[x.dtype]
-    bits = s.sub(s.bitcast(x, form.signed), s.shl(e, form.fraction))
-    return s.bitcast(bits, x.dtype)
+    return (x.bits() - (e << FORMATS[x.dtype].fraction)).bits(x.dtype)
 
 
-def _split(s: Any, x: Any) -> tuple[Any, Any]:
+def _split(x: Any) -> tuple[Any, Any]:
     """Return m - 1 and e as floats, x = m 2**e with √½ <= m < √2, for finite positive x."""
     form = FORMATS[x.dtype]
-    subnormal = s.lt(x, form.least_normal)
-    normal = s.select(subnormal, s.mul(x, 2.0**form.fraction), x)
-    e = _exponent_of(s, normal)
-    lifted = s.select(subnormal, float(form.fraction), s.const(0.0, x.dtype))
-    return s.sub(_divided(s, normal, e), 1.0), s.sub(s.convert(e, x.dtype), lifted)
+    subnormal = x < form.least_normal
+    normal = select(subnormal, x * 2.0**form.fraction, x)
+    e = _exponent_of(normal)
+    lifted = select(subnormal, float(form.fraction), x.const(0.0))
+    return _divided(normal, e) - 1.0, e.to(x.dtype) - lifted
 
 
-def _log_of_parts(s: Any, f: Any, e: Any) -> Any:
+def _log_of_parts(f: Any, e: Any) -> Any:
     """log(1 + f) + e log 2."""
     form = FORMATS[f.dtype]
-    square = s.mul(f, f)
+    square = f * f
     if f.dtype == FLOAT32:
-        rest = s.mul(s.mul(square, f), polynomial(s, LOG_32, f))
-        rest = s.fma(square, -0.5, s.fma(e, form.ln2_rest, rest))
-        return s.fma(e, form.ln2, s.add(f, rest))
+        rest = square * f * polynomial(LOG_32, f)
+        rest = fma(square, -0.5, fma(e, form.ln2_rest, rest))
+        return fma(e, form.ln2, f + rest)
     # As in fdlibm (Sun, 1993): with t = f / (2 + f) fewer terms do.
-    t = s.div(f, s.add(f, 2.0))
-    z = s.mul(t, t)
-    series = s.mul(z, polynomial(s, LOG_64, z))
-    half = s.mul(square, 0.5)
-    rest = s.sub(half, s.fma(e, form.ln2_rest, s.mul(t, s.add(half, series))))
-    return s.fma(e, form.ln2, s.sub(f, rest))
+    t = f / (f + 2.0)
+    z = t * t
+    series = z * polynomial(LOG_64, z)
+    half = square * 0.5
+    rest = half - fma(e, form.ln2_rest, t * (half + series))
+    return fma(e, form.ln2, f - rest)
 
 
-def log(s: Any, x: Any) -> Any:
+def log(x: Any) -> Any:
     """The natural logarithm: -inf at 0, nan below."""
-    y = _log_of_parts(s, *_split(s, x))
-    y = s.select(s.lt(x, INF), y, x)
-    return s.select(s.gt(x, 0.0), y, s.select(s.eq(x, 0.0), -INF, s.const(NAN, x.dtype)))
+    y = _log_of_parts(*_split(x))
+    y = select(x < INF, y, x)
+    return select(x > 0.0, y, select(x == 0.0, -INF, x.const(NAN)))
 
 
-def log1p(s: Any, x: Any) -> Any:
+def log1p(x: Any) -> Any:
     """log(1 + x), exact also where 1 + x rounds: f = (1 + x) / 2**e - 1 is formed from x itself."""
     form = FORMATS[x.dtype]
-    e = _exponent_of(s, s.add(x, 1.0))
+    e = _exponent_of(x + 1.0)
     # 2**-e - 1 through 4 2**-e, which is normal for the largest e as well.
-    shrunk = s.fma(_divided(s, s.const(4.0, x.dtype), e), 0.25, -1.0)
-    y = _log_of_parts(s, s.add(_divided(s, x, e), shrunk), s.convert(e, x.dtype))
-    y = s.select(s.and_(s.lt(x, INF), s.ge(s.abs(x), form.least_normal)), y, x)
-    return s.select(s.gt(x, -1.0), y, s.select(s.eq(x, -1.0), -INF, s.const(NAN, x.dtype)))
+    shrunk = fma(_divided(x.const(4.0), e), 0.25, -1.0)
+    y = _log_of_parts(_divided(x, e) + shrunk, e.to(x.dtype))
+    y = select((x < INF) & (abs(x) >= form.least_normal), y, x)
+    return select(x > -1.0, y, select(x == -1.0, -INF, x.const(NAN)))
 
 
-def asinh(s: Any, x: Any) -> Any:
+def asinh(x: Any) -> Any:
     """log(a + √(a² + 1)) of a = |x|, arranged for log1p; a large one is log(2a)."""
-    a = s.abs(x)
-    large = s.gt(a, _LARGE[x.dtype])
-    b = s.select(large, 1.0, a)
-    square = s.mul(b, b)
-    near = s.add(b, s.div(square, s.add(s.sqrt(s.add(square, 1.0)), 1.0)))
-    y = log1p(s, s.select(large, a, near))
-    return s.copysign(s.select(large, s.add(y, math.log(2)), y), x)
+    a = abs(x)
+    large = a > _LARGE[x.dtype]
+    b = select(large, 1.0, a)
+    square = b * b
+    near = b + square / (sqrt(square + 1.0) + 1.0)
+    y = log1p(select(large, a, near))
+    return copysign(select(large, y + math.log(2), y), x)
 
 
-def acosh(s: Any, x: Any) -> Any:
+def acosh(x: Any) -> Any:
     """log1p(t + √(2t + t²)) with t = x - 1; a large one is log(2x)."""
-    large = s.gt(x, _LARGE[x.dtype])
-    t = s.sub(x, 1.0)
-    near = s.add(t, s.sqrt(s.fma(t, t, s.mul(t, 2.0))))
-    y = log1p(s, s.select(large, x, near))
-    y = s.select(large, s.add(y, math.log(2)), y)
-    return s.select(s.lt(x, 1.0), s.const(NAN, x.dtype), y)
+    large = x > _LARGE[x.dtype]
+    t = x - 1.0
+    near = t + sqrt(fma(t, t, t * 2.0))
+    y = log1p(select(large, x, near))
+    y = select(large, y + math.log(2), y)
+    return select(x < 1.0, x.const(NAN), y)
 
 
 # Beyond it log(1 + x) is log(x) in floating point; its square is still finite.
 _LARGE = {FLOAT32: 2.0**26, FLOAT64: 2.0**56}
 
 
-def atanh(s: Any, x: Any) -> Any:
+def atanh(x: Any) -> Any:
     """log1p(2a / (1 - a)) / 2 of a = |x|."""
-    a = s.abs(x)
-    y = s.mul(log1p(s, s.div(s.add(a, a), s.sub(1.0, a))), 0.5)
-    return s.copysign(y, x)
+    a = abs(x)
+    return copysign(log1p((a + a) / (1.0 - a)) * 0.5, x)
 
 
 # pow
@@ -294,87 +291,86 @@ ATANH = {
 }
 
 
-def exact_product(s: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
     """x y as a rounded product and its exact error."""
-    high = s.mul(x, y)
-    return high, s.fma(x, y, s.neg(high))
+    high = x * y
+    return high, fma(x, y, -high)
 
 
-def _sum(s: Any, x: Any, y: Any) -> tuple[Any, Any]:
+def _sum(x: Any, y: Any) -> tuple[Any, Any]:
     """x + y as a rounded sum and its exact error, for |x| >= |y|."""
-    high = s.add(x, y)
-    return high, s.add(s.sub(x, high), y)
+    high = x + y
+    return high, (x - high) + y
 
 
-def _log_extended(s: Any, x: Any) -> tuple[Any, Any]:
+def _log_extended(x: Any) -> tuple[Any, Any]:
     """log(x) as an unevaluated sum with twice the digits, for finite positive x.
 
     As Juffa does for CUDA's powf: 2 atanh(q) with q = f / (2 + f), all leading terms in pairs.
     """
     form = FORMATS[x.dtype]
-    f, e = _split(s, x)
-    inverse = s.div(1.0, s.add(f, 2.0))
-    q = s.mul(f, inverse)
-    q_low = s.mul(inverse, s.fma(q, s.neg(f), s.fma(q, -2.0, f)))
-    z, z_low = exact_product(s, q, q)
-    z_low = s.fma(q, s.add(q_low, q_low), z_low)
+    f, e = _split(x)
+    inverse = 1.0 / (f + 2.0)
+    q = f * inverse
+    q_low = inverse * fma(q, -f, fma(q, -2.0, f))
+    z, z_low = exact_product(q, q)
+    z_low = fma(q, q_low + q_low, z_low)
     third = float(np.array(1 / 3, x.dtype))
-    c, c_low = _sum(s, s.const(third, x.dtype), s.mul(z, polynomial(s, ATANH[x.dtype], z)))
-    c_low = s.add(c_low, 1 / 3 - third if x.dtype == FLOAT32 else 1.850371707708594e-17)
-    cube, cube_low = exact_product(s, z, q)
-    cube_low = s.fma(z, q_low, s.fma(z_low, q, cube_low))
-    term, term_low = exact_product(s, cube, c)
-    term_low = s.fma(cube, c_low, s.fma(cube_low, c, term_low))
-    series, series_low = _sum(s, q, term)
-    series_low = s.add(series_low, s.add(q_low, term_low))
-    whole, whole_low = exact_product(s, e, s.const(form.ln2, x.dtype))
-    high, low = _sum(s, whole, s.add(series, series))
+    c, c_low = _sum(x.const(third), z * polynomial(ATANH[x.dtype], z))
+    c_low += (1 / 3 - third if x.dtype == FLOAT32 else 1.850371707708594e-17)
+    cube, cube_low = exact_product(z, q)
+    cube_low = fma(z, q_low, fma(z_low, q, cube_low))
+    term, term_low = exact_product(cube, c)
+    term_low = fma(cube, c_low, fma(cube_low, c, term_low))
+    series, series_low = _sum(q, term)
+    series_low += (q_low + term_low)
+    whole, whole_low = exact_product(e, x.const(form.ln2))
+    high, low = _sum(whole, series + series)
     # With e = 0 the larger term comes second; its sum with 0 is exact all the same.
-    low = s.add(low, s.add(s.fma(series_low, 2.0, whole_low), s.mul(e, form.ln2_rest)))
-    return _sum(s, high, low)
+    low += (fma(series_low, 2.0, whole_low) + e * form.ln2_rest)
+    return _sum(high, low)
 
 
-def pow(s: Any, x: Any, y: Any) -> Any:
+def pow(x: Any, y: Any) -> Any:
     """x**y as C99 has it: 1 for y = 0 or x = 1, odd integers keep the sign, else nan for x < 0."""
-    a = s.abs(x)
-    high, low = _log_extended(s, a)
-    product = s.mul(high, y)
-    product_low = s.fma(low, y, s.fma(high, y, s.neg(product)))
+    a = abs(x)
+    high, low = _log_extended(a)
+    product = high * y
+    product_low = fma(low, y, fma(high, y, -product))
     limit = 2 * FORMATS[x.dtype].exp_most
-    product_low = s.select(s.lt(s.abs(product), limit), product_low, s.const(0.0, x.dtype))
-    size = exp_of_sum(s, product, product_low)
-    zero, infinite = s.const(0.0, x.dtype), s.const(INF, x.dtype)
-    grows = s.xor(s.eq(a, 0.0), s.gt(y, 0.0))
-    extreme = s.or_(s.eq(a, 0.0), s.eq(a, INF))
-    size = s.select(extreme, s.select(grows, infinite, zero), s.select(s.eq(a, 1.0), 1.0, size))
-    whole = s.eq(s.floor(y), y)
-    half = s.mul(y, 0.5)
-    odd = s.and_(whole, s.ne(s.floor(half), half))
-    result = s.select(odd, s.copysign(size, x), size)
-    bad = s.and_(s.and_(s.lt(x, 0.0), s.gt(x, -INF)), s.not_(whole))
-    unordered = s.or_(s.ne(x, x), s.ne(y, y))
-    result = s.select(s.or_(bad, unordered), s.const(NAN, x.dtype), result)
-    return s.select(s.or_(s.eq(y, 0.0), s.eq(x, 1.0)), s.const(1.0, x.dtype), result)
+    product_low = select(abs(product) < limit, product_low, x.const(0.0))
+    size = exp_of_sum(product, product_low)
+    zero, infinite = x.const(0.0), x.const(INF)
+    grows = (a == 0.0) ^ (y > 0.0)
+    extreme = (a == 0.0) | (a == INF)
+    size = select(extreme, select(grows, infinite, zero), select(a == 1.0, 1.0, size))
+    whole, half = floor(y) == y, y * 0.5
+    odd = whole & (floor(half) != half)
+    result = select(odd, copysign(size, x), size)
+    bad = (x < 0.0) & (x > -INF) & ~whole
+    unordered = (x != x) | (y != y)
+    result = select(bad | unordered, x.const(NAN), result)
+    return select((y == 0.0) | (x == 1.0), x.const(1.0), result)
 
 
-def cbrt(s: Any, x: Any) -> Any:
+def cbrt(x: Any) -> Any:
     """The cube root: a third of the exponent for a start, then Halley's iteration."""
     form = FORMATS[x.dtype]
-    a = s.abs(x)
+    a = abs(x)
     # Subnormal numbers have no exponent to divide, and the cubes of the largest overflow.
     up, down = float(form.fraction // 3 + 1), -2.0
-    lift = s.select(s.gt(a, 1.0), down, s.const(0.0, x.dtype))
-    lift = s.convert(s.select(s.lt(a, form.least_normal), up, lift), form.signed)
-    a = s.mul(a, power_of_two(s, s.mul(lift, 3), x.dtype))
+    lift = select(a > 1.0, down, x.const(0.0))
+    lift = select(a < form.least_normal, up, lift).to(form.signed)
+    a = a * power_of_two(lift * 3, x.dtype)
     # bits/3 + 2/3 of the bias: right to 5 % (Kahan).
     start = int((form.bias * 2 / 3 - 0.033) * 2**form.fraction)
-    t = s.bitcast(s.add(s.div(s.bitcast(a, form.signed), 3), start), x.dtype)
+    t = (a.bits() / 3 + start).bits(x.dtype)
     for _ in range(2 if x.dtype == FLOAT32 else 3):
-        cube = s.mul(s.mul(t, t), t)
-        t = s.mul(t, s.div(s.fma(a, 2.0, cube), s.fma(cube, 2.0, a)))
-    square, square_low = exact_product(s, t, t)
-    error = s.fma(s.neg(square_low), t, s.fma(s.neg(square), t, a))
-    t = s.fma(error, s.div(1.0, s.mul(square, 3.0)), t)
-    t = s.mul(t, power_of_two(s, s.neg(lift), x.dtype))
-    usual = s.and_(s.gt(s.abs(x), 0.0), s.lt(s.abs(x), INF))
-    return s.select(usual, s.copysign(t, x), x)
+        cube = t * t * t
+        t = t * (fma(a, 2.0, cube) / fma(cube, 2.0, a))
+    square, square_low = exact_product(t, t)
+    error = fma(-square_low, t, fma(-square, t, a))
+    t = fma(error, 1.0 / (square * 3.0), t)
+    t = t * power_of_two(-lift, x.dtype)
+    usual = (abs(x) > 0.0) & (abs(x) < INF)
+    return select(usual, copysign(t, x), x)

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, Coefficients, polynomial
+from minijax.primitives.infix import copysign, fma, select, shr_logical, sqrt
+
+from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, polynomial
 
 # The binary digits of 2/π in words of 32 bits (Payne and Hanek, 1983).
 TWO_OVER_PI = (
@@ -23,6 +25,7 @@ TWO_OVER_PI = (
     0x3D0739F7, 0x8A5292EA, 0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB, 0xF0CFBC20, 0x9AF4361D,
 )
 WORD, LONG = np.dtype(np.uint32), np.dtype(np.uint64)
+LOW = 0xFFFFFFFF
 
 # (sin(r) / r - 1) / r² and (cos(r) - 1 + r²/2) / r⁴ as polynomials in r², for |r| <= π/4.
 SIN = {
@@ -37,43 +40,43 @@ COS = {
 }
 
 
-def _digits_from(s: Any, position: Any, words: Sequence[int], count: int) -> list[Any]:
+def _digits_from(position: Any, words: Sequence[int], count: int) -> list[Any]:
     """`count` words of a long binary number, starting at a bit position (an int64 scalar).
 
     A load would need a table in memory. Selecting among constants, one bit of the word's number
     at a time from the highest on, needs about two selects for each word there is.
     """
-    number = s.shr_logical(position, 5)
-    shift = s.convert(s.and_(position, 31), LONG)
-    current: list[Any] = [s.const(word, WORD) for word in words]
+    number = shr_logical(position, 5)
+    shift = (position & 31).to(LONG)
+    current: list[Any] = [position.const(word, WORD) for word in words]
     for bit in reversed(range((len(words) - count - 1).bit_length())):
-        taken = s.ne(s.and_(number, 1 << bit), 0)
+        taken = (number & (1 << bit)) != 0
         size = min(len(current), count + 1 + (1 << bit) - 1)
-        padded = current + [s.const(0, WORD)] * (1 << bit)
-        current = [s.select(taken, padded[i + (1 << bit)], padded[i]) for i in range(size)]
-    longs = [s.convert(word, LONG) for word in current[:count + 1]]
-    low_half = s.sub(s.const(32, LONG), shift)
+        padded = current + [position.const(0, WORD)] * (1 << bit)
+        current = [select(taken, padded[i + (1 << bit)], padded[i]) for i in range(size)]
+    longs = [word.to(LONG) for word in current[:count + 1]]
+    low_half = shift.const(32) - shift
     pairs = zip(longs[:-1], longs[1:], strict=True)
-    return [s.and_(s.shr_logical(s.or_(s.shl(a, 32), b), low_half), 0xFFFFFFFF) for a, b in pairs]
+    return [shr_logical((a << 32) | b, low_half) & LOW for a, b in pairs]
 
 
-def _product_digits(s: Any, x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
+def _product_digits(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
     """The low len(y) digits of a product of numbers in base 2³²; lowest digit first."""
     digits = []
-    carry = s.const(0, LONG)
-    products = {(i, j): s.mul(a, b) for i, a in enumerate(x) for j, b in enumerate(y)}
+    carry = x[0].const(0)
+    products = {(i, j): a * b for i, a in enumerate(x) for j, b in enumerate(y)}
     for column in range(len(y)):
         for (i, j), product in products.items():
             if i + j == column:
-                carry = s.add(carry, s.and_(product, 0xFFFFFFFF))
+                carry += (product & LOW)
             elif i + j == column - 1:
-                carry = s.add(carry, s.shr_logical(product, 32))
-        digits.append(s.and_(carry, 0xFFFFFFFF))
-        carry = s.shr_logical(carry, 32)
+                carry += shr_logical(product, 32)
+        digits.append(carry & LOW)
+        carry = shr_logical(carry, 32)
     return digits
 
 
-def _reduced_angle(s: Any, x: Any) -> tuple[Any, Any, Any]:
+def _reduced_angle(x: Any) -> tuple[Any, Any, Any]:
     """Return n, r and a rest: |x| = n π/2 + r + rest, |r| <= π/4, n modulo 4, however large x is.
 
     |x| = m 2**p with an integer m. Of the digits of 2/π those above 2**(2-p) only add whole turns;
@@ -82,79 +85,78 @@ def _reduced_angle(s: Any, x: Any) -> tuple[Any, Any, Any]:
     form = FORMATS[x.dtype]
     double = x.dtype == FLOAT64
     count, zeros = (6, 2) if double else (3, 1)
-    a = s.abs(x)
-    bits = s.bitcast(a, form.signed)
-    exponent = s.convert(s.shr_logical(bits, form.fraction), np.int64)
-    position = s.sub(exponent, form.bias + form.fraction + 2 - 32 * zeros)
+    a = abs(x)
+    bits = a.bits()
+    exponent = shr_logical(bits, form.fraction).to(np.int64)
+    position = exponent - (form.bias + form.fraction + 2 - 32 * zeros)
     size = 38 if double else 7
-    window = _digits_from(s, position, ((0,) * zeros + TWO_OVER_PI)[:size + 1], count)
-    leading = s.or_(s.and_(bits, (1 << form.fraction) - 1), 1 << form.fraction)
-    m = s.convert(leading, LONG)
-    factors = [s.and_(m, 0xFFFFFFFF), s.shr_logical(m, 32)] if double else [m]
-    digits = _product_digits(s, factors, window[::-1])
-    turn = s.or_(s.shl(digits[-1], 32), digits[-2])
-    n = s.shr_logical(s.add(turn, 1 << 61), 62)
-    fraction = s.convert(s.bitcast(s.sub(turn, s.shl(n, 62)), np.int64), FLOAT64)
+    window = _digits_from(position, ((0,) * zeros + TWO_OVER_PI)[:size + 1], count)
+    one = 1 << form.fraction
+    leading = (bits & (one - 1)) | one
+    m = leading.to(LONG)
+    factors = [m & LOW, shr_logical(m, 32)] if double else [m]
+    digits = _product_digits(factors, window[::-1])
+    turn = (digits[-1] << 32) | digits[-2]
+    n = shr_logical(turn + (1 << 61), 62)
+    fraction = (turn - (n << 62)).bits().to(FLOAT64)
     if double:
-        below = s.convert(s.or_(s.shl(digits[-3], 32), digits[-4]), FLOAT64)
-        fraction = s.fma(below, 2.0**-64, fraction)
+        below = ((digits[-3] << 32) | digits[-4]).to(FLOAT64)
+        fraction = fma(below, 2.0**-64, fraction)
     unit = math.pi / 2 * 2.0**-62
-    exact = s.mul(fraction, unit)
-    r = s.convert(exact, x.dtype)
-    rest = s.fma(fraction, unit, s.neg(r)) if double else s.sub(exact, s.convert(r, FLOAT64))
-    small = s.le(a, math.pi / 4)
-    return (s.convert(s.select(small, s.const(0, LONG), n), form.signed), s.select(small, a, r),
-            s.select(small, s.const(0.0, x.dtype), s.convert(rest, x.dtype)))
+    exact = fraction * unit
+    r = exact.to(x.dtype)
+    rest = fma(fraction, unit, -r) if double else exact - r.to(FLOAT64)
+    small = a <= math.pi / 4
+    return (select(small, n.const(0), n).to(form.signed), select(small, a, r),
+            select(small, x.const(0.0), rest.to(x.dtype)))
 
 
-def _sin_cos(s: Any, r: Any) -> tuple[Any, Any]:
+def _sin_cos(r: Any) -> tuple[Any, Any]:
     """sin(r) and cos(r) for |r| <= π/4."""
-    z = s.mul(r, r)
-    sine = s.fma(s.mul(r, z), polynomial(s, SIN[r.dtype], z), r)
-    rest = s.fma(s.mul(z, z), polynomial(s, COS[r.dtype], z), s.mul(z, -0.5))
-    return sine, s.add(rest, 1.0)
+    z = r * r
+    sine = fma(r * z, polynomial(SIN[r.dtype], z), r)
+    rest = fma(z * z, polynomial(COS[r.dtype], z), z * -0.5)
+    return sine, rest + 1.0
 
 
-def _signed(s: Any, x: Any, negative: Any) -> Any:
-    return s.select(negative, s.neg(x), x)
+def _quadrant(y: Any, n: Any) -> Any:
+    """y, negated in the second half of the turn."""
+    return select(_bit(n, 2), -y, y)
 
 
-def _bit(s: Any, n: Any, bit: int) -> Any:
-    return s.ne(s.and_(n, bit), 0)
+def _bit(n: Any, bit: int) -> Any:
+    return (n & bit) != 0
 
 
-def sin(s: Any, x: Any) -> Any:
+def _odd(x: Any, y: Any) -> Any:
+    """y = f(|x|) of an odd function f as f(x); nan at infinity."""
+    sign = x.bits() & np.iinfo(FORMATS[x.dtype].signed).min
+    y = (sign ^ y.bits()).bits(x.dtype)
+    return select(abs(x) < INF, y, x.const(NAN))
+
+
+def sin(x: Any) -> Any:
     """The sine; nan at infinity."""
-    n, r, _ = _reduced_angle(s, x)
-    sine, cosine = _sin_cos(s, r)
-    y = _signed(s, s.select(_bit(s, n, 1), cosine, sine), _bit(s, n, 2))
-    y = s.bitcast(s.xor(*_sign_and_bits(s, x, y)), x.dtype)
-    return s.select(s.lt(s.abs(x), INF), y, s.const(NAN, x.dtype))
+    n, r, _ = _reduced_angle(x)
+    sine, cosine = _sin_cos(r)
+    return _odd(x, _quadrant(select(_bit(n, 1), cosine, sine), n))
 
 
-def _sign_and_bits(s: Any, x: Any, y: Any) -> tuple[Any, Any]:
-    """The sign bit of x, and the bits of y."""
-    signed = FORMATS[x.dtype].signed
-    return s.and_(s.bitcast(x, signed), np.iinfo(signed).min), s.bitcast(y, signed)
-
-
-def cos(s: Any, x: Any) -> Any:
+def cos(x: Any) -> Any:
     """The cosine; nan at infinity."""
-    n, r, _ = _reduced_angle(s, x)
-    sine, cosine = _sin_cos(s, r)
-    y = _signed(s, s.select(_bit(s, n, 1), sine, cosine), _bit(s, s.add(n, 1), 2))
-    return s.select(s.lt(s.abs(x), INF), y, s.const(NAN, x.dtype))
+    n, r, _ = _reduced_angle(x)
+    sine, cosine = _sin_cos(r)
+    y = _quadrant(select(_bit(n, 1), sine, cosine), n + 1)
+    return select(abs(x) < INF, y, x.const(NAN))
 
 
-def tan(s: Any, x: Any) -> Any:
+def tan(x: Any) -> Any:
     """sin/cos, or -cos/sin in every other quadrant; the derivative 1 + y² takes in the rest."""
-    n, r, rest = _reduced_angle(s, x)
-    sine, cosine = _sin_cos(s, r)
-    turned = _bit(s, n, 1)
-    y = s.div(s.select(turned, cosine, sine), s.select(turned, s.neg(sine), cosine))
-    y = s.fma(rest, s.fma(y, y, 1.0), y)
-    y = s.bitcast(s.xor(*_sign_and_bits(s, x, y)), x.dtype)
-    return s.select(s.lt(s.abs(x), INF), y, s.const(NAN, x.dtype))
+    n, r, rest = _reduced_angle(x)
+    sine, cosine = _sin_cos(r)
+    turned = _bit(n, 1)
+    y = select(turned, cosine, sine) / select(turned, -sine, cosine)
+    return _odd(x, fma(rest, fma(y, y, 1.0), y))
 
 
 # atan, asin, acos
@@ -183,67 +185,60 @@ ASIN = {
 HALF_PI = {FLOAT32: (1.5707964, -4.371139e-08), FLOAT64: (math.pi / 2, 6.123233995736766e-17)}
 
 
-def _odd_polynomial(s: Any, coefficients: Coefficients, x: Any, z: Any) -> Any:
-    """x + x z (c[0] + c[1] z + …)."""
-    return s.fma(s.mul(x, z), polynomial(s, coefficients, z), x)
-
-
-def atan(s: Any, x: Any) -> Any:
+def atan(x: Any) -> Any:
     """The arc tangent; beyond 1 it is π/2 less that of 1/x."""
-    a = s.abs(x)
-    one = s.const(1.0, x.dtype)
-    return s.copysign(_atan_of_ratio(s, s.select(s.gt(a, INF), a, a), one), x)
+    return copysign(_atan_of_ratio(abs(x), x.const(1.0)), x)
 
 
-def _atan_of_ratio(s: Any, y: Any, x: Any) -> Any:
+def _atan_of_ratio(y: Any, x: Any) -> Any:
     """atan(y / x) for y, x >= 0, not both 0 or infinite."""
-    swapped = s.gt(y, x)
-    ratio = s.div(s.select(swapped, x, y), s.select(swapped, y, x))
-    angle = _odd_polynomial(s, ATAN[x.dtype], ratio, s.mul(ratio, ratio))
+    swapped = y > x
+    ratio = select(swapped, x, y) / select(swapped, y, x)
+    square = ratio * ratio
+    angle = fma(ratio * square, polynomial(ATAN[x.dtype], square), ratio)
     high, low = HALF_PI[x.dtype]
-    return s.select(swapped, s.add(s.sub(high, angle), low), angle)
+    return select(swapped, (high - angle) + low, angle)
 
 
-def atan2(s: Any, y: Any, x: Any) -> Any:
+def atan2(y: Any, x: Any) -> Any:
     """The angle of the point (x, y), with C99's signs of zero and values at infinity."""
-    a, b = s.abs(y), s.abs(x)
-    one = s.const(1.0, x.dtype)
-    both = s.or_(s.and_(s.eq(a, INF), s.eq(b, INF)), s.and_(s.eq(a, 0.0), s.eq(b, 0.0)))
+    a, b = abs(y), abs(x)
+    one = x.const(1.0)
+    both = ((a == INF) & (b == INF)) | ((a == 0.0) & (b == 0.0))
     # (±inf, ±inf) lies on the diagonal; (0, 0) lies on the axis that x's sign names.
-    a = s.select(both, s.select(s.eq(a, 0.0), a, one), a)
-    angle = _atan_of_ratio(s, a, s.select(both, one, b))
+    a = select(both, select(a == 0.0, a, one), a)
+    angle = _atan_of_ratio(a, select(both, one, b))
     high, low = HALF_PI[x.dtype]
-    left = s.lt(s.copysign(one, x), 0.0)
-    angle = s.select(left, s.add(s.sub(2 * high, angle), 2 * low), angle)
-    return s.copysign(angle, y)
+    left = copysign(one, x) < 0.0
+    return copysign(select(left, (2 * high - angle) + 2 * low, angle), y)
 
 
-def _asin_parts(s: Any, x: Any) -> tuple[Any, Any, Any]:
+def _asin_parts(x: Any) -> tuple[Any, Any, Any]:
     """Whether |x| > ½; t, which is |x| up to ½ and √((1 - |x|) / 2) beyond; asin(t) - t."""
-    a = s.abs(x)
-    large = s.gt(a, 0.5)
-    z = s.select(large, s.mul(s.sub(1.0, a), 0.5), s.mul(a, a))
-    t = s.select(large, s.sqrt(z), a)
-    series = s.mul(s.mul(t, z), polynomial(s, ASIN[x.dtype], z))
+    a = abs(x)
+    large = a > 0.5
+    z = select(large, (1.0 - a) * 0.5, a * a)
+    t = select(large, sqrt(z), a)
+    series = t * z * polynomial(ASIN[x.dtype], z)
     # What the square root rounded away, (z - t²) / 2t; z = 0 has none.
-    missing = s.div(s.fma(s.neg(t), t, z), s.add(t, t))
-    return large, t, s.select(s.and_(large, s.gt(z, 0.0)), s.add(series, missing), series)
+    missing = fma(-t, t, z) / (t + t)
+    return large, t, select(large & (z > 0.0), series + missing, series)
 
 
-def asin(s: Any, x: Any) -> Any:
+def asin(x: Any) -> Any:
     """The arc sine; nan outside of [-1, 1]."""
-    large, t, rest = _asin_parts(s, x)
+    large, t, rest = _asin_parts(x)
     high, low = HALF_PI[x.dtype]
-    folded = s.sub(s.fma(t, -2.0, high), s.sub(s.mul(rest, 2.0), low))
-    return s.copysign(s.select(large, folded, s.add(t, rest)), x)
+    folded = fma(t, -2.0, high) - (rest * 2.0 - low)
+    return copysign(select(large, folded, t + rest), x)
 
 
-def acos(s: Any, x: Any) -> Any:
+def acos(x: Any) -> Any:
     """The arc cosine; nan outside of [-1, 1]."""
-    large, t, rest = _asin_parts(s, x)
+    large, t, rest = _asin_parts(x)
     high, low = HALF_PI[x.dtype]
-    angle = s.add(t, rest)
-    twice = s.mul(angle, 2.0)
-    far = s.select(s.lt(x, 0.0), s.sub(2 * high, s.sub(twice, 2 * low)), twice)
-    near = s.sub(high, s.sub(s.copysign(angle, x), low))
-    return s.select(large, far, near)
+    angle = t + rest
+    twice = angle * 2.0
+    far = select(x < 0.0, 2 * high - (twice - 2 * low), twice)
+    near = high - (copysign(angle, x) - low)
+    return select(large, far, near)

@@ -18,6 +18,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
 from minijax.lazily import importing
+from minijax.primitives.infix import infix
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
@@ -98,7 +99,7 @@ def elementary(name: str) -> Formula:
     def formula(s: Any, *scalars: Any) -> Any:
         with importing:
             f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
-        return f(s, *scalars)
+        return infix(f)(s, *scalars)
     return wide(formula)
 
 
