@@ -8,56 +8,44 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minijax.primitives.examples import integers
 from minijax.primitives.families import unary
+from minijax.primitives.infix import infix, shr_logical
 from minijax.primitives.slots import INTEGER
 
 
-def _unsigned(s: Any, x: Any) -> Any:
-    return s.bitcast(x, f"u{x.dtype.itemsize}") if x.dtype.kind == "i" else x
-
-
-def _every(pattern: int, dtype: np.dtype) -> int:
-    """A byte repeated over the whole word."""
-    return int.from_bytes(bytes([pattern]) * dtype.itemsize, "little")
-
-
-def _ones(s: Any, x: Any) -> Any:
+def _ones(x: Any) -> Any:
     """How many bits are set: sums of neighbours, then of pairs, of nibbles, of bytes."""
-    u = _unsigned(s, x)
-    word = u.dtype
+    size = x.dtype.itemsize
 
-    def mask(pattern: int) -> Any:
-        return s.const(_every(pattern, word), word)
-    u = s.sub(u, s.and_(s.shr_logical(u, 1), mask(0x55)))
-    u = s.add(s.and_(u, mask(0x33)), s.and_(s.shr_logical(u, 2), mask(0x33)))
-    u = s.and_(s.add(u, s.shr_logical(u, 4)), mask(0x0f))
-    total = s.shr_logical(s.mul(u, mask(0x01)), 8 * word.itemsize - 8)
-    return s.convert(total, x.dtype)
+    def mask(pattern: int) -> int:
+        """A byte repeated over the whole word."""
+        return int.from_bytes(bytes([pattern]) * size, "little")
+    u = x.bits(f"u{size}")
+    u -= shr_logical(u, 1) & mask(0x55)
+    u = (u & mask(0x33)) + (shr_logical(u, 2) & mask(0x33))
+    u = (u + shr_logical(u, 4)) & mask(0x0f)
+    return shr_logical(u * mask(0x01), 8 * size - 8).to(x.dtype)
 
 
-def _leading_zeros(s: Any, x: Any) -> Any:
+def _leading_zeros(x: Any) -> Any:
     """The bits that stay clear when the highest one is smeared downwards."""
-    u = _unsigned(s, x)
-    shift = 1
-    while shift < 8 * u.dtype.itemsize:
-        u = s.or_(u, s.shr_logical(u, shift))
-        shift *= 2
-    return s.convert(_ones(s, s.not_(u)), x.dtype)
+    u = x.bits(f"u{x.dtype.itemsize}")
+    for k in range((8 * x.dtype.itemsize).bit_length() - 1):
+        u |= shr_logical(u, 1 << k)
+    return _ones(~u).to(x.dtype)
 
 
 population_count_p, population_count = unary(
     "population_count", "How many bits of each integer are set.", accepts=INTEGER,
     derivative=None,
-    element=_ones,
+    element=infix(_ones),
     examples=integers(1),
     shows="255 -> Array(8, dtype=int32, weak_type=True)")
 
 clz_p, clz = unary(
     "clz", "How many of the highest bits of each integer are clear.", accepts=INTEGER,
     derivative=None,
-    element=_leading_zeros,
+    element=infix(_leading_zeros),
     examples=integers(1),
     shows="255 -> Array(24, dtype=int32, weak_type=True)")

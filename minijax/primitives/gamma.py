@@ -10,12 +10,14 @@ import math
 import operator
 from typing import Any
 
-
 from minijax.core import Array
 from minijax.primitives.algebra import mul
 from minijax.primitives.examples import each_with, points
 from minijax.primitives.families import elementwise, unary
+from minijax.primitives.infix import floor, infix, on_numbers, select
 from minijax.primitives.slots import FLOAT, elementary, elementwise_type, wide
+
+log, log1p, sin, cos = (on_numbers(elementary(name)) for name in ("log", "log1p", "sin", "cos"))
 
 # Lanczos' approximation with g = 7: gamma(z + 1) = sqrt(2 pi) (z + 7.5)^(z + 0.5) e^-(z + 7.5) A(z)
 # with A(z) = a0 + a1 / (z + 1) + a2 / (z + 2) ….
@@ -26,55 +28,49 @@ _LANCZOS = [676.520368121885098567009190444019, -1259.13921672240287047156078755
             9.984369578019570859563e-6, 1.50563273514931155834e-7]
 
 
-def _series(s: Any, z: Any) -> tuple[Any, Any]:
+def _series(z: Any) -> tuple[Any, Any]:
     """A(z) and its derivative."""
-    total, slope = s.const(_FIRST, z.dtype), s.const(0, z.dtype)
+    total, slope = z.const(_FIRST), z.const(0)
     for i, coefficient in enumerate(_LANCZOS, 1):
-        place = s.add(z, float(i))
-        term = s.div(s.const(coefficient, z.dtype), place)
-        total, slope = s.add(total, term), s.sub(slope, s.div(term, place))
+        place = z + float(i)
+        term = coefficient / place
+        total, slope = total + term, slope - term / place
     return total, slope
 
 
-def _reflected(s: Any, x: Any) -> tuple[Any, Any]:
+def _reflected(x: Any) -> tuple[Any, Any]:
     """Whether x is on the left, where it is mirrored; and z, so that gamma(z + 1) serves."""
-    left = s.lt(x, .5)
-    return left, s.select(left, s.neg(x), s.sub(x, 1.))
+    left = x < .5
+    return left, select(left, -x, x - 1.)
 
 
-def _log_shifted(s: Any, z: Any) -> Any:
+def _log_shifted(z: Any) -> Any:
     """``log(z + 7.5)``, exact for small z."""
-    return s.add(elementary("log1p")(s, s.div(z, 7.5)), math.log(7.5))
+    return log1p(z / 7.5) + math.log(7.5)
 
 
-def _lgamma(s: Any, x: Any) -> Any:
-    left, z = _reflected(s, x)
-    shifted, log_shifted = s.add(z, 7.5), _log_shifted(s, z)
-    power = s.mul(s.sub(s.add(z, .5), s.div(shifted, log_shifted)), log_shifted)
-    total, _ = _series(s, z)
-    right = s.add(s.add(power, .5 * math.log(2 * math.pi)), elementary("log")(s, total))
-    size = s.abs(x)
-    part = s.sub(size, s.floor(size))
-    part = s.select(s.gt(part, .5), s.sub(s.const(1., x.dtype), part), part)
-    log_sine = elementary("log")(s, elementary("sin")(s, s.mul(part, math.pi)))
-    mirrored = s.sub(s.sub(s.const(math.log(math.pi), x.dtype), log_sine), right)
-    mirrored = s.select(s.eq(s.abs(log_sine), math.inf), s.neg(log_sine), mirrored)
-    found = s.select(left, mirrored, right)
-    found = s.select(s.or_(s.eq(x, 1.), s.eq(x, 2.)), s.const(0, x.dtype), found)
-    return s.select(s.eq(size, math.inf), s.const(math.inf, x.dtype), found)
+def _lgamma(x: Any) -> Any:
+    left, z = _reflected(x)
+    shifted, log_shifted = z + 7.5, _log_shifted(z)
+    power = ((z + .5) - shifted / log_shifted) * log_shifted
+    right = power + .5 * math.log(2 * math.pi) + log(_series(z)[0])
+    size = abs(x)
+    part = size - floor(size)
+    log_sine = log(sin(select(part > .5, 1. - part, part) * math.pi))
+    mirrored = math.log(math.pi) - log_sine - right
+    mirrored = select(abs(log_sine) == math.inf, -log_sine, mirrored)
+    found = select((x == 1.) | (x == 2.), 0., select(left, mirrored, right))
+    return select(size == math.inf, math.inf, found)
 
 
-def _digamma(s: Any, x: Any) -> Any:
-    left, z = _reflected(s, x)
-    total, slope = _series(s, z)
-    found = s.sub(s.add(_log_shifted(s, z), s.div(slope, total)),
-                  s.div(s.const(7., x.dtype), s.add(z, 7.5)))
-    nearest = s.floor(s.add(x, .5))
-    angle = s.mul(s.sub(x, nearest), math.pi)
-    cotangent = s.div(elementary("cos")(s, angle), elementary("sin")(s, angle))
-    mirrored = s.sub(found, s.mul(cotangent, math.pi))
-    pole = s.and_(s.le(x, 0.), s.eq(x, s.floor(x)))
-    return s.select(pole, s.const(math.nan, x.dtype), s.select(left, mirrored, found))
+def _digamma(x: Any) -> Any:
+    left, z = _reflected(x)
+    total, slope = _series(z)
+    found = _log_shifted(z) + slope / total - 7. / (z + 7.5)
+    angle = (x - floor(x + .5)) * math.pi
+    mirrored = found - cos(angle) / sin(angle) * math.pi
+    pole = (x <= 0.) & (x == floor(x))
+    return select(pole, math.nan, select(left, mirrored, found))
 
 
 # ── The derivatives of digamma ───────────────────────────────────────────────────────────────
@@ -83,37 +79,32 @@ _TERMS = 10
 _BERNOULLI = [1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510]
 
 
-def _polygamma(s: Any, x: Any, *, n: int) -> Any:
+def _polygamma(x: Any, *, n: int) -> Any:
     """By the sum of ``(x + k)^-(n + 1)``: some terms, and Euler and Maclaurin for the others."""
-    one, order = s.const(1., x.dtype), n + 1
+    def inverse_power(y: Any) -> Any:
+        return 1. / math.prod([y] * n, start=y)
 
-    def inverse_power(y: Any, exponent: int) -> Any:
-        power = y
-        for _ in range(exponent - 1):
-            power = s.mul(power, y)
-        return s.div(one, power)
-
-    total = inverse_power(x, order)
+    total = inverse_power(x)
     for k in range(1, _TERMS):
-        total = s.add(total, inverse_power(s.add(x, float(k)), order))
-    last = s.add(x, float(_TERMS))
-    term = inverse_power(last, order)
-    total = s.add(total, s.add(s.div(s.mul(term, last), float(n)), s.mul(term, .5)))
-    inverse_square = s.div(one, s.mul(last, last))
-    rest = s.const(0., x.dtype)
+        total += inverse_power(x + float(k))
+    last = x + float(_TERMS)
+    term = inverse_power(last)
+    total += term * last / float(n) + term * .5
+    inverse_square = 1. / (last * last)
+    rest = x.const(0.)
     for j in reversed(range(len(_BERNOULLI))):
-        factor = math.prod(range(order, order + 2 * j + 1)) / math.factorial(2 * j + 2)
-        rest = s.add(s.mul(rest, inverse_square), _BERNOULLI[j] * factor)
-    total = s.add(total, s.mul(s.div(term, last), rest))
-    found = s.mul(total, float((-1) ** (n + 1) * math.factorial(n)))
-    return s.select(s.gt(x, 0.), found, s.const(math.nan, x.dtype))
+        factor = math.prod(range(n + 1, n + 2 * j + 2)) / math.factorial(2 * j + 2)
+        rest = rest * inverse_square + _BERNOULLI[j] * factor
+    total += term / last * rest
+    found = total * float((-1) ** (n + 1) * math.factorial(n))
+    return select(x > 0., found, math.nan)
 
 
 polygamma_p = elementwise(
     "polygamma",
     abstract_eval=elementwise_type("polygamma", [FLOAT]),
     derivatives=[lambda t, y, x, n: mul(t, polygamma(n + 1, x))],
-    element=wide(_polygamma),
+    element=wide(infix(_polygamma)),
     examples=each_with(points((.5, 3.), special=False), {"n": 1}, {"n": 2}))
 
 
@@ -130,11 +121,11 @@ def polygamma(n: int, x: Any) -> Array:
 digamma_p, digamma = unary(
     "digamma", "The derivative of the logarithm of the gamma function.", accepts=FLOAT,
     derivative=lambda t, y, x: mul(t, polygamma(1, x)),
-    element=wide(_digamma),
+    element=wide(infix(_digamma)),
     examples=points((.5, 3.)))
 
 lgamma_p, lgamma = unary(
     "lgamma", "The logarithm of the size of the gamma function.", accepts=FLOAT,
     derivative=lambda t, y, x: mul(t, digamma(x)),
-    element=wide(_lgamma),
+    element=wide(infix(_lgamma)),
     examples=points((.5, 3.)))

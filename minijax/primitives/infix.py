@@ -46,7 +46,7 @@ def infix(formula: Callable[..., Number]) -> Callable[..., Any]:
     return written
 
 
-def on_numbers(f: Callable[..., Any]) -> Callable[..., Number]:
+def on_numbers(f: Callable[..., Any]) -> Callable[..., Any]:
     """The way back: a function of numbers, some of which may be bare, from `f(s, *scalars)`."""
     def function(*args: Any) -> Number:
         s = next(x.s for x in args if isinstance(x, Number))

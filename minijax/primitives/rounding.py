@@ -6,6 +6,7 @@ In JAX: `jax/_src/lax/lax.py`.
 
 from __future__ import annotations
 
+import builtins
 import enum
 from typing import Any
 
@@ -18,8 +19,10 @@ from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.emitted import constant, filled
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
+from minijax.primitives.infix import (copysign, infix, round_even, select as where,
+                                     shr_arithmetic, trunc)
 from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, elementwise_type,
-                                      real_dtype)
+                                      real_dtype, wide)
 
 # ── Sign and size ────────────────────────────────────────────────────────────────────────────
 
@@ -36,21 +39,20 @@ def _sign(x: Any) -> Any:
     return np.where(x == 0, x, np.sign(x)) if x.dtype.kind == "f" else np.sign(x)
 
 
-def _sign_of_one(s: Any, x: Any) -> Any:
-    if x.dtype.kind in "iu":
-        some = s.const(1, x.dtype)
-        return s.select(s.eq(x, 0), x, some if x.dtype.kind == "u"
-                        else s.or_(s.shr_arithmetic(x, x.dtype.itemsize * 8 - 1), some))
-    wide = s.convert(x, np.float32) if x.dtype.itemsize == 2 else x
-    unit = s.convert(s.copysign(s.const(1, wide.dtype), wide), x.dtype)
-    return s.select(s.gt(s.abs(x), 0), unit, x)  # zeros keep their sign, nan stays nan
+def _sign_of_one(x: Any) -> Any:
+    if x.dtype.kind == "u":
+        return where(x == 0, x, x.const(1))
+    if x.dtype.kind == "i":
+        return where(x == 0, x, shr_arithmetic(x, x.dtype.itemsize * 8 - 1) | 1)
+    # Zeros keep their sign, nan stays nan.
+    return where(builtins.abs(x) > 0, copysign(x.const(1), x), x)
 
 
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
     impl=_sign,
     derivative=None,
-    element=_sign_of_one,
+    element=infix(_sign_of_one),
     examples=points_and_integers((.5, 2.)),
     shows="-2.5 -> Array(-1., dtype=float32, weak_type=True)")
 
@@ -97,22 +99,19 @@ class RoundingMethod(enum.IntEnum):
     TO_NEAREST_EVEN = 1
 
 
-def _rounded(s: Any, x: Any, rounding_method: RoundingMethod) -> Any:
+def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
-        return s.round_even(x)
-    if x.dtype.itemsize == 2:
-        return s.convert(_rounded(s, s.convert(x, np.float32), rounding_method), x.dtype)
-    whole = s.trunc(x)
-    away = s.ge(s.abs(s.sub(x, whole)), .5)
-    return s.add(whole, s.select(away, s.copysign(s.const(1, x.dtype), x),
-                                 s.copysign(s.const(0, x.dtype), x)))
+        return round_even(x)
+    whole = trunc(x)
+    away = builtins.abs(x - whole) >= .5
+    return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
 
 
 round_p = elementwise(
     "round",
     abstract_eval=elementwise_type("round", [FLOAT]),
     derivatives=[None],
-    element=_rounded,
+    element=wide(infix(_rounded)),
     examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))
 
 
@@ -149,16 +148,14 @@ is_finite_p, is_finite = unary(
     examples=points((-2., 2.)),
     shows="2.5 -> Array(True, dtype=bool, weak_type=True)")
 
-def _step(s: Any, x: Any, y: Any) -> Any:
+def _step(x: Any, y: Any) -> Any:
     """As on the integers that the bits of floats are, in order, sign aside."""
-    word = np.dtype(f"i{x.dtype.itemsize}")
-    bits = s.bitcast(x, word)
-    zero = s.eq(x, 0)
-    up = s.eq(s.gt(y, x), s.gt(x, 0))  # whether the step leads away from zero
-    stepped = s.add(bits, s.select(up, s.const(1, word), s.const(-1, word)))
-    least = s.or_(s.and_(s.bitcast(y, word), np.iinfo(word).min), 1)
-    moved = s.bitcast(s.select(zero, least, stepped), x.dtype)
-    return s.select(s.ne(x, x), x, s.select(s.ne(y, y), y, s.select(s.eq(x, y), y, moved)))
+    bits = x.bits()
+    away = (y > x) == (x > 0)  # whether the step leads away from zero
+    stepped = bits + where(away, bits.const(1), bits.const(-1))
+    least = (y.bits() & np.iinfo(bits.dtype).min) | 1
+    moved = where(x == 0, least, stepped).bits(x.dtype)
+    return where(x != x, x, where(y != y, y, where(x == y, y, moved)))
 
 
 nextafter_p = elementwise(
@@ -166,7 +163,7 @@ nextafter_p = elementwise(
     impl=lambda x, y: [np.where(x == y, y, np.nextafter(x, y))],  # -0 and 0 are equal
     abstract_eval=elementwise_type("nextafter", [FLOAT, FLOAT]),
     jvp=cannot("it is a step function"),
-    element=_step,
+    element=infix(_step),
     examples=points((-2., 2.), (3., 4.)))
 
 
