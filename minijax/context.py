@@ -8,10 +8,12 @@ Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/config.py`.
 from __future__ import annotations
 
 import contextvars
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 Values = Mapping[contextvars.ContextVar, Any]
 
 
@@ -39,3 +41,13 @@ def with_values(values: Values, f: Callable[..., T], *args: Any, **kwargs: Any) 
 def _set(values: Values) -> None:
     for variable, value in values.items():
         variable.set(value)
+
+
+def leaving(variable: contextvars.ContextVar) -> Callable[[F], F]:
+    """Have a function leave the variable as it finds it, whatever it sets it to meanwhile."""
+    def decorate(f: F) -> F:
+        @functools.wraps(f)
+        def restoring(*args: Any, **kwargs: Any) -> Any:
+            return with_values({variable: variable.get()}, f, *args, **kwargs)
+        return cast(F, restoring)
+    return decorate

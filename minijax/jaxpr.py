@@ -6,9 +6,10 @@ Stands on `core`.  Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from minijax import caches, config, context, core
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
 from minijax.errors import JaxprTypeError
 from minijax.source_info import DebugInfo, SourceInfo
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Var:
@@ -159,6 +162,37 @@ class ClosedJaxpr(core.Program):
 _with_memo = caches.Holders(lambda closed: closed.__dict__.pop("_derived", None))
 
 
+def kept_with_program(make: F) -> F:
+    """A function of a program and of flags, computed once for each, and kept with the program."""
+    @functools.wraps(make)
+    def kept(closed: ClosedJaxpr, *given: Any, **named: Any) -> Any:
+        key = [tuple(x) if isinstance(x, list) else x for x in (*given, *named.values())]
+        return closed.derived((make, *named, *key), lambda: make(closed, *given, **named))
+    return cast(F, kept)
+
+
+def parted(items: Sequence[Any], flags: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """The items whose flag is False, and those whose flag is True.
+
+    >>> parted("abc", [True, False, True])
+    (['b'], ['a', 'c'])
+    """
+    parts: tuple[list[Any], list[Any]] = [], []
+    for item, flag in zip(items, flags, strict=True):
+        parts[flag].append(item)
+    return parts
+
+
+def merged(parts: Sequence[Sequence[Any]], flags: Sequence[bool]) -> list[Any]:
+    """The items of both parts in one list: the inverse of `parted`.
+
+    >>> merged((["b"], ["a", "c"]), [True, False, True])
+    ['a', 'b', 'c']
+    """
+    rest = [iter(part) for part in parts]
+    return [next(rest[flag]) for flag in flags]
+
+
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     """Run a program, equation by equation, under the current trace.
 
@@ -178,26 +212,28 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
     if len(args) != len(jaxpr.invars):
         raise TypeError(f"the program takes {len(jaxpr.invars)} arguments, got {len(args)}")
     env = all_values(jaxpr, consts, args)
-    return [atom.value if isinstance(atom, Literal) else env[atom] for atom in jaxpr.outvars]
+    return [env[atom] for atom in jaxpr.outvars]
 
 
-def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> dict[Var, Any]:
-    """The value of every variable in a run of a program; takes what `eval_jaxpr` takes."""
-    source = core.current_source.get()  # the equations change it
-    return context.with_values({core.current_source: source}, _eval_equations, jaxpr, consts, args)
+class Environment(dict[Any, Any]):
+    """The values of variables; asked for a literal, it gives the number that is written there."""
 
+    def __missing__(self, literal: Literal) -> Any:
+        return literal.value
 
-def _eval_equations(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> dict[Var, Any]:
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    env.update(zip(jaxpr.invars, args, strict=True))
-
-    def read(atom: Atom) -> Any:
-        return atom.value if isinstance(atom, Literal) else env[atom]
-
-    for eqn in jaxpr.eqns:
+    def run(self, eqn: JaxprEqn) -> None:
+        """Have the equation computed by the current trace."""
         core.current_source.set(eqn.source_info)
-        outs = eqn.primitive.bind_list(*map(read, eqn.invars), **eqn.params)
-        env.update(zip(eqn.outvars, outs, strict=True))
+        outs = eqn.primitive.bind_list(*map(self.__getitem__, eqn.invars), **eqn.params)
+        self.update(zip(eqn.outvars, outs, strict=True))
+
+
+@context.leaving(core.current_source)
+def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Environment:
+    """The value of every variable in a run of a program; takes what `eval_jaxpr` takes."""
+    env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
+    for eqn in jaxpr.eqns:
+        env.run(eqn)
     return env
 
 
@@ -235,11 +271,6 @@ def types_in(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
             yield from types_in(inner.jaxpr)
 
 
-def move_consts_to_inputs(jaxpr: Jaxpr) -> Jaxpr:
-    """The same program with its constants as leading inputs."""
-    return jaxpr.replace(constvars=(), invars=jaxpr.constvars + jaxpr.invars)
-
-
 def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
     """The program without equations whose outputs nobody reads and that do nothing besides."""
     needed = {v for v in jaxpr.outvars if isinstance(v, Var)}
@@ -248,8 +279,16 @@ def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
         if is_observable(eqn) or not needed.isdisjoint(eqn.outvars):
             needed.update(v for v in eqn.invars if isinstance(v, Var))
             kept.append(eqn)
-    eqns = tuple(reversed(kept))
-    return jaxpr.replace(eqns=eqns, effects=effects_of(eqns))
+    return jaxpr.replace(eqns=kept[::-1], effects=effects_of(kept))
+
+
+def without_dead_equations(closed: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without dead equations, and without the constants that only they read."""
+    jaxpr = remove_dead_equations(closed.jaxpr)
+    read = set(jaxpr.outvars).union(*(eqn.invars for eqn in jaxpr.eqns))
+    flags = [v in read for v in jaxpr.constvars]
+    return ClosedJaxpr(jaxpr.replace(constvars=parted(jaxpr.constvars, flags)[True]),
+                       tuple(parted(closed.consts, flags)[True]))
 
 
 def check_jaxpr(jaxpr: Jaxpr) -> None:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from minijax import config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
 from minijax.jaxpr import (Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr,
-                           effects_of, make_eqn, move_consts_to_inputs)
+                           effects_of, make_eqn, parted)
 from minijax.source_info import DebugInfo
 
 class DynamicJaxprTracer(Tracer):
@@ -142,6 +142,19 @@ def _recorded(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
     return trace.program([core.as_value(x) for x in outs])
 
 
+def stage_and_tell(fun: Callable[..., tuple[Sequence[Any], Any]],
+                   in_avals: Sequence[ShapedArray], debug_info: DebugInfo | None = None
+                   ) -> tuple[ClosedJaxpr, Any]:
+    """`stage` of a function that returns its outputs and what else is to be known; and that."""
+    told: list[Any] = []
+
+    def outputs(*args: Array) -> Sequence[Any]:
+        outs, tidings = fun(*args)
+        told.append(tidings)
+        return outs
+    return stage(outputs, in_avals, debug_info), told[-1]
+
+
 class HoistedProgram(NamedTuple):
     """A program and the values that became its leading arguments."""
 
@@ -149,23 +162,25 @@ class HoistedProgram(NamedTuple):
     consts: tuple[Any, ...]
 
 
+def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool]) -> HoistedProgram:
+    """The constants for which `moves` holds as leading inputs."""
+    flags = [moves(c) for c in closed.consts]
+    if not any(flags):
+        return HoistedProgram(closed, ())
+    kept_vars, moved_vars = parted(closed.jaxpr.constvars, flags)
+    kept, moved = parted(closed.consts, flags)
+    jaxpr = closed.jaxpr.replace(constvars=kept_vars, invars=(*moved_vars, *closed.jaxpr.invars))
+    return HoistedProgram(ClosedJaxpr(jaxpr, tuple(kept)), tuple(moved))
+
+
 def hoist_consts(closed: ClosedJaxpr) -> HoistedProgram:
     """All constants as leading inputs: the form in which loops and branches take a body."""
-    return HoistedProgram(ClosedJaxpr(move_consts_to_inputs(closed.jaxpr)), closed.consts)
+    return hoist(closed, lambda c: True)
 
 
 def hoist_tracers(closed: ClosedJaxpr) -> HoistedProgram:
     """The constants that are tracers as leading inputs, so that the program is pure data."""
-    if not any(isinstance(c, Tracer) for c in closed.consts):
-        return HoistedProgram(closed, ())
-    pairs = list(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    moved = [(v, c) for v, c in pairs if isinstance(c, Tracer)]
-    kept = [(v, c) for v, c in pairs if not isinstance(c, Tracer)]
-    jaxpr = closed.jaxpr.replace(
-        constvars=tuple(v for v, _ in kept),
-        invars=tuple(v for v, _ in moved) + closed.jaxpr.invars)
-    return HoistedProgram(ClosedJaxpr(jaxpr, tuple(c for _, c in kept)),
-                          tuple(c for _, c in moved))
+    return hoist(closed, lambda c: isinstance(c, Tracer))
 
 
 class FlatFunction:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax import core, dtypes
-from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer, Zero
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.core import Array, ArrayImpl, Level, Primitive, Trace, Tracer, Zero
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted
 from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
-from minijax.stage import stage
+from minijax.stage import stage_and_tell
 
 Tangent = Any  # an array, or Zero
 
@@ -88,6 +88,7 @@ def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
     return [p for p, _ in outs], [t for _, t in outs]
 
 
+@kept_with_program
 def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
               keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program that computes primals and tangents.
@@ -101,30 +102,24 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
       A program from (inputs, tangents that exist) to (outputs, tangents that exist), and which
       outputs have one.
     """
-    wanted = tuple(keep) if keep is not None else (False,) * len(closed.jaxpr.outvars)
-    return closed.derived(("jvp", tuple(has_tangent), wanted),
-                          lambda: _jvp_jaxpr(closed, has_tangent, wanted))
-
-
-def _jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
-               keep: Sequence[bool]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     in_avals = closed.in_avals
-    out_has: list[bool] = []
+    tangent_avals = [aval.to_tangent_aval() for aval in in_avals]
 
-    def with_tangents(*args: Array) -> list[Array]:
-        primals, given = args[:len(in_avals)], iter(args[len(in_avals):])
-        tangents = [next(given) if has else Zero(aval.to_tangent_aval())
-                    for has, aval in zip(has_tangent, in_avals, strict=True)]
-        outs, out_tangents = jvp_flat(
-            lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs), primals, tangents)
-        out_has[:] = [k or not isinstance(t, Zero)
-                      for k, t in zip(keep, out_tangents, strict=True)]
-        return outs + [instantiate(t) for h, t in zip(out_has, out_tangents, strict=True) if h]
+    def with_tangents(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
+        given = iter(args[len(in_avals):])
+        tangents = [next(given) if has else Zero(aval)
+                    for has, aval in zip(has_tangent, tangent_avals, strict=True)]
+        outs, out_tangents = jvp_flat(jaxpr_as_fun(closed), args[:len(in_avals)], tangents)
+        returned, out_has = those_to_return(out_tangents, keep)
+        return outs + returned, out_has
 
-    tangent_avals = tangent_avals_of(in_avals, has_tangent)
-    program = stage(with_tangents, in_avals + tangent_avals, closed.jaxpr.debug_info)
-    return program, tuple(out_has)
+    return stage_and_tell(with_tangents, in_avals + parted(tangent_avals, has_tangent)[True],
+                          closed.jaxpr.debug_info)
 
 
-def tangent_avals_of(avals: Sequence[ShapedArray], has: Sequence[bool]) -> list[ShapedArray]:
-    return [aval.to_tangent_aval() for aval, h in zip(avals, has, strict=True) if h]
+def those_to_return(tangents: Sequence[Tangent], keep: Sequence[bool] | None
+                    ) -> tuple[list[Array], tuple[bool, ...]]:
+    """The tangents that are not zero, or to be kept all the same, as arrays; and which they are."""
+    wanted = keep or [False] * len(tangents)
+    flags = tuple(k or not isinstance(t, Zero) for k, t in zip(wanted, tangents, strict=True))
+    return [instantiate(t) for t in parted(tangents, flags)[True]], flags

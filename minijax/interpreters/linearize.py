@@ -14,7 +14,7 @@ from minijax import core, dtypes
 from minijax.core import Array, Zero
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.split import SplitTrace
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, remove_dead_equations
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, without_dead_equations
 from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
 
@@ -34,8 +34,7 @@ class LinearProgram:
     def __call__(self, *tangents: Any) -> list[Array]:
         """Output tangents for input tangents."""
         given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
-        outs = iter(core.base_trace.around("again", eval_jaxpr, self.closed.jaxpr,
-                                           self.closed.consts, *given))
+        outs = iter(core.base_trace.around("again", jaxpr_as_fun(self.closed), *given))
         return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
 
 
@@ -51,5 +50,4 @@ def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
     outs, out_tangents = core.run_with(recorder, jvp_flat, fun, primals, tangents, debug_info)
     zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)
     program = recorder.program([t for t in out_tangents if not isinstance(t, Zero)])
-    linear = ClosedJaxpr(remove_dead_equations(program.jaxpr), program.consts)
-    return outs, LinearProgram(linear, has_tangent, zeros)
+    return outs, LinearProgram(without_dead_equations(program), has_tangent, zeros)

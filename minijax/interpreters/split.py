@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 from minijax import core
 from minijax.core import Array, Params, Primitive, ShapedArray, Tracer
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, move_consts_to_inputs, remove_dead_equations
-from minijax.stage import DynamicJaxprTrace, stage
+from minijax.jaxpr import (ClosedJaxpr, jaxpr_as_fun, kept_with_program, merged, parted,
+                           without_dead_equations)
+from minijax.stage import DynamicJaxprTrace, hoist, stage, stage_and_tell
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,13 @@ class SplitTrace(DynamicJaxprTrace):
     def process_halves(self, primitive: Primitive, halves: Halves) -> list:
         results = core.run_with(self.parent, primitive.bind_list, *halves.known_args,
                                 **halves.known)
-        count = len(halves.unknown_out) - sum(halves.unknown_out)
-        known, residuals = iter(results[:count]), results[count:]
+        count = halves.unknown_out.count(False)
+        known, residuals = results[:count], results[count:]
         recorded = super().process_primitive(primitive, halves.unknown_args(residuals),
                                              halves.unknown)
         if len(recorded) == len(halves.unknown_out):  # it computes the known ones once more
-            recorded = [x for x, u in zip(recorded, halves.unknown_out, strict=True) if u]
-        rest = iter(recorded)
-        return [next(rest if u else known) for u in halves.unknown_out]
+            recorded = parted(recorded, halves.unknown_out)[True]
+        return merged((known, recorded), halves.unknown_out)
 
 
 class SplitProgram(NamedTuple):
@@ -72,7 +72,7 @@ class SplitProgram(NamedTuple):
     unknown: ClosedJaxpr
     unknown_out: Sequence[bool]
     needs: Sequence[int | None]
-    residual_avals: Sequence[core.ShapedArray]
+    residual_avals: Sequence[ShapedArray]
 
     def needed(self, args: Sequence[Any], residuals: Sequence[Any]) -> list[Any]:
         """The leading arguments of the unknown half, from all arguments and the residuals."""
@@ -80,6 +80,7 @@ class SplitProgram(NamedTuple):
         return [next(rest) if place is None else args[place] for place in self.needs]
 
 
+@kept_with_program
 def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
                 keep_unknown: Sequence[bool] | None = None,
                 forwardable: Sequence[bool] | None = None) -> SplitProgram:
@@ -92,71 +93,39 @@ def split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool],
       forwardable: the inputs that the unknown half may take as they are; others are handed
         over as residuals.
     """
-    keep = tuple(keep_unknown) if keep_unknown else (False,) * len(closed.jaxpr.outvars)
-    forward = tuple(forwardable) if forwardable else (True,) * len(unknown_in)
-    return closed.derived(("split", tuple(unknown_in), keep, forward),
-                          lambda: _split_jaxpr(closed, unknown_in, keep, forward))
+    keep = keep_unknown or [False] * len(closed.out_avals)
+    forward = forwardable or [True] * len(unknown_in)
 
-
-def _split_jaxpr(closed: ClosedJaxpr, unknown_in: Sequence[bool], keep: Sequence[bool],
-                 forwardable: Sequence[bool]) -> SplitProgram:
-    # types, not the residuals: those are tracers, which nobody may hold once the program is there
-    recorded: list[tuple[ClosedJaxpr, Sequence, Sequence, Sequence[ShapedArray]]] = []
-
-    def known_half(*known_args: Array) -> list[Array]:
+    def known_half(*known_args: Array) -> tuple[list[Array], tuple]:
         trace = SplitTrace(core.current_trace.get(), closed.jaxpr.debug_info)
         rest = iter(known_args)
         args = [trace.new_arg(aval) if u else next(rest)
                 for aval, u in zip(closed.in_avals, unknown_in, strict=True)]
-        outs = core.run_with(trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
-        unknown_out = [k or trace.owns(x) for k, x in zip(keep, outs, strict=True)]
-        program = trace.program([x for x, u in zip(outs, unknown_out, strict=True) if u])
-        program = _without_dead_constants(program)
-        places = {id(x): i for i, x in enumerate(args) if forwardable[i]}
-        unknown, needs, residuals = _traced_constants_as_inputs(program, places)
-        recorded.append((unknown, tuple(unknown_out), tuple(needs),
-                         tuple(x.aval for x in residuals)))
-        return [x for x, u in zip(outs, unknown_out, strict=True) if not u] + residuals
+        outs = core.run_with(trace, jaxpr_as_fun(closed), *args)
+        unknown_out = tuple(k or trace.owns(x) for k, x in zip(keep, outs, strict=True))
+        known, unknown = parted(outs, unknown_out)
+        places = {id(x): i for i, x in enumerate(args) if forward[i]}
+        second_half, needed = hoist(without_dead_equations(trace.program(unknown)),
+                                    lambda c: id(c) in places or isinstance(c, Tracer))
+        residuals = [c for c in needed if id(c) not in places]
+        # types, not the residuals: those are tracers, which nobody may hold later
+        return known + residuals, (second_half, unknown_out,
+                                   tuple(places.get(id(c)) for c in needed),
+                                   tuple(x.aval for x in residuals))
 
-    known_avals = [a for a, u in zip(closed.in_avals, unknown_in, strict=True) if not u]
-    known = stage(known_half, known_avals, closed.jaxpr.debug_info)
-    return SplitProgram(known, *recorded[0])
+    known_avals = parted(closed.in_avals, unknown_in)[False]
+    known, rest = stage_and_tell(known_half, known_avals, closed.jaxpr.debug_info)
+    return SplitProgram(known, *rest)
 
 
+@kept_with_program
 def separated(closed: ClosedJaxpr, unknown_in: Sequence[bool]) -> ClosedJaxpr:
     """The same program, in which no equation computes known and unknown values together."""
     def both(*args: Array) -> list[Array]:
         halves = split_jaxpr(closed, unknown_in)
-        outs = eval_jaxpr(halves.known.jaxpr, halves.known.consts,
-                          *(x for x, u in zip(args, unknown_in, strict=True) if not u))
-        count = len(halves.unknown_out) - sum(halves.unknown_out)
-        rest = eval_jaxpr(halves.unknown.jaxpr, halves.unknown.consts,
-                          *halves.needed(args, outs[count:]),
-                          *(x for x, u in zip(args, unknown_in, strict=True) if u))
-        known, unknown = iter(outs[:count]), iter(rest)
-        return [next(unknown if u else known) for u in halves.unknown_out]
-    return closed.derived(("separated", *unknown_in),
-                          lambda: stage(both, closed.in_avals, closed.jaxpr.debug_info))
-
-
-def _without_dead_constants(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Without dead equations, and without the constants that only they used."""
-    jaxpr = remove_dead_equations(closed.jaxpr)
-    used = {id(v) for eqn in jaxpr.eqns for v in eqn.invars} | {id(v) for v in jaxpr.outvars}
-    pairs = [(v, c) for v, c in zip(jaxpr.constvars, closed.consts, strict=True)
-             if id(v) in used]
-    return ClosedJaxpr(jaxpr.replace(constvars=tuple(v for v, _ in pairs)),
-                       tuple(c for _, c in pairs))
-
-
-def _traced_constants_as_inputs(program: ClosedJaxpr, places: dict[int, int]
-                                ) -> tuple[ClosedJaxpr, list[int | None], list[Any]]:
-    """The program with its traced constants as leading inputs; what they are; the residuals."""
-    pairs = list(zip(program.jaxpr.constvars, program.consts, strict=True))
-    moved = [(v, c) for v, c in pairs if id(c) in places or isinstance(c, Tracer)]
-    kept = [(v, c) for v, c in pairs if not (id(c) in places or isinstance(c, Tracer))]
-    leading = program.jaxpr.replace(constvars=tuple(v for v, _ in moved))
-    jaxpr = move_consts_to_inputs(leading).replace(constvars=tuple(v for v, _ in kept))
-    needs = [places.get(id(c)) for _, c in moved]
-    residuals = [c for _, c in moved if id(c) not in places]
-    return ClosedJaxpr(jaxpr, tuple(c for _, c in kept)), needs, residuals
+        known_args, unknown_args = parted(args, unknown_in)
+        outs = jaxpr_as_fun(halves.known)(*known_args)
+        count = halves.unknown_out.count(False)
+        rest = jaxpr_as_fun(halves.unknown)(*halves.needed(args, outs[count:]), *unknown_args)
+        return merged((outs[:count], rest), halves.unknown_out)
+    return stage(both, closed.in_avals, closed.jaxpr.debug_info)

@@ -12,10 +12,10 @@ from typing import Any
 from minijax import core, source_info
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
                           Tracer)
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
 from minijax.primitives.emitted import batch_to
 from minijax.source_info import DebugInfo
-from minijax.stage import stage
+from minijax.stage import stage_and_tell
 
 Dim = int | None  # where the batch axis is; None: the same value for the whole batch
 
@@ -140,23 +140,21 @@ def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
     Returns:
       The batched program, and which of its outputs have the batch axis.
     """
-    wanted = tuple(keep) if keep is not None else (False,) * len(closed.jaxpr.outvars)
-    key = ("vmap", axis.size, axis.name, tuple(batched), wanted)
-    return closed.derived(key, lambda: _batch_jaxpr(closed, axis, batched, wanted))
+    return _batch_jaxpr(closed, axis.size, axis.name, batched, keep)
 
 
-def _batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
-                 keep: Sequence[bool]) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
-    out_batched: list[bool] = []
+@kept_with_program
+def _batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[bool],
+                 keep: Sequence[bool] | None) -> tuple[ClosedJaxpr, Sequence[bool]]:
+    in_dims = [0 if b else None for b in batched]
 
-    def on_batch(*args: Array) -> list[Array]:
-        outs, dims = vmap_flat(lambda *xs: eval_jaxpr(closed.jaxpr, closed.consts, *xs),
-                               axis.size, axis.name, args, [0 if b else None for b in batched])
-        out_batched[:] = [k or d is not None for k, d in zip(keep, dims, strict=True)]
-        return [batch_to(x, d, 0, axis.size) if b else x
-                for x, d, b in zip(outs, dims, out_batched, strict=True)]
+    def on_batch(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:
+        outs, dims = vmap_flat(jaxpr_as_fun(closed), size, name, args, in_dims)
+        wanted = keep or [False] * len(outs)
+        out_batched = tuple(k or d is not None for k, d in zip(wanted, dims, strict=True))
+        return [batch_to(x, d, 0, size) if b else x
+                for x, d, b in zip(outs, dims, out_batched, strict=True)], out_batched
 
-    in_avals = [with_axis(aval, 0 if b else None, axis.size)
-                for aval, b in zip(closed.in_avals, batched, strict=True)]
-    program = stage(on_batch, in_avals, closed.jaxpr.debug_info)
-    return program, tuple(out_batched)
+    in_avals = [with_axis(aval, dim, size)
+                for aval, dim in zip(closed.in_avals, in_dims, strict=True)]
+    return stage_and_tell(on_batch, in_avals, closed.jaxpr.debug_info)

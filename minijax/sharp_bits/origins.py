@@ -72,8 +72,8 @@ def is_new_in_the_backward_pass(kind: str) -> bool:
     A bad factor to them was made by the derivative of a function that is itself good, and seen
     nowhere; unless it comes from what has been collected before.
     """
-    found = _innermost("_BackwardPass.transpose")
-    if found is None or _innermost("_BackwardPass.accumulate") is not None:
+    found = _innermost("pull_through")
+    if found is None or _innermost("backward_pass.<locals>.accumulate") is not None:
         return False
     return not (is_bad(found["cotangents"], kind) or has_collected(KINDS[kind][0].name))
 
