@@ -7,15 +7,19 @@ In JAX: ``jax/_src/config.py``.
 
 from __future__ import annotations
 
+import contextvars
 import difflib
+import functools
 import importlib
+import operator
 import os
 import sys
-import threading
 import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, NamedTuple, TypeVar
+
+from minijax import caches, context
 
 T = TypeVar("T")
 _TRUE = ("1", "true", "t", "yes", "y", "on")
@@ -33,7 +37,7 @@ class Kind(NamedTuple):
     (True, 12)
     """
 
-    check: Callable[[object], Any]  # returns it as the flag keeps it, or raises
+    check: Callable[[Any], Any]  # returns it as the flag keeps it, or raises
     read: Callable[[str], object]
     wanted: str
 
@@ -46,16 +50,7 @@ def _truth(value: object) -> bool:
 
 
 def _truth_from_text(text: str) -> bool:
-    word = text.strip().lower()
-    if word not in _TRUE + _FALSE:
-        raise ValueError("not a truth value")
-    return word in _TRUE
-
-
-def _whole(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError("not an integer")
-    return value
+    return (_FALSE + _TRUE).index(text.strip().lower()) >= len(_FALSE)
 
 
 def _text_or_none(value: object) -> str | None:
@@ -75,16 +70,12 @@ def one_of(*choices: str | None) -> Kind:
     >>> one_of("allow", "warn").check("warn")
     'warn'
     """
-    def check(value: object) -> str | None:
-        if value is not None and not isinstance(value, str) or value not in choices:
-            raise ValueError("not among the choices")
-        return value
-
-    return Kind(check, lambda text: text or None, "one of " + ", ".join(map(repr, choices)))
+    return Kind(lambda value: choices[choices.index(value)], lambda text: text or None,
+                "one of " + ", ".join(map(repr, choices)))
 
 
 boolean = Kind(_truth, _truth_from_text, "True or False")
-integer = Kind(_whole, int, "an integer")
+integer = Kind(operator.index, int, "an integer")
 optional_text = Kind(_text_or_none, str, "a string or None")
 hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 
@@ -92,36 +83,29 @@ hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 # -- where the values live -----------------------------------------------------------------------
 
 
-class _Thread(threading.local):
-    """What this thread has set by ``with``, by flag name; empty nearly always."""
-
-    def __init__(self) -> None:
-        self.overrides: dict[str, Any] = {}
-
-
-class _Shared:
-    """What all threads see: the flags' global values, and the jit key that these give."""
-
-    def __init__(self) -> None:
-        self.values: dict[str, Any] = {}
-        self.stamp = object()  # another one after each change
-        self.key: tuple[object, tuple[Any, ...]] = (None, ())  # made when the stamp was this
-
-    def set(self, name: str, value: Any) -> None:
-        stamp = object()
-        # one statement without a call: no thread and no interrupt comes between them
-        self.values[name], self.stamp = value, stamp
-
-
 _UNSET: Any = object()
-_thread = _Thread()
-_shared = _Shared()
+_STAMP = ""  # the entry that is another object after each change; no flag is called so
 _flags: dict[str, Flag] = {}
-_traced_names: tuple[str, ...] = ()
+_traced: list[str] = []  # the flags that change what tracing gives
+_shared: dict[str, Any] = {_STAMP: object()}  # what all threads see
+# What this thread has set by `with`; empty nearly always.
+_overrides: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
+    "minijax_flags", default=types.MappingProxyType({}))
+
+
+def _share(values: Mapping[str, Any]) -> None:
+    _shared.update({**values, _STAMP: object()})  # no thread and no interrupt comes between
+
+
+def _override(values: Mapping[str, Any]) -> None:
+    now = {**_overrides.get(), **values}
+    _overrides.set({name: value for name, value in now.items() if value is not _UNSET})
 
 
 class Flag:
     """One switch.  Read ``flag.value``; ``with flag(value):`` changes it for a while, here only.
+
+    Others that change `together` with it take the same value.
 
     >>> enable_x64.value
     False
@@ -130,18 +114,20 @@ class Flag:
     True
     """
 
-    def __init__(self, name: str, kind: Kind, default: Any, doc: str) -> None:
+    def __init__(self, name: str, kind: Kind, default: Any, doc: str,
+                 together: tuple[Flag, ...] = ()) -> None:
         self.name, self.kind, self.default = name, kind, default
+        self.together = (self, *together)
         self.prepare: Callable[[], object] | None = None  # see `before_on`
         self.__doc__ = doc
 
     @property
     def value(self) -> Any:
         """The value in this thread, now."""
-        overrides = _thread.overrides
+        overrides = _overrides.get()
         if overrides and self.name in overrides:
             return overrides[self.name]
-        return _shared.values[self.name]
+        return _shared[self.name]
 
     def __call__(self, value: Any = _UNSET) -> AbstractContextManager[None]:
         """Return a context manager that sets the flag in this thread (a bare switch: to True)."""
@@ -153,44 +139,38 @@ class Flag:
 
     @contextmanager
     def _held_at(self, value: Any) -> Iterator[None]:
-        overrides = _thread.overrides
-        before = overrides.get(self.name, _UNSET)
+        now = _overrides.get()
+        before = {flag.name: now.get(flag.name, _UNSET) for flag in self.together}
         # Set inside `try`, and restore twice: an interrupt may hit one of the two.
         try:
             try:
-                overrides[self.name] = value
+                _override(dict.fromkeys(before, value))
                 yield
             finally:
-                _restore(overrides, self.name, before)
+                _override(before)
         finally:
-            _restore(overrides, self.name, before)
+            _override(before)
 
-    def check(self, value: object) -> Any:
-        """Return `value` as it is kept; raise ValueError with what the flag takes."""
+    def set(self, value: Any) -> None:
+        """Set the flag for all threads, for good."""
+        _share({flag.name: value for flag in self.together})
+
+    def check(self, value: Any, text_of: str = "") -> Any:
+        """Return `value` as it is kept; raise ValueError with what the flag takes.
+
+        With `text_of`, it is a text of that origin, which the error blames.
+        """
         try:
-            checked = self.kind.check(value)
+            checked = self.kind.check(self.kind.read(value) if text_of else value)
         except (ValueError, TypeError):
-            raise ValueError(f"jax_{self.name} takes {self.kind.wanted}, not {value!r}.") from None
+            raise ValueError(f"{text_of or 'jax_' + self.name} takes {self.kind.wanted}, "
+                             f"not {value!r}.") from None
         if checked and self.prepare is not None:
             self.prepare()
         return checked
 
-    def from_text(self, text: str, source: str) -> Any:
-        """Return the value that `text` stands for; the error blames `source`."""
-        try:
-            return self.kind.check(self.kind.read(text))
-        except (ValueError, TypeError):
-            raise ValueError(f"{source} takes {self.kind.wanted}, not {text!r}.") from None
-
     def __repr__(self) -> str:
         return f"<flag jax_{self.name} = {self.value!r}>"
-
-
-def _restore(overrides: dict[str, Any], name: str, before: Any) -> None:
-    if before is _UNSET:
-        overrides.pop(name, None)
-    else:
-        overrides[name] = before
 
 
 def carried(work: Callable[[], T]) -> Callable[[], T]:
@@ -201,21 +181,7 @@ def carried(work: Callable[[], T]) -> Callable[[], T]:
     >>> read_later()
     True
     """
-    overrides = dict(_thread.overrides)
-
-    def run() -> T:
-        before = _thread.overrides
-        try:
-            _thread.overrides = overrides
-            return work()
-        finally:
-            _thread.overrides = before
-
-    return run
-
-
-def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple([values[name] for name in _traced_names])
+    return functools.partial(context.with_values, {_overrides: _overrides.get()}, work)
 
 
 def trace_key() -> tuple[Any, ...]:
@@ -226,15 +192,17 @@ def trace_key() -> tuple[Any, ...]:
     ...     trace_key() == before
     False
     """
-    overrides = _thread.overrides
-    if overrides:
-        return _key_of({**_shared.values, **overrides})
-    stamp, key = _shared.key
-    if stamp is not _shared.stamp:
-        stamp = _shared.stamp  # read before the values: at worst the key is made once more
-        key = _key_of(_shared.values)
-        _shared.key = stamp, key
-    return key
+    overrides = _overrides.get()
+    return _key_of({**_shared, **overrides}) if overrides else _shared_key(_shared[_STAMP])
+
+
+@caches.remembered(maxsize=1)
+def _shared_key(stamp: object) -> tuple[Any, ...]:
+    return _key_of(_shared)  # which are read after the stamp: at worst it is made once more
+
+
+def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple([values[name] for name in _traced])
 
 
 def traced_names() -> tuple[str, ...]:
@@ -243,7 +211,7 @@ def traced_names() -> tuple[str, ...]:
     >>> len(traced_names()) == len(trace_key())
     True
     """
-    return _traced_names
+    return tuple(_traced)
 
 
 def stamp() -> object:
@@ -258,7 +226,7 @@ def stamp() -> object:
     ...     stamp() is before
     False
     """
-    return object() if _thread.overrides else _shared.stamp
+    return object() if _overrides.get() else _shared[_STAMP]
 
 
 def before_on(flags: Iterable[Flag], prepare: Callable[[], object]) -> None:
@@ -272,23 +240,8 @@ def before_on(flags: Iterable[Flag], prepare: Callable[[], object]) -> None:
 # -- declaring -----------------------------------------------------------------------------------
 
 
-def _bare(name: str) -> str:
-    for prefix in _PREFIXES:
-        if name.startswith(prefix):
-            return name.removeprefix(prefix)
-    return name
-
-
-def _from_environment(flag: Flag, environment: Mapping[str, str]) -> Any:
-    for prefix in _PREFIXES:
-        variable = prefix.upper() + flag.name.upper()
-        text = environment.get(variable)
-        if text is not None:
-            return flag.from_text(text, f"The environment variable {variable}")
-    return flag.default
-
-
-def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = False) -> Flag:
+def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = False,
+           together: tuple[Flag, ...] = ()) -> Flag:
     """Declare a flag, give it its value from the environment, and return it.
 
     `traced` says that the flag changes what tracing gives, so that it belongs to the jit key.
@@ -297,22 +250,33 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
     False
     >>> del _flags["doctest_only"]
     """
-    global _traced_names
-    flag = Flag(name, kind, default, doc)
-    value = _from_environment(flag, os.environ)
+    flag = _flags[name] = Flag(name, kind, default, doc, together)
     if traced:
-        _traced_names += (name,)
-    _flags[name] = flag
-    _shared.set(name, value)
+        _traced.append(name)
+    said = [variable for variable in map(str.upper, _spellings(flag)) if variable in os.environ]
+    value = (flag.check(os.environ[said[0]], f"The environment variable {said[0]}")
+             if said else default)
+    _share({name: value})
+    if value:
+        flag.set(value)  # and those that go together with it
     return flag
+
+
+def switch(name: str, doc: str, *, traced: bool = False, together: tuple[Flag, ...] = ()) -> Flag:
+    """Declare a flag that is off unless it is turned on."""
+    return define(name, boolean, False, doc, traced=traced, together=together)
+
+
+def _spellings(flag: Flag) -> list[str]:
+    """What a flag may be called from outside; ours comes first, and decides."""
+    return [prefix + flag.name for prefix in _PREFIXES]
 
 
 _PRECISIONS = (
     None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x")
 
-enable_x64 = define(
-    "enable_x64", boolean, False, traced=True,
-    doc="Allow 64-bit types; off, they are truncated to 32 bits (with a warning if asked for).")
+enable_x64 = switch("enable_x64", traced=True, doc=(
+    "Allow 64-bit types; off, they are truncated to 32 bits (with a warning if asked for)."))
 numpy_dtype_promotion = define(
     "numpy_dtype_promotion", one_of("standard", "strict"), "standard", traced=True,
     doc="'strict' refuses to promote between two array dtypes; Python numbers still adapt.")
@@ -324,102 +288,68 @@ default_matmul_precision = define(
     doc="Precision of products that name none; on the CPU all of them are full precision.")
 
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
-threefry_partitionable = define(
-    "threefry_partitionable", boolean, False, traced=True,
-    doc="Draw random bits in the layout that can be computed in independent pieces.")
+threefry_partitionable = switch("threefry_partitionable", traced=True, doc=(
+    "Draw random bits in the layout that can be computed in independent pieces."))
 # JAX: also 'rbg' and 'unsafe_rbg', which are the generators of XLA's devices.
 default_prng_impl = define(
     "default_prng_impl", one_of("threefry2x32"), "threefry2x32", traced=True,
     doc="The generator that random.key and random.PRNGKey use unless told otherwise.")
-enable_custom_prng = define(
-    "enable_custom_prng", boolean, False, traced=True,
-    doc="Let random.PRNGKey give typed keys, as random.key does.")
+enable_custom_prng = switch("enable_custom_prng", traced=True, doc=(
+    "Let random.PRNGKey give typed keys, as random.key does."))
 legacy_prng_key = define(
     "legacy_prng_key", one_of("allow", "warn", "error"), "allow", traced=True,
     doc="What to do when a raw uint32 key goes where a typed key could.")
-random_seed_offset = define(
-    "random_seed_offset", integer, 0, traced=True,
-    doc="A number added to every seed: the same program with other random numbers.")
+random_seed_offset = define("random_seed_offset", integer, 0, traced=True, doc=(
+    "A number added to every seed: the same program with other random numbers."))
 
-disable_jit = define(
-    "disable_jit", boolean, False,
-    doc="Run the Python of jitted functions and of control flow directly, operation by operation.")
-check_tracer_leaks = define(
-    "check_tracer_leaks", boolean, False, traced=True,
-    doc="Raise where a transformation ends while somebody still holds one of its tracers.")
-debug_nans = define(
-    "debug_nans", boolean, False,
-    doc="Raise FloatingPointError at the operation that makes a nan.")
-debug_infs = define(
-    "debug_infs", boolean, False,
-    doc="Raise FloatingPointError at the operation that makes an infinity.")
-debug_key_reuse = define(
-    "debug_key_reuse", boolean, False, traced=True,
-    doc="Raise KeyReuseError when a random key is consumed twice.")
-debug_out_of_bounds = define(
-    "debug_out_of_bounds", boolean, False, traced=True,
-    doc="Raise IndexError with index, axis and bound where an index is clamped or dropped.")
-debug_purity = define(
-    "debug_purity", boolean, False, traced=True,
-    doc="Watch traced functions for side effects, and for globals that changed since tracing.")
-debug_recompiles = define(
-    "debug_recompiles", boolean, False,
-    doc="Warn, with the reason, when a jitted function is traced again and again.")
-debug_dtype_truncation = define(
-    "debug_dtype_truncation", boolean, False,
-    doc="Warn when 64-bit NumPy data loses bits on its way in, not only when asked for by name.")
-debug_unsafe_casts = define(
-    "debug_unsafe_casts", boolean, False, traced=True,
-    doc="Raise when astype meets a value that the new dtype cannot hold.")
-enable_checks = define(
-    "enable_checks", boolean, False,
-    doc="Check every jaxpr after each transformation: for those who work on minijax itself.")
+disable_jit = switch("disable_jit", doc=(
+    "Run the Python of jitted functions and of control flow directly, operation by operation."))
+check_tracer_leaks = switch("check_tracer_leaks", traced=True, doc=(
+    "Raise where a transformation ends while somebody still holds one of its tracers."))
+debug_nans = switch("debug_nans", "Raise FloatingPointError at the operation that makes a nan.")
+debug_infs = switch("debug_infs", doc=(
+    "Raise FloatingPointError at the operation that makes an infinity."))
+debug_key_reuse = switch("debug_key_reuse", traced=True, doc=(
+    "Raise KeyReuseError when a random key is consumed twice."))
+debug_out_of_bounds = switch("debug_out_of_bounds", traced=True, doc=(
+    "Raise IndexError with index, axis and bound where an index is clamped or dropped."))
+debug_purity = switch("debug_purity", traced=True, doc=(
+    "Watch traced functions for side effects, and for globals that changed since tracing."))
+debug_recompiles = switch("debug_recompiles", doc=(
+    "Warn, with the reason, when a jitted function is traced again and again."))
+debug_dtype_truncation = switch("debug_dtype_truncation", doc=(
+    "Warn when 64-bit NumPy data loses bits on its way in, not only when asked for by name."))
+debug_unsafe_casts = switch("debug_unsafe_casts", traced=True, doc=(
+    "Raise when astype meets a value that the new dtype cannot hold."))
+enable_checks = switch("enable_checks", doc=(
+    "Check every jaxpr after each transformation: for those who work on minijax itself."))
 
-log_compiles = define(
-    "log_compiles", boolean, False,
-    doc="Log, at level WARNING, each function that is traced and compiled, and how long it took.")
-explain_cache_misses = define(
-    "explain_cache_misses", boolean, False,
-    doc="Log, at level WARNING, why a call of a jitted function had to be traced.")
+log_compiles = switch("log_compiles", doc=(
+    "Log, at level WARNING, each function that is traced and compiled, and how long it took."))
+explain_cache_misses = switch("explain_cache_misses", doc=(
+    "Log, at level WARNING, why a call of a jitted function had to be traced."))
 traceback_filtering = define(
     "traceback_filtering",
     one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "quiet"), "auto",
     doc="How frames of the package are kept out of tracebacks: 'off' shows everything, 'quiet' is "
         "short for 'quiet_remove_frames'.")
-tracer_error_num_traceback_frames = define(
-    "tracer_error_num_traceback_frames", integer, 5,
-    doc="How many frames an UnexpectedTracerError shows of where the tracer was made.")
+tracer_error_num_traceback_frames = define("tracer_error_num_traceback_frames", integer, 5, doc=(
+    "How many frames an UnexpectedTracerError shows of where the tracer was made."))
 
-platforms = define(
-    "platforms", optional_text, None,
-    doc="Backends to use, most wanted first, separated by commas: cpu, numpy, cuda.")
-platform_name = define(
-    "platform_name", optional_text, None,
-    doc="The one backend to use; `platforms` goes first.")
-default_device = define(
-    "default_device", hashable, None, traced=True,
-    doc="The device on which new arrays live; None means the first device of the backend.")
-num_cpu_devices = define(
-    "num_cpu_devices", integer, -1,
-    doc="How many CPU devices to pretend to have; -1 means one.")
-enable_compilation_cache = define(
-    "enable_compilation_cache", boolean, True,
-    doc="Keep compiled kernels on disk for the next process.")
-compilation_cache_dir = define(
-    "compilation_cache_dir", optional_text, None,
-    doc="The directory of compiled kernels; None means the user's cache directory.")
+platforms = define("platforms", optional_text, None, doc=(
+    "Backends to use, most wanted first, separated by commas: cpu, numpy, cuda."))
+platform_name = define("platform_name", optional_text, None, doc=(
+    "The one backend to use; `platforms` goes first."))
+default_device = define("default_device", hashable, None, traced=True, doc=(
+    "The device on which new arrays live; None means the first device of the backend."))
+num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
+    "How many CPU devices to pretend to have; -1 means one."))
+enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(
+    "Keep compiled kernels on disk for the next process."))
+compilation_cache_dir = define("compilation_cache_dir", optional_text, None, doc=(
+    "The directory of compiled kernels; None means the user's cache directory."))
 
 checking_leaks = check_tracer_leaks
-# What `checking_sharp_bits` turns on, all at once.
-SHARP_BITS = (check_tracer_leaks, debug_nans, debug_infs, debug_key_reuse, debug_out_of_bounds,
-              debug_purity, debug_recompiles, debug_dtype_truncation, debug_unsafe_casts)
-
-sharp_bits = define(
-    "sharp_bits", boolean, False,
-    doc="Start with every check of a silent trap turned on, as checking_sharp_bits does.")
-if sharp_bits.value:
-    for _flag in SHARP_BITS:
-        _shared.set(_flag.name, True)
 
 
 # -- as users call it ----------------------------------------------------------------------------
@@ -435,9 +365,10 @@ def names() -> list[str]:
 
 
 def _find(name: str) -> Flag:
-    flag = _flags.get(_bare(name))
+    bare = name.removeprefix("minijax_").removeprefix("jax_")
+    flag = _flags.get(bare)
     if flag is None:
-        near = difflib.get_close_matches(_bare(name), _flags, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(bare, _flags, n=3, cutoff=0.5)
         hint = "Did you mean " + " or ".join("jax_" + n for n in near) + "?" if near else (
             "minijax.config.names() lists them all.")
         raise AttributeError(f"Unrecognized config option: {name}. {hint}")
@@ -456,9 +387,7 @@ def update(name: str, value: Any) -> None:
     >>> update("jax_log_compiles", False)
     """
     flag = _find(name)
-    checked = flag.check(value)
-    for each in (flag, *SHARP_BITS) if flag is sharp_bits else (flag,):
-        _shared.set(each.name, checked)
+    flag.set(flag.check(value))
 
 
 def read(name: str) -> Any:
@@ -468,11 +397,6 @@ def read(name: str) -> Any:
     'allow'
     """
     return _find(name).value
-
-
-def _spellings(flag: Flag) -> list[str]:
-    """What a flag may be called on a command line; ours comes last, so that it decides."""
-    return [prefix + flag.name for prefix in reversed(_PREFIXES)]
 
 
 def config_with_absl() -> None:
@@ -514,10 +438,9 @@ def _absl(module: str) -> Any:
 def _take_from_absl() -> None:
     given = _absl("flags").FLAGS
     for flag in _flags.values():
-        for name in _spellings(flag):
-            value = given[name].value
-            if value is not None:
-                update(flag.name, flag.from_text(str(value), f"--{name}"))
+        said = [name for name in _spellings(flag) if given[name].value is not None]
+        if said:
+            flag.set(flag.check(str(given[said[0]].value), f"--{said[0]}"))
 
 
 class _ConfigModule(types.ModuleType):
@@ -527,7 +450,9 @@ class _ConfigModule(types.ModuleType):
         if name.startswith(_PREFIXES):
             return read(name)
         if name == "x64_enabled":
-            return read("jax_enable_x64")
+            return enable_x64.value
+        if name in _flags:  # which is declared where it is used
+            return _flags[name]
         raise AttributeError(f"minijax.config has no {name!r}.")
 
     def __setattr__(self, name: str, value: Any) -> None:

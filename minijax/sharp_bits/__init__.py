@@ -9,6 +9,7 @@ from minijax import config
 from minijax.lazily import importing
 from minijax.sharp_bits.findings import Finding as Finding
 from minijax.sharp_bits.findings import checking_sharp_bits as checking_sharp_bits
+from minijax.sharp_bits.findings import sharp_bits
 
 
 def _begin() -> None:
@@ -17,4 +18,4 @@ def _begin() -> None:
     checking.begin()
 
 
-config.before_on((*config.SHARP_BITS, config.sharp_bits, config.explain_cache_misses), _begin)
+config.before_on((*sharp_bits.together, config.explain_cache_misses), _begin)

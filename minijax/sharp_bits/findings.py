@@ -17,6 +17,13 @@ from typing import ClassVar, Protocol
 from minijax import config, errors, source_info
 from minijax.source_info import SourceInfo
 
+SHARP_BITS = (
+    config.check_tracer_leaks, config.debug_nans, config.debug_infs, config.debug_key_reuse,
+    config.debug_out_of_bounds, config.debug_purity, config.debug_recompiles,
+    config.debug_dtype_truncation, config.debug_unsafe_casts)
+sharp_bits = config.switch("sharp_bits", together=SHARP_BITS, doc=(
+    "Start with every check of a silent trap turned on, as checking_sharp_bits does."))
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -134,8 +141,7 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
     """
     findings: list[Finding] = []
     with contextlib.ExitStack() as stack:
-        for flag in (config.sharp_bits, *config.SHARP_BITS):
-            stack.enter_context(flag(value))
+        stack.enter_context(sharp_bits(value))
         stack.callback(_collected.set, _collected.get())
         _collected.set(findings if collect else None)
         yield findings

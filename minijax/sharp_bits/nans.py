@@ -20,7 +20,7 @@ from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
 from minijax.primitives.emitted import move_axis
 from minijax.primitives.slicing import index_leading
-from minijax.sharp_bits.findings import Finding, is_collecting, report
+from minijax.sharp_bits.findings import Finding, is_collecting, report, sharp_bits
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
                                         is_new_in_the_backward_pass, without_bad)
 from minijax.source_info import SourceInfo, Step, in_step
@@ -69,7 +69,7 @@ def _only_what_is_made() -> bool:
     JAX raises for each operation that has a nan among its outputs, and so does `debug_nans`.
     Under the one switch for all checks a correct program must give no alarm.
     """
-    return bool(config.sharp_bits.value)
+    return bool(sharp_bits.value)
 
 
 def _unseen(f: Callable[..., T], *args: Any, **kwargs: Any) -> T:

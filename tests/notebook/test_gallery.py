@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from minijax import config, errors
+from minijax import errors
 from minijax.notebook.error_pages import parts_of
 from minijax.notebook.gallery import exhibit, gallery, run
+from minijax.sharp_bits.findings import SHARP_BITS
 from tests.notebook.test_errors import Balanced
 
 PAGES = {name: parts_of(kind) for name, kind in vars(errors).items()
@@ -37,7 +38,7 @@ def test_every_class_has_an_example_and_a_fix_but_the_bases() -> None:
         name for name, parts in PAGES.items() if "The smallest example" in parts}
 
 
-@pytest.mark.parametrize("flag", [flag.name for flag in config.SHARP_BITS])
+@pytest.mark.parametrize("flag", [flag.name for flag in SHARP_BITS])
 def test_every_check_of_a_silent_trap_has_an_example(flag: str) -> None:
     called = {"check_tracer_leaks": "checking_leaks"}.get(flag, flag)
     found = [name for name, parts in PAGES.items() if "The smallest example" in parts

@@ -7,7 +7,8 @@ import pytest
 
 import minijax as jax
 from minijax import config, errors
-from minijax.sharp_bits.findings import Finding, checking_sharp_bits, finding, is_collecting, report
+from minijax.sharp_bits.findings import (SHARP_BITS, Finding, checking_sharp_bits, finding,
+                                         is_collecting, report)
 
 
 def found(line=1):
@@ -54,17 +55,17 @@ def test_while_collecting_the_program_goes_on_and_a_finding_counts_once():
 def test_one_switch_turns_every_check_on_and_leaves_them_as_they_were():
     with config.debug_nans(True):
         with jax.checking_sharp_bits():
-            assert all(flag.value for flag in config.SHARP_BITS)
+            assert all(flag.value for flag in SHARP_BITS)
         with jax.checking_sharp_bits(False):
-            assert not any(flag.value for flag in config.SHARP_BITS)
-        assert [flag.name for flag in config.SHARP_BITS if flag.value] == ["debug_nans"]
+            assert not any(flag.value for flag in SHARP_BITS)
+        assert [flag.name for flag in SHARP_BITS if flag.value] == ["debug_nans"]
 
 
 def test_the_switch_is_undone_by_an_error():
     with pytest.raises(KeyError), checking_sharp_bits(collect=True):
         raise KeyError
     assert not is_collecting()
-    assert not any(flag.value for flag in config.SHARP_BITS)
+    assert not any(flag.value for flag in SHARP_BITS)
 
 
 def test_another_thread_neither_checks_nor_collects():
