@@ -5,7 +5,6 @@ Stands on the interpreters.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,11 +13,10 @@ import numpy as np
 from minijax import core, dtypes, source_info, tree_util
 from minijax.core import Array, ShapedArray, Zero
 from minijax.interpreters.jvp import jvp_flat
-from minijax.interpreters.linearize import LinearProgram, linearize_flat
+from minijax.interpreters.linearize import linearize_flat
 from minijax.interpreters.split import separated
 from minijax.interpreters.transpose import backward_pass
 from minijax.primitives.emitted import instantiate
-from minijax.source_info import DebugInfo
 from minijax.stage import FlatFunction, stage
 from minijax.tracebacks import api_boundary
 from minijax.tree_util import equality_errors_pytreedef
@@ -39,23 +37,19 @@ def check_arg(x: Any) -> Array:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
-class AuxFunction:
-    """A function that returns (result, aux) as one that returns its result; keeps the aux."""
+def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,
+              kwargs: dict[str, Any] | None = None) -> tuple[FlatFunction, list[Any]]:
+    """A function of trees as one of their leaves, and these leaves."""
+    check_callable(fun)
+    leaves, in_tree = tree_util.tree_flatten((args, kwargs or {}))
+    info = source_info.describe(fun, args, kwargs or {}, traced_for)
+    return FlatFunction(fun, in_tree, info, has_aux), leaves
 
-    def __init__(self, fun: Callable):
-        functools.update_wrapper(self, fun)
-        self.fun, self.aux = fun, None
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        pair = self.fun(*args, **kwargs)
-        if not (isinstance(pair, tuple | list) and len(pair) == 2):
-            raise TypeError("expected function with aux output to return a two-element tuple, "
-                            f"but got type {type(pair)} with value {pair!r}")
-        result, aux = pair
-        # without the wrapping of the transformation that runs the function
-        trace = core.current_trace.get()
-        self.aux = tree_util.tree_map(lambda x: x.primal if trace.owns(x) else x, aux)
-        return result
+def unflattened_args(flat: FlatFunction, leaves: Sequence[Any]) -> tuple:
+    """Tangents or cotangents of a function's leaves, in the trees of its arguments."""
+    args: tuple = tree_util.tree_unflatten(flat.in_tree, map(public_tangent, leaves))[0]
+    return args
 
 
 # ── Forward ──────────────────────────────────────────────────────────────────────────────────
@@ -80,11 +74,11 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
     >>> jvp(lambda x: x * x, (3.0,), (1.0,))
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    check_callable(fun)
     if not (isinstance(primals, tuple | list) and isinstance(tangents, tuple | list)):
         raise TypeError("primal and tangent arguments to jax.jvp must be tuples or lists; found "
                         f"{type(primals).__name__} and {type(tangents).__name__}.")
-    leaves, in_tree = tree_util.tree_flatten(tuple(primals))
+    flat, leaves = flattened(fun, tuple(primals), "jvp", has_aux)
+    in_tree, _ = flat.in_tree.children()
     dots, dot_tree = tree_util.tree_flatten(tuple(tangents))
     if in_tree != dot_tree:
         raise TypeError("primal and tangent arguments to jax.jvp must have the same tree "
@@ -92,20 +86,8 @@ def jvp(fun: Callable, primals: Sequence[Any], tangents: Sequence[Any],
                         f"have tree structure {dot_tree}.")
     points = [check_arg(x) for x in leaves]
     directions = [_check_direction(x, check_arg(t)) for x, t in zip(points, dots, strict=True)]
-    aux_fun: Any = AuxFunction(fun) if has_aux else fun
-    info = source_info.describe(fun, tuple(primals), {}, "jvp")
-    flat = FlatFunction(aux_fun, _with_no_keywords(in_tree), info)
-    outs, out_dots = jvp_flat(flat, points, directions, info)
-    assert flat.out_tree is not None
-    result = tree_util.tree_unflatten(flat.out_tree, outs)
-    tangent = tree_util.tree_unflatten(flat.out_tree, map(public_tangent, out_dots))
-    if has_aux:
-        return result, tangent, aux_fun.aux
-    return result, tangent
-
-
-def _with_no_keywords(args_tree: tree_util.PyTreeDef) -> tree_util.PyTreeDef:
-    return tree_util.treedef_tuple([args_tree, tree_util.tree_structure({})])
+    outs, out_dots = jvp_flat(flat, points, directions, flat.debug_info)
+    return flat.with_aux(flat.result(outs), flat.result(map(public_tangent, out_dots)))
 
 
 def _check_direction(x: Array, t: Array) -> Array | Zero:
@@ -132,25 +114,24 @@ def public_tangent(t: Any) -> Any:
 # ── Linearize, vjp ───────────────────────────────────────────────────────────────────────────
 
 class Linearized:
-    """A function at a point: value, derivative as a program, and the trees around them."""
+    """A function at a point: its value there, and its derivative as a program."""
 
-    def __init__(self, fun: Callable, args: tuple, kwargs: dict, traced_for: str,
-                 has_aux: bool = False):
-        check_callable(fun)
-        self.info: DebugInfo = source_info.describe(fun, args, kwargs, traced_for)
-        leaves, self.in_tree = tree_util.tree_flatten(args)
+    def __init__(self, fun: Callable, args: tuple, traced_for: str, has_aux: bool = False):
+        self.flat, leaves = flattened(fun, args, traced_for, has_aux)
         self.primals = [check_arg(x) for x in leaves]
-        target: Any = AuxFunction(fun) if has_aux else fun
-        filled = functools.partial(target, **kwargs) if kwargs else target
-        flat = FlatFunction(filled, _with_no_keywords(self.in_tree), self.info)
-        self.outs, self.program = linearize_flat(flat, self.primals, self.info)
-        assert flat.out_tree is not None
-        self.out_tree = flat.out_tree
-        self.aux = target.aux if has_aux else None
+        self.outs, self.program = linearize_flat(self.flat, self.primals, self.flat.debug_info)
+        self.result = self.flat.result(self.outs)
 
-    @property
-    def result(self) -> Any:
-        return tree_util.tree_unflatten(self.out_tree, self.outs)
+    def pull_back(self, cotangents: Sequence[Any]) -> tuple:
+        """The cotangents of the arguments."""
+        program = self.program
+        jaxpr, places = program.closed.jaxpr, zip(cotangents, program.out_zeros, strict=True)
+        linear = [core.Undefined(v.aval) for v in jaxpr.invars]
+        found = iter(backward_pass(jaxpr, program.closed.consts, linear,
+                                   [ct for ct, zero in places if zero is None]))
+        return unflattened_args(self.flat, [
+            next(found) if has else Zero(x.aval.to_tangent_aval())
+            for x, has in zip(self.primals, program.in_has_tangent, strict=True)])
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
@@ -171,20 +152,21 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     >>> y, dy(1.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
-    at = Linearized(fun, primals, {}, "linearize", has_aux)
+    at = Linearized(fun, primals, "linearize", has_aux)
 
     @api_boundary
     def derivative(*tangents: Any) -> Any:
+        in_tree, _ = at.flat.in_tree.children()
         dots, tree = tree_util.tree_flatten(tangents)
-        if tree != at.in_tree:
+        if tree != in_tree:
             raise ValueError("unexpected tree structure of the tangents of a linearized "
-                             f"function: expected {at.in_tree}, got {tree}.")
+                             f"function: expected {in_tree}, got {tree}.")
         values = [check_arg(t) for t in dots]
         for x, t in zip(at.primals, values, strict=True):
             _check_linear_input(x.aval, t.aval)
-        return tree_util.tree_unflatten(at.out_tree, at.program(*values))
+        return at.flat.result(at.program(*values))
 
-    return (at.result, derivative, at.aux) if has_aux else (at.result, derivative)
+    return at.flat.with_aux(at.result, derivative)
 
 
 def _check_linear_input(primal: ShapedArray, got: ShapedArray) -> None:
@@ -214,34 +196,21 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(1.0)
     (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
-    at = Linearized(fun, primals, {}, "vjp", has_aux)
+    at = Linearized(fun, primals, "vjp", has_aux)
 
     @api_boundary
     def pull(cotangent: Any) -> tuple:
         cts, tree = tree_util.tree_flatten(cotangent)
-        if tree != at.out_tree:
-            raise ValueError(_tree_message(at, tree))
-        values = [_check_cotangent(x.aval, check_arg(ct))
-                  for x, ct in zip(at.outs, cts, strict=True)]
-        found = pull_back(at.program, [x.aval for x in at.primals], values)
-        return tree_util.tree_unflatten(at.in_tree, map(public_tangent, found))
+        if tree != at.flat.out_tree:
+            raise ValueError(_tree_message(at.flat, tree))
+        return at.pull_back([_check_cotangent(x.aval, ct)
+                             for x, ct in zip(at.outs, cts, strict=True)])
 
-    return (at.result, pull, at.aux) if has_aux else (at.result, pull)
+    return at.flat.with_aux(at.result, pull)
 
 
-def pull_back(program: LinearProgram, in_avals: Sequence[ShapedArray],
-              cotangents: Sequence[Any]) -> list[Any]:
-    """Cotangents of the inputs of a derivative, arrays or `Zero`."""
-    jaxpr = program.closed.jaxpr
-    given = [ct for ct, zero in zip(cotangents, program.out_zeros, strict=True) if zero is None]
-    linear = [core.Undefined(v.aval) for v in jaxpr.invars]
-    found = iter(backward_pass(jaxpr, program.closed.consts, linear, given))
-    return [next(found) if has else Zero(aval.to_tangent_aval())
-            for aval, has in zip(in_avals, program.in_has_tangent, strict=True)]
-
-
-def _check_cotangent(out: ShapedArray, ct: Array) -> Any:
-    want = out.to_tangent_aval()
+def _check_cotangent(out: ShapedArray, cotangent: Any) -> Any:
+    ct, want = check_arg(cotangent), out.to_tangent_aval()
     if (want.shape, want.dtype) != (ct.shape, ct.dtype):
         raise ValueError(
             "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
@@ -250,11 +219,12 @@ def _check_cotangent(out: ShapedArray, ct: Array) -> Any:
     return Zero(want) if ct.dtype == dtypes.float0 else ct
 
 
-def _tree_message(at: Linearized, got: tree_util.PyTreeDef) -> str:
-    differences = equality_errors_pytreedef(at.out_tree, got)
+def _tree_message(flat: FlatFunction, got: tree_util.PyTreeDef) -> str:
+    info: Any = flat.debug_info
+    differences = equality_errors_pytreedef(flat.out_tree, got)
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the differentiated function "
-            f"{at.info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
+            f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
                 f"  * out{tree_util.keystr(path)} was a {was} in the original output, but a {now} "
                 f"here, so {why}." for path, was, now, why in differences))
 
@@ -272,12 +242,9 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     >>> linear_transpose(lambda x: 2.0 * x, 1.0)(3.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
-    check_callable(fun)
-    types, in_tree = tree_util.tree_flatten(primals)
+    flat, types = flattened(fun, primals, "linear_transpose")
     avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
-    info = source_info.describe(fun, primals, {}, "linear_transpose")
-    flat = FlatFunction(fun, _with_no_keywords(in_tree), info)
-    closed = stage(flat, avals, info)
+    closed = stage(flat, avals, flat.debug_info)
 
     @api_boundary
     def transposed(cotangent: Any) -> tuple:
@@ -285,10 +252,8 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         if tree != flat.out_tree:
             raise TypeError("cotangent tree does not match function output, "
                             f"expected {flat.out_tree} but got {tree}")
-        values = [_check_cotangent(a, check_arg(ct))
-                  for a, ct in zip(closed.out_avals, cts, strict=True)]
-        linear = [core.Undefined(a) for a in avals]
+        values = [_check_cotangent(a, ct) for a, ct in zip(closed.out_avals, cts, strict=True)]
         program = separated(closed, [True] * len(avals))
-        found = backward_pass(program.jaxpr, program.consts, linear, values)
-        return tree_util.tree_unflatten(in_tree, map(public_tangent, found))
+        return unflattened_args(flat, backward_pass(
+            program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
     return transposed

@@ -7,6 +7,7 @@ In JAX: `jax/_src/api.py`.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,9 +15,8 @@ import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
 from minijax.api import vmap
-from minijax.core import Array
-from minijax.derivatives import (Linearized, check_arg, check_callable, jvp, public_tangent,
-                                 pull_back, vjp)
+from minijax.core import Array, dtype_name
+from minijax.derivatives import Linearized, check_arg, check_callable, jvp, vjp
 from minijax.higher_order.arguments import Filled
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reshaped, zeros
@@ -72,54 +72,47 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     >>> value_and_grad(lambda x: x ** 2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
+    def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
+        _check_inputs(chosen, _name, holomorphic, allow_int)
+        at = Linearized(partial, chosen, _name, has_aux)
+        _check_scalar(at.result)
+        aval = at.outs[0].aval
+        kind = "integer" if dtypes.issubdtype(aval.dtype, np.integer) else dtype_name(aval.dtype)
+        _check_real(at.result, _name, "outputs", holomorphic, NOT_HOLOMORPHIC.format(
+            "complex outputs", "jax.vjp") if dtypes.issubdtype(aval.dtype, np.complexfloating) else
+            f"For differentiation of functions with {kind} outputs, use jax.vjp directly.")
+        one = core.ArrayImpl(np.ones((), aval.dtype), aval, is_literal=True)
+        gradients = _as_asked(argnums, at.pull_back([one]))
+        return at.flat.with_aux(at.result) if has_aux else at.result, gradients
+    return _by_argnums(fun, argnums, value_and_gradient)
+
+
+def _by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple], Any]) -> Callable:
+    """A function of the arguments of `fun`: what `derive` makes of it as a function of the chosen
+    arguments alone, and of these.
+    """
     check_callable(fun)
-    places = _places(argnums)
+    if isinstance(argnums, str):
+        raise TypeError("'str' object cannot be interpreted as an integer")
+    numbers = tuple(map(operator.index, np.atleast_1d(argnums)))
 
     @api_boundary
     @functools.wraps(fun)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = _by_argnums(fun, places, args, kwargs)
-        _check_inputs(chosen, _name, holomorphic, allow_int)
-        at = Linearized(partial, chosen, {}, _name, has_aux)
-        value = at.result
-        _check_scalar(value)
-        dtype = at.outs[0].dtype
-        kind = "integer" if dtypes.issubdtype(dtype, np.integer) else core.dtype_name(dtype)
-        _check_real(value, _name, "outputs", holomorphic, NOT_HOLOMORPHIC.format(
-            "complex outputs", "jax.vjp") if dtypes.issubdtype(dtype, np.complexfloating) else
-            f"For differentiation of functions with {kind} outputs, use jax.vjp directly.")
-        one = core.ArrayImpl(np.ones((), at.outs[0].dtype), at.outs[0].aval, is_literal=True)
-        found = pull_back(at.program, [x.aval for x in at.primals], [one])
-        gradients = tree_util.tree_unflatten(at.in_tree, map(public_tangent, found))
-        result = _as_asked(argnums, gradients)
-        return ((value, at.aux), result) if has_aux else (value, result)
-    return value_and_gradient
-
-
-def _places(argnums: Any) -> tuple[int, ...]:
-    if isinstance(argnums, int) or hasattr(argnums, "__index__"):
-        return (argnums.__index__(),)
-    if isinstance(argnums, str):
-        raise TypeError("'str' object cannot be interpreted as an integer")
-    return tuple(i.__index__() for i in argnums)
+    def derived(*args: Any, **kwargs: Any) -> Any:
+        for i in numbers:
+            if not -len(args) <= i < len(args):
+                need = i + 1 if i >= 0 else -i
+                raise TypeError(f"differentiating with respect to argnums={i} requires at least "
+                                f"{need} positional arguments to be passed by the caller, but got "
+                                f"only {len(args)} positional arguments.")
+        places = [i % len(args) for i in numbers]
+        return derive(Filled(fun, args, places, kwargs), tuple(args[i] for i in places))
+    return derived
 
 
 def _as_asked(argnums: Any, of_each: tuple) -> Any:
     """What belongs to the chosen arguments; where one was asked for by its number, its own."""
     return of_each[0] if isinstance(argnums, int) else of_each
-
-
-def _by_argnums(fun: Callable, argnums: Sequence[int], args: tuple, kwargs: dict
-                ) -> tuple[Callable, tuple]:
-    """The function of the chosen arguments alone, and these."""
-    for i in argnums:
-        if not -len(args) <= i < len(args):
-            need = i + 1 if i >= 0 else -i
-            raise TypeError(f"differentiating with respect to argnums={i} requires at least "
-                            f"{need} positional arguments to be passed by the caller, but got "
-                            f"only {len(args)} positional arguments.")
-    places = [i % len(args) for i in argnums]
-    return Filled(fun, args, places, kwargs), tuple(args[i] for i in places)
 
 
 def _check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) -> None:
@@ -133,7 +126,7 @@ def _check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) 
         elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
             raise errors.with_cure(
                 TypeError(f"{name} requires real- or complex-valued inputs (input dtype that is a "
-                          f"sub-dtype of np.inexact), but got {core.dtype_name(dtype)}. If you "
+                          f"sub-dtype of np.inexact), but got {dtype_name(dtype)}. If you "
                           "want to use Boolean- or integer-valued inputs, use vjp or set "
                           "allow_int to True."),
                 "Derivatives are of floats: write 2.0 in place of 2, or x.astype(float).")
@@ -149,7 +142,7 @@ def _check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str 
         dtype = check_arg(x).dtype
         if dtypes.issubdtype(dtype, np.complexfloating if holomorphic else np.floating):
             continue
-        got = core.dtype_name(dtype)
+        got = dtype_name(dtype)
         if holomorphic:
             raise TypeError(f"{name} with holomorphic=True requires {what} with complex dtype, "
                             f"but got {got}.")
@@ -188,13 +181,7 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    check_callable(fun)
-    places = _places(argnums)
-
-    @api_boundary
-    @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = _by_argnums(fun, places, args, kwargs)
+    def jacobian(partial: Callable, chosen: tuple) -> Any:
         _check_real(chosen, "jacfwd", "inputs", holomorphic, NOT_HOLOMORPHIC.format(
             "complex inputs or integer inputs", "jax.jvp"))
 
@@ -204,13 +191,11 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
             return (tangent, *aux) if has_aux else tangent
         out_axes = -1 if not has_aux else (-1, None)
         columns = vmap(push, out_axes=out_axes)(_basis(chosen))
-        aux = None
-        if has_aux:
-            columns, aux = columns
+        columns, *aux = columns if has_aux else (columns,)
         result = tree_util.tree_map(
             lambda c: _unravel_axis(c, _as_asked(argnums, chosen), -1), columns)
-        return (result, aux) if has_aux else result
-    return jacobian
+        return (result, *aux) if has_aux else result
+    return _by_argnums(fun, argnums, jacobian)
 
 
 def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
@@ -224,13 +209,7 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
     Array([[2., 0.],
            [0., 4.]], dtype=float32)
     """
-    check_callable(fun)
-    places = _places(argnums)
-
-    @api_boundary
-    @functools.wraps(fun)
-    def jacobian(*args: Any, **kwargs: Any) -> Any:
-        partial, chosen = _by_argnums(fun, places, args, kwargs)
+    def jacobian(partial: Callable, chosen: tuple) -> Any:
         _check_inputs(chosen, "jacrev", holomorphic, allow_int)
         out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
         _check_real(out, "jacrev", "outputs", holomorphic, NOT_HOLOMORPHIC.format(
@@ -242,7 +221,7 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
         split = tree_util.tree_map(lambda r: _unravel_axis(r, out, 0), rows)
         result = tree_util.tree_transpose(tree, tree_util.tree_structure(out), split)
         return (result, *aux) if has_aux else result
-    return jacobian
+    return _by_argnums(fun, argnums, jacobian)
 
 
 jacobian = jacrev
@@ -283,10 +262,9 @@ def _basis(tree: Any) -> Any:
         if aval.dtype == dtypes.float0:
             parts.append(np.zeros((total, *aval.shape), dtypes.float0))
         else:
-            block = np.zeros((total, aval.size), aval.dtype)
-            block[start + np.arange(aval.size), np.arange(aval.size)] = 1
-            weak = aval.update(shape=(total, *aval.shape))
-            parts.append(core.array_from_buffer(block.reshape(weak.shape), weak))
+            block = np.eye(total, aval.size, -start, aval.dtype)
+            stacked = aval.update(shape=(total, *aval.shape))
+            parts.append(core.array_from_buffer(block.reshape(stacked.shape), stacked))
         start += aval.size
     return tree_util.tree_unflatten(treedef, parts)
 

@@ -6,7 +6,7 @@ In JAX: `jax/_src/interpreters/partial_eval.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from minijax import config, core, source_info, tree_util
@@ -184,18 +184,34 @@ def hoist_tracers(closed: ClosedJaxpr) -> HoistedProgram:
 
 
 class FlatFunction:
-    """A function of trees as a function of their leaves; keeps the tree of its last result."""
+    """A function of trees as a function of their leaves; keeps the tree of its last result.
+
+    With `has_aux` the function returns (result, aux), and its aux is kept, too.
+    """
 
     out_tree: tree_util.PyTreeDef
 
     def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
-                 debug_info: DebugInfo | None = None):
+                 debug_info: DebugInfo | None = None, has_aux: bool = False):
         self.fun, self.in_tree, self.debug_info = fun, in_tree, debug_info
+        self.has_aux, self.aux = has_aux, None
 
     def __call__(self, *leaves: Any) -> list[Array]:
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
-        out_leaves, self.out_tree = tree_util.tree_flatten(self.fun(*args, **kwargs))
+        result = self.fun(*args, **kwargs)
+        out_leaves, self.out_tree = tree_util.tree_flatten(
+            self._keeping_aux(result) if self.has_aux else result)
         return [self._checked(i, leaf) for i, leaf in enumerate(out_leaves)]
+
+    def _keeping_aux(self, pair: Any) -> Any:
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise TypeError("expected function with aux output to return a two-element tuple, "
+                            f"but got type {type(pair)} with value {pair!r}")
+        result, aux = pair
+        # without the wrapping of the transformation that runs the function
+        trace = core.current_trace.get()
+        self.aux = tree_util.tree_map(lambda x: x.primal if trace.owns(x) else x, aux)
+        return result
 
     def _checked(self, place: int, leaf: Any) -> Array:
         try:
@@ -210,6 +226,14 @@ class FlatFunction:
                 path = f" at output component {path}" if path else ""
             raise TypeError(f"{where}returned a value of type {type(leaf)}{path}, "
                             "which is not a valid JAX type") from None
+
+    def result(self, outs: Iterable[Any]) -> Any:
+        """The tree of these leaves: what the function returned, or what is like it."""
+        return tree_util.tree_unflatten(self.out_tree, outs)
+
+    def with_aux(self, *results: Any) -> tuple:
+        """Results for a user: the aux behind them, where there is one."""
+        return (*results, self.aux) if self.has_aux else results
 
 
 def abstractify(x: Any, fun: Callable, name: str | None) -> ShapedArray:
