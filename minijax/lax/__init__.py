@@ -41,7 +41,10 @@ from minijax.primitives.cumulative import (
 )
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p
-from minijax.primitives.gather import gather, gather_p, scatter_add_p
+from minijax.primitives.gather import (
+    gather, gather_p, scatter, scatter_add, scatter_add_p, scatter_max, scatter_max_p, scatter_min,
+    scatter_min_p, scatter_mul, scatter_mul_p, scatter_p, scatter_sub, scatter_sub_p,
+)
 from minijax.primitives.index import (
     dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p,
     dynamic_update_index_in_dim, dynamic_update_slice, dynamic_update_slice_in_dim,
@@ -56,10 +59,6 @@ from minijax.primitives.reduce import (
 from minijax.primitives.rounding import (
     abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite, is_finite_p, nextafter, nextafter_p, rem,
     rem_p, round, round_p, RoundingMethod, sign, sign_p,
-)
-from minijax.primitives.scatter import (
-    scatter, scatter_add, scatter_max, scatter_max_p, scatter_min, scatter_min_p, scatter_mul,
-    scatter_mul_p, scatter_p, scatter_sub, scatter_sub_p,
 )
 from minijax.primitives.shape import (
     broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, broadcasted_iota, expand_dims,

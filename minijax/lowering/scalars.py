@@ -345,3 +345,7 @@ class NumpyScalars(Scalars):
 
     def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Any:
         return OPS[op].meaning(*args, *([] if target is None else [target]))
+
+    def clamp(self, x: Any, low: Any, high: Any) -> Any:
+        """x held within [low, high], in one pass."""
+        return np.clip(x, low, high)

@@ -112,15 +112,8 @@ def keeping(index: Sequence[Any], axes: Sequence[int], inner: Sequence[Any]) -> 
 
 # ── Places of any integer type ───────────────────────────────────────────────────────────────
 
-def as_int64(places: np.ndarray) -> np.ndarray:
-    """Indices of any integer type as `int64`; what does not fit stays far outside."""
-    if places.dtype == np.uint64:
-        places = np.minimum(places, np.uint64(LARGEST))
-    return places.astype(np.int64)
-
-
-def emit_int64(s: Any, place: Any) -> Any:
-    """The same, emitted for one index."""
+def as_int64(s: Any, place: Any) -> Any:
+    """A place of any integer type as `int64`; what does not fit stays far outside."""
     if place.dtype == np.uint64:
         place = s.min(place, s.const(LARGEST, np.uint64))
     return s.convert(place, np.int64)

@@ -125,7 +125,7 @@ def check_index(index: Any, axis: int, size: int, *, kind: str, **details: Any) 
     if isinstance(index, int):
         index = np.asarray(max(-LARGEST, min(index, LARGEST)))
     if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
-        index = np.clip(as_int64(index), -2**31, 2**31 - 1).astype(np.int32)
+        index = np.clip(as_int64(numpy_scalars(), index), -2**31, 2**31 - 1).astype(np.int32)
     if index.dtype == bool:
         return  # a mask: it fits, or is refused for its shape
     limits = dtypes.iinfo(index.dtype)

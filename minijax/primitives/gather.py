@@ -1,28 +1,53 @@
-"""Primitives gather and scatter-add, each the other's transpose, and the family of scatters.
+"""Primitives gather and the scatters: windows read and written at computed places.
 
-Stands on `windows`; the other scatters are in `scatter`.  Chapter 14, *Out-of-bounds indexing*.
+Stands on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds indexing*).
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray
-from minijax.primitives.axes import Index, Shape, canonical_shape
+from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
+from minijax.primitives.algebra import complex_extremum, div_p, mul_p, neg_p, with_ordered_zeros
+from minijax.primitives.axes import Index, Shape, canonical_shape, without
 from minijax.primitives.checks import check_windows
-from minijax.primitives.emitted import batched_in_front, linear, move_axis, transposed, zeros
+from minijax.primitives.choice import eq_p, select_n_p
+from minijax.primitives.convert import converted
+from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
+                                        transposed, zeros)
 from minijax.primitives.examples import Examples, grid
+from minijax.primitives.families import per_argument
+from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota_p, reshape
 from minijax.primitives.slots import NUMBER, check_dtypes
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
-                                        ScatterDimensionNumbers, Walk, batched_numbers,
-                                        check_gather, check_scatter, emit_place, places_of,
-                                        read_numbers, up, walk_of, window_sizes)
+                                        ScatterDimensionNumbers, batched_numbers, check_gather,
+                                        check_scatter, gathered_shape, place_of, places_of,
+                                        window_sizes)
+
+CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+
+
+def _examples() -> list[tuple]:
+    """An operand's shape, indices, dimension numbers, a window's sizes, a mode; is each unique?"""
+    rows, windows = ((1,), (0,), (0,)), ((1, 2), (), (1, 0))
+    cases = [
+        ((4, 3), [[2], [0]], rows, (1, 3), FILL_OR_DROP, True),
+        ((4, 3), [[9], [-1]], rows, (1, 3), FILL_OR_DROP, True),
+        ((4, 3), [[0, 2]], windows, (2, 2), CLIP, True),
+        ((2, 3), [[[0], [2]], [[1], [0]]], ((), (1,), (1,), (0,), (0,)), (1, 1),
+         GatherScatterMode.PROMISE_IN_BOUNDS, True),
+        ((3, 2), np.zeros((0, 1)), rows, (1, 2), FILL_OR_DROP, True),
+        ((4, 3), [[2], [2], [0]], rows, (1, 3), FILL_OR_DROP, False),
+        ((4, 3), [[7, 7], [0, 0]], windows, (2, 2), CLIP, False)]
+    return [(shape, np.array(indices, np.int32), *rest) for shape, indices, *rest in cases]
+
 
 # ── gather ───────────────────────────────────────────────────────────────────────────────────
 
@@ -30,33 +55,25 @@ def _gather_type(x: ShapedArray, indices: ShapedArray, *,
                  dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
                  **_: Any) -> list[ShapedArray]:
     check_gather(x, indices, dimension_numbers, slice_sizes)
-    dnums = dimension_numbers
-    hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
-    window = iter([n for d, n in enumerate(slice_sizes) if d not in hidden])
-    batch = iter(indices.shape[:-1])
-    ndim = len(dnums.offset_dims) + indices.ndim - 1
-    return [x.update(shape=tuple(next(window) if d in dnums.offset_dims else next(batch)
-                                 for d in range(ndim)))]
+    return [x.update(shape=gathered_shape(dimension_numbers, slice_sizes, indices.shape))]
 
 
 def _gather_impl(x: np.ndarray, indices: np.ndarray, *,
                  dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
                  mode: GatherScatterMode, fill_value: Any, **_: Any) -> list[np.ndarray]:
-    avals = [ShapedArray(a.shape, a.dtype) for a in (x, indices)]
-    [out] = _gather_type(*avals, dimension_numbers=dimension_numbers, slice_sizes=slice_sizes)
-    if out.size == 0:
-        return [np.zeros(out.shape, x.dtype)]
-    walk = walk_of(dimension_numbers, x.shape, slice_sizes, out.ndim)
-    places, inside = places_of(walk, indices, out.shape)
-    taken = np.broadcast_to(x[tuple(places)], out.shape)
-    if mode is GatherScatterMode.FILL_OR_DROP:
+    shape = gathered_shape(dimension_numbers, slice_sizes, indices.shape)
+    if 0 in shape:
+        return [np.zeros(shape, x.dtype)]
+    places, inside = places_of(dimension_numbers, x.shape, slice_sizes, indices, shape)
+    taken = np.broadcast_to(x[places], shape)
+    if mode is FILL_OR_DROP:
         taken = np.where(inside, taken, np.asarray(fill_value).astype(x.dtype))
     return [taken]
 
 
 def _gather_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
     out = gather_p.bind(*primals, **params)
-    if params["mode"] is GatherScatterMode.FILL_OR_DROP:
+    if params["mode"] is FILL_OR_DROP:
         params["fill_value"] = 0
     return [out], [gather_p.bind(tangents[0], primals[1], **params)]
 
@@ -70,60 +87,40 @@ def _transpose_gather(ct: Array, x: Any, indices: Array, *, fill_value: Any, sli
 
 def _batch_gather(axis: Axis, args: list, dims: list, *,
                   dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
-                  unique_indices: bool, indices_are_sorted: bool,
                   **params: Any) -> tuple[list, list]:
-    x, indices = (a if d is None else move_axis(a, d, 0) for a, d in zip(args, dims, strict=True))
-    if dims[0] is None:  # the same operand for all: the batch is one more axis of indices
-        dnums = dimension_numbers._replace(
-            offset_dims=up(dimension_numbers.offset_dims),
-            start_indices_batching_dims=up(dimension_numbers.start_indices_batching_dims))
-        unique_indices = indices_are_sorted = False
-    else:
-        indices_too = dims[1] is not None
-        dnums = batched_numbers(dimension_numbers, indices_too)
+    args = [a if d is None else move_axis(a, d, 0) for a, d in zip(args, dims, strict=True)]
+    operand_too, indices_too = (d is not None for d in dims)
+    if operand_too:
         slice_sizes = (min(axis.size, 1) if indices_too else axis.size, *slice_sizes)
-    out = gather_p.bind(x, indices, dimension_numbers=dnums, slice_sizes=slice_sizes,
-                        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
-                        **params)
-    return [out], [0]
+    else:
+        params |= {"unique_indices": False, "indices_are_sorted": False}
+    dnums = batched_numbers(dimension_numbers, operand_too, indices_too)
+    return [gather_p.bind(*args, dimension_numbers=dnums, slice_sizes=slice_sizes, **params)], [0]
 
 
 def _gather_element(s: Any, index: Index, x: Any, indices: Any, *,
                     dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
                     mode: GatherScatterMode, fill_value: Any, **_: Any) -> Any:
-    walk = walk_of(dimension_numbers, x.shape, slice_sizes, len(index))
-    place, inside = emit_place(s, walk, indices, index)
+    place, inside = place_of(s, dimension_numbers, x.shape, slice_sizes, indices, index)
     taken = x(place)
-    if mode is not GatherScatterMode.FILL_OR_DROP:
+    if mode is not FILL_OR_DROP:
         return taken
     return s.select(inside, taken, s.const(np.asarray(fill_value).astype(x.dtype)[()], x.dtype))
 
 
 def gather_params(dnums: GatherDimensionNumbers, slice_sizes: Shape,
-                  mode: GatherScatterMode = GatherScatterMode.CLIP,
-                  fill_value: Any = None) -> dict[str, Any]:
+                  mode: GatherScatterMode = CLIP, fill_value: Any = None) -> dict[str, Any]:
     """The parameters of a gather of which nothing is promised."""
     return {"dimension_numbers": dnums, "slice_sizes": slice_sizes, "mode": mode,
             "fill_value": fill_value, "unique_indices": False, "indices_are_sorted": False}
 
 
 def _gather_examples() -> list[Example]:
-    rows = GatherDimensionNumbers((1,), (0,), (0,))
-    windows = GatherDimensionNumbers((1, 2), (), (1, 0))
-    paired = GatherDimensionNumbers((), (1,), (1,), (0,), (0,))
-    scalars = GatherDimensionNumbers((), (0,), (0,))
-    fill = GatherScatterMode.FILL_OR_DROP
-    return [
-        Example((grid(4, 3), np.array([[2], [0], [2]], np.int32)), gather_params(rows, (1, 3))),
-        Example((grid(4, 3), np.array([[9], [-1]], np.int32)),
-                gather_params(rows, (1, 3), fill, np.nan)),
-        Example((grid(4, 3), np.array([[0, 1], [7, 7]], np.int32)),
-                gather_params(windows, (2, 2))),
-        Example((grid(2, 3), np.array([[[0], [2]], [[1], [1]]], np.int32)),
-                gather_params(paired, (1, 1), GatherScatterMode.PROMISE_IN_BOUNDS)),
-        Example((grid(3, dtype=np.int32), np.array([[1], [5]], np.uint8)),
-                gather_params(scalars, (1,), fill, -1)),
-        Example((grid(3), np.zeros((0, 1), np.int32)), gather_params(scalars, (1,)))]
+    found = [Example((grid(*shape), indices), gather_params(
+        GatherDimensionNumbers(*numbers), sizes, mode, np.nan if mode is FILL_OR_DROP else None))
+        for shape, indices, numbers, sizes, mode, _ in _examples()]
+    scalars = gather_params(GatherDimensionNumbers((), (0,), (0,)), (1,), FILL_OR_DROP, -1)
+    return [*found, Example((grid(3, dtype=np.int32), np.array([[1], [5]], np.uint8)), scalars)]
 
 
 gather_p = Primitive(
@@ -137,28 +134,39 @@ gather_p = Primitive(
     examples=_gather_examples)
 
 
-# ── The family of scatters ─────────────────────────────────────────────────────────────────────
+def taken_along(x: Array, places: Array, axis: int) -> Array:
+    """What stands at places along an axis; the other axes of the places go with those of `x`.
 
-def _scatter_walk(dnums: ScatterDimensionNumbers, shape: Shape, updates: Shape) -> Walk:
-    return walk_of(read_numbers(dnums), shape,
-                   window_sizes(dnums, shape, updates), len(updates))
+    >>> taken_along(core.as_value(np.eye(2, dtype=np.float32)), core.as_value(np.array([1, 0])), 0)
+    Array([[0., 1.],
+           [1., 0.]], dtype=float32)
+    """
+    paired = without(range(places.ndim), (axis,))
+    window = tuple(range(places.ndim, x.ndim))
+    sizes = (1,) * places.ndim + x.shape[places.ndim:]
+    dnums = GatherDimensionNumbers(window, (axis,), (axis,), paired, paired)
+    return gather_p.bind(x, expand_dims(places, (places.ndim,)), **gather_params(
+        dnums, sizes, GatherScatterMode.PROMISE_IN_BOUNDS))
 
 
-def _impl(write: Callable[[np.ndarray, np.ndarray, np.ndarray], None]) -> Callable[..., list]:
+# ── The family of scatters ───────────────────────────────────────────────────────────────────
+
+Write = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # (flat operand, places, updates)
+
+
+def _impl(write: Write) -> Callable[..., list]:
     """The meaning: one update after another, in row-major order."""
     def impl(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, *,
              dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
              **_: Any) -> list[np.ndarray]:
-        out = np.array(x, order="C")
+        out, shape = np.array(x, order="C"), updates.shape
         if updates.size == 0 or out.size == 0:
             return [out]
-        walk = _scatter_walk(dimension_numbers, x.shape, updates.shape)
-        places, inside = places_of(walk, indices, updates.shape)
-        flat = np.zeros((1,) * updates.ndim, np.int64)
-        for place, n in zip(places, x.shape, strict=True):
-            flat = flat * n + place
-        kept = np.broadcast_to(inside | (mode is GatherScatterMode.CLIP), updates.shape)
-        write(out.reshape(-1), np.broadcast_to(flat, updates.shape)[kept], updates[kept])
+        sizes = window_sizes(dimension_numbers, x.shape, shape)
+        places, inside = places_of(dimension_numbers, x.shape, sizes, indices, shape)
+        flat = np.broadcast_to(np.ravel_multi_index(places, x.shape) if places else 0, shape)
+        kept = np.broadcast_to(inside | (mode is CLIP), shape)
+        write(out.reshape(-1), flat[kept], updates[kept])
         return [out]
     return impl
 
@@ -167,9 +175,8 @@ def _impl(write: Callable[[np.ndarray, np.ndarray, np.ndarray], None]) -> Callab
 def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
                    dimension_numbers: ScatterDimensionNumbers, **params: Any) -> tuple[list, list]:
     x, updates = (batched_in_front(args[k], dims[k], axis.size) for k in (0, 2))
-    indices_too = dims[1] is not None
-    indices = move_axis(args[1], dims[1], 0) if indices_too else args[1]
-    dnums = batched_numbers(dimension_numbers, indices_too)
+    indices = args[1] if dims[1] is None else move_axis(args[1], dims[1], 0)
+    dnums = batched_numbers(dimension_numbers, True, dims[1] is not None)
     return [p.bind(x, indices, updates, dimension_numbers=dnums, **params)], [0]
 
 
@@ -181,48 +188,35 @@ def _loop(combine: Callable[[Any, Any, Any], Any]) -> Callable[..., None]:
         b.materialize(x, into=out)
         if 0 in out.shape:
             return  # no place is inside
-        walk = _scatter_walk(dimension_numbers, out.shape, updates.shape)
+        sizes = window_sizes(dimension_numbers, out.shape, updates.shape)
         with contextlib.ExitStack() as loops:
             index = tuple(loops.enter_context(b.loop(n)) for n in updates.shape)
-            place, inside = emit_place(b, walk, indices, index)
-            if mode is not GatherScatterMode.CLIP:
+            place, inside = place_of(b, dimension_numbers, out.shape, sizes, indices, index)
+            if mode is not CLIP:
                 loops.enter_context(b.when(inside))
             b.store(out, place, combine(b, lambda: b.load(out, place), updates(index)))
     return loop
 
 
-def by_ufunc(ufunc: np.ufunc) -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:
-    """One update after another."""
-    def write(flat: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
-        ufunc.at(flat, places, updates)
-    return write
-
-
 def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
-    rows = ScatterDimensionNumbers((1,), (0,), (0,))
-    windows = ScatterDimensionNumbers((1, 2), (), (1, 0))
-    paired = ScatterDimensionNumbers((), (1,), (1,), (0,), (0,))
-    drop, clip = GatherScatterMode.FILL_OR_DROP, GatherScatterMode.CLIP
-    cases = [
-        ((4, 3), [[2], [0]], (2, 3), rows, drop), ((4, 3), [[9], [-1]], (2, 3), rows, drop),
-        ((4, 3), [[0, 2]], (1, 2, 2), windows, clip), ((2, 3), [[[0], [2]], [[1], [0]]], (2, 2),
-                                                       paired, drop),
-        ((3, 2), np.zeros((0, 1)), (0, 2), rows, drop),
-        ((0, 3), [[0]], (1, 3), rows, drop), ((0, 3), [[0]], (1, 3), rows, clip)]
-    if not unique:
-        cases += [((4, 3), [[2], [2], [0]], (3, 3), rows, drop),
-                  ((4, 3), [[7, 7], [0, 0]], (2, 2, 2), windows, clip)]
-    return lambda: [
-        Example((grid(*shape, dtype=dtype), np.array(indices, np.int32),
-                 (grid(*updates) * 2 - 5).astype(dtype)),
-                {"dimension_numbers": dnums, "indices_are_sorted": False,
-                 "unique_indices": unique, "mode": mode})
-        for dtype in dtypes_tried for shape, indices, updates, dnums, mode in cases]
+    """With all that combines several updates of one place, unless each must be `unique`."""
+    def examples() -> list[Example]:
+        cases = [case for case in _examples() if case[-1] >= unique]
+        nowhere = [((0, 3), np.zeros((1, 1), np.int32), ((1,), (0,), (0,)), (1, 3), mode, True)
+                   for mode in (FILL_OR_DROP, CLIP)]
+        return [
+            Example((grid(*shape, dtype=dtype), indices,
+                     (grid(*gathered_shape(dnums, sizes, indices.shape)) * 2 - 5).astype(dtype)),
+                    {"dimension_numbers": dnums, "indices_are_sorted": False,
+                     "unique_indices": unique, "mode": mode})
+            for dtype in dtypes_tried for shape, indices, numbers, sizes, mode, _ in cases + nowhere
+            for dnums in [ScatterDimensionNumbers(*numbers)]]
+    return examples
 
 
-def scatter_family(name: str, *, write: Callable[[np.ndarray, np.ndarray, np.ndarray], None],
-                   combine: Callable[[Any, Any, Any], Any], jvp: Any, transpose: Any,
-                   examples: Examples, arithmetic: str = "") -> Primitive:
+def scatter_family(name: str, *, write: Write, combine: Callable[[Any, Any, Any], Any],
+                   jvp: Any, transpose: Any, examples: Examples, arithmetic: str = ""
+                   ) -> Primitive:
     """A primitive that changes an operand at computed places, one update after another.
 
     Args:
@@ -251,32 +245,155 @@ def scatter_family(name: str, *, write: Callable[[np.ndarray, np.ndarray, np.nda
         examples=examples)
 
 
-# ── scatter-add ──────────────────────────────────────────────────────────────────────────────
+# ── Derivatives of scatters ──────────────────────────────────────────────────────────────────
 
-def read_back(x: Array, indices: Array, updates_shape: Shape, params: dict) -> Array:
+def read_back(x: Array, indices: Array, updates: Any, *,
+              dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
+              **params: Any) -> Array:
     """What stands in `x` where a scatter would write; zero where it writes nothing."""
+    shape = updates.aval.shape
     if 0 in x.shape:  # no gather has a window there
-        return zeros(ShapedArray(updates_shape, x.dtype))
-    dnums, mode = params["dimension_numbers"], params["mode"]
-    dropped = mode is not GatherScatterMode.CLIP
+        return zeros(ShapedArray(shape, x.dtype))
+    fills: dict = {"mode": mode, "fill_value": None} if mode is CLIP else {
+        "mode": FILL_OR_DROP, "fill_value": 0}
     return gather_p.bind(
-        x, indices, dimension_numbers=read_numbers(dnums),
-        slice_sizes=window_sizes(dnums, x.shape, updates_shape),
-        mode=GatherScatterMode.FILL_OR_DROP if dropped else mode,
-        fill_value=0 if dropped else None, unique_indices=params["unique_indices"],
-        indices_are_sorted=params["indices_are_sorted"])
+        x, indices, dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        slice_sizes=window_sizes(dimension_numbers, x.shape, shape), **fills, **params)
 
+
+def _masked(keep: Array, x: Array) -> Array:
+    return select_n_p.bind(keep, filled(0, x), x)
+
+
+def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
+                           ) -> Array:
+    """An update gets what stands where it was written, if no later one overwrote it.
+
+    JAX: differentiates by numbering the updates in the forward pass already.
+    """
+    read = read_back(ct, indices, updates, **params)
+    if params["unique_indices"]:
+        return read
+    shape, window = read.shape, params["dimension_numbers"].update_window_dims
+    walked = without(shape, window)
+    order = iota_p.bind(dtype=np.dtype(np.int32), shape=(math.prod(walked),), dimension=0)
+    order = broadcast_in_dim(reshape(order, walked), shape, without(range(len(shape)), window))
+    nobody = zeros(ShapedArray(ct.shape, np.int32))
+    last = read_back(scatter_p.bind(nobody, indices, order, **params), indices, order, **params)
+    return _masked(eq_p.bind(order, last), read)
+
+
+def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
+                           ) -> Array:
+    zero = zeros(ShapedArray(updates.aval.shape, ct.dtype))
+    return scatter_p.bind(ct, indices, zero, **params)
+
+
+def _check_unique(params: dict) -> None:
+    if not params["unique_indices"]:
+        raise NotImplementedError(
+            "scatter_mul gradients are only implemented if `unique_indices=True`")
+
+
+def _mul_in_updates(t: Array, out: Array, x: Array, indices: Array, updates: Array, **params: Any
+                    ) -> Array:
+    _check_unique(params)
+    return mul_p.bind(x, scatter_add_p.bind(filled(0, x), indices, t, **params))
+
+
+def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **params: Any
+                           ) -> Array:
+    _check_unique(params)
+    return read_back(mul_p.bind(ct, x), indices, updates, **params)
+
+
+@ForPrimitive
+def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any
+                  ) -> tuple[list, list]:
+    """The mean of the tangents of all that attained the extremum."""
+    x, indices, updates = primals
+    out = p.bind(x, indices, updates, **params)
+    kept = eq_p.bind(x, out)
+    won = eq_p.bind(updates, read_back(out, indices, updates, **params))
+    count = scatter_add_p.bind(converted(kept, x.dtype, False), indices,
+                               converted(won, x.dtype, False), **params)
+    total = scatter_add_p.bind(_masked(kept, instantiate(tangents[0])), indices,
+                               _masked(won, instantiate(tangents[2])), **params)
+    return [out], [div_p.bind(total, count)]
+
+
+# ── The primitives ───────────────────────────────────────────────────────────────────────────
+
+def _by_extremum(op: str) -> Write:
+    ufunc = np.maximum if op == "max" else np.minimum
+
+    def write(flat: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
+        def anywhere(test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+            found = test(before)
+            np.logical_or.at(found, places, test(updates))
+            return found
+        if flat.dtype.kind == "c":
+            for place, update in zip(places, updates, strict=True):
+                flat[place] = complex_extremum(op, flat[place], update)
+            return
+        before = flat.copy()
+        ufunc.at(flat, places, updates)
+        flat[...] = with_ordered_zeros(op, flat, anywhere)
+    return write
+
+
+scatter_p = scatter_family(
+    "scatter",
+    write=np.put,
+    combine=lambda s, old, new: new,
+    jvp=linear(0, 2),
+    transpose=transposed(_set_operand_cotangent, None, _set_updates_cotangent),
+    examples=scatter_examples(np.float32, np.int32, np.bool_))
 
 scatter_add_p = scatter_family(
     "scatter-add", arithmetic="add",
-    write=by_ufunc(np.add),
+    write=np.add.at,
     combine=lambda s, old, new: s.add(old(), new),
     jvp=linear(0, 2),
     transpose=transposed(
         lambda ct, *_, **__: ct, None,
-        lambda ct, x, indices, updates, **params: read_back(ct, indices, updates.aval.shape,
-                                                            params)),
+        lambda ct, x, indices, updates, **params: read_back(ct, indices, updates, **params)),
     examples=scatter_examples(np.float32, np.int32))
+
+scatter_sub_p = scatter_family(
+    "scatter-sub", arithmetic="sub",
+    write=np.subtract.at,
+    combine=lambda s, old, new: s.sub(old(), new),
+    jvp=linear(0, 2),
+    transpose=transposed(
+        lambda ct, *_, **__: ct, None,
+        lambda ct, x, indices, updates, **params: neg_p.bind(
+            read_back(ct, indices, updates, **params))),
+    examples=scatter_examples(np.float32, np.int32))
+
+scatter_mul_p = scatter_family(
+    "scatter-mul", arithmetic="mul",
+    write=np.multiply.at,
+    combine=lambda s, old, new: s.mul(old(), new),
+    jvp=per_argument(
+        lambda t, out, x, indices, updates, **params: scatter_mul_p.bind(
+            t, indices, updates, **params), None, _mul_in_updates),
+    transpose=transposed(
+        lambda ct, x, indices, updates, **params: scatter_mul_p.bind(
+            ct, indices, updates, **params), None, _mul_updates_cotangent),
+    examples=scatter_examples(np.float32, unique=True))
+
+def _extremal(op: str) -> Primitive:
+    return scatter_family(
+        f"scatter-{op}",
+        write=_by_extremum(op),
+        combine=lambda s, old, new: getattr(s, op)(old(), new),
+        jvp=_extremal_jvp,
+        transpose=cannot("which update is taken depends on their values."),
+        examples=scatter_examples(np.float32, np.int32))
+
+
+scatter_min_p, scatter_max_p = _extremal("min"), _extremal("max")
 
 
 # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -330,7 +447,7 @@ def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensio
              slice_sizes: Sequence[int], *, unique_indices: bool, indices_are_sorted: bool,
              mode: GatherScatterMode, fill_value: Any) -> Array:
     """The same, of indices that were checked where the user wrote them."""
-    if mode is not GatherScatterMode.FILL_OR_DROP:
+    if mode is not FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
         fill_value = default_fill(core.get_aval(operand).dtype)
@@ -339,3 +456,44 @@ def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensio
                          unique_indices=bool(unique_indices),
                          indices_are_sorted=bool(indices_are_sorted), mode=mode,
                          fill_value=fill_value)
+
+
+# The modes of a caller who does not say that an index may be outside.
+UNSAID = (None, "promise_in_bounds", GatherScatterMode.PROMISE_IN_BOUNDS)
+
+
+def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., Array]:
+    def function(operand: Any, scatter_indices: Any, updates: Any,
+                 dimension_numbers: ScatterDimensionNumbers, *,
+                 indices_are_sorted: bool = False, unique_indices: bool = False,
+                 mode: str | GatherScatterMode | None = None) -> Array:
+        dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
+        if config.debug_out_of_bounds.value and mode in UNSAID:
+            shape = np.shape(operand)
+            check_windows(scatter_indices, dnums.scatter_dims_to_operand_dims, shape,
+                          window_sizes(dnums, shape, np.shape(updates)), kind="window drop")
+        return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
+                              indices_are_sorted=bool(indices_are_sorted),
+                              unique_indices=bool(unique_indices),
+                              mode=GatherScatterMode.from_any(mode))
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""The operand with updates {what} windows at computed places.
+
+    Every vector along the last axis of the indices is the corner of a window; updates are made
+    in row-major order, and those whose window sticks out are dropped (`mode="clip"` moves the
+    window inside instead).
+
+    >>> import numpy as np
+    >>> dims = ScatterDimensionNumbers((), (0,), (0,))
+    >>> {name}(np.ones(4), np.array([[1], [9]]), np.array([5.0, 7.0]), dims).shape
+    (4,)
+    """
+    return function
+
+
+scatter = _user_function(scatter_p, "scatter", "written over")
+scatter_add = _user_function(scatter_add_p, "scatter_add", "added to")
+scatter_sub = _user_function(scatter_sub_p, "scatter_sub", "subtracted from")
+scatter_mul = _user_function(scatter_mul_p, "scatter_mul", "multiplied into")
+scatter_min = _user_function(scatter_min_p, "scatter_min", "limiting from above")
+scatter_max = _user_function(scatter_max_p, "scatter_max", "limiting from below")

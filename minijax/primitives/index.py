@@ -7,7 +7,7 @@ In JAX: `jax/_src/lax/slicing.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,33 +15,38 @@ import numpy as np
 from minijax import config, core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, emit_int64,
-                                     with_item)
+from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, with_item)
 from minijax.primitives.checks import check_starts_within
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
                                         zeros)
 from minijax.primitives.examples import grid
-from minijax.primitives.gather import gather_p
-from minijax.primitives.scatter import scatter_p
+from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.slicing import concatenate
-from minijax.primitives.slots import all_weak, check_same_dtypes, nest
+from minijax.primitives.slots import all_weak, check_same_dtypes, nest, numpy_scalars
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
 
 
 # ── Where a window starts ────────────────────────────────────────────────────────────────────
 
-def _clamped_starts(starts: Sequence[np.ndarray], shape: Shape, sizes: Shape) -> list[int]:
+def corner(s: Any, starts: Iterable[Any], shape: Shape, sizes: Shape) -> list:
     """JAX, and so we, move a window that sticks out back inside."""
-    return [int(np.clip(as_int64(np.asarray(i)), 0, n - size))
+    return [s.clamp(as_int64(s, i), 0, n - size)
             for i, n, size in zip(starts, shape, sizes, strict=True)]
 
 
-def emit_clamped_starts(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> list:
-    return [s.clamp(emit_int64(s, i(())), 0, n - size)
-            for i, n, size in zip(starts, shape, sizes, strict=True)]
+def _window(x: np.ndarray, starts: Sequence[np.ndarray], sizes: Shape) -> np.ndarray:
+    """The view of the window in a NumPy array."""
+    places = corner(numpy_scalars(), starts, x.shape, sizes)
+    return x[tuple(slice(i, i + n) for i, n in zip(places, sizes, strict=True))]
+
+
+def _emit_inside(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> Callable:
+    """From an index of the window to one of the operand."""
+    places = corner(s, (i(()) for i in starts), shape, sizes)
+    return lambda index: tuple(s.add(start, i) for start, i in zip(places, index, strict=True))
 
 
 def check_starts(fun: str, starts: Sequence[ShapedArray], colon: str) -> None:
@@ -116,12 +121,6 @@ def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray,
     return [x.update(shape=slice_sizes)]
 
 
-def _dynamic_slice_impl(x: np.ndarray, *starts: np.ndarray,
-                        slice_sizes: Shape) -> list[np.ndarray]:
-    corner = _clamped_starts(starts, x.shape, slice_sizes)
-    return [x[tuple(slice(i, i + n) for i, n in zip(corner, slice_sizes, strict=True))]]
-
-
 def window_at(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> tuple[Array, Dim]:
     """Scalar start indices as one index vector, or one for each example of a batch."""
     if all(d is None for d in dims):
@@ -153,13 +152,12 @@ def zero_like(starts: Sequence[Any]) -> Array:
 
 def _dynamic_slice_element(s: Any, index: Index, x: Any, *starts: Any,
                            slice_sizes: Shape) -> Any:
-    corner = emit_clamped_starts(s, starts, x.shape, slice_sizes)
-    return x(tuple(s.add(start, i) for start, i in zip(corner, index, strict=True)))
+    return x(_emit_inside(s, starts, x.shape, slice_sizes)(index))
 
 
 dynamic_slice_p = Primitive(
     "dynamic_slice",
-    impl=_dynamic_slice_impl,
+    impl=lambda x, *starts, slice_sizes: [_window(x, starts, slice_sizes)],
     abstract_eval=_dynamic_slice_type,
     jvp=linear(0),
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
@@ -246,8 +244,7 @@ def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> l
 
 def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list[np.ndarray]:
     out = np.array(x)
-    corner = _clamped_starts(starts, x.shape, update.shape)
-    out[tuple(slice(i, i + n) for i, n in zip(corner, update.shape, strict=True))] = update
+    _window(out, starts, update.shape)[...] = update
     return [out]
 
 
@@ -267,10 +264,9 @@ def _batch_update(axis: Axis, args: list, dims: list) -> tuple[list, list]:
 def _update_loop(b: Any, outputs: list, operands: list) -> None:
     [out], (x, update, *starts) = outputs, operands
     b.materialize(x, into=out)
-    corner = emit_clamped_starts(b, starts, out.shape, update.shape)
+    place = _emit_inside(b, starts, out.shape, update.shape)
     with nest(b, update.shape) as index:
-        place = tuple(b.add(start, i) for start, i in zip(corner, index, strict=True))
-        b.store(out, place, update(index))
+        b.store(out, place(index), update(index))
 
 
 dynamic_update_slice_p = Primitive(

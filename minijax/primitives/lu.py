@@ -17,14 +17,12 @@ from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value
 from minijax.primitives.algebra import add
 from minijax.primitives.slots import nest
 from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather import gather_p, gather_params
+from minijax.primitives.gather import taken_along
 from minijax.primitives.kernels import kernel
 from minijax.primitives.linalg import triangular_solve
 from minijax.primitives.matrices import (batch_leading, check_matrix, factored,
                                          identity_like, lower_part, product, spread_out, upper_part)
-from minijax.primitives.shape import expand_dims
 from minijax.primitives.slicing import concatenate, slice_in_dim
-from minijax.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
@@ -62,7 +60,7 @@ def _lu_slopes(t: Array, outs: Sequence[Array]) -> list:
     """With F = L⁻¹ P dA U⁻¹: dL = L (F below the diagonal), dU = (the rest of F) U."""
     factors, pivots, permutation = outs
     lower, upper = _square_factors(factors)
-    rows = rows_at(t, permutation)
+    rows = taken_along(t, permutation, t.ndim - 2)
     left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
     inside = triangular_solve(upper, left)
     slope = add(product(lower, lower_part(inside, -1)), product(upper_part(inside), upper))
@@ -88,21 +86,6 @@ def _square_factors(factors: Array) -> tuple[Array, Array]:
 def _zeros(x: Array, size: int, axis: int) -> Array:
     shape = (*x.shape[:axis], size, *x.shape[axis + 1:])
     return as_value(np.zeros(shape, x.dtype))
-
-
-def rows_at(x: Array, order: Array) -> Array:
-    """Of each matrix the rows in this order.
-
-    >>> rows_at(as_value(np.eye(2, dtype=np.float32)), as_value(np.array([1, 0])))
-    Array([[0., 1.],
-           [1., 0.]], dtype=float32)
-    """
-    batch = tuple(range(x.ndim - 2))
-    row = x.ndim - 2
-    dnums = GatherDimensionNumbers((row + 1,), (row,), (row,), batch, batch)
-    sizes = (1,) * (x.ndim - 1) + (x.shape[-1],)
-    return gather_p.bind(x, expand_dims(order, (order.ndim,)), **gather_params(
-        dnums, sizes, GatherScatterMode.PROMISE_IN_BOUNDS))
 
 
 # ── lu: the loops ────────────────────────────────────────────────────────────────────────────

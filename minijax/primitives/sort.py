@@ -15,16 +15,15 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives.axes import canonical_axis, without
+from minijax.primitives.axes import canonical_axis
 from minijax.primitives.choice import bitwise_xor, lt, select
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.emitted import batch_in_front, constant
 from minijax.primitives.examples import grid
-from minijax.primitives.gather import gather_p, gather_params
+from minijax.primitives.gather import taken_along
 from minijax.primitives.kernels import kernel
-from minijax.primitives.shape import broadcasted_iota, expand_dims, rev
+from minijax.primitives.shape import broadcasted_iota, rev
 from minijax.primitives.slicing import slice_in_dim
-from minijax.primitives.windows import GatherDimensionNumbers, GatherScatterMode
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -66,13 +65,9 @@ def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
     *outs, order = sort_p.bind(
         *primals, broadcasted_iota(np.int32, shape, dimension), dimension=dimension,
         is_stable=is_stable, num_keys=num_keys)
-    others = without(range(len(shape)), (dimension,))
-    dnums = GatherDimensionNumbers((), (dimension,), (dimension,), others, others)
-    params = gather_params(dnums, (1,) * len(shape), GatherScatterMode.PROMISE_IN_BOUNDS)
-    places = expand_dims(order, (len(shape),))
     if 0 in shape:  # there is no window of size one
         return outs, list(tangents)
-    return outs, [t if isinstance(t, Zero) else gather_p.bind(t, places, **params)
+    return outs, [t if isinstance(t, Zero) else taken_along(t, order, dimension)
                   for t in tangents]
 
 

@@ -1,4 +1,4 @@
-"""Windows at computed places: which axes mean what, what is done outside, how places are walked.
+"""Windows at computed places: which axes mean what, what is done outside, where places are.
 
 Stands on `axes`; `gather` reads through windows, `scatter` writes.  Chapter 14, *Out-of-bounds
 indexing*.  In JAX: `jax/_src/lax/slicing.py`.
@@ -7,15 +7,15 @@ indexing*.  In JAX: `jax/_src/lax/slicing.py`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.core import ShapedArray
-from minijax.primitives.axes import Index, Shape, as_int64, emit_int64
-from minijax.primitives.slots import check_same_dtypes
+from minijax.primitives.axes import Index, Shape, above, as_int64, without
+from minijax.primitives.slots import check_same_dtypes, numpy_scalars
 
 
 # ── What the axes mean, and what is done outside ─────────────────────────────────────────────
@@ -58,26 +58,25 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_indices_batching_dims: Sequence[int] = ()
 
 
-def read_numbers(dnums: ScatterDimensionNumbers) -> GatherDimensionNumbers:
-    """Those of the gather that reads where a scatter writes."""
-    return GatherDimensionNumbers(*map(tuple, dnums))
+def batched_numbers(dnums: Any, operand_too: bool, indices_too: bool) -> Any:
+    """The numbers once the result has a batch axis in front; so have operand and indices, or not.
+
+    The same places of all operands are a window over the whole batch; of one operand for all,
+    the batch is one more axis of the indices.
+    """
+    window, hidden, components, batching, paired = dnums
+    if not operand_too:
+        return type(dnums)(up(window), hidden, components, batching, up(paired))
+    if indices_too:
+        window, batching, paired = up(window), (0, *up(batching)), (0, *up(paired))
+    else:
+        window, batching = (0, *up(window)), up(batching)
+    return type(dnums)(window, up(hidden), up(components), batching, paired)
 
 
 def up(dims: Sequence[int]) -> tuple[int, ...]:
     """Axes after a new one in front."""
-    return tuple(d + 1 for d in dims)
-
-
-def batched_numbers(dnums: Any, indices_too: bool) -> Any:
-    """The numbers once operand and result have a batch axis in front; the indices too, or not.
-
-    The same places of all operands are a window over the whole batch.
-    """
-    window, hidden, components, batching, paired = dnums
-    if indices_too:
-        return type(dnums)(up(window), up(hidden), up(components), (0, *up(batching)),
-                           (0, *up(paired)))
-    return type(dnums)((0, *up(window)), up(hidden), up(components), up(batching), paired)
+    return above(dims, 0)
 
 
 class GatherScatterMode(enum.Enum):
@@ -111,73 +110,60 @@ class GatherScatterMode(enum.Enum):
         return names[mode]
 
 
-# ── The walk from an element of the result to an element of the operand ──────────────────────
+# ── From an element of the result to an element of the operand ───────────────────────────────
 
-class Walk(NamedTuple):
-    """How an index of the result (or of the updates) leads to an element of the operand.
+def place_of(s: Any, dnums: Any, shape: Shape, sizes: Shape, indices: Callable[[Index], Any],
+             index: Index) -> tuple[Index, Any]:
+    """The place in an operand of this shape that an index of the result (or updates) leads to.
 
-    Along axis `d` of the operand the place is `start + inside`, where `start` is component
-    `component[d]` of the index vector (zero if None) and `inside` is the index along axis
-    `result_axis[d]` of the result (zero if None).
+    Along an axis it is where the window starts plus how far inside we are.  A window that sticks
+    out is moved inside; the second value says that it was there already.  `s` are the operations
+    on scalars: compiled code emits them, and the meaning runs them over whole arrays.
     """
-
-    component: tuple[int | None, ...]
-    result_axis: tuple[int | None, ...]
-    index_axes: tuple[int, ...]  # the axes of the result that walk over index vectors
-    last_start: tuple[int, ...]  # along every axis of the operand, the last place for a window
-
-
-def walk_of(dnums: GatherDimensionNumbers, shape: Shape, sizes: Shape, ndim: int) -> Walk:
-    """The walk over an operand of a given shape, from a result with `ndim` axes."""
-    index_axes = tuple(d for d in range(ndim) if d not in dnums.offset_dims)
-    hidden = {*dnums.collapsed_slice_dims, *dnums.operand_batching_dims}
-    result_axis: list[int | None] = [None] * len(shape)
-    for d, axis in zip([d for d in range(len(shape)) if d not in hidden], dnums.offset_dims,
-                       strict=True):
-        result_axis[d] = axis
-    for d, i in zip(dnums.operand_batching_dims, dnums.start_indices_batching_dims, strict=True):
-        result_axis[d] = index_axes[i]
-    component = {d: k for k, d in enumerate(dnums.start_index_map)}
-    return Walk(tuple(map(component.get, range(len(shape)))), tuple(result_axis), index_axes,
-                tuple(n - size for n, size in zip(shape, sizes, strict=True)))
-
-
-def places_of(walk: Walk, indices: np.ndarray, out_shape: Shape
-              ) -> tuple[list[np.ndarray], np.ndarray]:
-    """In NumPy: the place along every axis of the operand, and where the window was inside.
-
-    Windows that stick out are moved inside; the arrays broadcast to the result's shape.
-    """
-    indices = as_int64(indices)
-    ndim = len(out_shape)
-    inside_window = np.ones((1,) * ndim, bool)
-    places = []
-    for k, axis, last in zip(walk.component, walk.result_axis, walk.last_start, strict=True):
-        place = np.zeros((1,) * ndim, np.int64)
-        if k is not None:
-            start = indices[..., k].reshape([out_shape[d] if d in walk.index_axes else 1
-                                             for d in range(ndim)])
-            place = np.clip(start, 0, max(last, 0))
-            inside_window = inside_window & (place == start)
-        if axis is not None:
-            place = place + np.arange(out_shape[axis]).reshape(
-                [-1 if d == axis else 1 for d in range(ndim)])
-        places.append(place)
-    return places, inside_window
-
-
-def emit_place(s: Any, walk: Walk, indices: Any, index: Index) -> tuple[Index, Any]:
-    """The same, emitted for one element of the result."""
-    vector = tuple(index[d] for d in walk.index_axes)
-    inside_window, places = s.const(True, np.bool_), []
-    for k, axis, last in zip(walk.component, walk.result_axis, walk.last_start, strict=True):
+    window, hidden, components, batching, paired = dnums
+    vector = tuple(i for d, i in enumerate(index) if d not in window)
+    offsets = iter(index[d] for d in window)
+    places, inside = [], s.const(True, np.bool_)
+    for d, (n, size) in enumerate(zip(shape, sizes, strict=True)):
         place = s.const(0, np.int64)
-        if k is not None:
-            start = emit_int64(s, indices((*vector, s.const(k, np.int64))))
-            place = s.clamp(start, 0, max(last, 0))
-            inside_window = s.and_(inside_window, s.eq(place, start))
-        places.append(place if axis is None else s.add(place, index[axis]))
-    return tuple(places), inside_window
+        if d in components:
+            component = s.const(components.index(d), np.int64)
+            start = as_int64(s, indices((*vector, component)))
+            place = s.clamp(start, 0, max(n - size, 0))
+            inside = s.and_(inside, s.eq(place, start))
+        if d in batching:
+            place = s.add(place, vector[paired[batching.index(d)]])
+        elif d not in hidden:
+            place = s.add(place, next(offsets))
+        places.append(place)
+    return tuple(places), inside
+
+
+def places_of(dnums: Any, shape: Shape, sizes: Shape, indices: np.ndarray, result: Shape
+              ) -> tuple[Index, Any]:
+    """The same for all elements of the result at once, in arrays that broadcast to its shape."""
+    window, paired = dnums[0], dnums[4]
+    vectors = [1 if d in window else n for d, n in enumerate(result)]
+    asked_for = [n if d in window or paired else 1 for d, n in enumerate(result)]
+    return place_of(numpy_scalars(), dnums, shape, sizes,
+                    lambda vector: indices[..., vector[-1]].reshape(vectors),
+                    np.ix_(*map(np.arange, asked_for)))
+
+
+def gathered_shape(dnums: Any, sizes: Shape, indices: Shape) -> Shape:
+    """The shape of the result of a gather, or of the updates of a scatter."""
+    window, hidden, _, batching, _ = dnums
+    inner = iter(without(sizes, (*hidden, *batching)))
+    outer = iter(indices[:-1])
+    rank = len(window) + len(indices) - 1
+    return tuple(next(inner if d in window else outer) for d in range(rank))
+
+
+def window_sizes(dnums: Any, shape: Shape, updates: Shape) -> Shape:
+    """The size of a window along every axis of the operand of a scatter."""
+    window, hidden, _, batching, _ = dnums
+    sizes = iter([updates[d] for d in window])
+    return tuple(1 if d in (*hidden, *batching) else next(sizes) for d in range(len(shape)))
 
 
 # ── Checks ───────────────────────────────────────────────────────────────────────────────────
@@ -259,13 +245,6 @@ def _batching_differs(op: str, x: ShapedArray, indices: ShapedArray, batching: S
     return ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
             f"{op} op requires operand batching dimensions and indices batching dimensions to "
             f"have the same shape, got {batching} and {paired}.")
-
-
-def window_sizes(dnums: ScatterDimensionNumbers, shape: Shape, updates: Shape) -> Shape:
-    """The size of a window along every axis of the operand."""
-    sizes = iter([updates[d] for d in dnums.update_window_dims])
-    hidden = {*dnums.inserted_window_dims, *dnums.operand_batching_dims}
-    return tuple(1 if d in hidden else next(sizes) for d in range(len(shape)))
 
 
 def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
