@@ -23,7 +23,7 @@ from minijax.numpy.arguments import (ArrayLike, as_array, convert, like, promote
 from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorize import vectorize
-from minijax.primitives.solve import solve as lax_solve
+from minijax.primitives.lu import solve as lax_solve
 
 
 class SlogdetResult(NamedTuple):

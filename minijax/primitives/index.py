@@ -40,7 +40,8 @@ def corner(s: Any, starts: Iterable[Any], shape: Shape, sizes: Shape) -> list:
 def _window(x: np.ndarray, starts: Sequence[np.ndarray], sizes: Shape) -> np.ndarray:
     """The view of the window in a NumPy array."""
     places = corner(numpy_scalars(), starts, x.shape, sizes)
-    return x[tuple(slice(i, i + n) for i, n in zip(places, sizes, strict=True))]
+    window: tuple = tuple(slice(i, i + n) for i, n in zip(places, sizes, strict=True))
+    return x[window + (...,)]
 
 
 def _emit_inside(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> Callable:

@@ -1,7 +1,7 @@
-"""How a block names loops that are an algorithm: `loop=kernel("sort")`.
+"""How a block names what stands elsewhere: loops written by hand, a program of other primitives.
 
-Stands on `lowering.kernels`, where they are written, and loads it when it is first needed.
-In JAX: the name of a custom call.
+Stands on `stage`, and on `lowering.kernels`, which is loaded when it is first needed.
+In JAX: the name of a custom call; `mlir.lower_fun`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,15 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from minijax import caches, config, core
+from minijax.core import Array, ArrayImpl, ShapedArray
+from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import importing
+from minijax.stage import stage
+
+Program = Callable[..., Array]  # (*arrays, **params)
 
 
 def kernel(name: str) -> Callable[..., None]:
@@ -20,3 +28,27 @@ def kernel(name: str) -> Callable[..., None]:
             f = getattr(importlib.import_module("minijax.lowering.kernels"), name)
         f(b, outputs, operands, **params)
     return rule
+
+
+def by_program(program: Program) -> tuple[Callable[..., list], Callable[..., None]]:
+    """The meaning, and a `loop` rule, of what is a program of other operations."""
+    def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
+        out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
+        return [out._buffer]
+
+    def loop(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
+        avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
+        closed = _staged(program, avals, tuple(params.items()), config.trace_key())
+        b.jaxpr(closed, operands, into=outputs)
+    return impl, loop
+
+
+def _as_array(buffer: Any) -> ArrayImpl:
+    view = np.asarray(buffer).view()
+    return ArrayImpl(view, ShapedArray(view.shape, view.dtype))
+
+
+@caches.remembered(maxsize=1024)
+def _staged(program: Program, avals: tuple[ShapedArray, ...], params: tuple,
+            flags: tuple) -> ClosedJaxpr:
+    return stage(lambda *arrays: [program(*arrays, **dict(params))], avals)

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from minijax import caches, config, core, dtypes
+from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Primitive, ShapedArray,
                           cannot, has_key_dtype)
-from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives import choice
 from minijax.primitives.algebra import add, mul
 from minijax.primitives.axes import Shape, check_sizes
@@ -26,13 +25,12 @@ from minijax.primitives.choice import (bitwise_and, bitwise_or, bitwise_xor, sel
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.emitted import batch_in_front, constant, filled
 from minijax.primitives.families import constant_in_all
+from minijax.primitives.kernels import Program, by_program
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.reduce import reduce_and, reduce_or
 from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota, reshape, squeeze
 from minijax.primitives.slicing import concatenate, slice_in_dim
-from minijax.stage import stage
 
-Program = Callable[..., Array]  # (*words, **params): on raw words, a key's in a trailing axis
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32  # a key's counters are words of 32 bits
 
@@ -70,7 +68,7 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
 
     Args:
       name: as a jaxpr prints it.
-      program: from the words of the arguments to the words of the result.
+      program: from the words of the arguments, a key's in a trailing axis, to those of the result.
       type_of: from the types as programs see them to the type of the result.
       batch, examples: as in `Primitive`.
       of_keys: whether its first argument must be an array of keys.
@@ -81,15 +79,7 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
             raise TypeError(f"{name} must get an array of keys, got {avals[0].str_short()}")
         return [type_of(*avals, **params)]
 
-    def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
-        out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
-        return [out._buffer]
-
-    def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], **params: Any) -> None:
-        avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
-        closed = _staged(program, avals, tuple(params.items()), config.trace_key())
-        b.jaxpr(closed, operands, into=outputs)
-
+    impl, loop = by_program(program)
     return Primitive(
         name,
         impl=impl,
@@ -97,22 +87,11 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
         jvp=constant_in_all,
         transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
-        loop=lower,
+        loop=loop,
         examples=examples,
         handles_keys=True,
         consumes_key=consumes_key,
         program=program)
-
-
-def _as_array(buffer: Any) -> ArrayImpl:
-    view = np.asarray(buffer).view()
-    return ArrayImpl(view, ShapedArray(view.shape, view.dtype))
-
-
-@caches.remembered(maxsize=1024)
-def _staged(program: Program, avals: tuple[ShapedArray, ...], params: tuple,
-            flags: tuple) -> ClosedJaxpr:
-    return stage(lambda *words: [program(*words, **dict(params))], avals)
 
 
 @ForPrimitive

@@ -12,29 +12,21 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined,
-                          Zero, as_value, cannot)
+from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
+                          as_value)
 from minijax.primitives.algebra import add, div, neg
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import batched_in_front, filled
+from minijax.primitives.emitted import batched_in_front, filled, move_axis, transposed
 from minijax.primitives.families import sum_of
-from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
-                                         check_matrix, factored, flipped, identity_like, lower_part,
-                                         product, spread_out, symmetric, upper_part)
-from minijax.primitives.shape import expand_dims, reshape, squeeze, transpose
+from minijax.primitives.matrices import (LAPACK, address, adjoint, by_lapack, check_matrix,
+                                         examples_of_matrices, factored, factorization, flipped,
+                                         identity_like, lower_part, product, spread_out, symmetric,
+                                         upper_part)
+from minijax.primitives.shape import expand_dims, reshape, squeeze
 from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes, nest
 
-# ── cholesky: the meaning ────────────────────────────────────────────────────────────────────
-
-def _cholesky_type(x: ShapedArray) -> list[ShapedArray]:
-    check_matrix("cholesky", x, square=True)
-    return [x]
-
-
-def _cholesky_impl(x: np.ndarray) -> list[np.ndarray]:
-    return [np.tril(by_lapack("cholesky_lo", x))]
-
+# ── cholesky ─────────────────────────────────────────────────────────────────────────────────
 
 def _cholesky_slope(t: Array, outs: Sequence[Array]) -> list[Array]:
     """Murray, *Differentiation of the Cholesky decomposition* (2016), equation 8."""
@@ -55,7 +47,9 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
         return
     info = b.temp((1,), np.int64)
     with nest(b, out.shape[:-2]) as place:
-        _copy_lower(b, x, out, place)
+        with b.loop(n) as i, b.loop(n, vectorize="parallel") as j:
+            value = b.load(x, (*place, i, j))
+            b.store(out, (*place, i, j), b.select(b.le(b.index(j), i), value, 0))
         b.store(info, (0,), 0)
         with b.threads_of_ours(n > 64):
             b.call(f"{LAPACK[x.dtype]}potrf", n, address(b, out, place), n, info)
@@ -63,26 +57,20 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
             b.store(out, (*place, i, j), np.nan)
 
 
-def _copy_lower(b: Any, x: Any, out: Any, place: tuple) -> None:
-    with b.loop(out.shape[-1]) as i, b.loop(out.shape[-1], vectorize="parallel") as j:
-        value = b.load(x, (*place, i, j))
-        b.store(out, (*place, i, j), b.select(b.le(b.index(j), i), value, 0))
-
-
 def _cholesky_examples() -> list[Example]:
-    cases = [symmetric(3, 3), symmetric(2, 3, 3), symmetric(1, 1), symmetric(0, 0),
-             symmetric(5, 5), symmetric(70, 70) + 70 * np.eye(70)]
-    cases = cases[:3] + [x.astype(np.float32) for x in cases]
-    return [Example((x,)) for x in [*cases, -symmetric(3, 3, dtype=np.float32)]]
+    cases = [symmetric(3, 3), symmetric(2, 3, 3), symmetric(1, 1)]
+    singles = [symmetric(0, 0), symmetric(5, 5), symmetric(70, 70) + 70 * np.eye(70),
+               -symmetric(3, 3)]
+    return examples_of_matrices([(x, {}) for x in cases], [(x, {}) for x in singles])
 
 
-cholesky_p = Primitive(
+cholesky_p = factorization(
     "cholesky",
-    impl=_cholesky_impl,
-    abstract_eval=_cholesky_type,
+    multiple_results=False,
+    impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
+    types=lambda x: [x],
+    square=True,
     jvp=factored(_cholesky_slope),
-    transpose=cannot("the factor is not linear in the matrix."),
-    batch=batch_leading,
     library=_cholesky_library,
     examples=_cholesky_examples)
 
@@ -173,49 +161,25 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
 
 
 @ForPrimitive
-def transposed_equations(p: Primitive, cotangents: list, a: Any, b: Any, *, transpose_a: bool,
-                         **params: Any) -> list:
-    if isinstance(a, Undefined):
-        raise NotImplementedError(f"{p.name} is not linear in its first argument")
-    return [None, p.bind(a, *cotangents, transpose_a=not transpose_a, **params)]
-
-
-@ForPrimitive
 def batched_equations(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
                       ) -> tuple[list, list]:
-    if dims[0] is None:
-        return side_by_side(lambda b: p.bind(args[0], b, **params),
-                            batched_in_front(args[1], dims[1], axis.size),
-                            params.get("left_side", True))
-    in_front = (batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
-    return [p.bind(*in_front, **params)], [0]
-
-
-def side_by_side(solve: Callable[[Array], Array], b: Array, left_side: bool = True
-                 ) -> tuple[list, list]:
-    """One matrix for a whole batch: the right sides of its equations stand beside each other."""
-    place = b.ndim - 1 if left_side else b.ndim - 3
-    order = [*range(1, b.ndim)]
-    order.insert(place, 0)
-    beside = transpose(b, order)
-    rows, columns = b.shape[-2:]
-    joined = (rows, columns * b.shape[0]) if left_side else (rows * b.shape[0], columns)
-    return [reshape(solve(reshape(beside, (*b.shape[1:-2], *joined))), beside.shape)], [place]
+    if dims[0] is not None:
+        in_front = (batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
+        return [p.bind(*in_front, **params)], [0]
+    # One matrix for the whole batch: the right sides of its equations stand beside each other.
+    at = args[1].ndim - (2 if params.get("left_side", True) else 3)
+    place = at + params.get("left_side", True)
+    beside = move_axis(args[1], dims[1], place)
+    shape = beside.shape
+    joined = reshape(beside, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2:]))
+    return [reshape(p.bind(args[0], joined, **params), shape)], [place]
 
 
 def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
                    transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
-    [a, rhs], [out] = operands, outputs
-    b.materialize(b.stored(rhs), into=out)
-    solve_triangles(b, a, out, left_side, lower, transpose_a, unit_diagonal)
-
-
-def solve_triangles(b: Any, a: Any, x: Any, left_side: bool, lower: bool, transpose_a: bool,
-                    unit_diagonal: bool) -> None:
-    """The unknowns of ``op(a) x = b``, or of ``x op(a) = b``, in the place of b.
-
-    BLAS reads columns where we have rows: it is told of the other triangle and the other side.
-    """
+    """BLAS reads columns where we have rows: it is told of the other triangle and side."""
+    [a, rhs], [x] = operands, outputs
+    b.materialize(b.stored(rhs), into=x)
     if 0 in x.shape:
         return
     letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
@@ -247,7 +211,8 @@ triangular_solve_p = Primitive(
     impl=_solve_impl,
     abstract_eval=_solve_type,
     jvp=of_equations(_applied),
-    transpose=transposed_equations,
+    transpose=transposed(None, lambda ct, a, b, transpose_a, **params: triangular_solve_p.bind(
+        a, ct, transpose_a=not transpose_a, **params)),
     batch=batched_equations,
     library=_solve_library,
     examples=_solve_examples)

@@ -1,7 +1,7 @@
-"""Primitives lu and lu_pivots_to_permutation: elimination with row exchanges.
+"""Primitives lu and solve: elimination with row exchanges, and systems of equations by it.
 
 Stands on `linalg`.  Chapter 24, *Loops and Numba*.
-In JAX: `jax/_src/lax/linalg.py`.
+In JAX: `jax/_src/lax/linalg.py`; for solve, `lax.custom_linear_solve` around `lu`.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ import numpy as np
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name)
 from minijax.primitives.algebra import add
-from minijax.primitives.slots import nest
+from minijax.primitives.emitted import batch_in_front, transposed
 from minijax.primitives.families import constant_in_all
 from minijax.primitives.gather import taken_along
-from minijax.primitives.kernels import kernel
-from minijax.primitives.linalg import triangular_solve
-from minijax.primitives.matrices import (batch_leading, check_matrix, factored,
-                                         identity_like, lower_part, product, spread_out, upper_part)
+from minijax.primitives.kernels import by_program, kernel
+from minijax.primitives.linalg import batched_equations, of_equations, triangular_solve
+from minijax.primitives.matrices import (by_lapack, check_matrix, examples_of_matrices, factored,
+                                         factorization, flipped, identity_like, lower_part,
+                                         product, spread_out, upper_part)
 from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.primitives.slots import check_same_dtypes, nest
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
@@ -31,8 +33,7 @@ _gemm = kernel("gemm")
 
 # ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
 
-def _lu_type(x: ShapedArray) -> list[ShapedArray]:
-    check_matrix("lu", x)
+def _lu_types(x: ShapedArray) -> list[ShapedArray]:
     *batch, m, n = x.shape
     return [x, ShapedArray((*batch, min(m, n)), INT32), ShapedArray((*batch, m), INT32)]
 
@@ -173,20 +174,16 @@ def _eliminate_right(b: Any, out: Any, update: Any, place: tuple, start: Any, st
 def _lu_examples() -> list[Example]:
     shapes = [(3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1)]
     cases = [spread_out(*shape)[..., ::-1, :].copy() for shape in shapes]
-    cases += [x.astype(np.float32) for x in cases]
-    single = [spread_out(80, 80), spread_out(90, 70), spread_out(40, 100), np.zeros((2, 2)),
-              np.zeros((0, 0)), np.zeros((2, 0))]
-    return [Example((x,)) for x in cases + [x.astype(np.float32) for x in single]]
+    singles = [spread_out(80, 80), spread_out(90, 70), spread_out(40, 100), np.zeros((2, 2)),
+               np.zeros((0, 0)), np.zeros((2, 0))]
+    return examples_of_matrices([(x, {}) for x in cases], [(x, {}) for x in singles])
 
 
-lu_p = Primitive(
+lu_p = factorization(
     "lu",
-    multiple_results=True,
     impl=_lu_impl,
-    abstract_eval=_lu_type,
+    types=_lu_types,
     jvp=factored(_lu_slopes),
-    transpose=cannot("the factors are not linear in the matrix."),
-    batch=batch_leading,
     loop=_lu_loop,
     examples=_lu_examples)
 
@@ -251,7 +248,7 @@ lu_pivots_to_permutation_p = Primitive(
     abstract_eval=_permutation_type,
     jvp=constant_in_all,
     transpose=cannot("integers have no derivative."),
-    batch=batch_leading,
+    batch=batch_in_front(),
     loop=_permutation_loop,
     examples=lambda: [
         Example((np.array(pivots, INT32),), {"permutation_size": size})
@@ -268,3 +265,61 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
       ValueError: when there are more exchanges than rows.
     """
     return lu_pivots_to_permutation_p.bind(pivots, permutation_size=int(permutation_size))
+
+
+# ── solve ────────────────────────────────────────────────────────────────────────────────────
+
+# JAX: a program whose derivative uses the factors again; here each direction factors anew.
+
+def _solve_type(a: ShapedArray, b: ShapedArray) -> list[ShapedArray]:
+    check_same_dtypes("solve", a, b)
+    check_matrix("solve", a, square=True)
+    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
+        raise ValueError(f"Incompatible shapes for arguments to solve: {a.shape} and {b.shape}.")
+    return [b]
+
+
+def _solve_program(a: Array, b: Array) -> Array:
+    factors, _, permutation = lu(a)
+    rows = taken_along(b, permutation, b.ndim - 2)
+    inside = triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
+    return triangular_solve(factors, inside, left_side=True)
+
+
+_substituted, _solve_loop = by_program(_solve_program)
+
+
+def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
+    """Where the matrix is singular LAPACK gives up, and substitution shows what is infinite."""
+    x = by_lapack("solve", a, b)
+    return _substituted(a, b) if np.isnan(x).any() else [x]
+
+
+def _solve_examples() -> list[Example]:
+    pairs = [(spread_out(3, 3)[::-1].copy(), spread_out(3, 2)),
+             (spread_out(2, 3, 3)[:, ::-1].copy(), spread_out(2, 3, 1))]
+    singles = [pairs[0], (np.zeros((0, 0)), np.zeros((0, 2))), (pairs[0][0], np.zeros((3, 0))),
+               (spread_out(70, 70), spread_out(70, 3))]
+    return [Example(pair) for pair in pairs] + [
+        Example(tuple(x.astype(np.float32) for x in pair)) for pair in singles]
+
+
+solve_p = Primitive(
+    "solve",
+    impl=_solve_impl,
+    abstract_eval=_solve_type,
+    jvp=of_equations(product),
+    transpose=transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
+    batch=batched_equations,
+    loop=_solve_loop,
+    examples=_solve_examples)
+
+
+def solve(a: Array, b: Array) -> Array:
+    """The x for which ``a x = b``, of stacks of matrices of one shape.
+
+    >>> solve(as_value(np.float32([[0, 2], [1, 0]])), as_value(np.float32([[4], [3]])))
+    Array([[3.],
+           [2.]], dtype=float32)
+    """
+    return solve_p.bind(a, b)

@@ -6,19 +6,22 @@ In JAX: helpers of `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, Zero, as_value, dtype_name
+from minijax.core import (Array, Example, ForPrimitive, Primitive, ShapedArray, Zero, as_value,
+                          cannot, dtype_name)
 from minijax.primitives.algebra import add
 from minijax.primitives.choice import ge, select
 from minijax.primitives.complex_numbers import conj
 from minijax.primitives.contract import dot_general
 from minijax.primitives.emitted import batch_in_front, filled, spread
+from minijax.primitives.examples import Examples
 from minijax.primitives.shape import broadcasted_iota, transpose
 from minijax.primitives.slots import nest
 
@@ -68,24 +71,19 @@ def product(x: Array, y: Array) -> Array:
 
 def lower_part(x: Array, offset: int = 0) -> Array:
     """Every matrix with zeros above the diagonal that lies `offset` to the right."""
-    rows, columns = _coordinates(x)
-    return masked(x, ge(add(rows, filled(offset, rows)), columns))
+    return masked(x, lambda rows, columns: ge(add(rows, filled(offset, rows)), columns))
 
 
 def upper_part(x: Array, offset: int = 0) -> Array:
     """Every matrix with zeros below the diagonal that lies `offset` to the right."""
-    rows, columns = _coordinates(x)
-    return masked(x, ge(columns, add(rows, filled(offset, rows))))
+    return masked(x, lambda rows, columns: ge(columns, add(rows, filled(offset, rows))))
 
 
-def _coordinates(x: Array) -> tuple[Array, Array]:
+def masked(x: Array, test: Callable[[Array, Array], Array]) -> Array:
+    """Every matrix with zeros where the test of row and column says no."""
     rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
-    return rows, columns
-
-
-def masked(x: Array, mask: Array) -> Array:
-    """Every matrix with zeros where the mask, one matrix, says no."""
-    return select(spread(mask, (x.ndim - 2, x.ndim - 1), x.shape), x, filled(0, x))
+    mask = spread(test(rows, columns), (x.ndim - 2, x.ndim - 1), x.shape)
+    return select(mask, x, filled(0, x))
 
 
 def identity_like(x: Array) -> Array:
@@ -94,17 +92,34 @@ def identity_like(x: Array) -> Array:
     return spread(one, (x.ndim - 2, x.ndim - 1), x.shape)
 
 
-# ── Rules that all share ─────────────────────────────────────────────────────────────────────
+# ── The family ───────────────────────────────────────────────────────────────────────────────
 
-batch_leading = batch_in_front()  # a primitive takes stacks: one more axis in front of each
+def factorization(name: str, *, impl: Callable[..., list], types: Callable[..., list],
+                  square: bool = False, jvp: Any, examples: Examples,
+                  multiple_results: bool = True, **lowering: Any) -> Primitive:
+    """A primitive that takes matrices, or stacks of them, to their factors.
+
+    Args:
+      types: ``(aval, **params)`` to the types of the factors.
+      square: whether rows and columns must be as many.
+      lowering: its `loop` or its `library`.
+    """
+    def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
+        check_matrix(name, x, square)
+        return types(x, **params)
+
+    return Primitive(
+        name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
+        transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
+        examples=examples, **lowering)
 
 
 def factored(slopes: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
-    """The derivative of a factorisation: ``slopes(tangent, outs, **params)``."""
+    """The derivative of a factorisation: ``slopes(tangent, factors, **params)``."""
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-        outs = p.bind_list(*primals, **params)
-        return outs, list(slopes(tangents[0], outs, **params))
+        factors = p.bind_list(*primals, **params)
+        return factors, list(slopes(tangents[0], factors, **params))
     return jvp
 
 
@@ -130,33 +145,29 @@ def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     return b.address(view)
 
 
-def fill_with_nan(b: Any, buffer: Any, place: tuple) -> None:
-    """Say that the matrix or vector at a place of a stack does not exist."""
-    def descend(index: tuple) -> None:
-        if len(index) == len(buffer.shape):
-            b.store(buffer, index, np.nan)
-            return
-        with b.loop(buffer.shape[len(index)]) as i:
-            descend((*index, i))
-    descend(place)
+@contextlib.contextmanager
+def each_turned(b: Any, x: Any, outputs: Sequence) -> Iterator[tuple]:
+    """Visit the matrices of a stack, stored column by column, as LAPACK has them.
+
+    Gives the place in the stack, the copy, and where LAPACK says whether it failed: then the
+    outputs are nan.
+    """
+    matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
+    with nest(b, x.shape[:-2]) as place:
+        with nest(b, matrix.shape) as (j, i):
+            b.store(matrix, (j, i), b.load(x, (*place, i, j)))
+        b.store(info, (0,), 0)
+        yield place, matrix, info
+        if outputs:
+            with b.when(b.ne(b.load(info, (0,)), 0)):
+                for out in outputs:
+                    with nest(b, out.shape[len(place):]) as index:
+                        b.store(out, (*place, *index), np.nan)
 
 
-def copy_turned(b: Any, x: Any, place: tuple, matrix: Any) -> None:
-    """Store a matrix column by column, as LAPACK has them."""
-    columns, rows = matrix.shape
-    with b.loop(columns) as j, b.loop(rows) as i:
-        b.store(matrix, (j, i), b.load(x, (*place, i, j)))
-
-
-def copy_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
-    with b.loop(out.shape[-2]) as i, b.loop(out.shape[-1]) as j:
+def turn_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
+    with nest(b, out.shape[-2:]) as (i, j):
         b.store(out, (*place, i, j), b.load(matrix, (j, i)))
-
-
-def nan_on_failure(b: Any, info: Any, outputs: Sequence, place: tuple) -> None:
-    with b.when(b.ne(b.load(info, (0,)), 0)):
-        for out in outputs:
-            fill_with_nan(b, out, place)
 
 
 def fill_with_identities(b: Any, outputs: Sequence) -> None:
@@ -177,3 +188,9 @@ def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     """Symmetric positive definite matrices whose eigenvalues lie apart."""
     x = spread_out(*shape)
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
+
+
+def examples_of_matrices(cases: Sequence, singles: Sequence = ()) -> list[Example]:
+    """Of pairs of a matrix and parameters: in both precisions, and some in float32 alone."""
+    single = [(x.astype(np.float32), params) for x, params in (*cases, *singles)]
+    return [Example((x,), params) for x, params in (*cases, *single)]

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
+from minijax.core import Array, Example, ShapedArray, as_value
 from minijax.primitives.algebra import add, div, mul, sub
 from minijax.primitives.choice import eq
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p, spread
 from minijax.primitives.linalg import symmetrized, triangular_solve
-from minijax.primitives.matrices import (LAPACK, address, adjoint, batch_leading, by_lapack,
-                                         check_matrix, copy_back, copy_turned, factored,
+from minijax.primitives.matrices import (LAPACK, address, adjoint, by_lapack, each_turned,
+                                         examples_of_matrices, factored, factorization,
                                          fill_with_identities, flipped, identity_like, lower_part,
-                                         masked, nan_on_failure, product, spread_out, symmetric)
-from minijax.primitives.shape import broadcasted_iota
+                                         masked, product, spread_out, symmetric, turn_back)
 from minijax.primitives.slicing import concatenate, slice_in_dim
 from minijax.primitives.slots import nest, real_dtype
 
@@ -31,8 +30,7 @@ from minijax.primitives.slots import nest, real_dtype
 
 def diagonal_of(x: Array) -> Array:
     """The diagonals of square matrices."""
-    rows, columns = (broadcasted_iota(np.int32, x.shape[-2:], d) for d in (0, 1))
-    return reduce_sum_p.bind(masked(x, eq(rows, columns)), axes=(x.ndim - 1,))
+    return reduce_sum_p.bind(masked(x, eq), axes=(x.ndim - 1,))
 
 
 def times_columns(x: Array, scale: Array) -> Array:
@@ -59,15 +57,10 @@ def inverse_off_diagonal(gaps: Array) -> Array:
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
 
-def _qr_type(x: ShapedArray, *, full_matrices: bool) -> list[ShapedArray]:
-    check_matrix("qr", x)
+def _qr_types(x: ShapedArray, *, full_matrices: bool) -> list[ShapedArray]:
     *batch, m, n = x.shape
     k = m if full_matrices else min(m, n)
     return [x.update(shape=(*batch, m, k)), x.update(shape=(*batch, k, n))]
-
-
-def _qr_impl(x: np.ndarray, *, full_matrices: bool) -> list[np.ndarray]:
-    return list(np.linalg.qr(x, "complete" if full_matrices else "reduced"))
 
 
 def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[Array]:
@@ -104,38 +97,33 @@ def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices:
     if 0 in x.shape:
         return fill_with_identities(b, outputs)
     floats = 32 * max(n, width)  # blocks of as many columns as LAPACK likes
-    matrix, turned = b.temp((n, m), x.dtype), b.temp((width, m), x.dtype)
-    scales, work = b.temp((size,), x.dtype), b.temp((floats,), x.dtype)
-    info = b.temp((1,), np.int64)
-    with nest(b, x.shape[:-2]) as place, b.threads_of_ours(m * n > 64**2):
-        copy_turned(b, x, place, matrix)
+    turned, scales = b.temp((width, m), x.dtype), b.temp((size,), x.dtype)
+    work = b.temp((floats,), x.dtype)
+    with b.threads_of_ours(m * n > 64**2), each_turned(b, x, ()) as (place, matrix, info):
         b.call(f"{LAPACK[x.dtype]}geqrf", m, n, matrix, m, scales, work, floats, info)
-        with b.loop(r.shape[-2]) as i, b.loop(n) as j:
+        with nest(b, r.shape[-2:]) as (i, j):
             element = b.load(matrix, (j, b.min(i, m - 1)))
             b.store(r, (*place, i, j), b.select(b.le(b.index(i), j), element, 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
             b.store(turned, (j, i), b.load(matrix, (j, i)))
         b.call(f"{LAPACK[x.dtype]}orgqr", m, width, size, turned, m, scales, work, floats, info)
-        copy_back(b, turned, q, place)
+        turn_back(b, turned, q, place)
 
 
 def _qr_examples() -> list[Example]:
-    cases = [(spread_out(3, 3), True), (spread_out(2, 4, 2), False), (spread_out(2, 3), False),
-             (spread_out(2, 3), True), (spread_out(1, 1), False)]
-    singles = [(x.astype(np.float32), full) for x, full in cases]
-    singles += [(spread_out(5, 2, dtype=np.float32), False),
-                (np.zeros((0, 0), np.float32), True), (np.zeros((0, 2), np.float32), False)]
-    return [Example((x,), {"full_matrices": full}) for x, full in cases + singles]
+    full, reduced = {"full_matrices": True}, {"full_matrices": False}
+    return examples_of_matrices(
+        [(spread_out(3, 3), full), (spread_out(2, 4, 2), reduced), (spread_out(2, 3), reduced),
+         (spread_out(2, 3), full), (spread_out(1, 1), reduced)],
+        [(spread_out(5, 2), reduced), (np.zeros((0, 0)), full), (np.zeros((0, 2)), reduced)])
 
 
-qr_p = Primitive(
+qr_p = factorization(
     "qr",
-    multiple_results=True,
-    impl=_qr_impl,
-    abstract_eval=_qr_type,
+    impl=lambda x, full_matrices: list(np.linalg.qr(
+        x, "complete" if full_matrices else "reduced")),
+    types=_qr_types,
     jvp=factored(_qr_slopes),
-    transpose=cannot("the factors are not linear in the matrix."),
-    batch=batch_leading,
     library=_qr_library,
     examples=_qr_examples)
 
@@ -163,11 +151,6 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[A
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
 
-def _eigh_type(x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-    check_matrix("eigh", x, square=True)
-    return [x, ShapedArray(x.shape[:-1], real_dtype(x.dtype))]
-
-
 def _eigh_impl(x: np.ndarray, *, lower: bool) -> list[np.ndarray]:
     values, vectors = by_lapack("eigh_lo" if lower else "eigh_up", x)
     return [vectors, values]
@@ -191,33 +174,26 @@ def _eigh_library(b: Any, outputs: Sequence, operands: Sequence, *, lower: bool)
     if not x.shape or 0 in x.shape:
         return
     floats, integers = 1 + 6 * n + 2 * n * n, 3 + 5 * n  # what ?syevd asks for
-    matrix, work = b.temp((n, n), x.dtype), b.temp((floats,), x.dtype)
-    iwork, info = b.temp((integers,), np.int64), b.temp((1,), np.int64)
-    with nest(b, x.shape[:-2]) as place:
-        copy_turned(b, x, place, matrix)
-        b.store(info, (0,), 0)
+    work, iwork = b.temp((floats,), x.dtype), b.temp((integers,), np.int64)
+    with each_turned(b, x, outputs) as (place, matrix, info):
         b.call(f"{LAPACK[x.dtype]}syevd", ord("L" if lower else "U"), n, matrix, n,
                address(b, values, place), work, floats, iwork, integers, info)
-        copy_back(b, matrix, vectors, place)
-        nan_on_failure(b, info, outputs, place)
+        turn_back(b, matrix, vectors, place)
 
 
 def _eigh_examples() -> list[Example]:
-    cases = [(symmetric(3, 3), True), (symmetric(2, 4, 4), False), (symmetric(1, 1), True)]
-    singles = [(x.astype(np.float32), lower) for x, lower in cases]
-    singles += [(symmetric(9, 9, dtype=np.float32), True), (np.zeros((0, 0), np.float32), True),
-                (np.zeros((2, 0, 0), np.float32), True)]
-    return [Example((x,), {"lower": lower}) for x, lower in cases + singles]
+    lower, upper = {"lower": True}, {"lower": False}
+    return examples_of_matrices(
+        [(symmetric(3, 3), lower), (symmetric(2, 4, 4), upper), (symmetric(1, 1), lower)],
+        [(symmetric(9, 9), lower), (np.zeros((0, 0)), lower), (np.zeros((2, 0, 0)), lower)])
 
 
-eigh_p = Primitive(
+eigh_p = factorization(
     "eigh",
-    multiple_results=True,
     impl=_eigh_impl,
-    abstract_eval=_eigh_type,
+    types=lambda x, lower: [x, ShapedArray(x.shape[:-1], real_dtype(x.dtype))],
+    square=True,
     jvp=factored(_eigh_slopes),
-    transpose=cannot("eigenvalues and eigenvectors are not linear in the matrix."),
-    batch=batch_leading,
     library=_eigh_library,
     examples=_eigh_examples)
 
@@ -248,8 +224,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
 
 # ── svd ──────────────────────────────────────────────────────────────────────────────────────
 
-def _svd_type(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
-    check_matrix("svd", x)
+def _svd_types(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
     *batch, m, n = x.shape
     size = min(m, n)
     values = ShapedArray((*batch, size), real_dtype(x.dtype))
@@ -273,14 +248,13 @@ def _svd_jvp(primals: list, tangents: list, *, full_matrices: bool, compute_uv: 
     if compute_uv and full_matrices and x.shape[-1] != x.shape[-2]:
         raise NotImplementedError(
             "Singular value decomposition JVP not implemented for full matrices")
-    outs, slopes = factored(_svd_slopes).rule(svd_p, primals, tangents, full_matrices=False,
-                                              compute_uv=True)
-    return (outs, slopes) if compute_uv else (outs[:1], slopes[:1])
+    factors = svd_p.bind(x, full_matrices=False, compute_uv=True)
+    wanted = 3 if compute_uv else 1
+    return factors[:wanted], _svd_slopes(tangents[0], *factors)[:wanted]
 
 
-def _svd_slopes(t: Array, outs: Sequence[Array], **params: Any) -> list[Array]:
+def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Array]:
     """Giles, *Collected matrix derivative results* (2008), section 3.2."""
-    values, left, right = outs
     v, scale = adjoint(right), convert_element_type(values, t.dtype)
     inside = product(product(adjoint(left), t), v)
     gaps = convert_element_type(inverse_off_diagonal(differences(mul(values, values))), t.dtype)
@@ -315,39 +289,30 @@ def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices
         return fill_with_identities(b, outputs[1:])
     left, right = (outputs[1].shape[-1], outputs[2].shape[-2]) if compute_uv else (1, 1)
     floats, integers = 4 * size * size + 7 * size + large, 8 * size  # what ?gesdd asks for
-    matrix, u, vt = (b.temp(shape, x.dtype) for shape in ((n, m), (left, m), (n, right)))
+    u, vt = b.temp((left, m), x.dtype), b.temp((n, right), x.dtype)
     work, iwork = b.temp((floats,), x.dtype), b.temp((integers,), np.int64)
-    info = b.temp((1,), np.int64)
     job = ord("N" if not compute_uv else "A" if full_matrices else "S")
-    with nest(b, batch) as place:
-        copy_turned(b, x, place, matrix)
-        b.store(info, (0,), 0)
+    with each_turned(b, x, outputs) as (place, matrix, info):
         b.call(f"{LAPACK[x.dtype]}gesdd", job, m, n, matrix, m, address(b, values, place),
                u, m, vt, right, work, floats, iwork, info)
         for found, out in zip((u, vt), outputs[1:], strict=False):
-            copy_back(b, found, out, place)
-        nan_on_failure(b, info, outputs, place)
+            turn_back(b, found, out, place)
 
 
 def _svd_examples() -> list[Example]:
-    cases = [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
-             (spread_out(2, 3), False, True), (spread_out(2, 3), False, False)]
-    singles = [(x.astype(np.float32), *flags) for x, *flags in cases]
-    singles += [(np.zeros((0, 0), np.float32), True, True),
-                (np.zeros((2, 0), np.float32), False, True),
-                (np.zeros((0, 2), np.float32), False, False)]
-    return [Example((x,), {"full_matrices": full, "compute_uv": vectors})
-            for x, full, vectors in cases + singles]
+    full, reduced, values = ({"full_matrices": full, "compute_uv": vectors}
+                             for full, vectors in ((True, True), (False, True), (False, False)))
+    return examples_of_matrices(
+        [(spread_out(3, 3), full), (spread_out(2, 4, 2), reduced), (spread_out(2, 3), reduced),
+         (spread_out(2, 3), values)],
+        [(np.zeros((0, 0)), full), (np.zeros((2, 0)), reduced), (np.zeros((0, 2)), values)])
 
 
-svd_p = Primitive(
+svd_p = factorization(
     "svd",
-    multiple_results=True,
     impl=_svd_impl,
-    abstract_eval=_svd_type,
+    types=_svd_types,
     jvp=_svd_jvp,
-    transpose=cannot("singular values and vectors are not linear in the matrix."),
-    batch=batch_leading,
     library=_svd_library,
     examples=_svd_examples)
 

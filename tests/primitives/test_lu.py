@@ -1,4 +1,4 @@
-"""lu: the factors are those of the matrix with its rows exchanged, and those of JAX."""
+"""lu gives JAX's factors; solve: also what has no solution, and linear in the right side."""
 
 import jax
 import numpy as np
@@ -41,3 +41,24 @@ def test_what_is_no_exchange_is_refused_in_jaxs_words(pivots, error):
     with pytest.raises(error) as theirs:
         jax.lax.linalg.lu_pivots_to_permutation(pivots, 2)
     assert str(theirs.value).split("\n")[0] in str(ours.value)
+
+
+@pytest.mark.parametrize("size, columns", [(3, 1), (5, 4), (80, 3)])
+def test_solutions_solve(size, columns):
+    a = np.random.default_rng(1).normal(size=(2, size, size)).astype(np.float32)
+    b = np.ones((2, size, columns), np.float32)
+    for f in (minijax.numpy.linalg.solve, minijax.jit(minijax.numpy.linalg.solve)):
+        np.testing.assert_allclose(a @ f(a, b), b, atol=2e-3)
+
+
+def test_where_a_matrix_is_singular_the_result_shows_it():
+    a, b = np.float32([[1, 1], [0, 0]]), np.float32([[1], [2]])
+    for f in (minijax.numpy.linalg.solve, minijax.jit(minijax.numpy.linalg.solve)):
+        np.testing.assert_array_equal(f(a, b), jax.numpy.linalg.solve(a, b))
+
+
+def test_it_can_be_transposed_in_the_right_side():
+    a = np.float32([[2, 1], [0, 4]])
+    f = lambda b: minijax.numpy.linalg.solve(a, b)
+    [back] = minijax.linear_transpose(f, np.ones(2, np.float32))(np.float32([1, 0]))
+    np.testing.assert_allclose(back, np.linalg.solve(a.T, [1, 0]), rtol=1e-6)
