@@ -78,40 +78,35 @@ def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
     return without(range(rank), contract + batch)
 
 
-def _check_sides(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    for side, x, contract, batch in (("lhs", lhs, lhs_contract, lhs_batch),
-                                     ("rhs", rhs, rhs_contract, rhs_batch)):
-        if not all(0 <= d < x.ndim for d in contract + batch):
+def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
+    names = "lhs", "rhs"
+    sides = list(zip(names, (lhs, rhs), *dimension_numbers, strict=True))
+    contract, batch = dimension_numbers
+    for side, x, contracting, batched in sides:
+        if not all(0 <= d < x.ndim for d in contracting + batched):
             raise TypeError(
                 f"dot_general requires {side} dimension numbers to be nonnegative and less than "
-                f"the number of axes of the {side} value, got {side}_batch of {batch} and "
-                f"{side}_contracting of {contract} for {side} of rank {x.ndim}")
-    if len(lhs_batch) != len(rhs_batch):
+                f"the number of axes of the {side} value, got {side}_batch of {batched} and "
+                f"{side}_contracting of {contracting} for {side} of rank {x.ndim}")
+    if len(batch[0]) != len(batch[1]):
         raise TypeError("dot_general requires equal numbers of lhs_batch and rhs_batch "
-                        f"dimensions, got lhs_batch {lhs_batch} and rhs_batch {rhs_batch}.")
-    for kind, short, pair in (("batch", "batch", (lhs_batch, rhs_batch)),
-                              ("contracting", "contracting", (lhs_contract, rhs_contract))):
-        for side, axes in zip(("lhs", "rhs"), pair, strict=True):
+                        f"dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}.")
+    for kind, pair in (("batch", batch), ("contracting", contract)):
+        for side, axes in zip(names, pair, strict=True):
             if len(set(axes)) != len(axes):
                 raise TypeError(f"dot_general requires {side} {kind} dimensions to be distinct, "
-                                f"got {side}_{short} {axes}.")
-    for side, contract, batch in (("lhs", lhs_contract, lhs_batch),
-                                  ("rhs", rhs_contract, rhs_batch)):
-        if set(contract) & set(batch):
+                                f"got {side}_{kind} {axes}.")
+    for side, _, contracting, batched in sides:
+        if set(contracting) & set(batched):
             raise TypeError(f"dot_general requires {side} batch dimensions to be disjoint from "
-                            f"contracting dimensions, got {side}_batch {batch} and "
-                            f"{side}_contracting {contract}.")
-
-
-def _check_sizes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
-    contract, batch = dimension_numbers
-    for text, (left, right) in (
-            ("lhs batch dimensions and rhs batch dimensions to have the same shape", batch),
-            ("contracting dimensions to have the same shape", contract)):
-        sizes = tuple(lhs.shape[d] for d in left), tuple(rhs.shape[d] for d in right)
-        if sizes[0] != sizes[1]:
-            raise TypeError(f"dot_general requires {text}, got {sizes[0]} and {sizes[1]}.")
+                            f"contracting dimensions, got {side}_batch {batched} and "
+                            f"{side}_contracting {contracting}.")
+    for kind, pair in (("lhs batch dimensions and rhs batch", batch), ("contracting", contract)):
+        left, right = (tuple(x.shape[d] for d in axes)
+                       for x, axes in zip((lhs, rhs), pair, strict=True))
+        if left != right:
+            raise TypeError(f"dot_general requires {kind} dimensions to have the same shape, "
+                            f"got {left} and {right}.")
 
 
 def _rank_of_dtype(dtype: Any) -> tuple:
@@ -141,8 +136,7 @@ def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
 
 def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions,
               precision: Any, preferred_element_type: Any) -> list[ShapedArray]:
-    _check_sides(lhs, rhs, dimension_numbers)
-    _check_sizes(lhs, rhs, dimension_numbers)
+    _check_axes(lhs, rhs, dimension_numbers)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     shape = (tuple(lhs.shape[d] for d in lhs_batch)
              + without(lhs.shape, lhs_contract + lhs_batch)
@@ -155,20 +149,18 @@ def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensio
 
 def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, precision: Any,
               preferred_element_type: Any) -> list[np.ndarray]:
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    lhs_free = free_axes(lhs.ndim, lhs_contract, lhs_batch)
-    rhs_free = free_axes(rhs.ndim, rhs_contract, rhs_batch)
+    contract, batch = dimension_numbers
+    free = [free_axes(x.ndim, *axes)
+            for x, *axes in zip((lhs, rhs), contract, batch, strict=True)]
     out = _dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
-    wide = computed_in(out)
-    batch_shape = tuple(lhs.shape[d] for d in lhs_batch)
-    lhs_shape, rhs_shape = (tuple(x.shape[d] for d in free)
-                            for x, free in ((lhs, lhs_free), (rhs, rhs_free)))
-    n = math.prod(lhs.shape[d] for d in lhs_contract)
-    x = lhs.transpose(lhs_batch + lhs_free + lhs_contract).astype(wide)
-    y = rhs.transpose(rhs_batch + rhs_contract + rhs_free).astype(wide)
-    product = _matrix_product(x.reshape(*batch_shape, math.prod(lhs_shape), n),
-                              y.reshape(*batch_shape, n, math.prod(rhs_shape)))
-    return [product.reshape(batch_shape + lhs_shape + rhs_shape).astype(out)]
+    x = lhs.transpose(batch[0] + free[0] + contract[0]).astype(computed_in(out))
+    y = rhs.transpose(batch[1] + contract[1] + free[1]).astype(computed_in(out))
+    start, stop = len(batch[0]), len(batch[0]) + len(contract[0])
+    stack, summed, columns = y.shape[:start], math.prod(y.shape[start:stop]), y.shape[stop:]
+    rows = x.shape[start:start + len(free[0])]
+    product = _matrix_product(x.reshape(*stack, math.prod(rows), summed),
+                              y.reshape(*stack, summed, math.prod(columns)))
+    return [product.reshape(stack + rows + columns).astype(out)]
 
 
 def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -209,22 +201,17 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
 
 def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensions,
                **params: Any) -> tuple[list, list]:
-    (x, y), (x_dim, y_dim) = args, dims
-    (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
-    if x_dim is not None:
-        x_contract, x_batch = above(x_contract, x_dim), above(x_batch, x_dim)
-    if y_dim is not None:
-        y_contract, y_batch = above(y_contract, y_dim), above(y_batch, y_dim)
-    if x_dim is not None and y_dim is not None:  # one more batch axis, the first
-        x_batch, y_batch, out_dim = (x_dim, *x_batch), (y_dim, *y_batch), 0
-    elif x_dim is not None:  # a free axis of one side
-        out_dim = len(x_batch) + sum(
-            d < x_dim for d in free_axes(x.ndim, x_contract, x_batch))
-    else:
-        out_dim = (x.ndim - len(x_contract)
-                   + sum(d < y_dim for d in free_axes(y.ndim, y_contract, y_batch)))
-    numbers = ((x_contract, y_contract), (x_batch, y_batch))
-    return [dot_general_p.bind(x, y, dimension_numbers=numbers, **params)], [out_dim]
+    contract, batch = ([axes if d is None else above(axes, d)
+                        for axes, d in zip(pair, dims, strict=True)] for pair in dimension_numbers)
+    if None not in dims:  # one more batch axis, the first
+        batch, out_dim = [(d, *axes) for d, axes in zip(dims, batch, strict=True)], 0
+    else:  # a free axis of one side
+        free = [free_axes(x.ndim, *axes)
+                for x, *axes in zip(args, contract, batch, strict=True)]
+        at = free[0].index(dims[0]) if dims[1] is None else len(free[0]) + free[1].index(dims[1])
+        out_dim = len(batch[0]) + at
+    numbers = tuple(contract), tuple(batch)
+    return [dot_general_p.bind(*args, dimension_numbers=numbers, **params)], [out_dim]
 
 
 # ── The primitive and its functions ──────────────────────────────────────────────────────────
@@ -341,11 +328,8 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     (5, 2, 4)
     """
     ranks = np.ndim(lhs), np.ndim(rhs)
-    if min(ranks) < 2:
-        raise ValueError(f"Arguments to batch_matmul must be at least 2D, got {ranks[0]}, "
-                         f"{ranks[1]}")
-    if ranks[0] != ranks[1]:
-        raise ValueError(f"Arguments to batch_matmul must have same ndim, got {ranks[0]}, "
-                         f"{ranks[1]}")
+    for fits, must in ((min(ranks) > 1, "be at least 2D"), (len(set(ranks)) < 2, "have same ndim")):
+        if not fits:
+            raise ValueError(f"Arguments to batch_matmul must {must}, got {ranks[0]}, {ranks[1]}")
     batch = tuple(range(ranks[0] - 2))
     return dot_general(lhs, rhs, (((ranks[0] - 1,), (ranks[0] - 2,)), (batch, batch)), precision)
