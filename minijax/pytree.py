@@ -1,6 +1,6 @@
 """What a tree is: kinds of node, one per container type; treedefs; and classes as nodes.
 
-Stands on `caches`.  Its chapter is "Trees".
+Stands on nothing.  Its chapter is "Trees".
 In JAX: ``jaxlib/pytree.cc``, written in C++, and the registration of ``jax/_src/tree_util.py``.
 """
 
@@ -10,9 +10,7 @@ import dataclasses
 import functools
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, TypeVar
-
-from minijax import caches
+from typing import Any, NamedTuple, TypeVar
 
 T = TypeVar("T")
 IsLeaf = Callable[[Any], bool]
@@ -102,7 +100,7 @@ def bare_key(key: KeyEntry) -> str:
 # -- kinds of node: one per container type -------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """How one container type is taken apart, put together, named and printed."""
 
@@ -111,7 +109,9 @@ class Kind:
     unflatten: Callable[[Any, list[Any]], Any]  # static data, children -> tree
     keys: Callable[[Any, Any, int], Iterable[KeyEntry]]  # tree, data, count -> a key per child
     show: Callable[[Any, list[str]], str]  # data, children as text -> text
-    plain: bool = False  # equal data are interchangeable, so that treedefs may be shared
+
+    def __reduce__(self) -> tuple[Callable[..., Kind], tuple[Any]]:
+        return _kind_of_type, (self.type,)
 
 
 def _by_position(tree: Any, data: Any, count: int) -> list[KeyEntry]:
@@ -149,72 +149,24 @@ def _show_namedtuple(cls: type, children: list[str]) -> str:
     return f"CustomNode(namedtuple[{cls.__name__}], [{', '.join(children)}])"
 
 
-def show_custom(name: str) -> Callable[[Any, list[str]], str]:
-    return lambda data, children: f"CustomNode({name}[{data}], [{', '.join(children)}])"
-
-
-_NONE = Kind(
-    type=type(None),
-    flatten=lambda tree: ((), None),
-    unflatten=lambda data, children: None,
-    keys=_by_position,
-    show=lambda data, children: "None",
-    plain=True)
-TUPLE = Kind(
-    type=tuple,
-    flatten=lambda tree: (tree, None),
-    unflatten=lambda data, children: tuple(children),
-    keys=_by_position,
-    show=_show_tuple,
-    plain=True)
-LIST = Kind(
-    type=list,
-    flatten=lambda tree: (tree, None),
-    unflatten=lambda data, children: list(children),
-    keys=_by_position,
-    show=lambda data, children: f"[{', '.join(children)}]",
-    plain=True)
-DICT = Kind(
-    type=dict,
-    flatten=_flatten_dict,
-    unflatten=lambda keys, children: dict(zip(keys, children, strict=True)),
-    keys=lambda tree, keys, count: map(DictKey, keys),
-    show=_show_dict,
-    plain=True)
-NAMEDTUPLE = Kind(  # one kind for all of them: the class itself is the node's data
-    type=tuple,
-    flatten=lambda tree: (tree, type(tree)),
-    unflatten=lambda cls, children: cls(*children),
-    keys=lambda tree, cls, count: map(GetAttrKey, cls._fields),
-    show=_show_namedtuple,
-    plain=True)
-
-
-def _flatten_ordered_dict(tree: OrderedDict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    return list(tree.values()), tuple(tree)
-
-
-def _flatten_defaultdict(tree: defaultdict[Any, Any]) -> tuple[list[Any], tuple[Any, Any]]:
-    children, keys = _flatten_dict(tree)
-    return children, (tree.default_factory, keys)
-
-
-_ORDERED_DICT = Kind(
-    type=OrderedDict,
-    flatten=_flatten_ordered_dict,
-    unflatten=lambda keys, children: OrderedDict(zip(keys, children, strict=True)),
-    keys=lambda tree, keys, count: map(DictKey, keys),
-    show=show_custom("OrderedDict"))
-_DEFAULTDICT = Kind(
-    type=defaultdict,
-    flatten=_flatten_defaultdict,
-    unflatten=lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)),
-    keys=lambda tree, data, count: map(DictKey, data[1]),
-    show=show_custom("defaultdict"))
+_NONE = Kind(type(None), lambda tree: ((), None), lambda data, children: None,
+             _by_position, lambda data, children: "None")
+TUPLE = Kind(tuple, lambda tree: (tree, None), lambda data, children: tuple(children),
+             _by_position, _show_tuple)
+LIST = Kind(list, lambda tree: (tree, None), lambda data, children: list(children),
+            _by_position, lambda data, children: f"[{', '.join(children)}]")
+DICT = Kind(dict, _flatten_dict, lambda keys, children: dict(zip(keys, children, strict=True)),
+            lambda tree, keys, count: map(DictKey, keys), _show_dict)
+# One kind for all named tuples: the class itself is the node's data.
+NAMEDTUPLE = Kind(NamedTuple, lambda tree: (tree, type(tree)), lambda cls, children: cls(*children),
+                  lambda tree, cls, count: map(GetAttrKey, cls._fields), _show_namedtuple)
 
 # Registering a class adds it here.
-kinds: dict[Any, Kind] = {kind.type: kind for kind in (
-    _NONE, TUPLE, LIST, DICT, _ORDERED_DICT, _DEFAULTDICT)}
+kinds: dict[Any, Kind] = {kind.type: kind for kind in (_NONE, TUPLE, LIST, DICT, NAMEDTUPLE)}
+
+
+def _kind_of_type(cls: Any) -> Kind:
+    return kinds[cls]
 
 
 def kind_of(tree: Any) -> Kind | None:
@@ -253,18 +205,18 @@ class PyTreeDef:
     PyTreeDef({'a': *, 'b': [*, *]})
     """
 
-    __slots__ = ("_kind", "_data", "_children", "num_leaves", "num_nodes", "_shared", "_hash",
-                 "__weakref__")
+    __slots__ = ("_kind", "_data", "_children", "num_leaves", "_hash", "__weakref__")
 
     num_leaves: int
-    num_nodes: int
 
-    def __init__(self, kind: Kind | None, data: Any, children: tuple[PyTreeDef, ...],
-                 shared: bool) -> None:
-        self._kind, self._data, self._children, self._shared = kind, data, children, shared
-        self.num_leaves = sum(c.num_leaves for c in children) if kind is not None else 1
-        self.num_nodes = 1 + sum(c.num_nodes for c in children)
+    def __init__(self, kind: Kind | None, data: Any, children: Iterable[PyTreeDef]) -> None:
+        self._kind, self._data, self._children = kind, data, tuple(children)
+        self.num_leaves = sum([c.num_leaves for c in self._children]) if kind is not None else 1
         self._hash: int | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        return 1 + sum(c.num_nodes for c in self._children)
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree of this structure with these leaves; ValueError if they do not fit.
@@ -310,7 +262,7 @@ class PyTreeDef:
         """
         if self._kind is None:
             return inner
-        return make_treedef(self._kind, self._data, [c.compose(inner) for c in self._children])
+        return PyTreeDef(self._kind, self._data, [c.compose(inner) for c in self._children])
 
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """Return the parts of `tree` that stand where this structure has its leaves.
@@ -328,8 +280,7 @@ class PyTreeDef:
             return True
         if not isinstance(other, PyTreeDef):
             return NotImplemented
-        return (self._kind is other._kind and self.num_nodes == other.num_nodes
-                and self.num_leaves == other.num_leaves
+        return (self._kind is other._kind and self.num_leaves == other.num_leaves
                 and bool(self._data == other._data) and self._children == other._children)
 
     def __hash__(self) -> int:
@@ -346,44 +297,11 @@ class PyTreeDef:
             return "*"
         return self._kind.show(self._data, [c._show() for c in self._children])
 
-    def __reduce__(self) -> tuple[Callable[..., PyTreeDef], tuple[Any, ...]]:
-        kind = self._kind
-        return _restore, (kind and kind.type, kind is NAMEDTUPLE, self._data, self._children)
+    def __reduce__(self) -> tuple[type[PyTreeDef], tuple[Any, ...]]:
+        return PyTreeDef, (self._kind, self._data, self._children)
 
 
-LEAF = PyTreeDef(None, None, (), shared=True)
-
-
-def _restore(cls: type | None, is_namedtuple: bool, data: Any, children: Sequence[PyTreeDef]
-             ) -> PyTreeDef:
-    if cls is None:
-        return LEAF
-    return make_treedef(NAMEDTUPLE if is_namedtuple else kinds[cls], data, list(children))
-
-
-# Equal structures are mostly one object, which makes comparing and hashing them cheap.  That is
-# an advantage and no promise: the table is emptied when it has grown large.
-_shared_treedefs: dict[Any, PyTreeDef] = {}
-_MOST_SHARED = 10_000
-_STRINGS = frozenset([str])
-caches.cleared_by(_shared_treedefs.clear)
-
-
-def make_treedef(kind: Kind, data: Any, children: list[PyTreeDef]) -> PyTreeDef:
-    """Return the treedef of a node, shared where that cannot be seen."""
-    # {1: x} and {True: x} have equal treedefs, and must not come back as each other
-    if not kind.plain or kind is DICT and not _STRINGS.issuperset(map(type, data)):
-        return PyTreeDef(kind, data, tuple(children), shared=False)
-    # the ids are those of objects that the table's entry keeps alive
-    key = (kind, data, *map(id, children))
-    found = _shared_treedefs.get(key)
-    if found is None:
-        found = PyTreeDef(kind, data, tuple(children), all(child._shared for child in children))
-        if found._shared:
-            if len(_shared_treedefs) >= _MOST_SHARED:
-                _shared_treedefs.clear()
-            found = _shared_treedefs.setdefault(key, found)
-    return found
+LEAF = PyTreeDef(None, None, ())
 
 
 def _refuse_count(expected: int, given: int) -> None:
@@ -428,7 +346,7 @@ def flatten_into(tree: Any, leaves: list[Any], is_leaf: IsLeaf | None) -> PyTree
             structures.append(LEAF)
         else:
             structures.append(flatten_into(child, leaves, is_leaf))
-    return make_treedef(kind, data, structures)
+    return PyTreeDef(kind, data, structures)
 
 
 def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
@@ -462,25 +380,15 @@ def _refuse_data(kind: Kind, expected: Any, present: Any) -> None:
 # -- containers of your own ------------------------------------------------------------------------
 
 
-def _register(kind: Kind) -> None:
-    if not isinstance(kind.type, type):
-        raise TypeError(f"A pytree node type must be a class, not {kind.type!r}.")
-    if kind.type in kinds:
-        raise ValueError(f"Duplicate custom PyTreeDef type registration for {kind.type}.")
-    kinds[kind.type] = kind
-
-
 def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
     """Return `flatten` with an error that says what it should have returned."""
-    wanted = ("The to_iterable function for a custom PyTree node should return a "
-              "(children, aux_data) tuple")
-
     def flatten_checked(tree: Any) -> tuple[Any, Any]:
         pair = flatten(tree)
-        if not isinstance(pair, tuple) or len(pair) != 2:
-            raise ValueError(f"{wanted}, got {pair}")
-        if not isinstance(pair[0], Iterable):
-            raise ValueError(f"{wanted} where 'children' is iterable, got {pair}")
+        is_pair = isinstance(pair, tuple) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], Iterable):
+            where = " where 'children' is iterable" if is_pair else ""
+            raise ValueError("The to_iterable function for a custom PyTree node should return a "
+                             f"(children, aux_data) tuple{where}, got {pair}")
         return pair
 
     return flatten_checked
@@ -502,13 +410,16 @@ def register_pytree_node(
     >>> tree_leaves([Pair(1, 2), 3])
     [1, 2, 3]
     """
+    if not isinstance(nodetype, type):
+        raise TypeError(f"A pytree node type must be a class, not {nodetype!r}.")
+    if nodetype in kinds:
+        raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
     with_keys = flatten_with_keys_func
-    _register(Kind(
-        type=nodetype,
-        flatten=_checked(flatten_func),
-        unflatten=lambda data, children: unflatten_func(data, tuple(children)),
-        keys=by_flat_index if with_keys is None else _keys_given_by(with_keys),
-        show=show_custom(getattr(nodetype, "__name__", ""))))
+    kinds[nodetype] = Kind(
+        nodetype, _checked(flatten_func),
+        lambda data, children: unflatten_func(data, tuple(children)),
+        by_flat_index if with_keys is None else _keys_given_by(with_keys),
+        lambda data, children: f"CustomNode({nodetype.__name__}[{data}], [{', '.join(children)}])")
 
 
 def _keys_given_by(flatten_with_keys: FlattenWithKeys
@@ -632,16 +543,15 @@ def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[
         raise TypeError("register_dataclass: data_fields and meta_fields must both be specified "
                         f"when either is specified. Got data_fields={data} meta_fields={meta}.")
     is_dataclass = dataclasses.is_dataclass(nodetype)
+    if not is_dataclass and data is None:
+        raise TypeError("register_dataclass: data_fields and meta_fields are required when "
+                        f"nodetype is not a dataclass. Got nodetype={nodetype}.")
+    init = [f for f in dataclasses.fields(nodetype) if f.init] if is_dataclass else []
     if data is None or meta is None:
-        if not is_dataclass:
-            raise TypeError("register_dataclass: data_fields and meta_fields are required when "
-                            f"nodetype is not a dataclass. Got nodetype={nodetype}.")
-        fields = [f for f in dataclasses.fields(nodetype) if f.init and f.name not in dropped]
-        return (tuple(f.name for f in fields if not f.metadata.get("static", False)),
-                tuple(f.name for f in fields if f.metadata.get("static", False)))
-    if is_dataclass:
-        _check_all_named({f.name for f in dataclasses.fields(nodetype) if f.init},
-                         {*data, *meta}, set(dropped))
+        static = {f.name: bool(f.metadata.get("static")) for f in init if f.name not in dropped}
+        data, meta = ([n for n in static if static[n] is wanted] for wanted in (False, True))
+    elif is_dataclass:
+        _check_all_named({f.name for f in init}, {*data, *meta}, set(dropped))
     return tuple(data), tuple(meta)
 
 
@@ -655,20 +565,14 @@ def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None
         raise ValueError(f"{wanted}Unexpected fields: {unexpected}.")
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
 class _HashableCallableShim:
     """Keeps ``functools.partial`` from merging two partials: the function stays what it was."""
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self.fun = fun
+    fun: Callable[..., Any]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fun(*args, **kwargs)
-
-    def __eq__(self, other: object) -> bool:
-        return self.fun == (other.fun if isinstance(other, _HashableCallableShim) else other)
-
-    def __hash__(self) -> int:
-        return hash(self.fun)
 
     def __repr__(self) -> str:
         return f"_HashableCallableShim({self.fun!r})"
@@ -692,3 +596,10 @@ class Partial(functools.partial):
 register_pytree_node(
     Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
     lambda func, children: Partial(func, *children[0], **children[1]))
+register_pytree_with_keys(
+    OrderedDict, lambda tree: ([(DictKey(key), x) for key, x in tree.items()], tuple(tree)),
+    lambda keys, children: OrderedDict(zip(keys, children, strict=True)))
+register_pytree_with_keys(
+    defaultdict, lambda tree: ([(DictKey(key), tree[key]) for key in _sorted_keys(tree)],
+                               (tree.default_factory, _sorted_keys(tree))),
+    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from types import SimpleNamespace
+from typing import Any
 
 from minijax.pytree import (
     LEAF, LIST, TUPLE, IsLeaf, KeyEntry, KeyPath, Kind, bare_key, children_with_keys, flatten_into,
-    kind_of, kinds, make_treedef, stopping,
+    kind_of, kinds, stopping,
 )
 from minijax.pytree import (
     DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey,
@@ -112,10 +113,8 @@ def tree_reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any
     >>> tree_reduce(lambda x, y: x + y, [1, (2, [3])])
     6
     """
-    leaves = tree_leaves(tree, is_leaf)
-    if initializer is _UNSPECIFIED:
-        return functools.reduce(function, leaves)
-    return functools.reduce(function, leaves, initializer)
+    start = () if initializer is _UNSPECIFIED else (initializer,)
+    return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
 
 
 def tree_reduce_associative(operation: Callable[[Any, Any], Any], tree: Any, *,
@@ -218,7 +217,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     >>> treedef_tuple([tree_structure(0), tree_structure([0])])
     PyTreeDef((*, [*]))
     """
-    return make_treedef(TUPLE, None, list(treedefs))
+    return PyTreeDef(TUPLE, None, treedefs)
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
@@ -314,7 +313,7 @@ def tree_flatten_with_path(
             found.append((path, x))
             return LEAF
         pairs, data = children_with_keys(kind, x)
-        return make_treedef(kind, data, [visit((*path, key), child) for key, child in pairs])
+        return PyTreeDef(kind, data, [visit((*path, key), child) for key, child in pairs])
 
     treedef = visit((), tree)
     return found, treedef
@@ -358,19 +357,14 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
 # -- where two trees differ, in the words of JAX's errors ----------------------------------------
 
 
-class _Node(NamedTuple):
-    """One of two nodes that are compared, taken apart as far as they are alike."""
-
-    tree: Any
-    keys: Sequence[KeyEntry] = ()
-    data: Any = None
-
-    @property
-    def name(self) -> str:
-        return type(self.tree).__name__
+_Difference = tuple[KeyPath, str, SimpleNamespace, SimpleNamespace]
 
 
-_Difference = tuple[KeyPath, str, _Node, _Node]
+def _facts(tree: Any, keys: Sequence[KeyEntry] = (), data: Any = None) -> SimpleNamespace:
+    """What messages say of one of two nodes that are compared."""
+    names = list(map(bare_key, keys))
+    return SimpleNamespace(type=type(tree), name=type(tree).__name__, count=len(names),
+                           names=" ".join(names), keys=names, data=data)
 
 
 def _differences(path: KeyPath, one: Any, two: Any, stops: Callable[[KeyPath, Any], bool],
@@ -383,12 +377,12 @@ def _differences(path: KeyPath, one: Any, two: Any, stops: Callable[[KeyPath, An
     if kind is None and (is_prefix or stops(path, two) or kind_of(two) is None):
         return
     if type(one) is not type(two) or kind is None or not is_prefix and stops(path, two):
-        yield path, "types", _Node(one), _Node(two)
+        yield path, "types", _facts(one), _facts(two)
         return
     pairs, data = children_with_keys(kind, one)
     other_pairs, other_data = children_with_keys(kind, two)
-    nodes = (_Node(one, [key for key, _ in pairs], data),
-             _Node(two, [key for key, _ in other_pairs], other_data))
+    nodes = (_facts(one, [key for key, _ in pairs], data),
+             _facts(two, [key for key, _ in other_pairs], other_data))
     if len(pairs) != len(other_pairs):
         yield path, "lengths" if kind in (TUPLE, LIST) else "children", *nodes
     elif data != other_data:
@@ -420,45 +414,33 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool]
 
 def _prefix_error(difference: _Difference, name: str) -> ValueError:
     path, what, prefix, full = difference
-    differ, rest = _PREFIX_MESSAGES[what](prefix, full)
-    return ValueError(
-        f"pytree structure error: different {differ} at key path\n    {name}{keystr(path)}\n"
-        f"At that key path, the prefix pytree {name} has a subtree of type{rest}")
-
-
-def _different_types(prefix: _Node, full: _Node) -> tuple[str, str]:
-    return "types", (
-        f"\n    {type(prefix.tree)}\nbut at the same key path the full pytree has a subtree of "
-        f"different type\n    {type(full.tree)}.")
-
-
-def _different_lengths(prefix: _Node, full: _Node) -> tuple[str, str]:
-    return f"lengths of {prefix.name}", (
-        f" {prefix.name} of length {len(prefix.keys)}, but the full pytree has a subtree of the "
-        f"same type but of length {len(full.keys)}.")
-
-
-def _different_keys(prefix: _Node, full: _Node) -> tuple[str, str]:
-    ours, theirs = (list(map(bare_key, node.keys)) for node in (prefix, full))
-    only_one_has = [k for k in dict.fromkeys(ours + theirs) if (k in ours) != (k in theirs)]
-    return "numbers of pytree children", (
-        f"\n    {type(prefix.tree)}\nwith {len(ours)} child keys\n    {' '.join(ours)}\n"
-        "but at the same key path the full pytree has a subtree of the same type but with "
-        f"{len(theirs)} child keys\n    {' '.join(theirs)}\n"
-        f"so the symmetric difference on key sets is\n    {' '.join(only_one_has)}")
-
-
-def _different_metadata(prefix: _Node, full: _Node) -> tuple[str, str]:
+    differ, rest = _PREFIX_MESSAGES[what]
+    only_one_has = [key for key in dict.fromkeys(prefix.keys + full.keys)
+                    if (key in prefix.keys) != (key in full.keys)]
     lines = difflib.ndiff(str(prefix.data).splitlines(), str(full.data).splitlines())
     diff = "\n".join(line and f"    {line}" for line in "\n".join(lines).split("\n"))
-    return "pytree metadata", (
-        f"\n    {type(prefix.tree)}\nwith metadata\n    {prefix.data}\n"
-        "but at the same key path the full pytree has a subtree of the same type but with "
-        f"metadata\n    {full.data}\nso the diff in the metadata at these pytree nodes is\n{diff}")
+    return ValueError((
+        f"pytree structure error: different {differ} at key path\n    {{name}}{{path}}\n"
+        f"At that key path, the prefix pytree {{name}} has a subtree of type{rest}").format(
+            prefix, full, name=name, path=keystr(path), only=" ".join(only_one_has), diff=diff))
 
 
-_PREFIX_MESSAGES = {"types": _different_types, "lengths": _different_lengths,
-                    "children": _different_keys, "metadata": _different_metadata}
+# What differs, and what is said of it: {0} is the prefix, {1} the full tree.
+_PREFIX_MESSAGES = {
+    "types": ("types", "\n    {0.type}\nbut at the same key path the full pytree has a subtree of "
+                       "different type\n    {1.type}."),
+    "lengths": ("lengths of {0.name}",
+                " {0.name} of length {0.count}, but the full pytree has a subtree of the same type "
+                "but of length {1.count}."),
+    "children": ("numbers of pytree children",
+                 "\n    {0.type}\nwith {0.count} child keys\n    {0.names}\nbut at the same key "
+                 "path the full pytree has a subtree of the same type but with {1.count} child "
+                 "keys\n    {1.names}\nso the symmetric difference on key sets is\n    {only}"),
+    "metadata": ("pytree metadata",
+                 "\n    {0.type}\nwith metadata\n    {0.data}\nbut at the same key path the full "
+                 "pytree has a subtree of the same type but with metadata\n    {1.data}\nso the "
+                 "diff in the metadata at these pytree nodes is\n{diff}"),
+}
 
 
 def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
@@ -470,24 +452,21 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
     """
     for path, what, *nodes in _differences((), tree1, tree2, stopping(is_leaf)):
         text, why = _EQUALITY_MESSAGES[what]
-        one, two = (text.format(type=type(node.tree), name=node.name, count=len(node.keys),
-                                data=node.data) for node in nodes)
+        one, two = (text.format(node) for node in nodes)
         yield path, one, two, why
 
 
 _EQUALITY_MESSAGES = {
-    "types": ("{type}", "their Python types differ"),
-    "lengths": ("{name} of length {count}", "the lengths do not match"),
-    "children": ("{type} with {count} children", "the numbers of children do not match"),
-    "metadata": ("{type} with pytree metadata {data}", "the pytree node metadata does not match"),
+    "types": ("{0.type}", "their Python types differ"),
+    "lengths": ("{0.name} of length {0.count}", "the lengths do not match"),
+    "children": ("{0.type} with {0.count} children", "the numbers of children do not match"),
+    "metadata": ("{0.type} with pytree metadata {0.data}",
+                 "the pytree node metadata does not match"),
 }
 
 
 class _Leaf:
     """Stands for a leaf that is not there."""
-
-
-_LEAF = _Leaf()
 
 
 def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath, str, str, str]]:
@@ -497,7 +476,7 @@ def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath,
     >>> next(equality_errors_pytreedef(tree_structure(1), tree_structure((1, 2))))[1:]
     ('pytree leaf', "<class 'tuple'>", 'their Python types differ')
     """
-    filled = [tree.unflatten([_LEAF] * tree.num_leaves) for tree in (tree1, tree2)]
+    filled = [tree.unflatten([_Leaf()] * tree.num_leaves) for tree in (tree1, tree2)]
     for path, *texts in equality_errors(*filled):
         one, two, why = (text.replace(str(_Leaf), "pytree leaf") for text in texts)
         yield path, one, two, why
