@@ -15,12 +15,12 @@ import numpy as np
 
 from minijax import config, core, errors, source_info, tree_util
 from minijax.core import Array
-from minijax.derivatives import check_arg, check_callable
+from minijax.derivatives import check_callable
 from minijax.higher_order.arguments import as_tuple
 from minijax.higher_order.jit import jit
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr
-from minijax.stage import FlatFunction
+from minijax.stage import FlatFunction, check_arg
 from minijax.tracebacks import api_boundary
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────

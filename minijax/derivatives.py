@@ -17,7 +17,7 @@ from minijax.interpreters.linearize import linearize_flat
 from minijax.interpreters.split import separated
 from minijax.interpreters.transpose import backward_pass
 from minijax.primitives.emitted import instantiate
-from minijax.stage import FlatFunction, stage
+from minijax.stage import FlatFunction, check_arg, stage
 from minijax.tracebacks import api_boundary
 from minijax.tree_util import equality_errors_pytreedef
 
@@ -27,14 +27,6 @@ from minijax.tree_util import equality_errors_pytreedef
 def check_callable(fun: Any) -> None:
     if not callable(fun):
         raise TypeError(f"Expected a callable value, got {fun}")
-
-
-def check_arg(x: Any) -> Array:
-    """`x` as an array, or the error that says what it is instead."""
-    try:
-        return core.as_value(x)
-    except TypeError:
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
 def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,

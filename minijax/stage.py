@@ -198,10 +198,13 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Array]:
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
-        result = self.fun(*args, **kwargs)
-        out_leaves, self.out_tree = tree_util.tree_flatten(
+        return self.flat_result(self.fun(*args, **kwargs))
+
+    def flat_result(self, result: Any) -> list[Array]:
+        """What the function returns, flat; its aux is kept."""
+        leaves, self.out_tree = tree_util.tree_flatten(
             self._keeping_aux(result) if self.has_aux else result)
-        return [self._checked(i, leaf) for i, leaf in enumerate(out_leaves)]
+        return [self._checked(i, leaf) for i, leaf in enumerate(leaves)]
 
     def _keeping_aux(self, pair: Any) -> Any:
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
@@ -214,18 +217,18 @@ class FlatFunction:
         return result
 
     def _checked(self, place: int, leaf: Any) -> Array:
+        info = self.debug_info
+        if info is None:
+            return check_arg(leaf)
         try:
             return core.as_value(leaf)
         except TypeError:
-            info = self.debug_info
-            where, path = "", ""
-            if info is not None:
-                where = f"function {info.func_src_info} traced for {info.traced_for} "
-                paths = info.with_results(self.out_tree).result_paths or ()
-                path = paths[place].removeprefix("result") if place < len(paths) else ""
-                path = f" at output component {path}" if path else ""
-            raise TypeError(f"{where}returned a value of type {type(leaf)}{path}, "
-                            "which is not a valid JAX type") from None
+            paths = info.with_results(self.out_tree).result_paths or ()
+            path = paths[place].removeprefix("result") if place < len(paths) else ""
+            where = f" at output component {path}" if path else ""
+            raise TypeError(f"function {info.func_src_info} traced for {info.traced_for} returned "
+                            f"a value of type {type(leaf)}{where}, which is not a valid JAX type"
+                            ) from None
 
     def result(self, outs: Iterable[Any]) -> Any:
         """The tree of these leaves: what the function returned, or what is like it."""
@@ -234,6 +237,14 @@ class FlatFunction:
     def with_aux(self, *results: Any) -> tuple:
         """Results for a user: the aux behind them, where there is one."""
         return (*results, self.aux) if self.has_aux else results
+
+
+def check_arg(x: Any) -> Array:
+    """`x` as an array, or the error that says what it is instead."""
+    try:
+        return core.as_value(x)
+    except TypeError:
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
 
 
 def abstractify(x: Any, fun: Callable, name: str | None) -> ShapedArray:

@@ -92,7 +92,7 @@ def in_a_fresh_process():
     for x in gc.get_objects():
         if isinstance(x, Traced) or isinstance(x, ClosedJaxpr) and x.__dict__.get("_derived"):
             left.append((repr(x)[:80], 0, 1))
-        if isinstance(x, JitFunction) and (x._dispatcher.by_tree or x.__dict__.get("_own_traces")):
+        if isinstance(x, JitFunction) and (x._dispatcher.by_tree or x._cache_size()):
             left.append((repr(x)[:80], 0, 1))
     del x
     count = len(held)

@@ -71,7 +71,8 @@ class Filled:
     def __init__(self, fun: Callable, args: tuple, places: Sequence[int],
                  kwargs: Mapping[str, Any], static: Collection[int] = ()):
         functools.update_wrapper(self, fun)
-        self.fun, self.args, self.places, self.kwargs = fun, args, places, kwargs
+        self.fun, self.places, self.kwargs = fun, places, kwargs
+        self.args = [None if i in places else x for i, x in enumerate(args)]
         self.static = static  # the places of what is filled in because it is no array
 
     @property
@@ -84,11 +85,14 @@ class Filled:
             p for i, p in enumerate(whole.parameters.values())
             if i not in self.static and p.name not in self.kwargs])
 
-    def __call__(self, *given: Any, **kwargs: Any) -> Any:
+    def all_arguments(self, given: Sequence[Any]) -> list:
         args = list(self.args)
         for place, x in zip(self.places, given, strict=True):
             args[place] = x
-        return self.fun(*args, **self.kwargs, **kwargs)
+        return args
+
+    def __call__(self, *given: Any, **kwargs: Any) -> Any:
+        return self.fun(*self.all_arguments(given), **self.kwargs, **kwargs)
 
 
 def without_static(fun: Callable, args: tuple, static: Collection[int],
@@ -148,12 +152,11 @@ def named_arguments(fun: Callable, argnums: Any, argnames: Any, what: str) -> Na
 
 # ── Donated arguments ────────────────────────────────────────────────────────────────────────
 
-def donated_leaves(donated: Named, static: Named, args: tuple, kwargs: dict) -> tuple[int, ...]:
-    """The places, among the leaves that are arrays, of those of donated arguments."""
-    places = static.places(len(args))
-    whose = [(i in donated.numbers, x) for i, x in enumerate(args) if i not in places]
-    whose += [(name in donated.names, kwargs[name]) for name in sorted(kwargs)
-              if name not in static.names]
+def donated_leaves(donated: Named, static: Collection[int], args: tuple, kwargs: dict
+                   ) -> tuple[int, ...]:
+    """The places, among the leaves of what is not static, of those of donated arguments."""
+    whose = [(i in donated.numbers, x) for i, x in enumerate(args) if i not in static]
+    whose += [(name in donated.names, kwargs[name]) for name in sorted(kwargs)]
     flags = [flag for flag, x in whose for _ in tree_util.tree_leaves(x)]
     return tuple(i for i, flag in enumerate(flags) if flag)
 

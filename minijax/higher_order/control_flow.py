@@ -29,7 +29,7 @@ from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
 from minijax.source_info import Step, in_step
-from minijax.stage import FlatFunction, hoist_consts, stage
+from minijax.stage import FlatFunction, check_arg, hoist_consts, stage
 
 
 # ── Functions of the user's as programs ──────────────────────────────────────────────────────
@@ -48,7 +48,8 @@ class Body:
         self.info = source_info.describe(fun, tuple(arg_types), {}, traced_for)
         flat = FlatFunction(fun, in_tree, self.info)
         self.closed, self.consts = hoist_consts(stage(flat, avals, self.info))
-        self.out_tree, self.out_avals = flat.out_tree, self.closed.out_avals
+        self.out_tree, self.out_avals, self.tree_of = (
+            flat.out_tree, self.closed.out_avals, flat.result)
 
     @property
     def argument_name(self) -> str:
@@ -59,9 +60,6 @@ class Body:
     @property
     def out_types(self) -> Any:
         return self.tree_of(self.out_avals)
-
-    def tree_of(self, outs: Sequence[Any]) -> Any:
-        return tree_util.tree_unflatten(self.out_tree, outs)
 
 
 def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
@@ -89,19 +87,6 @@ def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Clos
 
 def _converted(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak_type)
-
-
-def _type_of(x: Any) -> ShapedArray:
-    """The type of an argument.
-
-    Raises:
-      TypeError: for what is no array.
-    """
-    if isinstance(x, ShapedArray):
-        return x
-    if not core.is_array_like(x):
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type")
-    return core.get_aval(x)
 
 
 # ── What differs between types that should be the same ───────────────────────────────────────
@@ -247,15 +232,16 @@ def _known_index(index: Any) -> int:
 
 def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
                    names: Sequence[str]) -> Any:
-    types = tree_util.tree_map(_type_of, tuple(operands))
+    leaves, tree = tree_util.tree_flatten(tuple(operands))
+    values = [check_arg(x) for x in leaves]
+    types = tree_util.tree_unflatten(tree, [x.aval for x in values])
     kind = "cond" if names[0] == "false_fun" else "switch"
     bodies = [Body(f, types, kind) for f in functions]
     _check_branches(kind, [*zip(names, bodies, strict=True)])
     programs, consts = share_consts(bodies)
     # whether a result is weak is said by the first branch, which for `cond` is the false one
     branches = tuple(with_output_types(p, programs[0].out_avals) for p in programs)
-    call = functools.partial(cond_p.bind, index, *consts, *tree_util.tree_leaves(operands),
-                             branches=branches)
+    call = functools.partial(cond_p.bind, index, *consts, *values, branches=branches)
     return bodies[0].tree_of(called(call, lambda: functions[_known_index(index)](*operands)))
 
 
@@ -298,7 +284,7 @@ class Carry:
     def __init__(self, init: Any, kind: str):
         self.kind = kind
         self.given, self.tree = tree_util.tree_flatten(init)
-        self.values = [core.as_value(x) for x in self.given if _type_of(x)]
+        self.values = [check_arg(x) for x in self.given]
 
     @property
     def types(self) -> Any:
@@ -504,7 +490,7 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     if whole < length or not length:
         pieces.append(each_row([slice_in_dim(x, whole, length) for x in rows], length - whole))
     outs = [concatenate(ys, 0) for ys in zip(*pieces, strict=True)]
-    return tree_util.tree_unflatten(flat.out_tree, outs)
+    return flat.result(outs)
 
 
 # ── while_loop, fori_loop ────────────────────────────────────────────────────────────────────

@@ -9,23 +9,22 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import context, core, dtypes, errors, source_info, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
+from minijax.higher_order.arguments import Filled, without_static
 from minijax.higher_order.compiled import interpret
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, reduce_sum_p
-from minijax.stage import hoist_tracers, stage
+from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
 from minijax.tracebacks import api_boundary
-
-NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -150,50 +149,6 @@ def _tangent_array(t: Any) -> Any:
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
-class _Call:
-    """One call of a custom function: types of its flat arguments, and the trees around them.
-
-    The values themselves are taken from it by the call: the rules in a program refer to it, and
-    must keep no tracer alive.
-    """
-
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int], args: tuple, kwargs: dict):
-        self.name = source_info.function_name(fun)
-        self.fun = fun
-        args = _all_positional(fun, args, kwargs)
-        self.fixed = {i % len(args): args[i] for i in nondiff_argnums}
-        self.count = len(args)
-        dynamic = tuple(x for i, x in enumerate(args) if i not in self.fixed)
-        leaves, self.in_tree = tree_util.tree_flatten(dynamic)
-        self.values = [core.as_value(x) for x in leaves]
-        self.avals = [x.aval for x in self.values]
-        self.out_tree: tree_util.PyTreeDef | None = None
-
-    def take_values(self) -> list[Array]:
-        values, self.values = self.values, []
-        return values
-
-    def arguments(self, leaves: Sequence[Any]) -> list:
-        """All arguments in their places."""
-        rest = iter(tree_util.tree_unflatten(self.in_tree, leaves))
-        return [self.fixed[i] if i in self.fixed else next(rest) for i in range(self.count)]
-
-    def primal(self, *leaves: Any) -> list:
-        return self.flat_result(self.fun(*self.arguments(leaves)))
-
-    def flat_result(self, result: Any) -> list:
-        outs, self.out_tree = tree_util.tree_flatten(result)
-        return [core.as_value(x) for x in outs]
-
-    def result(self, outs: Sequence[Any]) -> Any:
-        assert self.out_tree is not None
-        return tree_util.tree_unflatten(self.out_tree, outs)
-
-    @property
-    def fixed_values(self) -> list:
-        return [self.fixed[i] for i in sorted(self.fixed)]
-
-
 def _all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """The arguments by position, keywords and defaults filled in."""
     try:
@@ -205,6 +160,15 @@ def _all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
         raise TypeError("keyword-only arguments of a function with custom derivatives could not "
                         f"be resolved to positions: {sorted(bound.kwargs)} of {fun}")
     return bound.args
+
+
+class Call(NamedTuple):
+    """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
+
+    name: str
+    filled: Filled  # a function of the arguments that may be differentiated
+    flat: FlatFunction  # the same of their leaves
+    fixed: list[Any]  # the other arguments
 
 
 class CustomFunction:
@@ -220,29 +184,38 @@ class CustomFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def rule(self, call: _Call) -> Rule | None:
+    def rule(self, call: Call) -> Rule | None:
         """The rule for one call; None where none is defined."""
         raise NotImplementedError
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = _Call(self.fun, self.nondiff_argnums, args, kwargs)
+        args = _all_positional(self.fun, args, kwargs)
+        places = sorted(i % len(args) for i in self.nondiff_argnums)
+        filled, dynamic = without_static(self.fun, args, places)
+        leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
+        call = Call(source_info.function_name(self.fun), filled, FlatFunction(filled, in_tree),
+                    [args[i] for i in places])
         rule = self.rule(call)
         if rule is None:
             kind = type(self).__name__
             raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {call.name} "
                                  f"using def{kind[-3:]}.")
-        outs = self.primitive.bind(*call.take_values(), name=call.name, fun=call.primal, jvp=rule)
-        return call.result(outs)
+        outs = self.primitive.bind(*leaves, name=call.name, fun=call.flat, jvp=rule)
+        return call.flat.result(outs)
+
+
+def _example_of(f: CustomFunction) -> list[core.Example]:
+    (eqn,) = stage(lambda x: [f(x)], [ShapedArray((3,), np.float32)]).eqns
+    return [core.Example((np.array([0.5, -1.0, 2.0], np.float32),), eqn.params)]
 
 
 # ── custom_jvp ───────────────────────────────────────────────────────────────────────────────
 
 def _jvp_examples() -> list[core.Example]:
-    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
-    rule = Rule(lambda x, t: [sin_p.bind(x), mul_p.bind(cos_p.bind(x), t)], jvp="rule")
-    x = np.array([0.5, -1.0, 2.0], np.float32)
-    return [core.Example((x,), {"name": "f", "call_jaxpr": closed, "jvp": rule})]
+    f = custom_jvp(sin_p.bind)
+    f.defjvps(lambda t, out, x: mul_p.bind(cos_p.bind(x), t))
+    return _example_of(f)
 
 
 custom_jvp_call_p = call_with_rule("custom_jvp_call", _jvp_examples)
@@ -294,28 +267,32 @@ class custom_jvp(CustomFunction):
                 lambda a, b: tree_util.tree_map(lambda x, y: x + y, a, b), terms)
         self.defjvp(jvp)
 
-    def rule(self, call: _Call) -> Rule | None:
+    def rule(self, call: Call) -> Rule | None:
         return self.jvp and Rule(functools.partial(_run_jvp_rule, call, self.jvp),
                                  jvp=source_info.function_name(self.jvp))
 
 
-def _run_jvp_rule(call: _Call, rule: Callable, *both: Any) -> list:
+def _run_jvp_rule(call: Call, rule: Callable, *both: Any) -> list:
     """A user's rule on flat arrays: primals and tangents in, results and tangents out."""
-    half = len(both) // 2
-    primals = tree_util.tree_unflatten(call.in_tree, both[:half])
-    tangents = tree_util.tree_unflatten(call.in_tree, both[half:])
-    pair = _on_its_lines(rule, *call.fixed_values, primals, tangents)
+    half, flat = len(both) // 2, call.flat
+    primals, tangents = (tree_util.tree_unflatten(flat.in_tree, leaves)[0]
+                         for leaves in (both[:half], both[half:]))
+    pair = _on_its_lines(rule, *call.fixed, primals, tangents)
     who = f"Custom JVP rule {source_info.function_name(rule)} for function {call.name}"
-    if not (isinstance(pair, tuple | list) and len(pair) == 2):
+    if not _is_pair(pair):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
                         f"primal and tangent outputs, but got {pair}.")
-    outs = call.flat_result(pair[0])
+    outs = flat.flat_result(pair[0])
     dots, dot_tree = tree_util.tree_flatten(pair[1])
-    if dot_tree != call.out_tree:
+    if dot_tree != flat.out_tree:
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
-                        f"(pytree) structures, but got {call.out_tree} and {dot_tree} "
+                        f"(pytree) structures, but got {flat.out_tree} and {dot_tree} "
                         "respectively.")
-    return outs + [_check_tangent(x, core.as_value(t)) for x, t in zip(outs, dots, strict=True)]
+    return outs + [_check_tangent(x, check_arg(t)) for x, t in zip(outs, dots, strict=True)]
+
+
+def _is_pair(x: Any) -> bool:
+    return isinstance(x, tuple | list) and len(x) == 2
 
 
 def _check_tangent(x: Array, t: Array) -> Array:
@@ -330,15 +307,6 @@ def _check_tangent(x: Array, t: Array) -> Array:
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
 
 NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
-
-
-def _vjp_as_jvp(fwd: Callable, bwd: Callable, *both: Any) -> list:
-    """The rule of a custom_vjp function: `fwd`, and its tangents by a transpose alone."""
-    half = len(both) // 2
-    outs, residuals = fwd(*both[:half])
-    dots = custom_lin_p.bind(*residuals, *both[half:], bwd=bwd, num_residuals=len(residuals),
-                             out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
-    return [*outs, *dots]
 
 
 def _no_forward(*_: Any, **__: Any) -> Any:
@@ -388,12 +356,9 @@ custom_lin_p = Primitive(
 
 
 def _vjp_examples() -> list[core.Example]:
-    closed = stage(lambda x: [sin_p.bind(x)], [ShapedArray((3,), np.float32)])
-    rule = functools.partial(_vjp_as_jvp, lambda x: ([sin_p.bind(x)], [cos_p.bind(x)]),
-                             lambda c, ct: [mul_p.bind(c, ct)])
-    x = np.array([0.5, -1.0, 2.0], np.float32)
-    return [core.Example((x,), {"name": "f", "call_jaxpr": closed,
-                                "jvp": Rule(rule, fwd="fwd", bwd="bwd")})]
+    f = custom_vjp(sin_p.bind)
+    f.defvjp(lambda x: (sin_p.bind(x), cos_p.bind(x)), lambda c, ct: (mul_p.bind(c, ct),))
+    return _example_of(f)
 
 
 custom_vjp_call_p = call_with_rule("custom_vjp_call", _vjp_examples)
@@ -428,26 +393,34 @@ class custom_vjp(CustomFunction):
                                       "ones; leave symbolic_zeros out.")
         self.fwd, self.bwd = fwd, bwd
 
-    def rule(self, call: _Call) -> Rule | None:
+    def rule(self, call: Call) -> Rule | None:
         if self.fwd is None or self.bwd is None:
             return None
-        flat = _FlatVJP(call, self.fwd, self.bwd)
-        return Rule(functools.partial(_vjp_as_jvp, flat.forward, flat.backward),
-                    fwd=source_info.function_name(self.fwd),
-                    bwd=source_info.function_name(self.bwd))
+        fwd, bwd = map(source_info.function_name, (self.fwd, self.bwd))
+        return Rule(VJPRule(call, self.fwd, self.bwd), fwd=fwd, bwd=bwd)
 
 
-class _FlatVJP:
-    """The functions of a custom_vjp rule on flat arrays, for one call; and its residuals' tree."""
+class VJPRule:
+    """The rule of a custom_vjp function for one call: `fwd`, and a derivative by its transpose."""
 
-    res_tree: tree_util.PyTreeDef
-
-    def __init__(self, call: _Call, fwd: Callable, bwd: Callable):
+    def __init__(self, call: Call, fwd: Callable, bwd: Callable):
         self.call, self.fwd, self.bwd = call, fwd, bwd
 
-    def forward(self, *leaves: Any) -> tuple[list, list]:
-        pair = _on_its_lines(self.fwd, *self.call.arguments(leaves))
-        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+    def __call__(self, *both: Any) -> list:
+        """Primals and tangents in, results and tangents out."""
+        half = len(both) // 2
+        outs, residuals, res_tree = self.forward(*both[:half])
+        wanted = [core.get_aval(x).to_tangent_aval() for x in both[:half]]
+        dots = custom_lin_p.bind(*residuals, *both[half:], num_residuals=len(residuals),
+                                 bwd=functools.partial(self.backward, res_tree, wanted),
+                                 out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
+        return [*outs, *dots]
+
+    def forward(self, *leaves: Any) -> tuple[list, list, tree_util.PyTreeDef]:
+        """Results and residuals, and the tree of these."""
+        dynamic, _ = tree_util.tree_unflatten(self.call.flat.in_tree, leaves)
+        pair = _on_its_lines(self.fwd, *self.call.filled.all_arguments(dynamic))
+        if not _is_pair(pair):
             name, function = source_info.function_name(self.fwd), self.call.name
             raise TypeError(
                 f"Custom VJP fwd rule {name} for function {function} must produce a pair (list "
@@ -456,43 +429,40 @@ class _FlatVJP:
                 "second element represents residuals (i.e. values stored from the forward pass "
                 "for use on the backward pass), but instead of a pair the fwd rule "
                 f"{name} produced {pair}.")
-        residuals, self.res_tree = tree_util.tree_flatten(pair[1])
-        return self.call.flat_result(pair[0]), [core.as_value(r) for r in residuals]
+        residuals, res_tree = tree_util.tree_flatten(pair[1])
+        return self.call.flat.flat_result(pair[0]), list(map(check_arg, residuals)), res_tree
 
-    def backward(self, *values: Any) -> list:
-        count = self.res_tree.num_leaves
-        residuals = tree_util.tree_unflatten(self.res_tree, values[:count])
-        ct = self.call.result(values[count:])
-        found = _on_its_lines(self.bwd, *self.call.fixed_values, residuals, ct)
-        if isinstance(found, list):
-            found = tuple(found)
-        return self.flat_cotangents(found)
-
-    def flat_cotangents(self, found: Any) -> list:
+    def backward(self, res_tree: tree_util.PyTreeDef, wanted: Sequence[ShapedArray],
+                 *values: Any) -> list:
         """The rule's cotangents, one for each flat argument; None stands for zeros."""
-        in_tree = self.call.in_tree
-        if not isinstance(found, tuple) or len(found) != len(in_tree.children()):
+        residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
+        ct = self.call.flat.result(values[res_tree.num_leaves:])
+        found = _on_its_lines(self.bwd, *self.call.fixed, residuals, ct)
+        in_tree = self.call.flat.in_tree.children()[0]
+        if not isinstance(found, tuple | list) or len(found) != len(in_tree.children()):
             raise TypeError(
                 "Custom VJP bwd rule must produce an output with the same container (pytree) "
                 "structure as the args tuple of the primal function, and in particular must "
                 "produce a tuple of length equal to the number of arguments to the primal "
-                f"function, but got bwd output structure {tree_util.tree_structure(found)} for "
-                f"primal input structure {in_tree}.")
+                f"function, but got bwd output structure "
+                f"{tree_util.tree_structure(tuple(found) if isinstance(found, list) else found)} "
+                f"for primal input structure {in_tree}.")
         flat: list[Any] = []
-        for ct, subtree in zip(found, tree_util.treedef_children(in_tree), strict=True):
+        for ct, subtree in zip(found, in_tree.children(), strict=True):
             flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
-        return [self.checked(i, aval.to_tangent_aval(), ct)
-                for i, (aval, ct) in enumerate(zip(self.call.avals, flat, strict=True))]
+        return [_check_cotangent(i, want, ct)
+                for i, (want, ct) in enumerate(zip(wanted, flat, strict=True))]
 
-    def checked(self, place: int, want: ShapedArray, ct: Any) -> Any:
-        if ct is None or want.dtype == dtypes.float0:
-            return Zero(want)
-        value = core.as_value(ct)
-        if (value.shape, value.dtype) != (want.shape, want.dtype):
-            what = "shapes" if value.shape != want.shape else "dtypes"
-            raise ValueError(
-                "Custom VJP bwd rule must produce an output with the same type as the args tuple "
-                f"of the primal function, but at output[{place}] the bwd rule produced an output "
-                f"of type {value.aval.str_long()} corresponding to an input of type "
-                f"{want.str_long()}, so the {what} do not match")
-        return value
+
+def _check_cotangent(place: int, want: ShapedArray, ct: Any) -> Any:
+    if ct is None or want.dtype == dtypes.float0:
+        return Zero(want)
+    value = check_arg(ct)
+    if (value.shape, value.dtype) != (want.shape, want.dtype):
+        what = "shapes" if value.shape != want.shape else "dtypes"
+        raise ValueError(
+            "Custom VJP bwd rule must produce an output with the same type as the args tuple "
+            f"of the primal function, but at output[{place}] the bwd rule produced an output "
+            f"of type {value.aval.str_long()} corresponding to an input of type "
+            f"{want.str_long()}, so the {what} do not match")
+    return value

@@ -15,7 +15,7 @@ from typing import Any
 
 
 from minijax import caches, config, core, source_info, tree_util
-from minijax.core import Array, ShapedArray
+from minijax.core import Array
 from minijax.higher_order.compiled import backend, called, jit_p, timed
 from minijax.higher_order.arguments import (Named, SameObject, StaticValue, donated_leaves,
                                             named_arguments, usable, without_static)
@@ -41,21 +41,77 @@ def clear_caches() -> None:
 
 # ── The function users hold ──────────────────────────────────────────────────────────────────
 
+class Given:
+    """The arguments of one call, taken apart: the static ones, and the leaves of the others."""
+
+    def __init__(self, jitted: JitFunction, args: tuple, kwargs: dict):
+        static = jitted._static
+        self.jitted, self.whole, self.all = jitted, jitted._fun, args
+        self.places = static.places(len(args))
+        self.named = {name: kwargs[name] for name in static.names if name in kwargs}
+        self.args = tuple(x for i, x in enumerate(args) if i not in self.places)
+        self.kwargs = {name: x for name, x in kwargs.items() if name not in self.named}
+        leaves, self.in_tree = tree_util.tree_flatten((self.args, self.kwargs))
+        self.leaves: list[Any] = [x if isinstance(x, Array | ShapeDtypeStruct) else
+                                  self._as_value(x, i) for i, x in enumerate(leaves)]
+        self.avals = [x.aval for x in self.leaves]
+
+    def _as_value(self, x: Any, place: int) -> Array:
+        if not core.is_array_like(x):  # only a refusal needs names, which cost a walk of the tree
+            names = source_info.describe(self.whole, self.args, self.kwargs, "jit").arg_names
+            abstractify(x, self.whole, names[place] if place < len(names) else None)
+        return core.as_value(x)
+
+    @property
+    def fun(self) -> Callable:
+        """The user's function of what is not static."""
+        if not (self.places or self.named):
+            return self.whole
+        return without_static(self.whole, self.all, self.places, self.named)[0]
+
+    @property
+    def key(self) -> tuple:
+        """All that decides which trace the call can use."""
+        static = (tuple((i, StaticValue(self.all[i])) for i in sorted(self.places)),
+                  tuple((name, StaticValue(self.named[name])) for name in sorted(self.named)))
+        axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
+        return (*self.jitted._part, self.in_tree, *self.avals, static, config.trace_key(), axes,
+                backend())
+
+    def trace(self) -> Traced:
+        """The program of the function for arguments like these."""
+        jitted, info = self.jitted, source_info.describe(self.fun, self.args, self.kwargs, "jit")
+        flat = FlatFunction(self.fun, self.in_tree, info)
+        with timed(f"tracing {jitted._name} for jit"):
+            recorded = stage(flat, self.avals, info)
+        closed, captured = hoist_tracers(recorded)
+        donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
+        return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
+                      () if captured or not donated else usable(closed, donated))
+
+    def run_python(self) -> None:
+        """Run the function itself, on the arrays that it was traced for."""
+        FlatFunction(self.fun, self.in_tree)(*self.leaves)
+
+
 class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool):
         functools.update_wrapper(self, fun)
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
-        self._has_static = any(static)
         self._name = source_info.function_name(fun)
         # a bound method is made anew at each access: it counts by its function and its object
         is_method = inspect.ismethod(fun)
-        self._owner = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
+        self._owner: Any = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
         self._part: tuple = (
             (SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
         if any(donated):
             self._part += (donated,)
+        try:
+            hash(weakref.ref(self._owner))
+        except TypeError:  # it cannot be a weak key
+            self._owner = self
         self._dispatcher = Dispatcher()
         self.__wrapped__ = fun
 
@@ -76,47 +132,52 @@ class JitFunction:
     def _call_anew(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
-        traced, leaves = self._traced(args, kwargs)
-        outs = called(lambda: self._run(traced, leaves),
-                      lambda: self._run_python(args, kwargs, leaves), "jax.jit")
+        given = Given(self, args, kwargs)
+        for x in given.leaves:
+            if isinstance(x, ShapeDtypeStruct):
+                raise TypeError(f"{x!r} has no values to compute with; it can only be traced and "
+                                "lowered.")
+        traced = self._traced(given)
+        outs = called(lambda: self._run(traced, given.leaves), given.run_python, "jax.jit")
         if core.current_trace.get() is core.base_trace:
-            self._remember(args, kwargs, traced, leaves)
+            self._remember(given, traced)
             for i in traced.donated:
-                if not leaves[i].is_literal:  # which are shared
-                    core.give_away(leaves[i])
+                if not given.leaves[i].is_literal:  # which are shared
+                    core.give_away(given.leaves[i])
         return tree_util.tree_unflatten(traced.out_tree, outs)
 
     def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
         """The traced program on the leaves of the arguments."""
-        if core.current_trace.get() is core.base_trace:
-            return traced.on_arrays(leaves)
         program = traced.program
-        if self._inline:
+        if self._inline and core.current_trace.get() is not core.base_trace:
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 
-    def _run_python(self, args: tuple, kwargs: dict, leaves: Sequence[Array]) -> Any:
-        """The function itself, on the arrays that it was traced for."""
-        fun = self._fun
-        if self._has_static:
-            fun, _, args, kwargs = self._without_static(args, kwargs)
-        args, kwargs = tree_util.tree_unflatten(tree_util.tree_structure((args, kwargs)), leaves)
-        return fun(*args, **kwargs)
-
-    def _remember(self, args: tuple, kwargs: dict, traced: Traced, leaves: Sequence[Array]
-                  ) -> None:
+    def _remember(self, given: Given, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
-        in_tree = tree_util.tree_structure((args, kwargs))
-        if (self._has_static or traced.captured or traced.donated
-                or not core.base_trace.goes_straight or not is_plain(in_tree)):
+        if (any(self._static) or traced.captured or traced.donated
+                or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
             return
         known, stamp = self._dispatcher, config.stamp()
         if known.stamp is not stamp:
             known = Dispatcher(stamp)
             _holders.add(self)
-        known.add(in_tree, tuple(x.aval for x in leaves), traced.run, traced.out_tree,
+        known.add(given.in_tree, tuple(given.avals), traced.run, traced.out_tree,
                   traced.program.out_avals)
         self._dispatcher = known
+
+    def _traced(self, given: Given) -> Traced:
+        """The trace for these arguments."""
+        key, table = given.key, self._table()
+        found = table.get(key)
+        if found is None or not found.is_current():
+            core.base_trace.note("miss", given, key, table)
+            found = given.trace()
+            # what is kept holds the tracers of transformations around, which a check would find
+            if not (found.captured and config.check_tracer_leaks.value):
+                table[key] = found
+        core.base_trace.note("lookup", found, given)
+        return found
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -124,7 +185,7 @@ class JitFunction:
     @api_boundary
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
         """The function's program for arguments of these types."""
-        return self._traced(args, kwargs)[0]
+        return self._traced(Given(self, args, kwargs))
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
@@ -143,18 +204,12 @@ class JitFunction:
     def _forget(self) -> None:
         """Let go of what is found by this object alone."""
         self._dispatcher = Dispatcher()
-        self.__dict__.pop("_own_traces", None)
 
     def _cache_size(self) -> int:
-        return len(self._table())
+        return len(_traces.get(self._owner, ()))
 
     def _table(self) -> dict[tuple, Traced]:
-        """The traces of the function; its own where the function cannot be a weak key."""
-        try:
-            return _traces.setdefault(self._owner, {})
-        except TypeError:
-            _holders.add(self)
-            return self.__dict__.setdefault("_own_traces", {})
+        return _traces.setdefault(self._owner, {})
 
     def __reduce__(self) -> str | tuple:
         """Pickled by its name, where a module or class has it under its name, as functions are;
@@ -171,64 +226,8 @@ class JitFunction:
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"
 
-    def _traced(self, args: tuple, kwargs: dict) -> tuple[Traced, list[Array]]:
-        """The trace for these arguments, and the arguments' leaves as arrays."""
-        static: tuple = ()
-        fun = self._fun
-        donated = (donated_leaves(self._donated, self._static, args, kwargs)
-                   if any(self._donated) else ())
-        if self._has_static:
-            fun, static, args, kwargs = self._without_static(args, kwargs)
-        leaves, in_tree = tree_util.tree_flatten((args, kwargs))
-        values = [x if isinstance(x, Array) else self._as_value(x, i, args, kwargs)
-                  for i, x in enumerate(leaves)]
-        axes = core.current_trace.get().axes
-        key = (*self._part, in_tree, *[x.aval for x in values], static, config.trace_key(),
-               tuple((a.size, a.name) for a in axes), backend())
-        trace = functools.partial(self._trace, fun, args, kwargs, in_tree,
-                                  [x.aval for x in values], donated)
-        table = self._table()
-        found = table.get(key)
-        if found is None or not found.is_current():
-            core.base_trace.note("miss", self._fun, self._part, args, kwargs, key, table)
-            with timed(f"tracing {self._name} for jit"):
-                found = trace()
-            # what is kept holds the tracers of transformations around, which a check would find
-            if not (found.captured and config.check_tracer_leaks.value):
-                table[key] = found
-        core.base_trace.note("lookup", found, fun, trace)
-        return found, values
-
-    def _trace(self, fun: Callable, args: tuple, kwargs: dict, in_tree: Any,
-               avals: list[ShapedArray], donated: Sequence[int] = ()) -> Traced:
-        info = source_info.describe(fun, args, kwargs, "jit")
-        flat = FlatFunction(fun, in_tree, info)
-        recorded = stage(flat, avals, info)
-        closed, captured = hoist_tracers(recorded)
-        assert flat.out_tree is not None
-        return Traced(recorded, closed, captured, self._name, flat.out_tree, info,
-                      usable(closed, donated) if donated and not captured else ())
-
-    def _as_value(self, x: Any, place: int, args: tuple, kwargs: dict) -> Array:
-        if isinstance(x, ShapeDtypeStruct):
-            return x  # type: ignore[return-value]  # enough for `trace` and `lower`
-        if not core.is_array_like(x):  # only a refusal needs names, which cost a walk of the tree
-            names = source_info.describe(self._fun, args, kwargs, "jit").arg_names
-            abstractify(x, self._fun, names[place] if place < len(names) else None)
-        return core.as_value(x)
-
-    def _without_static(self, args: tuple, kwargs: dict) -> tuple:
-        """The function with its static arguments filled in, their key, and the arguments left."""
-        places = self._static.places(len(args))
-        named = {k: kwargs[k] for k in self._static.names if k in kwargs}
-        key = (tuple((i, StaticValue(args[i])) for i in sorted(places)),
-               tuple((k, StaticValue(named[k])) for k in sorted(named)))
-        fun, dynamic = without_static(self._fun, args, places, named)
-        return fun, key, dynamic, {k: v for k, v in kwargs.items() if k not in named}
-
 
 _holders = caches.Holders(JitFunction._forget)
-
 
 
 def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | None = None,

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import ArrayImpl, ShapedArray
-from minijax.higher_order.compiled import blaming_the_compiler, executable, jit_p, lowered
+from minijax.core import ShapedArray
+from minijax.higher_order.compiled import (blaming_the_compiler, executable, jit_p, lowered,
+                                           run_on_arrays)
 from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import cached_property
 from minijax.source_info import DebugInfo
@@ -70,21 +71,6 @@ class Traced:
     def run(self) -> Callable[..., list[np.ndarray]]:
         return executable(self.program, self.fun_name)
 
-    def on_arrays(self, leaves: Sequence[Any]) -> list[ArrayImpl]:
-        """The compiled program on concrete arrays; the shortest way through."""
-        for x in leaves:
-            if type(x) is not ArrayImpl:
-                _refuse_abstract(x)
-        return self.results(self.run, leaves)
-
-    def results(self, run: Callable, values: Sequence[Any]) -> list[ArrayImpl]:
-        """What compiled code makes of arrays; by way of the primitive where somebody looks."""
-        if not core.base_trace.goes_straight:
-            return jit_p.bind(*values, jaxpr=self.program, name=self.fun_name)
-        outs = run(*[x._buffer for x in values])
-        return [ArrayImpl(out, aval)
-                for out, aval in zip(outs, self.program.out_avals, strict=True)]
-
     @property
     def out_info(self) -> Any:
         """The types of the outputs, in the tree of the result."""
@@ -94,13 +80,6 @@ class Traced:
 
     def lower(self) -> Lowered:
         return Lowered(self)
-
-
-def _refuse_abstract(x: Any) -> None:
-    """Raise for an argument that has a type but no numbers."""
-    if isinstance(x, core.Tracer):
-        raise errors.UnexpectedTracerError(x.leak_message())
-    raise TypeError(f"{x!r} has no values to compute with; it can only be traced and lowered.")
 
 
 class Lowered:
@@ -142,7 +121,11 @@ class Compiled:
         leaves, _ = tree_util.tree_flatten((args, kwargs))
         values = [core.as_value(x) for x in leaves]
         self._check(values)
-        outs = self._traced.results(self._run, values)
+        program = self._traced.program
+        if core.base_trace.goes_straight:
+            outs = run_on_arrays(self._run, program, values)
+        else:
+            outs = jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
     def _check(self, values: Sequence[Any]) -> None:

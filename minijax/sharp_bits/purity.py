@@ -119,22 +119,22 @@ def _report(message: str, fix: str, source: SourceInfo | None) -> None:
 _seen_by: weakref.WeakKeyDictionary[Any, Snapshot] = weakref.WeakKeyDictionary()
 
 
-def check_current(traced: Any, fun: Callable, trace_again: Callable[[], Any]) -> None:
+def check_current(traced: Any, given: Any) -> None:
     """Note what a new trace saw; a finding when an old one would be another program by now.
 
     Args:
       traced: what was traced: has `program` and `debug_info`.
-      fun: the user's function.
-      trace_again: traces it anew; asked for where something that the function sees has changed.
+      given: the arguments of a call, with the user's function of them, which can be traced anew.
 
     Raises:
       ImpureFunctionError: when the program would be another one; unless findings are collected.
     """
+    fun = given.fun
     now, before = Snapshot(fun), _seen_by.get(traced)
     changes = before.changes(now) if before else []
     if changes:
         with config.debug_purity(False):  # what it does besides was found the first time
-            again = trace_again()
+            again = given.trace()
         if _form(again.program) != _form(traced.program):
             for change in changes:
                 _report(*_words_for_stale(traced.debug_info.func_name, change),

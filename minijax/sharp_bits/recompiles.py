@@ -80,21 +80,20 @@ class Difference(NamedTuple):
 ENDED = Difference("closure", "", "another value", "one of a transformation that has ended")
 
 
-def missed(fun: Callable, part: tuple, args: tuple, kwargs: dict, key: tuple,
-           known: Collection[tuple]) -> None:
+def missed(given: Any, key: tuple, known: Collection[tuple]) -> None:
     """Say why a call must be traced, to the log or as a warning, whichever flag is on.
 
     Args:
-      fun: the user's function.
-      part: the part of the key that says for which object a method is traced.
-      args, kwargs: the arguments that are not static.
+      given: the call's arguments, and the jitted function.
       key: the call's key in the table of traces.
       known: the keys of this function's earlier traces, oldest first.
     """
+    fun = given.whole
     name, code = source_info.identify(fun)
     if code is None or errors.is_internal(code.co_filename):
         return
-    # after the part stands the tree of arguments: the function may be jitted as a method, too
+    # what stands before the tree of arguments: the function may be jitted as a method, too
+    part = key[:-len(given.avals) - 5]
     before = [_call(k[len(part):]) for k in list(known)
               if k[:len(part)] == part and isinstance(k[len(part)], tree_util.PyTreeDef)]
     history = _history_of(code)
@@ -103,7 +102,7 @@ def missed(fun: Callable, part: tuple, args: tuple, kwargs: dict, key: tuple,
         repeated = history.sees(fun, bool(known))
     else:
         now = _call(key[len(part):])
-        names = _names(fun, args, kwargs, now.static)
+        names = _names(given)
         differences = min((list(_differences(now, old, names)) for old in reversed(before)),
                           key=len) or [ENDED]
         repeated = history.counts(differences)
@@ -223,14 +222,11 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
                 "not given" if given is None else repr(given.value) for given in (new, old)))
 
 
-def _names(fun: Callable, args: tuple, kwargs: dict, static: tuple) -> Names:
+def _names(given: Any) -> Names:
     """What the function calls its arguments and their leaves; static ones have no leaves."""
-    places, by_name = map(dict, static or ((), ()))
-    rest = iter(args)
-    given = [None if i in places else next(rest) for i in range(len(args) + len(places))]
-    whole = source_info.describe(fun, [0] * len(given), {}, "jit").arg_names
-    leaves = source_info.describe(fun, given, {**kwargs, **by_name}, "jit", places, by_name)
-    dynamic = [name for i, name in enumerate(whole) if i not in places]
+    whole = source_info.describe(given.whole, [0] * len(given.all), {}, "jit").arg_names
+    leaves = source_info.describe(given.whole, given.all, given.kwargs, "jit", given.places)
+    dynamic = [name for i, name in enumerate(whole) if i not in given.places]
     return Names(whole, dynamic, leaves.arg_names)
 
 

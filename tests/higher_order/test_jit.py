@@ -298,7 +298,7 @@ def test_a_jitted_function_that_has_run_is_pickled_by_name_or_by_its_function():
     x = jnp.ones(3)
     for f in (twice, Model.norm, minijax.jit(plus_one), minijax.jit(plus_one, static_argnums=(0,)),
               minijax.tree_util.Partial(twice)):
-        if not getattr(f, "_has_static", False):
+        if not any(getattr(f, "_static", ())):
             f(x)
         made = pickle.loads(pickle.dumps(f))
         assert made(2.0) == f(2.0)
