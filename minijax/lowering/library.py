@@ -26,7 +26,7 @@ ALONE = "minijax_blas"  # of pool.py, as the others: from 1 to -1 the library us
 class External:
     """A function that a kernel calls by name on addresses and int64 numbers; it returns nothing.
 
-    `meaning` does the same on NumPy arrays: an address arrives as a 1-D array that starts there.
+    `meaning` does the same to NumPy arrays: an address arrives as a 1-D array that starts there.
     `definition` is LLVM text defining `@name`; it may call what is at the addresses `symbols`.
     """
 

@@ -1,18 +1,14 @@
 """Routines of BLAS and LAPACK as externals: products, factorisations, spectra, triangular systems.
 
-Stands on library.py, which finds them, and on primitives for what some mean. Matrices lie by
-columns. Chapter 24. In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
+Stands on library.py, which finds them. Matrices lie by columns. Chapter 24.
+In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ctypes
 from functools import partial
-
-import numpy as np
-from numpy.linalg import _umath_linalg as gufuncs
-
-from minijax.primitives.linalg import triangular_solve_p
+from typing import Any
 
 from .host import host_call, is_host_call
 from .library import ALONE, External, blas, blas_symbols
@@ -29,125 +25,61 @@ ARGUMENTS = {
     "syevd": "=V uplo: n a* lda w* work* lwork iwork* liwork info*",
     "gesdd": "jobz: m n a* lda s* u* ldu vt* ldvt work* lwork iwork* info*",
 }
+
 REAL = {"s": "float", "d": "double"}
+CTYPES: dict[str, Any] = {"i8": ctypes.c_int8, "i32": ctypes.c_int32, "i64": ctypes.c_int64,
+                          "float": ctypes.c_float, "double": ctypes.c_double}
 
 
-def _definition(letter: str, name: str) -> str:
-    """LLVM text: Fortran passes everything by address, and the lengths of letters, all 1, last."""
-    routine = blas(letter + name)
-    parameters, lines, passed = [], [], []
-    for k, word in enumerate(ARGUMENTS[name].split()):
-        x, place = word.strip("=:*"), f"%place.{k}"
+def _arguments(name: str) -> list[tuple[str, str, float | None]]:
+    """For each argument its type, its name, and its value where it is always the same."""
+    found: list[tuple[str, str, float | None]] = []
+    for word in ARGUMENTS[name[1:]].split():
+        x = word.strip("=:*")
         if word[0] == "=":
-            kind, value = ("i8", str(ord(x))) if x.isalpha() else (REAL[letter], x)
-        elif word[-1] == "*":
-            parameters.append(f"ptr %{x}")
-            passed.append(f"ptr %{x}")
-            continue
+            found.append(("i8", x, ord(x)) if x.isalpha() else (REAL[name[0]], x, float(x)))
         else:
-            parameters.append(f"i64 %{x}")
-            kind, value = "i8" if word[-1] == ":" else routine.integer, f"%{x}"
-            if kind != "i64":
+            kind = {"*": "ptr", ":": "i8"}.get(word[-1], blas(name).integer)
+            found.append((kind, x, None))
+    return found
+
+
+def _definition(name: str) -> str:
+    """LLVM text: Fortran passes everything by address, and the lengths of letters, all 1, last."""
+    parameters, lines, passed = [], [], []
+    for k, (kind, x, fixed) in enumerate(_arguments(name)):
+        place, value = f"%place.{k}", f"%{x}" if fixed is None else str(fixed)
+        if fixed is None:
+            parameters.append(f"{'ptr' if kind == 'ptr' else 'i64'} %{x}")
+            if kind in ("i8", "i32"):
                 value = f"%short.{k}"
                 lines.append(f"{value} = trunc i64 %{x} to {kind}")
-        lines += [f"{place} = alloca {kind}", f"store {kind} {value}, ptr {place}"]
-        passed.append(f"ptr {place}")
+        if kind != "ptr":
+            lines += [f"{place} = alloca {kind}", f"store {kind} {value}, ptr {place}"]
+        passed.append(f"ptr {value if kind == 'ptr' else place}")
     passed += ["i64 1" for line in lines if line.endswith("= alloca i8")]
-    symbol, types = routine.symbol(letter + name), [x.split()[0] for x in passed]
+    symbol, types = blas(name).symbol(name), [x.split()[0] for x in passed]
     return "\n".join([
         f"declare void @{symbol}({', '.join(types)})",
-        f"define internal void @{letter}{name}({', '.join(parameters)}) noinline nounwind {{",
+        f"define internal void @{name}({', '.join(parameters)}) noinline nounwind {{",
         *(f"  {line}" for line in lines), f"  call void @{symbol}({', '.join(passed)})",
         "  ret void", "}"])
 
 
-# -- what they mean --------------------------------------------------------------------------------
+def _called(name: str, *args: Any) -> None:
+    """The same call from Python."""
+    given, passed, letters = iter(args), [], []
+    for kind, _, fixed in _arguments(name):
+        value: Any = next(given) if fixed is None else fixed
+        passed.append(ctypes.c_void_p(value.ctypes.data) if kind == "ptr"
+                      else ctypes.byref(CTYPES[kind](value)))
+        letters += [ctypes.c_int64(1)] if kind == "i8" else []
+    ctypes.CFUNCTYPE(None)(blas(name).address)(*passed, *letters)
 
 
-def _gemm(transa: int, transb: int, m: int, n: int, k: int, a: np.ndarray, lda: int, b: np.ndarray,
-          ldb: int, c: np.ndarray, ldc: int) -> None:
-    """C = op(A) op(B), where a column begins `ld` numbers after the one before it."""
-    left = _rows(a, m, k, lda) if transa == ord("T") else _rows(a, k, m, lda).T
-    right = _rows(b, k, n, ldb) if transb == ord("T") else _rows(b, n, k, ldb).T
-    np.matmul(right.T, left.T, out=_rows(c, n, m, ldc))
-
-
-def _rows(start: np.ndarray, rows: int, columns: int, stride: int) -> np.ndarray:
-    step = start.itemsize
-    return np.lib.stride_tricks.as_strided(start, (rows, columns), (stride * step, step))
-
-
-def _trsm(side: int, uplo: int, transa: int, diag: int, m: int, n: int, a: np.ndarray, lda: int,
-          b: np.ndarray, ldb: int) -> None:
-    """As `triangular_solve` has it, of the same matrices with rows for columns."""
-    size, unknowns = m if side == ord("L") else n, b[:m * n].reshape(n, m)
-    with np.errstate(all="ignore"):
-        [unknowns[...]] = triangular_solve_p.impl(
-            a[:size * size].reshape(size, size), unknowns, left_side=side == ord("R"),
-            lower=uplo == ord("U"), transpose_a=transa == ord("T"), conjugate_a=False,
-            unit_diagonal=diag == ord("U"))
-
-
-def _potrf(n: int, a: np.ndarray, lda: int, info: np.ndarray) -> None:
-    """The lower factor, where rows are rows, in the place of the lower triangle."""
-    matrix = a[:n * n].reshape(n, n)
-    with np.errstate(all="ignore"):
-        factor = gufuncs.cholesky_lo(matrix)
-    info[0] = np.isnan(factor).any()
-    matrix[np.tril_indices(n)] = factor[np.tril_indices(n)]
-
-
-def _geqrf(m: int, n: int, a: np.ndarray, lda: int, tau: np.ndarray, work: np.ndarray,
-           lwork: int, info: np.ndarray) -> None:
-    """R, and below it the reflections that make it."""
-    matrix = a[:m * n].reshape(n, m)
-    wide = matrix.T.astype(np.float64)
-    tau[:min(m, n)] = gufuncs.qr_r_raw(wide)
-    matrix[...] = wide.T
-    info[0] = 0
-
-
-def _orgqr(m: int, n: int, k: int, a: np.ndarray, lda: int, tau: np.ndarray,
-           work: np.ndarray, lwork: int, info: np.ndarray) -> None:
-    """The first columns of the product of the reflections."""
-    matrix = a[:m * n].reshape(n, m)
-    product = gufuncs.qr_complete if n > k else gufuncs.qr_reduced
-    matrix[...] = product(matrix[:k].T.astype(np.float64), tau[:k].astype(np.float64)).T
-    info[0] = 0
-
-
-def _syevd(uplo: int, n: int, a: np.ndarray, lda: int, w: np.ndarray, work: np.ndarray,
-           lwork: int, iwork: np.ndarray, liwork: int, info: np.ndarray) -> None:
-    """Replace the matrix by its eigenvectors, one after the other."""
-    matrix = a[:n * n].reshape(n, n)
-    lapack = gufuncs.eigh_lo if uplo == ord("L") else gufuncs.eigh_up
-    with np.errstate(all="ignore"):
-        w[:n], vectors = lapack(matrix.T)
-    matrix[...] = vectors.T
-    info[0] = np.isnan(w[:n]).any()
-
-
-def _gesdd(jobz: int, m: int, n: int, a: np.ndarray, lda: int, s: np.ndarray,
-           u: np.ndarray, ldu: int, vt: np.ndarray, ldvt: int, work: np.ndarray,
-           lwork: int, iwork: np.ndarray, info: np.ndarray) -> None:
-    """The singular values, and the vectors that go with them, one after the other."""
-    matrix, size = a[:m * n].reshape(n, m).T, min(m, n)
-    lapack = gufuncs.svd_f if jobz == ord("A") else gufuncs.svd_s
-    with np.errstate(all="ignore"):
-        left, s[:size], right = lapack(matrix)
-    if jobz != ord("N"):
-        u[:left.size] = left.T.ravel()
-        vt[:right.size] = right.T.ravel()
-    info[0] = np.isnan(s[:size]).any()
-
-
-# -- by name ---------------------------------------------------------------------------------------
-
-MEANINGS: tuple[Callable[..., None], ...] = (_gemm, _trsm, _potrf, _geqrf, _orgqr, _syevd, _gesdd)
-ROUTINES: dict[str, External] = {
-    letter + name: External(letter + name, meaning, partial(_definition, letter, name),
-                            partial(blas_symbols, letter + name))
-    for name, meaning in zip(ARGUMENTS, MEANINGS, strict=True) for letter in REAL}
+ROUTINES = {name: External(name, partial(_called, name), partial(_definition, name),
+                           partial(blas_symbols, name))
+            for name in [real + each for each in ARGUMENTS for real in REAL]}
 EXTERNALS = ROUTINES | {ALONE: External(ALONE, lambda change: None, lambda: "")}
 
 
