@@ -295,9 +295,8 @@ def _described(held: Any) -> str:
     owner, value, instance, position = held
     if owner is value:
         return f"element {position} of a carry of turn {instance}"
-    eqn = next((eqn for eqn in owner.jaxpr.eqns if value in eqn.outvars), None)
-    what = "an output that is an input" if eqn is None else (
-        f"'{eqn.primitive.name}' ({value.aval.str_short()}) {schedule.note_of(eqn)}")
+    eqn = next(eqn for eqn in owner.jaxpr.eqns if value in eqn.outvars)
+    what = f"'{eqn.primitive.name}' ({value.aval.str_short()}) {schedule.note_of(eqn)}"
     return f"element {position} of {what} (run {instance})"
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from minijax.jaxpr import Var
 
-from .fusion import Task
+from .fusion import Node
 from .probe import FLAT, Pattern, identity
 
 
@@ -30,7 +30,7 @@ class Nest:
 
     depth: int
     size: int | None
-    tasks: list[Task]
+    tasks: list[Node]
     children: list[Nest] = field(default_factory=list)
     opaque: bool = False
     flat: bool = False
@@ -43,11 +43,11 @@ class Nest:
         return self.size is not None and all(child.size is None for child in self.children)
 
 
-def build_nests(tasks: Sequence[Task], depth: int = 0) -> list[Nest]:
+def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     """Group tasks, given in an order that respects their reads, into nests to run in order."""
     makers = {v: task for task in tasks for v in task.outvars}
     nests: list[Nest] = []
-    place: dict[Task, int] = {}
+    place: dict[Node, int] = {}
     for task in tasks:
         at = _find_place(task, nests, place, makers, depth)
         if at == len(nests):
@@ -59,12 +59,12 @@ def build_nests(tasks: Sequence[Task], depth: int = 0) -> list[Nest]:
     return nests
 
 
-def _size(task: Task, depth: int) -> int | None:
+def _size(task: Node, depth: int) -> int | None:
     return None if task.opaque or len(task.shape) <= depth else task.shape[depth]
 
 
-def _find_place(task: Task, nests: list[Nest], place: dict[Task, int],
-                makers: dict[Var, Task], depth: int) -> int:
+def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
+                makers: dict[Var, Node], depth: int) -> int:
     earliest = 0
     for v, patterns in task.reads.items():
         if v in makers:
@@ -78,14 +78,10 @@ def _find_place(task: Task, nests: list[Nest], place: dict[Task, int],
     return len(nests)
 
 
-def _joins(task: Task, nest: Nest, depth: int) -> bool:
+def _joins(task: Node, nest: Nest, depth: int) -> bool:
     alone = any(_reduces_columns(t, depth) for t in (task, nest.tasks[0]))
     return (not (task.opaque or nest.opaque or alone) and nest.size == _size(task, depth)
-            and sum(map(_statements, nest.tasks)) + _statements(task) <= _FULL)
-
-
-def _statements(task: Task) -> int:
-    return task.node.statements if task.node is not None else 0
+            and sum(each.statements for each in (*nest.tasks, task)) <= _FULL)
 
 
 def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:
@@ -98,7 +94,7 @@ def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:
     return all(p[depth] == here for p in patterns)
 
 
-def _related(task: Task, nest: Nest, depth: int) -> bool:
+def _related(task: Node, nest: Nest, depth: int) -> bool:
     """Whether merging saves memory traffic: one reads the other, or both read the same rows."""
     if nest.size is None:
         return True
@@ -109,7 +105,7 @@ def _related(task: Task, nest: Nest, depth: int) -> bool:
     return any(not rows.isdisjoint(_rows_read(other, depth)) for other in nest.tasks)
 
 
-def _rows_read(task: Task, depth: int) -> set[Var]:
+def _rows_read(task: Node, depth: int) -> set[Var]:
     return {v for v, patterns in task.reads.items()
             if v.aval.ndim > depth and v.aval.size > 1 and _aligned(patterns, v, depth)}
 
@@ -129,7 +125,7 @@ def _fill(nest: Nest) -> None:
                    and _reduces_columns(nest.tasks[0], nest.depth))
 
 
-def _is_flat(task: Task, nest: Nest, made: set[Var]) -> bool:
+def _is_flat(task: Node, nest: Nest, made: set[Var]) -> bool:
     """Whether one loop over all remaining axes can serve: each is asked for as it is or not at all.
 
     What that loop makes itself is asked for as it is: the rest is not there yet, or overwritten.
@@ -152,28 +148,25 @@ def _is_flat(task: Task, nest: Nest, made: set[Var]) -> bool:
             if not free and (tail != wanted or [t for t, _ in terms[-len(wanted):]] != wanted
                              or [n for _, n in terms[-len(wanted):]] != [n for _, n in rest]):
                 return False
-    return not (task.node is not None and task.node.probe is not None and task.node.probe.heavy)
+    return not task.probe.heavy
 
 
-def _transposes(task: Task, depth: int) -> bool:
+def _transposes(task: Node, depth: int) -> bool:
     """Whether its last axis but one runs along the last axis of something big that it reads."""
     return (depth == len(task.shape) - 2 and math.prod(task.shape[depth:]) >= _BIG
-            and not (task.node is not None and task.node.probe is not None
-                     and task.node.probe.heavy)
-            and any(p[-1] == ("axis", depth) and ("axis", depth + 1) in p
+            and not task.probe.heavy and any(p[-1] == ("axis", depth) and ("axis", depth + 1) in p
                     for patterns in task.reads.values() for p in patterns if p))
 
 
-def _reduces_columns(task: Task, axis: int) -> bool:
+def _reduces_columns(task: Node, axis: int) -> bool:
     """Whether it is one reduction, and what is behind its operands lies along this last axis."""
-    probe = task.node.probe if task.node is not None else None
-    if probe is None or not probe.reduces_columns or axis != len(task.shape) - 1:
+    if not task.probe.reduces_columns or axis != len(task.shape) - 1:
         return False
     last = [p[-1] for v, patterns in task.reads.items() for p in patterns if v.aval.ndim > 1]
     return bool(last) and all(term == ("axis", axis) for term in last)
 
 
-def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Task, tuple]]:
+def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:
     """Each task with the nests around it, outermost first."""
     for nest in nests:
         here = (*above, nest)

@@ -14,10 +14,11 @@ import numpy as np
 
 from minijax.core import Cannot, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.primitives.convert import copy_p
 
 from . import operands
 from .tiles import emit_column, emit_tiles
-from .fusion import Node, Task, choose_tasks, make_nodes
+from .fusion import Node, choose_tasks, make_nodes
 from .loops import Buffer, Kernel, Operand
 from .memory import layout
 from .nests import Nest, build_nests, paths
@@ -74,7 +75,7 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
     return x[:same]
 
 
-def plan(jaxpr: Jaxpr, outs: Sequence[Atom], early: frozenset[int]) -> list[Nest]:
+def plan(jaxpr: Jaxpr, outs: Sequence[Var]) -> list[Nest]:
     """Decide what is stored and which loops merge; each decision can change the other."""
     nodes = make_nodes(jaxpr.eqns, lowering_rule)
     leaves: dict[Node, Any] = {}
@@ -82,11 +83,11 @@ def plan(jaxpr: Jaxpr, outs: Sequence[Atom], early: frozenset[int]) -> list[Nest
     def leaf_of(node: Node) -> Any:
         return leaves.get(node, ("shape", node.shape))
 
-    stored, nests = None, build_nests(choose_tasks(nodes, outs, early, leaf_of))
+    stored, nests = None, build_nests(choose_tasks(nodes, outs, leaf_of))
     while stored != {node for node in nodes if node.stored}:
         stored = {node for node in nodes if node.stored}
-        leaves.update((task.node, path[-1]) for task, path in paths(nests) if task.node)
-        nests = build_nests(choose_tasks(nodes, outs, early, leaf_of))
+        leaves.update((task, path[-1]) for task, path in paths(nests))
+        nests = build_nests(choose_tasks(nodes, outs, leaf_of))
     return nests
 
 
@@ -136,11 +137,11 @@ class Run:
         self.into = self._without_idle(into)
         self.nests: list[Nest] = []
         self.order: dict[Nest, int] = {}
-        self.paths: dict[Task, tuple[Nest, ...]] = {}
-        self.makers: dict[Var, Task] = {}
+        self.paths: dict[Node, tuple[Nest, ...]] = {}
+        self.makers: dict[Var, Node] = {}
         self.evaluating: JaxprEqn | None = None
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
-        self.places: dict[Var | Task, list[Stored]] = {}
+        self.places: dict[Var, list[Stored]] = {}
         self.turns: dict[Nest, Operand] = {}  # the loops that are open → their indices
         self.closed: set[Nest] = set()
         self.later: list[tuple[Stored, Cell]] = []
@@ -157,14 +158,14 @@ class Run:
 
     def run(self) -> list[Value]:
         outs = self.jaxpr.outvars
-        wanted = [k for k in range(len(outs)) if self._must_compute(outs[k], self.into[k])]
-        # Copies of cells are made before the cells are written, copies into cells after.
-        early = frozenset(at for at, k in enumerate(wanted) if not isinstance(self.into[k], Cell))
-        self.nests = plan(self.jaxpr, [outs[k] for k in wanted], early)
+        owners = self._with_copies()
+        self.nests = plan(self.jaxpr, list(owners.values()))
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
-        self._choose_places(wanted)
+        for k, v in owners.items():
+            place = self._destination(v, self.into[k])
+            self.places.setdefault(v, []).extend([place] if place is not None else [])
         self._share_places()
         self._define_values()
         self.b.mark("begins", self)
@@ -174,25 +175,29 @@ class Run:
         self._write_cells(results)
         return results
 
-    def _must_compute(self, out: Atom, place: Destination) -> bool:
-        computed = isinstance(out, Var) and out not in self.env
-        return computed or (place is not None and not self._is_variable(place))
+    def _with_copies(self) -> dict[int, Var]:
+        """The outputs that are wanted; one that is an input or a literal is copied by an equation.
+
+        Copies of cells are made before the cells are written, copies into cells after.
+        """
+        first: list[JaxprEqn] = []
+        last: list[JaxprEqn] = []
+        owners: dict[int, Var] = {}
+        for k, (out, place) in enumerate(zip(self.jaxpr.outvars, self.into, strict=True)):
+            if isinstance(out, Var) and out not in self.env:
+                owners[k] = out
+            elif place is not None and not self._is_variable(place):
+                owners[k] = Var(out.aval)
+                copy = JaxprEqn((out,), (owners[k],), copy_p, {})
+                (last if isinstance(place, Cell) else first).append(copy)
+        self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
+        return owners
 
     @staticmethod
     def _is_variable(place: Destination) -> bool:
         return isinstance(place, Cell) and place.buffer is None
 
     # -- places --------------------------------------------------------------------------------
-
-    def _choose_places(self, wanted: Sequence[int]) -> None:
-        """Where each output goes: straight to its destination, or through a temp."""
-        copies = {task.output: task for task in self.paths if task.node is None}
-        for position, k in enumerate(wanted):
-            owner: Any = copies.get(position, self.jaxpr.outvars[k])
-            places = self.places.setdefault(owner, [])
-            stored = self._destination(owner, self.into[k])
-            if stored is not None:
-                places.append(stored)
 
     def _share_places(self) -> None:
         """Let a rule that changes its operand do so in place, where nobody reads the old value."""
@@ -203,12 +208,11 @@ class Run:
                 if self._safe_in_place(old, place.buffer):
                     self.places[old] = [place]
 
-    def _overwritten(self, writer: Task) -> Var | None:
+    def _overwritten(self, writer: Node) -> Var | None:
         """The array that a rule may change: no other argument is it, and no later task reads it."""
-        at = writer.node.eqn.primitive.in_place if writer.node is not None else None
-        if writer.node is None or at is None:
+        at, args = writer.eqn.primitive.in_place, writer.eqn.invars
+        if at is None:
             return None
-        args = writer.node.eqn.invars
         old = args[at]
         if not isinstance(old, Var) or not old.aval.shape or args.count(old) > 1:
             return None
@@ -222,7 +226,7 @@ class Run:
             places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
         return next(place for place in places if not place.prefix)
 
-    def _destination(self, owner: Any, place: Destination) -> Stored | None:
+    def _destination(self, v: Var, place: Destination) -> Stored | None:
         if place is None or self._is_variable(place):
             return None
         if isinstance(place, Buffer):
@@ -230,15 +234,15 @@ class Run:
         if isinstance(place, Stored):
             return place
         assert place.buffer is not None
-        if self._safe_in_place(owner, place.buffer):
+        if self._safe_in_place(v, place.buffer):
             return Stored(self.b, place.buffer)
         temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
         self.later.append((temp, place))
         return temp
 
-    def _safe_in_place(self, owner: Any, buffer: Buffer) -> bool:
-        """Whether everything that reads the buffer has done so when the owner writes it."""
-        writer = owner if isinstance(owner, Task) else self.makers[owner]
+    def _safe_in_place(self, written: Var, buffer: Buffer) -> bool:
+        """Whether everything that reads the buffer has done so when a value is written there."""
+        writer = self.makers[written]
         held = {v for v, x in self.env.items() if getattr(x, "buffer", None) is buffer}
         if self._updates(writer, held):
             return all(task is writer or not held & set(task.reads) or self._before(task, writer)
@@ -252,22 +256,20 @@ class Run:
                 return False
         return True
 
-    def _before(self, task: Task, writer: Task) -> bool:
+    def _before(self, task: Node, writer: Node) -> bool:
         """Whether a task is done before another begins."""
         return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
 
     @staticmethod
-    def _updates(writer: Task, held: set[Var]) -> bool:
+    def _updates(writer: Node, held: set[Var]) -> bool:
         """Whether the writer's rule changes this very operand in place, and reads no other."""
-        if writer.node is None:
-            return False
-        changed = writer.node.eqn.primitive.in_place
+        changed = writer.eqn.primitive.in_place
         return changed is not None and all((x in held) == (k == changed)
-                                           for k, x in enumerate(writer.node.eqn.invars))
+                                           for k, x in enumerate(writer.eqn.invars))
 
     def _define_values(self) -> None:
         """An operand for every variable: stored, or computed where it is asked."""
-        readers: dict[Var, list[Task]] = {}
+        readers: dict[Var, list[Node]] = {}
         for task in self.paths:
             for v in task.reads:
                 readers.setdefault(v, []).append(task)
@@ -282,7 +284,7 @@ class Run:
         aval = eqn.outvars[k].aval
         return Computed(self.b, lambda index: self.evaluate(eqn, index)[k], aval.shape, aval.dtype)
 
-    def _stored_value(self, v: Var, computed: Value, readers: Sequence[Task]) -> Value:
+    def _stored_value(self, v: Var, computed: Value, readers: Sequence[Node]) -> Value:
         """A value in its destination, or in a temp as small as its readers' loops allow."""
         path = shared = self.paths[self.makers[v]]
         if self.places.get(v):
@@ -343,43 +345,33 @@ class Run:
                 for place in self.places.get(v, []):
                     self.b.freeze(place.buffer)
 
-    def leaf(self, tasks: Sequence[Task], index: tuple[Operand, ...], alone: bool = False) -> None:
+    def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False) -> None:
         """Compute every task at one index, then store: what they read may change."""
         stores = []
         for task in tasks:
             with self._noting(task if alone else None):
-                found = self.values_at(task, index)
-            for owner, x in found:
-                skip = getattr(self.env.get(owner), "skip", 0)
-                stores += [(owner, place, skip, x) for place in self.places.get(owner, [])]
-        for owner, place, skip, x in stores:
-            place.store(index[skip:], x)
+                found = self.evaluate(task.eqn, index)
+            for v, x in zip(task.outvars, found, strict=True):
+                self.b.remember(("value", self.env[v], index), x)  # for those who ask next
+                stores += [(v, place, x) for place in self.places.get(v, [])]
+        for v, place, x in stores:
+            place.store(index[getattr(self.env[v], "skip", 0):], x)
             shape = tasks[0].shape
-            self.b.mark("writes", self, owner, place.buffer, self.b.within(index, shape), shape)
+            self.b.mark("writes", self, v, place.buffer, self.b.within(index, shape), shape)
 
     @contextmanager
-    def _noting(self, task: Task | None) -> Iterator[None]:
+    def _noting(self, task: Node | None) -> Iterator[None]:
         """Put the user's line over the first statement that is emitted meanwhile."""
         statements = self.b.scopes[-1].statements
         before = len(statements)
-        if task is None or task.node is None:
+        if task is None:
             yield
             return
-        self.noted = task.node.eqn
+        self.noted = task.eqn
         yield
         self.noted = None
         if len(statements) > before:
-            self.b.lines.setdefault(statements[before], note_of(task.node.eqn))
-
-    def values_at(self, task: Task, index: tuple[Operand, ...]) -> list[tuple[Any, Operand]]:
-        """The elements of a task's outputs at an index, remembered for those who ask next."""
-        if task.node is None:
-            assert task.source is not None
-            return [(task, self.read(task.source)(index))]
-        found = self.evaluate(task.node.eqn, index)
-        for v, x in zip(task.outvars, found, strict=True):
-            self.b.remember(("value", self.env[v], index), x)
-        return list(zip(task.outvars, found, strict=True))
+            self.b.lines.setdefault(statements[before], note_of(task.eqn))
 
     def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> list[Operand]:
         """One element of each output of an equation; once for each index in a scope."""
@@ -414,14 +406,13 @@ class Run:
 
     # -- opaque rules --------------------------------------------------------------------------
 
-    def _emit_opaque(self, task: Task) -> None:
-        assert task.node is not None
-        eqn, b = task.node.eqn, self.b
+    def _emit_opaque(self, task: Node) -> None:
+        eqn, b = task.eqn, self.b
         values = [_in_memory(self.read(atom)) for atom in eqn.invars]
         for x in values:
             if isinstance(x, Stored) and x.held is not None:
                 x.held.mark(b, "expects", x, x.buffer, x.prefix)
-        if task.node.kind == "library":
+        if task.kind == "library":
             buffers = [b.materialize(x) for x in values]
         outputs = []
         for v in eqn.outvars:
@@ -430,9 +421,9 @@ class Run:
             b.origin(buffer, v)
             b.touch(buffer)  # it may hold the operand that the rule is going to change
             outputs.append(buffer)
-        given = buffers if task.node.kind == "library" else values
+        given = buffers if task.kind == "library" else values
         with self._noting(task):
-            task.node.rule(b, outputs, given, **eqn.params)
+            task.rule(b, outputs, given, **eqn.params)
         for v, buffer in zip(eqn.outvars, outputs, strict=True):
             b.freeze(buffer)
             b.mark("holds", self, v, buffer, (), buffer.shape)

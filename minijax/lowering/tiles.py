@@ -7,16 +7,16 @@ In XLA: the tiled transpose and column reduction emitters.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from .builder import Sums
-from .loops import Operand, Scalar
+from .loops import Operand
 
 if TYPE_CHECKING:
-    from .fusion import Task
+    from .fusion import Node
     from .nests import Nest
     from .program import ProgramBuilder
     from .schedule import Run
@@ -37,7 +37,7 @@ def emit_tiles(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
             run.emit(child, (*prefix, i, j), alone=False)
 
 
-@contextmanager
+@contextlib.contextmanager
 def _stretch(b: ProgramBuilder, tile: Any, size: int, vectorize: str) -> Iterator[Operand]:
     """The indices of one tile; the last one may be short."""
     start = b.mul(b.index(tile), TILE)
@@ -47,90 +47,74 @@ def _stretch(b: ProgramBuilder, tile: Any, size: int, vectorize: str) -> Iterato
 
 
 class _Taken(Exception):
-    """The accumulation has been emitted; the rest of the rule is not wanted."""
+    """What a rule accumulates is known; the rest of the rule is not wanted."""
 
 
-def emit_column(run: Run, task: Task, prefix: tuple[Operand, ...]) -> None:
-    """The last axis of a task whose rule accumulates exactly once."""
-    assert task.node is not None and task.node.probe is not None
+def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
+    """The last axis of a task whose rule accumulates exactly once, a stretch of it at a time."""
+    b = run.b
+    op, init, extents, dtype = task.probe.accumulations[0]
+    joined = getattr(b, op)
+
+    def stretch(start: Operand, sums: Sums) -> None:
+        """Begin, add all rows, finish, for some columns from `start`."""
+        def index(j: Any) -> tuple[Operand, ...]:
+            return (*prefix, b.add(start, j))
+
+        def join(sums: Sums, before: None, rows: Sequence[Operand]) -> None:
+            with b.loop(sums.width, vectorize="parallel") as j:
+                term = _term(run, task, index(j))
+                terms = [term(*b.unravel(row, extents)) for row in rows]
+                while len(terms) > 1:
+                    pairs = list(map(joined, terms[::2], terms[1::2]))
+                    terms = [*pairs, *terms[2 * len(pairs):]]
+                b.store(*sums.at(j), joined(b.load(*sums.at(j)), *terms))
+
+        with b.loop(sums.width, vectorize="parallel") as j:
+            b.store(*sums.at(j), b.starting_value(op, init, dtype))
+        b.in_chains(op, sums, math.prod(extents), join)
+        with b.loop(sums.width, vectorize="parallel") as j, _answering(
+                run, task, lambda f: b.load(*sums.at(j))):
+            run.leaf([task], index(j))
+
     width = min(task.shape[-1], WIDTH)
-    dtype = task.node.probe.accumulations[0][-1]
-
-    def column(width: int) -> _Column:
-        return _Column(run, task, prefix, run.b.sums(width, dtype))
     whole, rest = divmod(task.shape[-1], width)
-    stretch = column(width).stretch
-    with run.b.loop(whole, vectorize="apart") as t:
-        stretch(run.b.mul(run.b.index(t), width), width)
+    sums = b.sums(width, dtype)
+    with b.loop(whole, vectorize="apart") as t:
+        stretch(b.mul(b.index(t), width), sums)
     if rest:  # with sums of its own: the loop's are each thread's own
-        column(rest).stretch(run.b.index(whole * width), rest)
+        stretch(b.index(whole * width), b.sums(rest, dtype))
 
 
-class _Column:
-    """One reduction, emitted for a stretch of columns."""
+def _term(run: Run, task: Node, index: tuple[Operand, ...]) -> Callable[..., Operand]:
+    """The function whose values the task's own accumulation joins at an index."""
+    found = []
 
-    def __init__(self, run: Run, task: Task, prefix: tuple[Operand, ...], sums: Sums) -> None:
-        assert task.node is not None and task.node.probe is not None
-        self.run, self.b, self.task, self.prefix, self.sums = run, run.b, task, prefix, sums
-        self.op, self.init, self.extents, self.dtype = task.node.probe.accumulations[0]
+    def take(f: Callable[..., Operand]) -> Operand:
+        found.append(f)
+        raise _Taken
 
-    def stretch(self, start: Operand, width: int) -> None:
-        """Begin, add all rows, finish, for `width` columns from `start`."""
-        self.start = start
-        sums = self.sums._replace(width=width)
-        with self.b.loop(width, vectorize="parallel") as j:
-            self.b.store(*sums.at(j), self.b.starting_value(self.op, self.init, self.dtype))
-        self.b.in_chains(self.op, sums, math.prod(self.extents), self._join)
-        with self.b.loop(width, vectorize="parallel") as j, self._standing_in(
-                lambda f: self.b.load(*sums.at(j))):
-            self.run.leaf([self.task], self._index(j))
+    with contextlib.suppress(_Taken), _answering(run, task, take):
+        run.evaluate(task.eqn, index)
+    return found[0]
 
-    def _index(self, j: Any) -> tuple[Operand, ...]:
-        return (*self.prefix, self.b.add(self.start, j))
 
-    def _join(self, sums: Sums, before: None, rows: Sequence[Operand]) -> None:
-        with self.b.loop(sums.width, vectorize="parallel") as j:
-            def take(f: Callable[..., Operand]) -> Operand:
-                total = self._tree([f(*self.b.unravel(row, self.extents)) for row in rows])
-                self.b.store(*sums.at(j), self._combine(self.b.load(*sums.at(j)), total))
-                raise _Taken
+@contextlib.contextmanager
+def _answering(run: Run, task: Node, answer: Callable[[Callable[..., Operand]], Operand]
+               ) -> Iterator[None]:
+    """While open, the task's own accumulation is answered by `answer`; those of others are not."""
+    b = run.b
 
-            with self._standing_in(take):
-                try:
-                    self.run.evaluate(self._eqn, self._index(j))
-                except _Taken:
-                    return
-
-    @property
-    def _eqn(self) -> Any:
-        assert self.task.node is not None
-        return self.task.node.eqn
-
-    def _tree(self, terms: list[Operand]) -> Operand:
-        while len(terms) > 1:
-            pairs = [self._combine(x, y) for x, y in zip(terms[::2], terms[1::2], strict=False)]
-            terms = [*pairs, *terms[2 * len(pairs):]]
-        return terms[0]
-
-    def _combine(self, x: Operand, y: Operand) -> Operand:
-        return getattr(self.b, self.op)(x, y)
-
-    @contextmanager
-    def _standing_in(self, answer: Callable[[Callable[..., Operand]], Operand]) -> Iterator[None]:
-        """While open, the task's own accumulation is answered by `answer`."""
-        b = self.b
-
-        def hook(op: str, init: int | float | Scalar | None, extents: Sequence[int],
-                 f: Callable[..., Operand]) -> Operand:
-            b.column_hook = None
-            try:
-                own = self.run.evaluating is self._eqn
-                return answer(f) if own else b.accumulate(op, init, extents, f)
-            finally:
-                b.column_hook = hook
-
-        b.column_hook = hook
+    def hook(op: str, init: Any, extents: Sequence[int], f: Callable[..., Operand]) -> Operand:
+        b.column_hook = None
         try:
-            yield
+            own = run.evaluating is task.eqn
+            return answer(f) if own else b.accumulate(op, init, extents, f)
         finally:
-            b.column_hook = None
+            b.column_hook = hook
+
+    b.column_hook = hook
+    try:
+        yield
+    finally:
+        b.column_hook = None
