@@ -11,8 +11,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax import numpy as jnp
-from minijax import tree_util
+from minijax import numpy as jnp, tree_util
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike
 from minijax.tree_util import PyTreeDef
@@ -115,6 +114,28 @@ def _states(state: OptimizerState) -> list[State]:
 
 # ── Optimizers ───────────────────────────────────────────────────────────────────────────────
 
+Update = Callable[..., State]  # (step, gradient, x, *others) -> (x, *others)
+
+
+def _beside_zeros(count: int) -> Callable[[Callable[..., Update]], Callable[..., Optimizer]]:
+    """An optimizer of its update: the state is the array, and `count` others that begin as zeros.
+
+    The function that makes the update is given the step size as a schedule.
+    """
+    def decorate(make_update: Callable[..., Update]) -> Callable[..., Optimizer]:
+        @functools.wraps(make_update)
+        def maker(step_size: Any, *args: Any, **kwargs: Any) -> LeafOptimizer:
+            update = make_update(make_schedule(step_size), *args, **kwargs)
+            return (lambda x: (x, *[jnp.zeros_like(x)] * count),
+                    lambda i, g, state: update(i, g, *state), _first)
+        return optimizer(maker)
+    return decorate
+
+
+def _first(state: State) -> Any:
+    return state[0]
+
+
 @optimizer
 def sgd(step_size: Any) -> LeafOptimizer:
     """Gradient descent.
@@ -130,8 +151,8 @@ def sgd(step_size: Any) -> LeafOptimizer:
     return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
 
 
-@optimizer
-def momentum(step_size: Any, mass: float) -> LeafOptimizer:
+@_beside_zeros(1)
+def momentum(step_size: Any, mass: float) -> Update:
     """Descent along a sum of the gradients so far, in which old ones fade.
 
     >>> init, update, get_params = momentum(0.1, mass=0.5)
@@ -140,93 +161,78 @@ def momentum(step_size: Any, mass: float) -> LeafOptimizer:
     >>> get_params(state)
     Array([0.75], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, velocity = state
+    def update(i: Step, g: Any, x: Any, velocity: Any) -> State:
         velocity = mass * velocity + g
-        return x - size(i) * velocity, velocity
+        return x - step_size(i) * velocity, velocity
 
-    return _with_zeros(1), update, _first
+    return update
 
 
-@optimizer
-def nesterov(step_size: Any, mass: float) -> LeafOptimizer:
+@_beside_zeros(1)
+def nesterov(step_size: Any, mass: float) -> Update:
     """`momentum`, with the gradient as if the velocity had been followed first.
 
     >>> init, update, get_params = nesterov(0.1, mass=0.5)
     >>> get_params(update(0, 1., init(jnp.array([1.]))))
     Array([0.85], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, velocity = state
+    def update(i: Step, g: Any, x: Any, velocity: Any) -> State:
         velocity = mass * velocity + g
-        return x - size(i) * (mass * velocity + g), velocity
+        return x - step_size(i) * (mass * velocity + g), velocity
 
-    return _with_zeros(1), update, _first
+    return update
 
 
-@optimizer
-def adagrad(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
+@_beside_zeros(2)
+def adagrad(step_size: Any, momentum: float = 0.9) -> Update:
     """Steps divided by the root of the sum of all squared gradients, with momentum.
 
     >>> init, update, get_params = adagrad(0.1)
     >>> get_params(update(0, 5., init(jnp.array([1.]))))
     Array([0.99], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, squares, velocity = state
+    def update(i: Step, g: Any, x: Any, squares: Any, velocity: Any) -> State:
         squares = squares + jnp.square(g)
         velocity = (1.0 - momentum) * (g * _inverse_root(squares)) + momentum * velocity
-        return x - size(i) * velocity, squares, velocity
+        return x - step_size(i) * velocity, squares, velocity
 
-    return _with_zeros(2), update, _first
+    return update
 
 
-@optimizer
-def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> LeafOptimizer:
+@_beside_zeros(1)
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Update:
     """Steps divided by the root of a fading mean of squared gradients.
 
     >>> init, update, get_params = rmsprop(0.1, gamma=0.75)
     >>> get_params(update(0, 5., init(jnp.array([1.]))))
     Array([0.8], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, mean_square = state
+    def update(i: Step, g: Any, x: Any, mean_square: Any) -> State:
         mean_square = mean_square * gamma + jnp.square(g) * (1.0 - gamma)
-        return x - size(i) * g / jnp.sqrt(mean_square + eps), mean_square
+        return x - step_size(i) * g / jnp.sqrt(mean_square + eps), mean_square
 
-    return _with_zeros(1), update, _first
+    return update
 
 
-@optimizer
+@_beside_zeros(2)
 def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
-                     momentum: float = 0.9) -> LeafOptimizer:
+                     momentum: float = 0.9) -> Update:
     """`rmsprop`, whose steps add up to a velocity.
 
     >>> init, update, get_params = rmsprop_momentum(0.1, gamma=0.75)
     >>> get_params(update(0, 5., init(jnp.array([1.]))))
     Array([0.8], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, mean_square, velocity = state
+    def update(i: Step, g: Any, x: Any, mean_square: Any, velocity: Any) -> State:
         mean_square = mean_square * gamma + jnp.square(g) * (1.0 - gamma)
-        velocity = momentum * velocity + size(i) * g / jnp.sqrt(mean_square + eps)
+        velocity = momentum * velocity + step_size(i) * g / jnp.sqrt(mean_square + eps)
         return x - velocity, mean_square, velocity
 
-    return _with_zeros(2), update, _first
+    return update
 
 
-@optimizer
-def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> LeafOptimizer:
+@_beside_zeros(2)
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Update:
     """A fading mean of gradients over the root of a fading mean of their squares.
 
     Both means start at zero; dividing by what their weights sum to takes that out again.
@@ -235,37 +241,31 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
     >>> get_params(update(0, 5., init(jnp.array([1.])))).round(4)
     Array([0.9], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, mean, mean_square = state
+    def update(i: Step, g: Any, x: Any, mean: Any, mean_square: Any) -> State:
         mean = (1 - b1) * g + b1 * mean
         mean_square = (1 - b2) * jnp.square(g) + b2 * mean_square
         unbiased = mean / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
         unbiased_square = mean_square / (1 - jnp.asarray(b2, mean.dtype) ** (i + 1))
-        return x - size(i) * unbiased / (jnp.sqrt(unbiased_square) + eps), mean, mean_square
+        return x - step_size(i) * unbiased / (jnp.sqrt(unbiased_square) + eps), mean, mean_square
 
-    return _with_zeros(2), update, _first
+    return update
 
 
-@optimizer
-def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> LeafOptimizer:
+@_beside_zeros(2)
+def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Update:
     """`adam`, with the largest of the faded gradients in place of the mean of their squares.
 
     >>> init, update, get_params = adamax(0.1)
     >>> get_params(update(0, 5., init(jnp.array([1.])))).round(4)
     Array([0.9], dtype=float32)
     """
-    size = make_schedule(step_size)
-
-    def update(i: Step, g: Any, state: State) -> State:
-        x, mean, largest = state
+    def update(i: Step, g: Any, x: Any, mean: Any, largest: Any) -> State:
         mean = (1 - b1) * g + b1 * mean
         largest = jnp.maximum(b2 * largest, jnp.abs(g))
-        scale = size(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
+        scale = step_size(i) / (1 - jnp.asarray(b1, mean.dtype) ** (i + 1))
         return x - scale * mean / (largest + eps), mean, largest
 
-    return _with_zeros(2), update, _first
+    return update
 
 
 @optimizer
@@ -292,15 +292,6 @@ def sm3(step_size: Any, momentum: float = 0.9) -> LeafOptimizer:
         return x - size(i) * velocity, velocity, bounds
 
     return init, update, _first
-
-
-def _with_zeros(count: int) -> Callable[[Any], State]:
-    """How a state of `count` arrays besides the parameters begins."""
-    return lambda x: (x, *[jnp.zeros_like(x)] * count)
-
-
-def _first(state: State) -> Any:
-    return state[0]
 
 
 def _inverse_root(x: Any) -> Any:

@@ -12,8 +12,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax import nn, random
-from minijax import numpy as jnp
+from minijax import nn, numpy as jnp, random
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
 
 glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
@@ -29,10 +28,6 @@ class Layer(NamedTuple):
     apply: Callable[..., Any]
 
 
-def _split(rng: Any, count: int = 2) -> Any:
-    return random.split(rng, count)
-
-
 # ── Layers with parameters ───────────────────────────────────────────────────────────────────
 
 def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -> Layer:  # noqa: B008
@@ -44,7 +39,7 @@ def Dense(out_dim: int, W_init: Any = glorot_normal(), b_init: Any = normal()) -
     ((-1, 3), (2, 3), (3,), (5, 3))
     """
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        w_key, b_key = _split(rng)
+        w_key, b_key = random.split(rng)
         weights = W_init(w_key, (input_shape[-1], out_dim))
         return (*input_shape[:-1], out_dim), (weights, b_init(b_key, (out_dim,)))
 
@@ -72,7 +67,7 @@ def BatchNorm(axis: int | Sequence[int] = (0, 1, 2), epsilon: float = 1e-5, cent
 
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
         shape = tuple(n for place, n in enumerate(input_shape) if place not in axes)
-        beta_key, gamma_key = _split(rng)
+        beta_key, gamma_key = random.split(rng)
         return input_shape, (beta_init(beta_key, shape) if center else (),
                              gamma_init(gamma_key, shape) if scale else ())
 
@@ -186,7 +181,7 @@ def serial(*layers: Any) -> Layer:
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
         params = []
         for layer_init, _ in layers:
-            rng, layer_rng = _split(rng)
+            rng, layer_rng = random.split(rng)
             input_shape, layer_params = layer_init(layer_rng, input_shape)
             params.append(layer_params)
         return input_shape, params
@@ -208,7 +203,7 @@ def parallel(*layers: Any) -> Layer:
     (-1, 5)
     """
     def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
-        keys = _split(rng, len(layers))
+        keys = random.split(rng, len(layers))
         pairs = [layer_init(key, shape) for (layer_init, _), key, shape
                  in zip(layers, keys, input_shape, strict=True)]
         return [shape for shape, _ in pairs], tuple(params for _, params in pairs)
@@ -223,7 +218,7 @@ def parallel(*layers: Any) -> Layer:
 
 
 def _keys(rng: Any, count: int) -> Any:
-    return [None] * count if rng is None else _split(rng, count)
+    return [None] * count if rng is None else random.split(rng, count)
 
 
 def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
-from minijax import numpy as jnp
+from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
@@ -43,11 +42,7 @@ def relu6(x: ArrayLike) -> Array:
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
 
-@relu6.defjvp
-def _relu6_jvp(primals: tuple, tangents: tuple) -> tuple:
-    [x], [t] = primals, tangents
-    inside = (x > 0) & (x < 6)
-    return relu6(x), lax.select(inside, t, lax.full_like(t, 0))
+relu6.defjvps(lambda t, out, x: lax.select((x > 0) & (x < 6), t, lax.full_like(t, 0)))
 
 
 def sigmoid(x: ArrayLike) -> Array:

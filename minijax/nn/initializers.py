@@ -10,8 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import dtypes, random
-from minijax import numpy as jnp
+from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike
 
@@ -20,9 +19,8 @@ Initializer = Callable[..., Array]  # (key, shape, dtype)
 AxisNumbers = int | Sequence[int]
 
 
-def _dtype(given: Any, default: Any) -> Any:
-    wanted = default if given is None else given
-    return dtypes.canonicalize_dtype(float if wanted is None else wanted)
+def _dtype(given: Any) -> Any:
+    return dtypes.canonicalize_dtype(float if given is None else given)
 
 
 def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
@@ -31,7 +29,7 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
     >>> zeros(None, (2,))
     Array([0., 0.], dtype=float32)
     """
-    return jnp.zeros(shape, _dtype(dtype, None))
+    return jnp.zeros(shape, _dtype(dtype))
 
 
 def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
@@ -40,7 +38,7 @@ def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
     >>> ones(None, (2,))
     Array([1., 1.], dtype=float32)
     """
-    return jnp.ones(shape, _dtype(dtype, None))
+    return jnp.ones(shape, _dtype(dtype))
 
 
 def constant(value: ArrayLike, dtype: Any = None) -> Initializer:
@@ -50,7 +48,14 @@ def constant(value: ArrayLike, dtype: Any = None) -> Initializer:
     Array([7., 7.], dtype=float32)
     """
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        return jnp.full(shape, value, _dtype(dtype, None))
+        return jnp.full(shape, value, _dtype(dtype))
+    return init
+
+
+def _scaled(draw: Callable[..., Array], scale: Any, dtype: Any) -> Initializer:
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype)
+        return draw(key, shape, dtype) * jnp.array(scale, dtype)
     return init
 
 
@@ -60,10 +65,7 @@ def uniform(scale: float = 1e-2, dtype: Any = None) -> Initializer:
     >>> uniform()(random.key(0), (3,)).shape
     (3,)
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype, None)
-        return random.uniform(key, shape, dtype) * jnp.array(scale, dtype)
-    return init
+    return _scaled(random.uniform, scale, dtype)
 
 
 def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
@@ -72,10 +74,7 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
     >>> normal()(random.key(0), (3,)).shape
     (3,)
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype, None)
-        return random.normal(key, shape, dtype) * jnp.array(stddev, dtype)
-    return init
+    return _scaled(random.normal, stddev, dtype)
 
 
 def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0,
@@ -85,11 +84,9 @@ def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.
     >>> truncated_normal()(random.key(0), (3,)).shape
     (3,)
     """
-    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype, None)
-        drawn = random.truncated_normal(key, lower, upper, shape, dtype)
-        return drawn * jnp.array(stddev, dtype)
-    return init
+    def draw(key: Any, shape: Sequence[int], dtype: Any) -> Array:
+        return random.truncated_normal(key, lower, upper, shape, dtype)
+    return _scaled(draw, stddev, dtype)
 
 
 def _sizes(shape: Sequence[int], axes: AxisNumbers) -> int:
@@ -121,7 +118,7 @@ def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNu
       distribution: "truncated_normal", "normal" or "uniform".
     """
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
-        dtype = _dtype(dtype, None)
+        dtype = _dtype(dtype)
         fan_in, fan_out = _fans(shape, in_axis, out_axis, batch_axis)
         fans = {"fan_in": fan_in, "fan_out": fan_out, "fan_avg": (fan_in + fan_out) / 2,
                 "fan_geo_avg": math.sqrt(fan_in * fan_out)}

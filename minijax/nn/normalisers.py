@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
-from minijax import numpy as jnp
+from minijax import dtypes, lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      promote_dtypes_inexact, static_axes, static_value)
@@ -78,8 +77,7 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
     largest: Any = jnp.max(lax.real(x) if jnp.iscomplexobj(x) else x, axes, keepdims=True,
                            where=where, initial=_initial(x, where))
     largest = lax.stop_gradient(jnp.where(jnp.isfinite(largest), largest, 0))
-    # `lax` leaves a weak x as it is: the cotangent that comes back is strong, as in JAX
-    # lax: the cotangent of what is weak is strong, as in JAX
+    # `lax` leaves a weak x as it is: the cotangent of what is weak is strong, as in JAX
     powers = jnp.exp(lax.sub(x, lax.convert_element_type(largest, x.dtype)))
     powers = powers if factors is None else powers * factors
     total: Any = jnp.sum(powers, axes, keepdims=keepdims, where=where)
