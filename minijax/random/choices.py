@@ -45,7 +45,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     >>> randint(key(0), (3,), 0, 10)
     Array([8, 1, 7], dtype=int32)
     """
-    typed, _ = check_key("randint", key)
+    typed = check_key("randint", key)
     found = supported(dtype, dtypes.default_int_dtype())
     if not dtypes.issubdtype(found, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {found}")
@@ -128,7 +128,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
     """
     if mode not in ("high", "low"):
         raise ValueError(f"got {mode=}, expected 'high' or 'low'")
-    typed, _ = check_key("bernoulli", key)
+    typed = check_key("bernoulli", key)
     dtype = core.as_value(p).dtype
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(f"bernoulli probability `p` must have a floating dtype, got {dtype}.")
@@ -159,9 +159,8 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     >>> rademacher(key(0), (3,))
     Array([-1,  1, -1], dtype=int32)
     """
-    typed, _ = check_key("rademacher", key)
     found = supported(dtype, dtypes.default_int_dtype())
-    return _rademacher(typed, canonical_shape(shape), found)
+    return _rademacher(check_key("rademacher", key), canonical_shape(shape), found)
 
 
 @compiled("shape", "dtype")
@@ -197,7 +196,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
     >>> categorical(key(0), np.zeros((3, 4), np.float32))
     Array([0, 1, 3], dtype=int32)
     """
-    typed, _ = check_key("categorical", key)
+    typed = check_key("categorical", key)
     logits = as_array("categorical", logits)
     if not -logits.ndim <= axis < logits.ndim:
         raise IndexError(f"index {axis} is out of bounds for axis 0 with size {logits.ndim}")
@@ -241,7 +240,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
     >>> choice(key(0), 5, (2,))
     Array([1, 2], dtype=int32)
     """
-    typed, _ = check_key("choice", key)
+    typed = check_key("choice", key)
     if not isinstance(shape, Sequence):
         raise TypeError("shape argument of jax.random.choice must be a sequence, "
                         f"got {shape}")
@@ -306,7 +305,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
     >>> permutation(key(0), 5)
     Array([1, 0, 4, 3, 2], dtype=int32)
     """
-    typed, _ = check_key("permutation", key)
+    typed = check_key("permutation", key)
     array = as_array("permutation", x)
     if not array.ndim:
         if not dtypes.issubdtype(array.dtype, np.integer):

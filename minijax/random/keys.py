@@ -49,6 +49,11 @@ def resolve_impl(spec: Any) -> PRNGImpl:
     return _impls[name]
 
 
+def is_typed(x: Any) -> bool:
+    """Whether `x` is an array of typed keys."""
+    return isinstance(x, Array) and core.has_key_dtype(x.aval)
+
+
 # ── Making keys ──────────────────────────────────────────────────────────────────────────────
 
 def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
@@ -79,13 +84,12 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     >>> PRNGKey(3)
     Array([0, 3], dtype=uint32)
     """
-    typed = seeded("PRNGKey", seed, resolve_impl(impl))
-    return as_given(typed, not config.enable_custom_prng.value)
+    return as_given(seeded("PRNGKey", seed, resolve_impl(impl)), seed)
 
 
 def seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
     """A typed key for a seed given to the function `name`."""
-    if isinstance(seed, Array) and core.has_key_dtype(seed.aval):
+    if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
     if np.ndim(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given an array of shape "
@@ -136,42 +140,37 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
 
 # ── What every function of a key begins and ends with ────────────────────────────────────────
 
-def check_key(name: str, key: Any, allow_batched: bool = False) -> tuple[Array, bool]:
-    """The typed key that was given to the function `name`, and whether it came as raw words.
+def check_key(name: str, key: Any, allow_batched: bool = False) -> Array:
+    """The typed key that was given to the function `name`, perhaps as raw words.
 
     Raises:
       TypeError: for what is no key.
       ValueError: for several keys where one is wanted.
     """
-    raw = False
-    if isinstance(key, Array) and core.has_key_dtype(key.aval):
-        typed = key
-    elif isinstance(key, Array | np.ndarray | np.generic | int | float | complex | str):
-        typed = wrap_key_data(key)
-        raw = not config.enable_custom_prng.value
-        _note_raw_words(raw)
-    else:
-        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    typed = key if is_typed(key) else _of_raw_words(key)
     if typed.ndim and not allow_batched:
         raise ValueError(f"{name} accepts a single key, but was given a key array of shape "
                          f"{np.shape(key)} != (). Use jax.vmap for batching.")
-    return typed, raw
+    return typed
 
 
-def _note_raw_words(allowed: bool) -> None:
-    """Warn of raw words given for a key, or refuse them, as the flags say."""
-    mode = config.legacy_prng_key.value
-    if not allowed:
+def _of_raw_words(key: Any) -> Array:
+    if not isinstance(key, Array | np.ndarray | np.generic | int | float | complex | str):
+        raise TypeError(f"unexpected PRNG key type {type(key)}")
+    typed, mode = wrap_key_data(key), config.legacy_prng_key.value
+    if config.enable_custom_prng.value:
         errors.warn(ASSUMED_KEY, FutureWarning)
     elif mode == "error":
         raise ValueError(LEGACY_KEY)
     elif mode == "warn":
         errors.warn(LEGACY_KEY)
+    return typed
 
 
-def as_given(keys: Array, raw: bool) -> Array:
-    """Keys in the form in which the key they come from was given."""
-    return random_unwrap_p.bind(keys) if raw else keys
+def as_given(keys: Array, given: Any) -> Array:
+    """Keys in the form of the key they come from: typed, or raw words."""
+    keep = is_typed(given) or config.enable_custom_prng.value
+    return keys if keep else random_unwrap_p.bind(keys)
 
 
 @functools.partial(jit, static_argnames=("primitive", "params"))
@@ -202,10 +201,9 @@ def split(key: Any, num: int | Sequence[int] = 2) -> Array:
     Array([[4146024105,  967050713],
            [2718843009, 1272950319]], dtype=uint32)
     """
-    typed, raw = check_key("split", key)
     sizes = num if isinstance(num, tuple | list) else (num,)
     shape = tuple(operator.index(n) for n in sizes)
-    return as_given(apply(random_split_p, typed, shape=shape), raw)
+    return as_given(apply(random_split_p, check_key("split", key), shape=shape), key)
 
 
 def fold_in(key: Any, data: Any) -> Array:
@@ -222,11 +220,11 @@ def fold_in(key: Any, data: Any) -> Array:
     >>> key_data(fold_in(key(0), 7))
     Array([2716826189,  292468403], dtype=uint32)
     """
-    typed, raw = check_key("fold_in", key)
+    typed = check_key("fold_in", key)
     if np.ndim(data):
         raise TypeError("fold_in accepts a scalar, but was given an array of"
                         f"shape {np.shape(data)} != (). Use jax.vmap for batching.")
-    return as_given(apply(random_fold_in_p, typed, _as_word(data)), raw)
+    return as_given(apply(random_fold_in_p, typed, _as_word(data)), key)
 
 
 def _as_word(data: Any) -> Any:
@@ -241,9 +239,7 @@ def clone(key: Any) -> Array:
     >>> key_data(clone(key(3)))
     Array([0, 3], dtype=uint32)
     """
-    if isinstance(key, Array) and core.has_key_dtype(key.aval):
-        return random_clone_p.bind(key)
-    return core.as_value(key)
+    return random_clone_p.bind(key) if is_typed(key) else core.as_value(key)
 
 
 def key_data(keys: Any) -> Array:
@@ -252,8 +248,7 @@ def key_data(keys: Any) -> Array:
     >>> key_data(key(3))
     Array([0, 3], dtype=uint32)
     """
-    typed, _ = check_key("key_data", keys, allow_batched=True)
-    return random_unwrap_p.bind(typed)
+    return random_unwrap_p.bind(check_key("key_data", keys, allow_batched=True))
 
 
 def key_impl(keys: Any) -> str:
@@ -262,8 +257,7 @@ def key_impl(keys: Any) -> str:
     >>> key_impl(key(0))
     'threefry2x32'
     """
-    typed, _ = check_key("key_impl", keys, allow_batched=True)
-    return typed.dtype.impl
+    return check_key("key_impl", keys, allow_batched=True).dtype.impl
 
 
 def key_dtype(impl: Any = None) -> dtypes.KeyType:

@@ -50,26 +50,16 @@ def sampler(formula: Callable[[Array, Shape, np.dtype], Array]) -> Callable[...,
 
 def checked(name: str, key: Any, shape: Any, dtype: Any, kind: Any = np.floating
             ) -> tuple[Array, Shape, np.dtype]:
-    """What the sampler `name` draws with: one typed key, a shape, a float dtype.
+    """What the sampler `name` draws with: one typed key, a shape, a dtype (by default float).
 
     Raises:
-      TypeError, ValueError: for what is no key, no shape or no float dtype.
-    """
-    typed, _ = check_key(name, key)
-    return typed, canonical_shape(shape), float_dtype(name, dtype, kind)
-
-
-def float_dtype(name: str, dtype: Any, kind: Any = np.floating) -> np.dtype:
-    """The dtype in which the sampler `name` draws; None means the default float.
-
-    Raises:
-      ValueError: when it is no float.
+      TypeError, ValueError: for what is no key, no shape or no such dtype.
     """
     found = supported(dtype, dtypes.default_float_dtype())
     if not dtypes.issubdtype(found, kind):
         allowed = "float" if kind is np.floating else "float or complex"
         raise ValueError(f"dtype argument to `{name}` must be a {allowed} dtype, got {found}")
-    return found
+    return check_key(name, key), canonical_shape(shape), found
 
 
 def supported(dtype: Any, default: np.dtype) -> np.dtype:
@@ -116,11 +106,10 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     >>> bits(key(0), (2,))
     Array([ 928981903, 3453687069], dtype=uint32)
     """
-    typed, _ = check_key("bits", key)
     found = supported(dtype, dtypes.default_uint_dtype())
     if not dtypes.issubdtype(found, np.unsignedinteger):
         raise ValueError(f"dtype argument to `bits` must be an unsigned int dtype, got {found}")
-    return apply(random_bits_p, typed, bit_width=found.itemsize * 8,
+    return apply(random_bits_p, check_key("bits", key), bit_width=found.itemsize * 8,
                  shape=canonical_shape(shape))
 
 
@@ -230,9 +219,8 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
     >>> bool((x > -1).all() and (x < 1).all())
     True
     """
-    typed, _ = check_key("truncated_normal", key)
-    found = float_dtype("truncated_normal", dtype)
     sizes = check_shape("truncated_normal", shape, np.shape(lower), np.shape(upper))
+    typed, sizes, found = checked("truncated_normal", key, sizes, dtype)
     return _truncated_normal(typed, lower, upper, sizes, found)
 
 
