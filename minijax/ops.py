@@ -14,8 +14,8 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.numpy.indexing import Mode, scatter_update
 from minijax.numpy.arguments import ArrayLike, as_array, check_arraylike
+from minijax.numpy.indexing import Mode, scatter_update
 
 Scatter = Callable[..., Array]
 

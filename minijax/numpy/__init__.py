@@ -13,10 +13,10 @@ from minijax.core import get_aval as _get_aval
 from minijax.dtypes import (can_cast, finfo, float0, iinfo, isdtype, issubdtype, promote_types,
                             result_type)
 from minijax.numpy import linalg
-from minijax.numpy.arithmetic import (add, arctan2, atan2, copysign, divide, divmod, float_power,
-                                      floor_divide, fmax, fmin, fmod, heaviside, hypot, ldexp,
-                                      logaddexp, logaddexp2, maximum, minimum, mod, multiply,
-                                      nextafter, pow, power, remainder, sinc, subtract,
+from minijax.numpy.arithmetic import (add, arctan2, atan2, clip, copysign, divide, divmod,
+                                      float_power, floor_divide, fmax, fmin, fmod, heaviside,
+                                      hypot, ldexp, logaddexp, logaddexp2, maximum, minimum, mod,
+                                      multiply, nextafter, pow, power, remainder, sinc, subtract,
                                       true_divide)
 from minijax.numpy.contractions import (cross, dot, inner, kron, matmul, matvec, outer, tensordot,
                                         trace, vdot, vecdot)
@@ -27,14 +27,6 @@ from minijax.numpy.diagonals import (diag, diag_indices, diagflat, diagonal, eye
                                      identity, indices, meshgrid, tri, tril, tril_indices, triu,
                                      triu_indices, vander)
 from minijax.numpy.einsum import einsum
-from minijax.numpy.unary import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
-                                 arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh, cbrt,
-                                 ceil, conj, conjugate, cos, cosh, deg2rad, degrees, exp, exp2,
-                                 expm1, fabs, floor, imag, isfinite, isinf, isnan, isneginf,
-                                 isposinf, log, log1p, log2, log10, nan_to_num, negative,
-                                 positive, rad2deg, radians, real, reciprocal, rint, round, sign,
-                                 signbit, sin, sinh, sqrt, square, tan, tanh, trunc)
-from minijax.numpy.gathering import compress, extract, take, take_along_axis
 from minijax.numpy.joining import (append, array_split, column_stack, concat, concatenate, delete,
                                    dsplit, dstack, hsplit, hstack, repeat, split, stack, tile,
                                    unstack, vsplit, vstack)
@@ -44,31 +36,37 @@ from minijax.numpy.logic import (allclose, array_equal, array_equiv, bitwise_and
                                  left_shift, less, less_equal, logical_and, logical_not,
                                  logical_or, logical_xor, not_equal, right_shift)
 from minijax.numpy.operators import install_operators
-from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, average,
-                                      count_nonzero, max, mean, min, prod, ptp, std, sum, var)
-from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex64, complex128, complex_,
+from minijax.numpy.padding import pad
+from minijax.numpy.questions import (astype, copy, iscomplex, iscomplexobj, isreal, isrealobj,
+                                     isscalar, iterable, ndim, shape, size)
+from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, average, count_nonzero,
+                                      cumprod, cumsum, max, mean, min, nanargmax, nanargmin,
+                                      nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum,
+                                      nanvar, prod, ptp, std, sum, var)
+from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex128, complex64, complex_,
                                         complexfloating, csingle, double, e, euler_gamma, float16,
                                         float32, float64, float_, floating, generic, inexact, inf,
-                                        int8, int16, int32, int64, int_, integer, nan, newaxis,
-                                        number, pi, signedinteger, single, uint, uint8, uint16,
-                                        uint32, uint64, unsignedinteger)
-from minijax.numpy.searching import (argwhere, bincount, digitize, flatnonzero, histogram,
-                                     histogram_bin_edges, nonzero, where)
-from minijax.numpy.selection import clip, piecewise, select
+                                        int16, int32, int64, int8, int_, integer, nan, newaxis,
+                                        number, pi, signedinteger, single, uint, uint16, uint32,
+                                        uint64, uint8, unsignedinteger)
+from minijax.numpy.searching import (argwhere, bincount, compress, digitize, extract, flatnonzero,
+                                     histogram, histogram_bin_edges, nonzero, piecewise, select,
+                                     take, take_along_axis, where)
 from minijax.numpy.sequences import convolve, diff, ediff1d, gradient, interp, polyval, trapezoid
-from minijax.numpy.sets import (intersect1d, isin, setdiff1d, setxor1d, union1d, unique, unique_all,
-                                unique_counts, unique_inverse, unique_values)
+from minijax.numpy.sets import (intersect1d, isin, setdiff1d, setxor1d, union1d, unique,
+                                unique_all, unique_counts, unique_inverse, unique_values)
 from minijax.numpy.shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays,
                                    broadcast_shapes, broadcast_to, expand_dims, flip, fliplr,
                                    flipud, matrix_transpose, moveaxis, permute_dims, ravel,
                                    reshape, roll, rollaxis, rot90, squeeze, swapaxes, transpose)
-from minijax.numpy.sorting import argsort, lexsort, searchsorted, sort
-from minijax.numpy.statistics import (cumprod, cumsum, median, nanargmax, nanargmin, nancumsum,
-                                      nanmax, nanmean, nanmin, nanprod, nanstd, nansum, nanvar,
-                                      percentile, quantile)
-from minijax.numpy.padding import pad
-from minijax.numpy.questions import (astype, copy, iscomplex, iscomplexobj, isreal, isrealobj,
-                                     isscalar, iterable, ndim, shape, size)
+from minijax.numpy.sorting import argsort, lexsort, median, percentile, quantile, searchsorted, sort
+from minijax.numpy.unary import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
+                                 arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh, cbrt,
+                                 ceil, conj, conjugate, cos, cosh, deg2rad, degrees, exp, exp2,
+                                 expm1, fabs, floor, imag, isfinite, isinf, isnan, isneginf,
+                                 isposinf, log, log10, log1p, log2, nan_to_num, negative, positive,
+                                 rad2deg, radians, real, reciprocal, rint, round, sign, signbit,
+                                 sin, sinh, sqrt, square, tan, tanh, trunc)
 from minijax.numpy.vectorize import apply_along_axis, vectorize
 from minijax.tracebacks import guard as _guard
 

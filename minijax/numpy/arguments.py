@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -320,11 +321,52 @@ def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:
     return axes
 
 
+def along(name: str, x: Any, axis: Any) -> tuple[Any, int]:
+    """An array and an axis of it, counted from the front; where none is given, the flat array."""
+    x, axis = as_array(name, x), static_axes(name, axis)
+    if axis is None:
+        return lax.reshape(x, (x.size,)), 0
+    return x, canonical_axis(axis, x.ndim)
+
+
 def refuse_out(name: str, out: Any) -> None:
     """Arrays are never written to, so no function takes a place for its result."""
     if out is not None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
-def size_of(shape: Iterable[int]) -> int:
-    return math.prod(shape)
+# ── What functions are made of ───────────────────────────────────────────────────────────────
+
+def documented(function: Callable, name: str, text: str, shows: str, raises: str = "") -> Callable:
+    """Give a generated function its name, and a docstring with an example."""
+    call, _, result = shows.partition(" -> ")
+    function.__name__ = function.__qualname__ = name
+    function.__module__ = sys._getframe(2).f_globals["__name__"]  # where the name is
+    raises = raises and f"\n    Raises:\n      {raises}\n    "
+    function.__doc__ = f"{text}\n\n    >>> {call}\n    {result}\n    {raises}"
+    return function
+
+
+def choose(condition: Any, x: Any, y: Any) -> Any:
+    """`x` where the condition holds (is not zero), else `y`: `where` with three arguments."""
+    condition = as_value(condition)
+    if condition.dtype != bool:
+        condition = condition != 0
+    x, y = promote_dtypes(x, y)
+    if condition.ndim:
+        condition, x, y = broadcast_arrays_to_one_shape(condition, x, y)
+    else:
+        x, y = broadcast_arrays_to_one_shape(x, y)
+    return lax.select(condition, x, y)
+
+
+def stacked(parts: Sequence[Array], axis: int = 0) -> Array:
+    """Arrays of one dtype, side by side along a new axis."""
+    return lax.concatenate([lax.expand_dims(part, (axis,)) for part in parts], axis)
+
+
+def outermost(dtype: Any, which: Literal["min", "max"]) -> Any:
+    """The smallest or largest value of a dtype: an infinity where it has one."""
+    if dtypes.issubdtype(dtype, np.inexact):
+        return np.inf if which == "max" else -np.inf
+    return which == "max" if np.dtype(dtype) == bool else getattr(dtypes.iinfo(dtype), which)

@@ -16,12 +16,11 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.unary import documented, isinf, isnan, signbit
-from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, convert, like,
+from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, choose, convert, like,
                                      promote_args, promote_args_inexact, promote_args_numeric,
                                      promote_dtypes_numeric, promote_shapes, result_dtype,
                                      weak_if_scalar)
-from minijax.numpy.selection import choose
+from minijax.numpy.unary import documented, isinf, isnan, signbit
 
 Binary = Callable[[ArrayLike, ArrayLike], Array]
 
@@ -77,6 +76,26 @@ def _fmod(x: Any, y: Any) -> Any:
     if dtypes.issubdtype(x.dtype, np.integer):
         y = choose(y == 0, 1, y)
     return lax.rem(*promote_dtypes_numeric(x, y))
+
+
+def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+    """The numbers, kept within limits; None is no limit.
+
+    >>> clip(np.array([-1, 0, 5]), 0, 3)
+    Array([0, 0, 3], dtype=int32)
+    """
+    check_arraylike("clip", arr, *(x for x in (min, max) if x is not None))
+    result = as_value(arr)
+    if any(dtypes.dtype(x).kind == "c" for x in (result, min, max) if x is not None):
+        raise ValueError("Clip received a complex value either through the input or the min/max "
+                         "keywords. Complex values have no ordering and cannot be clipped. "
+                         "Please convert to a real value or array by taking the real or "
+                         "imaginary components via jax.numpy.real/imag respectively.")
+    if min is not None:
+        result = lax.max(*promote_args("clip", min, result))
+    if max is not None:
+        result = lax.min(*promote_args("clip", max, result))
+    return result
 
 
 def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:

@@ -15,11 +15,10 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike, choose,
+                                     convert, promote_dtypes)
 from minijax.numpy.creation import stacked
 from minijax.numpy.einsum import contract, dot_general
-from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike,
-                                     convert, promote_dtypes)
-from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, ravel
 
 

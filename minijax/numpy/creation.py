@@ -16,8 +16,8 @@ import numpy as np
 from minijax import config, core, dtypes, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
 from minijax.numpy import dlpack
-from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike,
-                                     convert, promote_dtypes_inexact, promote_shapes, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike, convert,
+                                     promote_dtypes_inexact, promote_shapes, static_value)
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.checks import check_cast
 

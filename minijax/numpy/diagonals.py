@@ -13,11 +13,10 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
+                                     convert, like)
 from minijax.numpy.contractions import diagonal_mask
 from minijax.numpy.creation import array, stacked
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
-                                     like)
-from minijax.numpy.selection import choose
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape
 

@@ -16,11 +16,10 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
+from minijax.numpy.arguments import (ArrayLike, as_array, choose, convert, like,
+                                     promote_dtypes_inexact, static_value)
 from minijax.numpy.factorisations import adjoint
-from minijax.numpy.gathering import take_along_axis
-from minijax.numpy.arguments import (ArrayLike, as_array, convert, like, promote_dtypes_inexact,
-                                     static_value)
-from minijax.numpy.selection import choose
+from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorize import vectorize
 from minijax.primitives.lu import solve as lax_solve

@@ -12,9 +12,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.gathering import take_along_axis
-from minijax.numpy.arguments import ArrayLike, as_array, convert, promote_dtypes_inexact
-from minijax.numpy.selection import choose
+from minijax.numpy.arguments import ArrayLike, as_array, choose, convert, promote_dtypes_inexact
+from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose
 from minijax.numpy.sorting import argsort
 

@@ -15,9 +15,9 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, as_value
 from minijax.interpreters.vmap import vmap_flat
 from minijax.lax import GatherScatterMode
+from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import Parsed, as_int, check_not_empty, forwards, make_plan, parse
-from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.primitives.checks import check_index
 from minijax.primitives.gather import gathered
 from minijax.tracebacks import guard_methods

@@ -13,10 +13,10 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.creation import stacked
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axis, convert, promote_dtypes, static_axes,
                                      static_value)
+from minijax.numpy.creation import stacked
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 
 

@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.numpy.arguments import (ArrayLike, as_arrays, choose, convert, promote_args,
+                                     promote_args_numeric, promote_shapes, weak_if_scalar)
 from minijax.numpy.arithmetic import Binary, binary
 from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
-from minijax.numpy.arguments import (ArrayLike, as_arrays, convert, promote_args,
-                                     promote_args_numeric, promote_shapes, weak_if_scalar)
-from minijax.numpy.selection import choose
 
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────

@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax import config, dtypes, errors, lax
 from minijax.core import ArrayImpl, Tracer, another, give_away, is_given_away
-from minijax.numpy import (contractions, diagonals, display, unary, gathering, joining,
-                           reductions, searching, selection, shaping, sorting, statistics)
+from minijax.numpy import (arithmetic, contractions, diagonals, display, joining, reductions,
+                           searching, shaping, sorting, unary)
 from minijax.numpy.arguments import convert
 from minijax.primitives.checks import check_cast
 
@@ -23,9 +23,9 @@ def _functions() -> tuple[Callable, ...]:
     return (
         reductions.sum, reductions.prod, reductions.mean, reductions.max, reductions.min,
         reductions.argmax, reductions.argmin, reductions.any, reductions.all, reductions.std,
-        reductions.var, reductions.ptp, statistics.cumsum, statistics.cumprod, contractions.dot,
+        reductions.var, reductions.ptp, reductions.cumsum, reductions.cumprod, contractions.dot,
         contractions.trace, diagonals.diagonal, unary.conj, unary.conjugate,
-        unary.round, gathering.take, joining.repeat, searching.nonzero, selection.clip,
+        unary.round, searching.take, joining.repeat, searching.nonzero, arithmetic.clip,
         shaping.ravel, shaping.squeeze, shaping.swapaxes, sorting.argsort, sorting.searchsorted,
         sorting.sort,
     )
@@ -116,7 +116,7 @@ def view(self: Any, dtype: Any = None) -> Any:
 def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
              fill_value: Any = 0) -> Any:
     """The slices along an axis whose condition holds."""
-    return gathering.compress(condition, self, axis, size=size, fill_value=fill_value)
+    return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
 
 
 # ── Numbers for Python ───────────────────────────────────────────────────────────────────────

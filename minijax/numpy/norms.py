@@ -13,9 +13,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.equations import inv
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
                                      convert, promote_dtypes_inexact)
+from minijax.numpy.equations import inv
 from minijax.numpy.shaping import moveaxis
 
 

@@ -1,6 +1,6 @@
 """Margins around arrays: of a constant, of the array's own elements, of what a function writes.
 
-Stands on `statistics`, `vectorize`.  Chapter 13, *In-place updates*.
+Stands on `sorting`, `vectorize`.  Chapter 13, *In-place updates*.
 In JAX: `jax/_src/numpy/lax_numpy.py` (`pad`).
 """
 
@@ -14,18 +14,18 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array
-from minijax.numpy import reductions, statistics
-from minijax.numpy.creation import linspace
-from minijax.numpy.unary import round
+from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_to_shape, convert, like,
                                      static_value)
+from minijax.numpy.creation import linspace
+from minijax.numpy.unary import round
 from minijax.numpy.vectorize import apply_along_axis
 
 Widths = list[tuple[int, int]]
 _BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 _BY_STATISTIC: dict[str, Callable[..., Array]] = {
     "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
-    "median": statistics.median}
+    "median": sorting.median}
 
 
 def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",

@@ -13,8 +13,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, another
 from minijax.numpy import methods
-from minijax.numpy.unary import imag
 from minijax.numpy.arguments import ArrayLike, as_array, canonical_axes, like, weak_if_scalar
+from minijax.numpy.unary import imag
 
 
 def shape(a: Any) -> tuple[int, ...]:

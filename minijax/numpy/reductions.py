@@ -1,48 +1,52 @@
-"""Reductions: sum, mean, var, max, argmax, any, …, and running sums.
+"""Reductions: sum, mean, var, max, argmax, any, …, their forms that skip nan, and running sums.
 
-Stands on `arithmetic`, `selection`.  Chapter 20, *Precision, and where NumPy differs*.
+Stands on `unary`, `selection`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/reductions.py`.
 """
 
 from __future__ import annotations
 
-import operator
+import inspect
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, Axes, as_array, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_arraylike, convert,
-                                     promote_dtypes_inexact, refuse_out, static_axes)
-from minijax.numpy.selection import choose
-
-Reduce = Callable[[Any, tuple[int, ...]], Any]
+from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
+                                     canonical_axes, check_arraylike, choose, convert, documented,
+                                     outermost, promote_dtypes_inexact, refuse_out, static_axes)
+from minijax.numpy.logic import logical_and
+from minijax.numpy.unary import isnan
 
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
 
-def _kept(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
-    """The reduced axes back, with size one."""
-    return lax.expand_dims(x, axes) if keepdims and axes else x
+class _Reduction(NamedTuple):
+    """How elements become one: along axes, along mapped axes, with a first value."""
 
+    name: str
+    reduce: Callable[[Any, tuple[int, ...]], Any]
+    combine: Callable[[Any, Any], Any]
+    identity: Callable[[Any], Any]  # of a dtype
+    over_names: Callable[..., Any] | None = None
 
-def _number_of(a: Any, axes: tuple[int, ...], names: tuple[str, ...] = ()) -> int:
-    count = 1
-    for axis in axes:
-        count *= a.shape[axis]
-    for name in names:
-        count *= lax.axis_size(name)
-    return count
-
-
-def _places_and_names(axis: Any) -> tuple[Any, tuple[str, ...]]:
-    """An argument `axis` as axes of the array, and the names of mapped axes around it."""
-    given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    names = tuple(each for each in given if isinstance(each, str))
-    return (tuple(each for each in given if each not in names), names) if names else (axis, ())
+    def __call__(self, a: Any, axes: tuple[int, ...], names: tuple[str, ...], keepdims: bool,
+                 initial: ArrayLike | None, where: ArrayLike | None) -> Any:
+        """The reduction of an array that has the dtype to compute in."""
+        if where is not None:
+            check_arraylike(self.name, where)
+            a = choose(where, a, convert(self.identity(a.dtype), a.dtype))
+        result = self.reduce(a, axes)
+        if names:
+            if self.over_names is None:
+                raise NotImplementedError(f"Named reductions not implemented for jnp.{self.name}()")
+            result = self.over_names(result, names)
+        if initial is not None:
+            result = self.combine(convert(as_array(self.name, initial), a.dtype), result)
+        return lax.expand_dims(result, axes) if keepdims and axes else result
 
 
 def _begun(name: str, a: ArrayLike, axis: Axes, out: None
@@ -50,18 +54,20 @@ def _begun(name: str, a: ArrayLike, axis: Axes, out: None
     """The array of a reduction, its axes, and the names of mapped axes around it."""
     refuse_out(name, out)
     array = as_array(name, a)
-    axis, names = _places_and_names(axis)
+    given = axis if isinstance(axis, (tuple, list)) else (axis,)
+    names = tuple(each for each in given if isinstance(each, str))
+    axis = tuple(each for each in given if each not in names) if names else axis
     return array, canonical_axes(static_axes(name, axis), array.ndim), names
 
 
-def _over_names(name: str, x: Any, names: tuple[str, ...]) -> Any:
-    """What is reduced already, reduced over mapped axes as well."""
-    if not names:
-        return x
-    collectives = {"sum": lax.psum, "max": lax.pmax, "min": lax.pmin}
-    if name not in collectives:
-        raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
-    return collectives[name](x, names)
+def _number_of(a: Any, axes: tuple[int, ...], names: tuple[str, ...] = ()) -> int:
+    return math.prod([a.shape[axis] for axis in axes]) * math.prod(map(lax.axis_size, names))
+
+
+def _wide(dtype: Any) -> Any:
+    """The dtype to add up in: short floats are added up in float32."""
+    is_short = dtypes.issubdtype(dtype, np.floating) and np.dtype(dtype).itemsize < 4
+    return np.dtype("float32") if is_short else dtype
 
 
 def _promoted_integer(dtype: Any) -> Any:
@@ -72,127 +78,64 @@ def _promoted_integer(dtype: Any) -> Any:
     return dtype if dtype.itemsize > wide.itemsize else wide
 
 
-def _is_short_float(dtype: Any) -> bool:
-    return dtypes.issubdtype(dtype, np.floating) and np.dtype(dtype).itemsize < 4
+# ── Sums and products ────────────────────────────────────────────────────────────────────────
+
+def _accumulation(reduction: _Reduction, summary: str, shows: str) -> Callable[..., Array]:
+    def accumulate(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
+                   keepdims: bool = False, initial: ArrayLike | None = None,
+                   where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
+        dtype = dtypes.check_user_dtype_supported(dtype, reduction.name)
+        a, axes, names = _begun(reduction.name, a, axis, out)
+        wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
+        a = convert(a, _wide(wanted))
+        return convert(reduction(a, axes, names, keepdims, initial, where), wanted)
+
+    return documented(accumulate, reduction.name, summary, shows,
+                      "TypeError: for a list. ConcretizationTypeError: for a traced axis.")
 
 
-def _masked(name: str, a: Any, where: Any, identity: Any) -> Any:
-    if where is None:
-        return a
-    check_arraylike(name, where)
-    return choose(where, a, convert(identity, a.dtype))
-
-
-def _accumulate(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any], identity: int,
-                a: ArrayLike, axis: Axes, dtype: Any, out: None, keepdims: bool,
-                initial: ArrayLike | None, where: ArrayLike | None,
-                promote_integers: bool) -> Array:
-    """`sum` and `prod`."""
-    dtype = dtypes.check_user_dtype_supported(dtype, name)
-    a, axes, names = _begun(name, a, axis, out)
-    result_dtype = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
-    wide = np.dtype("float32") if _is_short_float(result_dtype) else result_dtype
-    a = _masked(name, convert(a, wide), where, identity)
-    result = _over_names(name, reduce(a, axes), names)
-    if initial is not None:
-        result = combine(convert(as_array(name, initial), wide), result)
-    return convert(_kept(result, axes, keepdims), result_dtype)
-
-
-def sum(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
-        keepdims: bool = False, initial: ArrayLike | None = None,
-        where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The sum over all axes, or over some; small integers are summed as int32.
-
-    >>> x = np.array([[1, 2], [3, 4]])
-    >>> sum(x), sum(x, axis=0)
-    (Array(10, dtype=int32), Array([4, 6], dtype=int32))
-
-    Raises:
-      TypeError: for a list. ConcretizationTypeError: for a traced axis.
-    """
-    return _accumulate("sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims,
-                       initial, where, promote_integers)
-
-
-def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
-         keepdims: bool = False, initial: ArrayLike | None = None,
-         where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-    """The product over all axes, or over some.
-
-    >>> prod(np.array([2, 3, 4]))
-    Array(24, dtype=int32)
-    """
-    return _accumulate("prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims,
-                       initial, where, promote_integers)
+sum = _accumulation(
+    _Reduction("sum", lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
+    "The sum over all axes, or over some; small integers are summed as int32.",
+    "sum(np.array([[1, 2], [3, 4]]), axis=0) -> Array([4, 6], dtype=int32)")
+prod = _accumulation(
+    _Reduction("prod", lax.reduce_prod, lax.mul, lambda dtype: 1),
+    "The product over all axes, or over some.",
+    "prod(np.array([2, 3, 4])) -> Array(24, dtype=int32)")
 
 
 # ── Extremes ─────────────────────────────────────────────────────────────────────────────────
 
-def _extreme(name: str, reduce: Reduce, combine: Callable[[Any, Any], Any],
-             identity: Callable[[Any], Any], a: ArrayLike, axis: Axes, out: None,
-             keepdims: bool, initial: ArrayLike | None, where: ArrayLike | None) -> Array:
-    a, axes, names = _begun(name, a, axis, out)
-    if where is not None and initial is None:
-        raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
-                         "where mask one has to specify 'initial'")
-    if initial is None and _number_of(a, axes) == 0:
-        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
-    a = convert(a, a.dtype)
-    result = _over_names(name, reduce(_masked(name, a, where, identity(a.dtype)), axes), names)
-    if initial is not None:
-        result = combine(convert(as_array(name, initial), a.dtype), result)
-    return _kept(result, axes, keepdims)
+def _extreme(reduction: _Reduction, summary: str, shows: str) -> Callable[..., Array]:
+    name = reduction.name
+
+    def extreme(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
+                initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
+        a, axes, names = _begun(name, a, axis, out)
+        if where is not None and initial is None:
+            raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
+                             "where mask one has to specify 'initial'")
+        if initial is None and _number_of(a, axes) == 0:
+            raise ValueError(f"zero-size array to reduction operation {name} which has no "
+                             "identity")
+        return reduction(convert(a, a.dtype), axes, names, keepdims, initial, where)
+
+    return documented(extreme, name, summary, shows,
+                      "ValueError: when there is nothing to reduce over.")
 
 
-def _lowest(dtype: Any) -> Any:
-    if dtypes.issubdtype(dtype, np.inexact):
-        return -np.inf
-    return False if dtype.kind == "b" else dtypes.iinfo(dtype).min
-
-
-def _highest(dtype: Any) -> Any:
-    if dtypes.issubdtype(dtype, np.inexact):
-        return np.inf
-    return True if dtype.kind == "b" else dtypes.iinfo(dtype).max
-
-
-def _reduce_max(x: Any, axes: tuple[int, ...]) -> Any:
-    return (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes)
-
-
-def _reduce_min(x: Any, axes: tuple[int, ...]) -> Any:
-    return (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes)
-
-
-def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
-        initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
-    """The largest element; nan where there is one.
-
-    >>> max(np.array([[1, 5], [3, 4]]), axis=1)
-    Array([5, 4], dtype=int32)
-
-    Raises:
-      ValueError: when there is nothing to reduce over.
-    """
-    return _extreme("max", _reduce_max, lax.max, _lowest, a, axis, out, keepdims, initial, where)
-
-
-def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
-        initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
-    """The smallest element; nan where there is one.
-
-    >>> min(np.array([[1, 5], [3, 4]]), axis=1)
-    Array([1, 3], dtype=int32)
-
-    Raises:
-      ValueError: when there is nothing to reduce over.
-    """
-    return _extreme("min", _reduce_min, lax.min, _highest, a, axis, out, keepdims, initial,
-                    where)
-
-
-amax, amin = max, min
+max = amax = _extreme(
+    _Reduction("max", lambda x, axes: (
+        lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
+        lax.max, lambda dtype: outermost(dtype, "min"), lax.pmax),
+    "The largest element; nan where there is one.",
+    "max(np.array([[1, 5], [3, 4]]), axis=1) -> Array([5, 4], dtype=int32)")
+min = amin = _extreme(
+    _Reduction("min", lambda x, axes: (
+        lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
+        lax.min, lambda dtype: outermost(dtype, "max"), lax.pmin),
+    "The smallest element; nan where there is one.",
+    "min(np.array([[1, 5], [3, 4]]), axis=1) -> Array([1, 3], dtype=int32)")
 
 
 def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
@@ -205,70 +148,44 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)
 
 
-def _place_of(name: str, find: Callable[..., Any], a: ArrayLike, axis: Any, out: None,
-              keepdims: bool | None) -> Array:
-    """`argmax` and `argmin`."""
-    refuse_out(name, out)
-    a = as_array(name, a)
-    axis = static_axes(name, axis)
-    if axis is None:
-        flat: Any = lax.reshape(a, (a.size,))
-        place, axes = 0, tuple(range(a.ndim))
-    else:
-        flat, place = a, canonical_axis(operator.index(axis), a.ndim)
-        axes = (place,)
-    if flat.shape[place] == 0:
-        raise ValueError(f"attempt to get {name} of an empty sequence")
-    return _kept(find(flat, place, dtypes.default_int_dtype()), axes, bool(keepdims))
+def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
+    def place(a: ArrayLike, axis: int | None = None, out: None = None,
+              keepdims: bool | None = None) -> Array:
+        refuse_out(name, out)
+        x, at = along(name, a, axis)
+        if x.shape[at] == 0:
+            raise ValueError(f"attempt to get {name} of an empty sequence")
+        found = find(x, at, dtypes.default_int_dtype())
+        axes = range(np.ndim(a)) if axis is None else (at,)
+        return lax.expand_dims(found, axes) if keepdims and axes else found
+
+    return documented(place, name, summary + ": the first such place, in the flat array or along "
+                      "an axis.", shows)
 
 
-def argmax(a: ArrayLike, axis: int | None = None, out: None = None,
-           keepdims: bool | None = None) -> Array:
-    """Where the largest element is: the first such place, in the flat array or along an axis.
-
-    >>> argmax(np.array([1, 7, 7]))
-    Array(1, dtype=int32)
-    """
-    return _place_of("argmax", lax.argmax, a, axis, out, keepdims)
-
-
-def argmin(a: ArrayLike, axis: int | None = None, out: None = None,
-           keepdims: bool | None = None) -> Array:
-    """Where the smallest element is: the first such place, in the flat array or along an axis.
-
-    >>> argmin(np.array([3, 1, 1]))
-    Array(1, dtype=int32)
-    """
-    return _place_of("argmin", lax.argmin, a, axis, out, keepdims)
+argmax = _place("argmax", lax.argmax, "Where the largest element is",
+                "argmax(np.array([1, 7, 7])) -> Array(1, dtype=int32)")
+argmin = _place("argmin", lax.argmin, "Where the smallest element is",
+                "argmin(np.array([3, 1, 1])) -> Array(1, dtype=int32)")
 
 
 # ── Truth ────────────────────────────────────────────────────────────────────────────────────
 
-def _truth(name: str, reduce: Reduce, identity: bool, a: ArrayLike, axis: Axes, out: None,
-           keepdims: bool, where: ArrayLike | None) -> Array:
-    a, axes, names = _begun(name, a, axis, out)
-    mask = _masked(name, convert(a, np.dtype(bool)), where, identity)
-    return _kept(_over_names(name, reduce(mask, axes), names), axes, keepdims)
+def _truth(reduction: _Reduction, summary: str, shows: str) -> Callable[..., Array]:
+    def truth(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
+              where: ArrayLike | None = None) -> Array:
+        a, axes, names = _begun(reduction.name, a, axis, out)
+        return reduction(convert(a, np.dtype(bool)), axes, names, keepdims, None, where)
+
+    return documented(truth, reduction.name, summary, shows)
 
 
-def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
-        where: ArrayLike | None = None) -> Array:
-    """Whether all elements are true (not zero).
-
-    >>> all(np.array([1, 0]))
-    Array(False, dtype=bool)
-    """
-    return _truth("all", lax.reduce_and, True, a, axis, out, keepdims, where)
-
-
-def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
-        where: ArrayLike | None = None) -> Array:
-    """Whether some element is true (not zero).
-
-    >>> any(np.array([1, 0]))
-    Array(True, dtype=bool)
-    """
-    return _truth("any", lax.reduce_or, False, a, axis, out, keepdims, where)
+all = _truth(_Reduction("all", lax.reduce_and, lax.bitwise_and, lambda dtype: True),
+             "Whether all elements are true (not zero).",
+             "all(np.array([1, 0])) -> Array(False, dtype=bool)")
+any = _truth(_Reduction("any", lax.reduce_or, lax.bitwise_or, lambda dtype: False),
+             "Whether some element is true (not zero).",
+             "any(np.array([1, 0])) -> Array(True, dtype=bool)")
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -294,14 +211,17 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     dtype = dtypes.check_user_dtype_supported(dtype, "mean")
     a, axes, names = _begun("mean", a, axis, out)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
-    wide = np.dtype("float32") if _is_short_float(result_dtype) else result_dtype
-    total: Any = sum(a, (*axes, *names), wide, keepdims=keepdims, where=where)
+    wide = _wide(result_dtype)
+    over: Any = (*axes, *names)
+    total: Any = sum(a, over, wide, keepdims=keepdims, where=where)
     if where is None:
-        count: Any = convert(float(_number_of(a, axes, names)), wide)
-    else:
-        taken = broadcast_to_shape(where, a.shape)
-        count = sum(taken, (*axes, *names), wide, keepdims=keepdims)
-    return convert(total / count, result_dtype)
+        return convert(total / convert(float(_number_of(a, axes, names)), wide), result_dtype)
+    return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
+
+
+def _count(a: Any, over: Axes, dtype: Any, keepdims: bool, where: ArrayLike) -> Any:
+    """How many elements take part."""
+    return sum(broadcast_to_shape(where, a.shape), over, dtype, keepdims=keepdims)
 
 
 def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
@@ -317,19 +237,18 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "var")
     a, axes, names = _begun("var", a, axis, out)
+    over: Any = (*axes, *names)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
-    a = convert(a, np.dtype("float32") if _is_short_float(a.dtype) else a.dtype)
-    squared = _squared_size(a - mean(a, (*axes, *names), keepdims=True, where=where))
-    total: Any = sum(squared, (*axes, *names), keepdims=keepdims, where=where)
+    a = convert(a, _wide(a.dtype))
+    squared = _squared_size(a - mean(a, over, keepdims=True, where=where))
+    total: Any = sum(squared, over, keepdims=keepdims, where=where)
     ddof = ddof if correction is None else correction  # type: ignore[assignment]
     if where is None:
         left = float(_number_of(a, axes, names)) - ddof
         divisor: Any = convert(left if left > 0 else np.nan, total.dtype)
     else:
-        count: Any = sum(broadcast_to_shape(where, a.shape), (*axes, *names), total.dtype,
-                         keepdims=keepdims)
-        divisor = count - convert(ddof, total.dtype)
+        divisor = _count(a, over, total.dtype, keepdims, where) - convert(ddof, total.dtype)
         divisor = choose(divisor > 0, divisor, np.nan)
     return convert(total / divisor, result_dtype)
 
@@ -378,3 +297,109 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
         total = sum(w, axes, keepdims=keepdims)
         result = sum(a * w, axes, keepdims=keepdims) / total
     return (result, broadcast_to_shape(total, result.shape)) if returned else result
+
+
+# ── Running sums ─────────────────────────────────────────────────────────────────────────────
+
+def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
+    def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
+                out: None = None) -> Array:
+        refuse_out(name, out)
+        dtype = dtypes.check_user_dtype_supported(dtype, name)
+        x = as_array(name, a)
+        x, at = along(name, x, axis if x.ndim else None)
+        if dtype is None:
+            dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
+        return run(convert(x, dtype), at)
+
+    return documented(running, name, summary + " along an axis, or over the flat array.", shows)
+
+
+cumsum = _running("cumsum", lax.cumsum, "The running sum",
+                  "cumsum(np.array([1, 2, 3])) -> Array([1, 3, 6], dtype=int32)")
+cumprod = _running("cumprod", lax.cumprod, "The running product",
+                   "cumprod(np.array([1, 2, 3])) -> Array([1, 2, 6], dtype=int32)")
+
+
+# ── Without nan ──────────────────────────────────────────────────────────────────────────────
+
+def _without_nan(function: Callable[..., Array], instead: float, summary: str, result: str,
+                 nothing: float | None = None) -> Callable[..., Array]:
+    """A reduction with something `instead` of every nan, and `nothing` where all are nan."""
+    signature = inspect.signature(function)
+    signature = signature.replace(parameters=[  # as in JAX
+        each for each in signature.parameters.values() if each.name != "promote_integers"])
+    name = f"nan{function.__name__}"
+
+    def skipping(a: ArrayLike, axis: Axes = None, *args: Any, **kwargs: Any) -> Array:
+        a = as_array(name, a)
+        if not dtypes.issubdtype(a.dtype, np.inexact):
+            return function(a, axis, *args, **kwargs)
+        found = function(choose(isnan(a), convert(instead, a.dtype), a), axis, *args, **kwargs)
+        given = signature.bind(a, axis, *args, **kwargs).arguments
+        if nothing is None or given.get("initial") is not None:
+            return found
+        are_nan = all(isnan(a), axis, keepdims=bool(given.get("keepdims")))
+        return choose(are_nan, nothing, found)
+
+    skipping.__signature__ = signature  # type: ignore[attr-defined]
+    return documented(skipping, name, summary, f"{name}(np.array([1, np.nan, 3])) -> {result}")
+
+
+nansum = _without_nan(sum, 0, "The sum of what is not nan.", "Array(4., dtype=float32)")
+nanprod = _without_nan(prod, 1, "The product of what is not nan.", "Array(3., dtype=float32)")
+nancumsum = _without_nan(cumsum, 0, "The running sum, nan counted as 0.",
+                         "Array([1., 1., 4.], dtype=float32)")
+nanmax = _without_nan(max, -np.inf, "The largest of what is not nan; nan where all are.",
+                      "Array(3., dtype=float32)", np.nan)
+nanmin = _without_nan(min, np.inf, "The smallest of what is not nan; nan where all are.",
+                      "Array(1., dtype=float32)", np.nan)
+nanargmax = _without_nan(argmax, -np.inf, "Where the largest of what is not nan is; -1 where all "
+                         "are nan.", "Array(2, dtype=int32)", -1)
+nanargmin = _without_nan(argmin, np.inf, "Where the smallest of what is not nan is; -1 where all "
+                         "are nan.", "Array(0, dtype=int32)", -1)
+
+
+def _known(a: Any, where: ArrayLike | None) -> Any:
+    """Where an element takes part: it is asked for, and not nan."""
+    known = ~isnan(a)
+    return known if where is None else logical_and(known, where)
+
+
+def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
+            keepdims: bool = False, where: ArrayLike | None = None) -> Array:
+    """The mean of what is not nan.
+
+    >>> nanmean(np.array([1, np.nan, 3]))
+    Array(2., dtype=float32)
+    """
+    a = as_array("nanmean", a)
+    if not dtypes.issubdtype(a.dtype, np.inexact):
+        return mean(a, axis, dtype, out, keepdims, where=where)
+    refuse_out("nanmean", out)
+    dtype = dtypes.check_user_dtype_supported(dtype, "nanmean") or a.dtype
+    count = sum(_known(a, where), axis, dtype, keepdims=keepdims)
+    return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
+
+
+def nanvar(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
+           keepdims: bool = False, where: ArrayLike | None = None) -> Array:
+    """The variance of what is not nan.
+
+    >>> nanvar(np.array([1, np.nan, 3]))
+    Array(1., dtype=float32)
+    """
+    a = as_array("nanvar", a)
+    if dtypes.issubdtype(a.dtype, np.inexact):
+        a, where = choose(isnan(a), convert(0, a.dtype), a), _known(a, where)
+    return var(a, axis, dtype, out, ddof, keepdims, where=where)
+
+
+def nanstd(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
+           keepdims: bool = False, where: ArrayLike | None = None) -> Array:
+    """The standard deviation of what is not nan.
+
+    >>> nanstd(np.array([1, np.nan, 3]))
+    Array(1., dtype=float32)
+    """
+    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where))

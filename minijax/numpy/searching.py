@@ -1,27 +1,100 @@
-"""Where things are, and how many: where, nonzero, argwhere, bincount, digitize, histogram.
+"""Choosing, finding, counting and taking elements: where, select, nonzero, bincount, take, ….
 
-Stands on `sorting`.  Chapter 18, *Dynamic shapes*: sizes that depend on values.
-In JAX: `jax/_src/numpy/lax_numpy.py`.
+Stands on `sorting`, `indexing`.  Chapter 18, *Dynamic shapes*: sizes that depend on values.
+In JAX: `jax/_src/numpy/lax_numpy.py`, `indexing.py`.
 """
 
 from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import config, dtypes, lax
 from minijax.core import Array
+from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
-from minijax.numpy.creation import array, linspace, stacked
-from minijax.numpy.arguments import ArrayLike, as_array, check_arraylike, convert, static_value
-from minijax.numpy.selection import choose
+from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
+                                     check_arraylike, choose, convert, promote_dtypes, refuse_out,
+                                     stacked, static_value)
+from minijax.numpy.creation import array, linspace
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
+from minijax.primitives.checks import check_index
 
 _INT = np.dtype("int32")
+
+
+# ── Choosing ─────────────────────────────────────────────────────────────────────────────────
+
+def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
+          size: int | None = None, fill_value: Any = None) -> Any:
+    """`x` where the condition holds, else `y`; with the condition alone, the places it holds.
+
+    >>> where(np.array([True, False]), 1.5, np.array([2.0, 3.0]))
+    Array([1.5, 3. ], dtype=float32)
+
+    Raises:
+      ConcretizationTypeError: for a traced condition alone, without `size`.
+    """
+    if x is None and y is None:
+        return nonzero(as_array("where", condition), size=size, fill_value=fill_value)
+    check_arraylike("where", condition, x, y)
+    if size is not None or fill_value is not None:
+        raise ValueError("size and fill_value arguments cannot be used in three-term where "
+                         "function.")
+    return choose(condition, x, y)
+
+
+def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
+           default: ArrayLike = 0) -> Array:
+    """From each place, the choice whose condition is the first to hold there.
+
+    >>> x = np.arange(4)
+    >>> select([x < 1, x > 2], [x - 10, x + 10], default=5)
+    Array([-10,   5,   5,  13], dtype=int32)
+    """
+    if len(condlist) != len(choicelist):
+        raise ValueError("condlist must have length equal to choicelist "
+                         f"({len(condlist)} vs {len(choicelist)})")
+    if not len(condlist):
+        raise ValueError("condlist must be non-empty")
+    check_arraylike("select", *condlist, *choicelist, default)
+    return _first_that_holds(condlist, promote_dtypes(*choicelist, default))
+
+
+def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
+              **kwargs: Any) -> Array:
+    """A function given in pieces: where a condition holds, the function that belongs to it.
+
+    Where several conditions hold, the first counts; one function more than conditions is the
+    default, which otherwise is zero.  A function may be a number.
+
+    >>> x = np.array([-2.0, 3.0])
+    >>> piecewise(x, [x < 0, x >= 0], [lambda x: -x, 1])
+    Array([2., 1.], dtype=float32)
+    """
+    # JAX: a switch for each element; here all functions run, and `where` chooses.
+    x = as_array("piecewise", x)
+    condlist, functions = list(condlist), list(funclist)
+    if len(functions) not in (len(condlist), len(condlist) + 1):
+        raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
+                         f"{len(condlist) + 1} functions are expected; got {len(functions)}")
+    pieces = functions if len(functions) > len(condlist) else [*functions, 0]
+    values = [broadcast_to_shape(piece(x, *args, **kwargs) if callable(piece)
+                                 else convert(piece, x.dtype), x.shape) for piece in pieces]
+    return _first_that_holds(condlist, values)
+
+
+def _first_that_holds(conditions: Sequence[Any], choices: list[Any]) -> Any:
+    """The choice of the first condition that holds; the last one where none does."""
+    *choices, result = choices
+    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+        result = choose(condition, choice, result)
+    return result
 
 
 # ── Where things are ─────────────────────────────────────────────────────────────────────────
@@ -71,25 +144,6 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
                  for value, places in zip(fill, found, strict=True))
 
 
-def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
-          size: int | None = None, fill_value: Any = None) -> Any:
-    """`x` where the condition holds, else `y`; with the condition alone, the places it holds.
-
-    >>> where(np.array([True, False]), 1.5, np.array([2.0, 3.0]))
-    Array([1.5, 3. ], dtype=float32)
-
-    Raises:
-      ConcretizationTypeError: for a traced condition alone, without `size`.
-    """
-    if x is None and y is None:
-        return nonzero(as_array("where", condition), size=size, fill_value=fill_value)
-    check_arraylike("where", condition, x, y)
-    if size is not None or fill_value is not None:
-        raise ValueError("size and fill_value arguments cannot be used in three-term where "
-                         "function.")
-    return choose(condition, x, y)
-
-
 def flatnonzero(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The places of all elements that are not zero, in the flat array.
 
@@ -108,8 +162,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     """
     x = as_array("argwhere", a)
     if x.ndim == 0:
-        count = nonzero(ravel(x), size=size, fill_value=fill_value)[0].size
-        return lax.full((count, 0), 0, _INT)
+        return lax.full((flatnonzero(x, size=size, fill_value=fill_value).size, 0), 0, _INT)
     return stacked(nonzero(x, size=size, fill_value=fill_value), 1)
 
 
@@ -149,15 +202,15 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
     >>> digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0]))
     Array([1, 3], dtype=int32)
     """
-    bins = as_array("digitize", bins)
-    if bins.ndim != 1:
-        raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins=}")
-    if bins.size == 0:
+    edges: Any = as_array("digitize", bins)
+    if edges.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={edges!r}")
+    if edges.size == 0:
         return lax.full_like(as_array("digitize", x), 0, dtype=_INT)
     side = "left" if right else "right"
-    rising = searchsorted(bins, x, side)
-    falling = bins.size - searchsorted(lax.rev(bins, (0,)), x, side)
-    first, last = (lax.index_in_dim(bins, i, 0, keepdims=False) for i in (0, -1))
+    rising = searchsorted(edges, x, side)
+    falling = edges.size - searchsorted(lax.rev(edges, (0,)), x, side)
+    first, last = edges[0], edges[-1]
     return choose(last >= first, rising, falling)
 
 
@@ -175,8 +228,7 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     low, high = (reductions.min(a), reductions.max(a)) if range is None else (
         convert(end, a.dtype) for end in range)
     flat = low == high  # all values equal: one unit around them
-    low = choose(flat, low - 0.5, low)
-    high = choose(flat, high + 0.5, high)
+    low, high = choose(flat, low - 0.5, low), choose(flat, high + 0.5, high)
     return linspace(low, high, operator.index(bins) + 1, dtype=a.dtype)
 
 
@@ -188,16 +240,121 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     Array([3., 1.], dtype=float32)
     """
     a = ravel(as_array("histogram", a))
-    edges = histogram_bin_edges(a, bins, range)
+    edges: Any = histogram_bin_edges(a, bins, range)
     a = convert(a, edges.dtype)
     weights = convert(1, a.dtype) if weights is None else ravel(weights)
     weights = lax.broadcast_in_dim(weights, a.shape, () if weights.ndim == 0 else (0,))
     place = searchsorted(edges, a, side="right")
-    last = lax.index_in_dim(edges, -1, 0, keepdims=False)
-    place = choose(a == last, edges.size - 1, place)
-    counts = bincount(place, weights, length=edges.size)
-    counts = lax.slice_in_dim(counts, 1, None)
+    place = choose(a == edges[-1], edges.size - 1, place)
+    counts: Any = bincount(place, weights, length=edges.size)
+    counts = counts[1:]
     if density:
-        widths = lax.slice_in_dim(edges, 1, None) - lax.slice_in_dim(edges, 0, -1)
-        counts = counts / convert(widths, counts.dtype) / reductions.sum(counts)
+        widths = convert(edges[1:] - edges[:-1], counts.dtype)
+        counts = counts / widths / reductions.sum(counts)
     return counts, edges
+
+
+# ── Taking ───────────────────────────────────────────────────────────────────────────────────
+
+def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = None,
+         mode: str | None = None, unique_indices: bool = False, indices_are_sorted: bool = False,
+         fill_value: Any = None) -> Array:
+    """The elements at these places of the flat array, or the slices along an axis.
+
+    >>> take(np.array([5., 6., 7.]), np.array([2, 0, 9]))
+    Array([ 7.,  5., nan], dtype=float32)
+
+    Args:
+      mode: what a place out of bounds gives: "fill" (nan, or the smallest integer; the
+        default), "clip" (which moves negative places to 0) or "wrap".
+    """
+    refuse_out("take", out)
+    x, places = as_arrays("take", a, indices)
+    if not dtypes.issubdtype(places.dtype, np.integer) and places.dtype != bool:
+        raise ValueError("indices must have an integer type")
+    x, axis = along("take", x, axis)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+    if mode not in (None, "fill", "clip", "wrap"):
+        raise ValueError(f"Invalid mode '{mode}' for np.take")
+    if x.shape[axis] == 0 and places.size:
+        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+    if mode == "wrap":
+        places = places % x.shape[axis]
+    if config.debug_out_of_bounds.value and mode is None:
+        check_index(places, axis, x.shape[axis], kind="take")
+    return x.at[(slice(None),) * axis + (places,)].get(
+        mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
+        unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
+        wrap_negative_indices=mode != "clip")
+
+
+def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
+                    mode: str | GatherScatterMode | None = None, fill_value: Any = None, *,
+                    wrap_negative_indices: bool | None = None) -> Array:
+    """From every row along an axis, the elements at that row's places.
+
+    Negative places count from the end, unless the mode is "promise_in_bounds".
+
+    >>> take_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), axis=1)
+    Array([[2],
+           [3]], dtype=int32)
+    """
+    x, places = as_arrays("take_along_axis", arr, indices)
+    if not dtypes.issubdtype(places.dtype, np.integer):
+        raise TypeError("take_along_axis indices must be of integer type, "
+                        f"got {places.dtype.name}")
+    if axis is None and places.ndim != 1:
+        raise ValueError("take_along_axis indices must be 1D if axis=None, "
+                         f"got shape {places.shape}")
+    if axis is not None and x.ndim != places.ndim:
+        raise ValueError("indices and arr must have the same number of dimensions; "
+                         f"{places.ndim} vs. {x.ndim}")
+    x, axis = along("take_along_axis", x, axis)
+    if config.debug_out_of_bounds.value and mode is None:
+        check_index(places, axis, x.shape[axis], kind="take")
+    rows = lax.broadcast_shapes(*(_sized(each.shape, axis, 1) for each in (x, places)))
+    shown = _sized(rows, axis, places.shape[axis])
+    if x.shape[axis] == 0:
+        return lax.full(shown, 0, x.dtype)
+    places = broadcast_to_shape(places, shown)
+    x = broadcast_to_shape(x, _sized(rows, axis, x.shape[axis]))
+    # along the other axes each row's own number, which stretches over all places
+    index = [places if d == axis else lax.reshape(
+        lax.iota(_INT, n), _sized((1,) * x.ndim, d, n)) for d, n in enumerate(shown)]
+    if mode == "one_hot":  # no place outside is hot
+        mode, fill_value = "fill", 0
+    wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
+    return x.at[tuple(index)].get(mode=mode or "fill", fill_value=fill_value,
+                                  wrap_negative_indices=wrap)
+
+
+def _sized(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
+    """The shape with another size along an axis."""
+    return (*shape[:axis], size, *shape[axis + 1:])
+
+
+def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
+             size: int | None = None, fill_value: ArrayLike = 0) -> Array:
+    """The slices along an axis whose condition holds.
+
+    >>> compress(np.array([True, False, True]), np.array([5, 6, 7]))
+    Array([5, 7], dtype=int32)
+    """
+    x, axis = along("compress", a, axis)
+    x = convert(x, x.dtype)
+    mask = as_array("compress", condition)
+    if mask.ndim != 1:
+        raise ValueError("condition must be a 1D array")
+    [places] = nonzero(mask, size=size, fill_value=x.shape[axis])
+    return take(x, places, axis, mode="fill", fill_value=fill_value)
+
+
+def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
+            fill_value: ArrayLike = 0) -> Array:
+    """The elements whose condition holds, flat.
+
+    >>> extract(np.array([True, False]), np.array([5, 6]))
+    Array([5], dtype=int32)
+    """
+    return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)

@@ -15,11 +15,10 @@ import numpy as np
 from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, logic
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
+                                     convert, promote_dtypes, promote_dtypes_inexact)
 from minijax.numpy.contractions import dot
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
-                                     promote_dtypes, promote_dtypes_inexact)
 from minijax.numpy.reductions import sum
-from minijax.numpy.selection import choose
 from minijax.numpy.shaping import broadcast_to, moveaxis, ravel
 from minijax.numpy.sorting import searchsorted
 

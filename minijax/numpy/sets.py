@@ -13,10 +13,9 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
-                                     promote_dtypes, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
+                                     convert, promote_dtypes, static_value)
 from minijax.numpy.searching import nonzero
-from minijax.numpy.selection import choose
 from minijax.numpy.shaping import ravel
 from minijax.numpy.unary import isnan
 

@@ -15,11 +15,11 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array, Tracer, another
-from minijax.numpy.creation import shape_of_argument
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_arraylike, convert,
                                      static_axes)
+from minijax.numpy.creation import shape_of_argument
 from minijax.primitives.axes import canonical_shape
 
 

@@ -1,7 +1,7 @@
-"""Sorting, and searching what is sorted: sort, argsort, lexsort, searchsorted.
+"""Sorting, and what one asks of the sorted: sort, argsort, lexsort, searchsorted, quantile, ….
 
-Stands on `selection`.  Chapter 18, *Dynamic shapes*.
-In JAX: `jax/_src/numpy/sorting.py`, `lax_numpy.py`.
+Stands on `reductions`.  Chapter 18, *Dynamic shapes*.
+In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
 """
 
 from __future__ import annotations
@@ -13,27 +13,23 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
+from minijax.numpy import reductions
+from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, as_arrays, canonical_axes,
+                                     canonical_axis, choose, convert, promote_dtypes,
+                                     promote_dtypes_inexact, refuse_out, static_axes)
 from minijax.numpy.unary import isnan
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, convert,
-                                     promote_dtypes, static_axes)
-from minijax.numpy.selection import choose
-from minijax.numpy.shaping import ravel
 
 _INT = np.dtype("int32")
 
 
 # ── Sorting ──────────────────────────────────────────────────────────────────────────────────
 
-def _sort_argument(name: str, a: ArrayLike, axis: int | None, order: Any,
-                   kind: Any) -> tuple[Any, int]:
+def _to_sort(name: str, a: ArrayLike, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
     if kind is not None:
         raise TypeError(f"jax.numpy.{name} has no argument 'kind'; every sort is stable.")
     if order is not None:
         raise TypeError(f"'order' argument to {name} is not supported.")
-    x = as_array(name, a)
-    if axis is None:
-        return ravel(x), 0
-    return x, canonical_axis(static_axes(name, axis), x.ndim)
+    return along(name, a, axis)
 
 
 def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
@@ -43,7 +39,7 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None 
     >>> sort(np.array([3, 1, 2]))
     Array([1, 2, 3], dtype=int32)
     """
-    x, axis = _sort_argument("sort", a, axis, order, kind)
+    x, axis = _to_sort("sort", a, axis, order, kind)
     result = lax.sort(x, axis)
     return lax.rev(result, (axis,)) if descending else result
 
@@ -55,7 +51,7 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
     >>> argsort(np.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
-    x, axis = _sort_argument("argsort", a, axis, order, kind)
+    x, axis = _to_sort("argsort", a, axis, order, kind)
     places = lax.broadcasted_iota(dtypes.default_int_dtype(), x.shape, axis)
     if not descending:
         return lax.sort((x, places), axis, num_keys=1)[1]
@@ -97,14 +93,13 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
         raise ValueError("a should be 1-dimensional")
     if sorter is not None:
         a = a[sorter]
-    low: Any = lax.full(v.shape, 0, _INT)
-    high: Any = lax.full(v.shape, a.size, _INT)
-    for _ in range(math.ceil(math.log2(a.size + 1)) if a.size else 0):
+    low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
+    for _ in range(a.size.bit_length()):
         middle = lax.div(low + high, convert(2, _INT))
         found = a.at[middle].get(mode="clip")
-        to_the_left = _not_after(v, found) if side == "left" else _before(v, found)
-        to_the_left = to_the_left | (middle >= high)
-        low, high = (choose(to_the_left, low, middle + 1), choose(to_the_left, middle, high))
+        is_left = ~_before(found, v) if side == "left" else _before(v, found)
+        is_left = is_left | (middle >= high)
+        low, high = choose(is_left, low, middle + 1), choose(is_left, middle, high)
     return high
 
 
@@ -115,5 +110,84 @@ def _before(x: Any, y: Any) -> Any:
     return (x < y) | isnan(y) & ~isnan(x)
 
 
-def _not_after(x: Any, y: Any) -> Any:
-    return ~_before(y, x)
+# ── Order statistics ─────────────────────────────────────────────────────────────────────────
+
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+
+
+def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
+             overwrite_input: bool = False, method: str = "linear",
+             keepdims: bool = False) -> Array:
+    """The number below which the part `q` of the elements lies; nan where there is a nan.
+
+    >>> quantile(np.array([1., 2., 3.]), 0.25)
+    Array(1.5, dtype=float32)
+
+    Args:
+      q: between 0 and 1; an array of several adds leading axes.
+      method: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+    """
+    refuse_out("quantile", out)
+    if overwrite_input:
+        raise ValueError("jnp.quantile does not support overwrite_input=True")
+    if method not in _METHODS:
+        raise ValueError(f"method can only be {_METHODS}; got {method!r}")
+    [x] = promote_dtypes_inexact(as_array("quantile", a))
+    x, q = convert(x, x.dtype), convert(as_array("quantile", q), x.dtype)
+    axes = canonical_axes(static_axes("quantile", axis), x.ndim)
+    others = [d for d in range(x.ndim) if d not in axes]
+    rows = lax.transpose(x, (*others, *axes))
+    rows = lax.reshape(rows, (*rows.shape[:len(others)], math.prod(rows.shape[len(others):])))
+    has_nan = reductions.any(isnan(rows), -1, keepdims=True)
+    rows = lax.sort(choose(has_nan, convert(np.nan, rows.dtype), rows), -1)
+    shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
+    return lax.reshape(_interpolated(rows, q, method),
+                       (*q.shape, *(shape if keepdims else rows.shape[:-1])))
+
+
+def _interpolated(rows: Any, q: Any, method: str) -> Any:
+    """Quantiles of sorted rows, the axes of `q` first."""
+    count, others = rows.shape[-1], rows.ndim - 1
+
+    def element(place: Any) -> Any:
+        index = lax.clamp(np.int32(0), convert(place, _INT), np.int32(count - 1))
+        taken = rows[..., index]
+        return lax.transpose(taken, (*range(others, taken.ndim), *range(others)))
+    place = q * float(count - 1)
+    low, high = lax.floor(place), lax.ceil(place)
+    if method == "nearest":
+        nearer_low = place - low <= 0.5
+        low = high = choose(nearer_low, low, high)
+    below, above = element(low), element(high)
+    if method in ("lower", "nearest"):
+        return below
+    if method == "higher":
+        return above
+    if method == "midpoint":
+        return (below + above) * .5
+    part = place - low
+    part = lax.expand_dims(part, range(part.ndim, below.ndim))
+    return below * (1 - part) + above * part
+
+
+def median(a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+           keepdims: bool = False) -> Array:
+    """The element in the middle, or the mean of the two in the middle.
+
+    >>> median(np.array([5., 1., 2.]))
+    Array(2., dtype=float32)
+    """
+    return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
+def percentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
+               overwrite_input: bool = False, method: str = "linear",
+               keepdims: bool = False) -> Array:
+    """The number below which `q` per cent of the elements lie.
+
+    >>> percentile(np.array([1., 2., 3.]), 25)
+    Array(1.5, dtype=float32)
+    """
+    [q] = promote_dtypes_inexact(as_array("percentile", q))
+    q = lax.div(q, convert(100, q.dtype))
+    return quantile(a, q, axis, out, overwrite_input, method, keepdims)

@@ -7,7 +7,6 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 from __future__ import annotations
 
 import operator
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -15,10 +14,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, another
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, check_arraylike, convert,
-                                     like, promote_dtypes_inexact, promote_dtypes_numeric,
-                                     promoted, weak_if_scalar)
-from minijax.numpy.selection import choose
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, check_arraylike, choose,
+                                     convert, documented, like, promote_dtypes_inexact,
+                                     promote_dtypes_numeric, promoted, weak_if_scalar)
 
 Unary = Callable[[ArrayLike], Array]
 
@@ -31,15 +29,6 @@ def _inexact(name: str, function: Callable[[Any], Any], summary: str, shows: str
         return function(*promoted(name, promote_dtypes_inexact, x))
 
     return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.", shows)
-
-
-def documented(function: Callable, name: str, text: str, shows: str) -> Callable:
-    """Give a generated function its name, and a docstring that ends with an example."""
-    call, _, result = shows.partition(" -> ")
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = sys._getframe(2).f_globals["__name__"]  # where the name is
-    function.__doc__ = f"{text}\n\n    >>> {call}\n    {result}\n    "
-    return function
 
 
 def _real_abs(x: Any) -> Any:
