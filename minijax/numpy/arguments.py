@@ -365,6 +365,11 @@ def stacked(parts: Sequence[Array], axis: int = 0) -> Array:
     return lax.concatenate([lax.expand_dims(part, (axis,)) for part in parts], axis)
 
 
+def places_along(shape: Sequence[int], *axes: int) -> list[Any]:
+    """For each of these axes, the index along it of every element."""
+    return [lax.broadcasted_iota(np.dtype("int32"), shape, axis % len(shape)) for axis in axes]
+
+
 def outermost(dtype: Any, which: Literal["min", "max"]) -> Any:
     """The smallest or largest value of a dtype: an infinity where it has one."""
     if dtypes.issubdtype(dtype, np.inexact):

@@ -1,13 +1,14 @@
-"""Products of matrices and vectors: dot, matmul, tensordot, outer, cross, trace, ….
+"""Products of matrices and vectors, and sums of products named by letters: matmul, einsum, ….
 
-Stands on `einsum`.  Chapter 00 multiplies matrices; chapter 20 has their precision.
-In JAX: `jax/_src/numpy/tensor_contractions.py`, `lax_numpy.py`.
+Stands on `arguments` and `lax.dot_general`.  Chapters 20, *Precision*, and 23, *An array is a
+function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum.py`, which asks
+`opt_einsum` for the best order.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,67 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike, choose,
-                                     convert, promote_dtypes)
-from minijax.numpy.creation import stacked
-from minijax.numpy.einsum import contract, dot_general
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
+                                     check_arraylike, choose, convert, places_along,
+                                     promote_dtypes, refuse_out, stacked)
 from minijax.numpy.shaping import moveaxis, ravel
 
+Labels = Sequence[Hashable]
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+# ── Two labelled arrays ──────────────────────────────────────────────────────────────────────
+
+def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
+                 preferred_element_type: Any) -> Any:
+    """`lax.dot_general` as `numpy` calls it: the result keeps dtype and weakness."""
+    preferred = dtypes.check_user_dtype_supported(preferred_element_type, "dot")
+    weak = preferred is None and x.weak_type and y.weak_type
+    out = lax.dot_general(x, y, dimension_numbers, precision=precision,
+                          preferred_element_type=x.dtype if preferred is None else preferred)
+    return convert(out, out.dtype, weak)
+
+
+def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels,
+                *options: Any) -> Any:
+    """The product of two arrays, summed over the labels that `out` does not have.
+
+    Labels of size one in one array stretch to the other's size, as in broadcasting.
+    """
+    x, x_labels = _without_ones(x, x_labels, y, y_labels)
+    y, y_labels = _without_ones(y, y_labels, x, x_labels)
+    x, x_labels = _summed(x, x_labels, {*out, *y_labels})
+    y, y_labels = _summed(y, y_labels, {*out, *x_labels})
+    shared = [label for label in x_labels if label in y_labels]
+    batch = [label for label in shared if label in out]
+    inner = [label for label in shared if label not in out]
+    of_x, of_y = ([[labels.index(label) for label in wanted] for wanted in (inner, batch)]
+                  for labels in (x_labels, y_labels))
+    product = _dot_general(x, y, tuple(zip(of_x, of_y, strict=True)), *options)
+    others = [label for label in (*x_labels, *y_labels) if label not in shared]
+    return _arranged(product, [*batch, *others], out)
+
+
+def _without_ones(x: Any, labels: Labels, other: Any, others: Labels) -> tuple[Any, Labels]:
+    """Drop the axes of size one that the other array has."""
+    sizes = dict(zip(others, other.shape, strict=True))
+    ones = [d for d, label in enumerate(labels) if x.shape[d] == 1 != sizes.get(label, 1)]
+    return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
+
+
+def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
+    """Sum over the axes whose label nobody needs."""
+    axes = tuple(d for d, label in enumerate(labels) if label not in needed)
+    kept = [label for label in labels if label in needed]
+    return (lax.reduce_sum(x, axes) if axes else x), kept
+
+
+def _arranged(x: Any, labels: Labels, out: Labels) -> Any:
+    """The axes in the order of `out`."""
+    return lax.transpose(x, [labels.index(label) for label in out])
+
+
+# ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
 def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
         preferred_element_type: Any = None) -> Array:
@@ -32,13 +88,9 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     Raises:
       TypeError: where the sizes differ.
     """
-    check_arraylike("dot", a, b)
-    a, b = promote_dtypes(a, b)
-    if a.ndim == 0 or b.ndim == 0:
-        contracted: tuple[list[int], list[int]] = ([], [])
-    else:
-        contracted = ([a.ndim - 1], [max(b.ndim - 2, 0)])
-    return dot_general(a, b, (contracted, ([], [])), precision, preferred_element_type)
+    a, b = promote_dtypes(*as_arrays("dot", a, b))
+    dims: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]) if a.ndim and b.ndim else ([], [])
+    return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
 def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -59,14 +111,13 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
                              "but it has ndim 0")
     a, b = promote_dtypes(a, b)
     if a.ndim <= 2 and b.ndim <= 2:
-        dims: Any = (([a.ndim - 1], [max(b.ndim - 2, 0)]), ([], []))
-        return dot_general(a, b, dims, precision, preferred_element_type)
-    stack = lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    names = [("stack", d) for d in range(len(stack))]
-    labels_a = [*names[len(names) - max(a.ndim - 2, 0):], *(["row"] if a.ndim > 1 else []), "k"]
-    labels_b = [*names[len(names) - max(b.ndim - 2, 0):], "k", *(["col"] if b.ndim > 1 else [])]
-    out = [*names, *(["row"] if a.ndim > 1 else []), *(["col"] if b.ndim > 1 else [])]
-    return contract(a, labels_a, b, labels_b, out, precision, preferred_element_type)
+        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    stack = range(-len(lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])), 0)
+    row, column = ["row"][:a.ndim - 1], ["column"][:b.ndim - 1]
+    labels_a = [*stack[len(stack) - max(a.ndim - 2, 0):], *row, "inner"]
+    labels_b = [*stack[len(stack) - max(b.ndim - 2, 0):], "inner", *column]
+    return _contracted(a, labels_a, b, labels_b, [*stack, *row, *column], precision,
+                       preferred_element_type)
 
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -77,11 +128,12 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     Array(11, dtype=int32)
     """
     check_arraylike("vdot", a, b)
-    first = ravel(a)
-    if dtypes.issubdtype(first.dtype, np.complexfloating):
-        first = lax.conj(first)
-    return dot(first, ravel(b), precision=precision,
+    return dot(_conjugated(ravel(a)), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
+
+
+def _conjugated(x: Any) -> Any:
+    return lax.conj(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
@@ -91,12 +143,11 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    a, b = promote_dtypes(as_array("vecdot", x1), as_array("vecdot", x2))
+    a, b = promote_dtypes(*as_arrays("vecdot", x1, x2))
     a, b = (lax.expand_dims(moveaxis(x, axis, -1), (place,))
             for x, place in ((a, a.ndim - 1), (b, b.ndim)))
-    if dtypes.issubdtype(a.dtype, np.complexfloating):
-        a = lax.conj(a)
-    product = matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    product = matmul(_conjugated(a), b, precision=precision,
+                     preferred_element_type=preferred_element_type)
     return lax.squeeze(product, (product.ndim - 2, product.ndim - 1))
 
 
@@ -107,11 +158,11 @@ def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     >>> inner(np.array([1, 2]), np.array([3, 4]))
     Array(11, dtype=int32)
     """
-    a, b = promote_dtypes(as_array("inner", a), as_array("inner", b))
+    a, b = promote_dtypes(*as_arrays("inner", a, b))
     if a.ndim == 0 or b.ndim == 0:
         return a * b
     dims: Any = (([a.ndim - 1], [b.ndim - 1]), ([], []))
-    return dot_general(a, b, dims, precision, preferred_element_type)
+    return _dot_general(a, b, dims, precision, preferred_element_type)
 
 
 def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
@@ -121,9 +172,8 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     Array([[3, 4],
            [6, 8]], dtype=int32)
     """
-    if out is not None:
-        raise NotImplementedError("The 'out' argument to jnp.outer is not supported.")
-    a, b = promote_dtypes(as_array("outer", a), as_array("outer", b))
+    refuse_out("outer", out)
+    a, b = promote_dtypes(*as_arrays("outer", a, b))
     return lax.expand_dims(ravel(a), (1,)) * lax.expand_dims(ravel(b), (0,))
 
 
@@ -137,7 +187,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
     Args:
       axes: how many (the last of `a`, the first of `b`), or the axes of `a` and those of `b`.
     """
-    a, b = promote_dtypes(as_array("tensordot", a), as_array("tensordot", b))
+    a, b = promote_dtypes(*as_arrays("tensordot", a, b))
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         of_a, of_b = (each if np.iterable(each) else [each] for each in axes)
     elif np.ndim(axes) == 0:
@@ -153,7 +203,7 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
     if len(dims[0]) != len(dims[1]):
         raise TypeError("tensordot requires axes lists to have equal length, "
                         f"got {list(of_a)} and {list(of_b)}.")
-    return dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
+    return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
 def kron(a: ArrayLike, b: ArrayLike) -> Array:
@@ -162,7 +212,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     >>> kron(np.array([1, 10]), np.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)
     """
-    a, b = promote_dtypes(as_array("kron", a), as_array("kron", b))
+    a, b = promote_dtypes(*as_arrays("kron", a, b))
     rank = max(a.ndim, b.ndim)
     a, b = lax.broadcast_to_rank(a, rank), lax.broadcast_to_rank(b, rank)
     product = (lax.expand_dims(a, range(1, 2 * rank, 2))
@@ -179,18 +229,14 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = promote_dtypes(as_array("cross", a), as_array("cross", b))
+    a, b = promote_dtypes(*as_arrays("cross", a, b))
     a, b = (moveaxis(convert(x, x.dtype), at, -1) for x, at in ((a, axisa), (b, axisb)))
     if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
     xs, ys = _components(a), _components(b)
-
-    def minor(i: int, j: int) -> Any:
-        return xs[i] * ys[j] - xs[j] * ys[i]
-    if a.shape[-1] == b.shape[-1] == 2:
-        return minor(0, 1)
-    parts = [minor(1, 2), minor(2, 0), minor(0, 1)]
-    return moveaxis(stacked(parts), 0, axisc)
+    pairs = [(0, 1)] if a.shape[-1] == b.shape[-1] == 2 else [(1, 2), (2, 0), (0, 1)]
+    parts = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
+    return moveaxis(stacked(parts), 0, axisc) if len(parts) == 3 else parts[0]
 
 
 def _components(x: Any) -> list[Any]:
@@ -207,15 +253,9 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     Array(5, dtype=int32)
     """
     a = moveaxis(as_array("trace", a), (axis1, axis2), (-2, -1))
-    masked = choose(diagonal_mask(a.shape[-2], a.shape[-1], offset), a, convert(0, a.dtype))
+    i, j = places_along(a.shape[-2:], 0, 1)
+    masked = choose(i + operator.index(offset) == j, a, convert(0, a.dtype))
     return reductions.sum(masked, axis=(-2, -1), dtype=dtype, out=out)
-
-
-def diagonal_mask(rows: int, columns: int, offset: int) -> Any:
-    """True on the diagonal that starts `offset` columns to the right."""
-    i = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 0)
-    j = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 1)
-    return i + operator.index(offset) == j
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -240,3 +280,106 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
     for x in others:
         product = dot(product, x)
     return product
+
+
+# ── einsum ───────────────────────────────────────────────────────────────────────────────────
+
+def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = None,
+           precision: Any = None, preferred_element_type: Any = None) -> Array:
+    """The sum of products that letters describe: one letter an axis, summed where left out.
+
+    >>> x, y = np.ones((2, 3)), np.ones((3, 4))
+    >>> einsum("ij,jk->ik", x, y).shape
+    (2, 4)
+    >>> einsum("ii->i", np.array([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int32)
+
+    Raises:
+      ValueError: where sizes of one letter differ, or the letters do not fit the arrays.
+    """
+    # JAX: contracts in the order that costs least; here from left to right.
+    refuse_out("einsum", out)
+    if not isinstance(subscripts, str):
+        subscripts, operands = _from_lists((subscripts, *operands))
+    check_arraylike("einsum", *operands)
+    arrays = promote_dtypes(*operands)
+    terms, result = _parse(subscripts, [x.ndim for x in arrays])
+    _check_sizes(terms, arrays)
+    labelled = [_diagonal(x, term) for x, term in zip(arrays, terms, strict=True)]
+    x, labels = labelled.pop(0)
+    while labelled:
+        y, y_labels = labelled.pop(0)
+        later = {*result}.union(*(others for _, others in labelled))
+        kept = [label for label in dict.fromkeys([*labels, *y_labels]) if label in later]
+        kept = list(result) if not labelled else kept
+        x, labels = _contracted(x, labels, y, y_labels, kept, precision,
+                             preferred_element_type), kept
+    x, labels = _summed(x, labels, set(result))
+    return _arranged(x, labels, result)
+
+
+def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
+    """The elements at which axes of the same label have the same index."""
+    kept: list = []
+    for label in labels:
+        if label in kept:
+            i, j = places_along(x.shape, kept.index(label), len(kept))
+            zeros = lax.full_like(x, 0)
+            x = lax.reduce_sum(lax.select(i == j, x, zeros), (len(kept),))
+        else:
+            kept.append(label)
+    return x, kept
+
+
+def _from_lists(args: tuple) -> tuple[str, tuple]:
+    """The form ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` as letters."""
+    operands, lists = args[0:len(args) - len(args) % 2:2], args[1::2]
+    result = args[-1] if len(args) % 2 else None
+
+    def letters(axes: Sequence) -> str:
+        return "".join("..." if axis is Ellipsis else _LETTERS[axis] for axis in axes)
+    text = ",".join(map(letters, lists))
+    return (text if result is None else f"{text}->{letters(result)}"), operands
+
+
+def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list], list]:
+    """The labels of every operand and of the result; an ellipsis becomes numbered labels."""
+    text = subscripts.replace(" ", "")
+    left, arrow, right = text.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(ranks):
+        raise ValueError(f"einsum: {subscripts!r} describes {len(terms)} operand(s), but "
+                         f"{len(ranks)} were given.")
+    found = [_labels(term, rank, subscripts) for term, rank in zip(terms, ranks, strict=True)]
+    spread = max((sum(isinstance(label, int) for label in term) for term in found), default=0)
+    if arrow:
+        kept = spread if "..." in right else 0  # what the result leaves out is summed over
+        result = _labels(right, len(right.replace("...", "")) + kept, subscripts)
+    else:
+        once = sorted({c for c in left if c.isalpha() and left.count(c) == 1})
+        result = [*range(-spread, 0), *once]
+    unknown = [label for label in result if not any(label in term for term in found)]
+    if unknown or len(set(result)) != len(result):
+        raise ValueError(f"einsum: the result of {subscripts!r} must name each of its labels "
+                         "once, and only labels of the operands.")
+    return found, result
+
+
+def _labels(term: str, rank: int, subscripts: str) -> list:
+    before, dots, after = term.partition("...")
+    missing = rank - len(before) - len(after)
+    if missing < 0 or (missing and not dots) or not (before + after).isalpha() and before + after:
+        raise ValueError(f"einsum: {term!r} in {subscripts!r} does not describe an operand of "
+                         f"{rank} axes.")
+    return [*before, *range(-missing, 0), *after]
+
+
+def _check_sizes(terms: list[list], arrays: list[Any]) -> None:
+    sizes: dict[Any, int] = {}
+    for place, (term, x) in enumerate(zip(terms, arrays, strict=True)):
+        for label, size in zip(term, x.shape, strict=True):
+            known = sizes.setdefault(label, size)
+            if 1 not in (known, size) and known != size:
+                raise ValueError(f"Size of label '{label}' for operand {place} ({known}) does "
+                                 f"not match previous terms ({size}).")
+            sizes[label] = max(known, size)

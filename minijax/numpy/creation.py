@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer
-from minijax.numpy import dlpack
+from minijax import config, core, dtypes, errors, lax
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
+from minijax.numpy import display
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike, convert,
                                      promote_dtypes_inexact, promote_shapes, static_value)
 from minijax.primitives.axes import canonical_shape
@@ -47,7 +47,7 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     made = _array(object, wanted)
     if made.ndim < ndmin:
         made = lax.broadcast_to_rank(made, ndmin)
-    return core.another(made) if copy and made is object else made
+    return another(made) if copy and made is object else made
 
 
 def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
@@ -63,6 +63,33 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
     if dtype is not None:
         dtype = dtypes.check_user_dtype_supported(dtype, "asarray")
     return array(a, dtype=dtype, order=order)
+
+
+def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
+    """The array with its elements converted.
+
+    >>> astype(np.array([1.7, -1.7]), int)
+    Array([ 1, -1], dtype=int32)
+    """
+    x = as_array("astype", x)
+    wanted = dtypes.check_user_dtype_supported(dtype, "astype")
+    wanted = dtypes.default_float_dtype() if wanted is None else wanted
+    if config.debug_unsafe_casts.value:
+        check_cast(x, wanted)
+    if isinstance(wanted, np.dtype) and wanted.kind not in "cb" and x.dtype.kind == "c":
+        errors.warn("Casting complex values to real discards the imaginary part",
+                    np.exceptions.ComplexWarning)
+        x = lax.real(x)
+    return convert(x, wanted)
+
+
+def copy(a: ArrayLike, order: str | None = None) -> Array:
+    """An array of these values; it stays when `a` is given away.
+
+    >>> copy(np.array([1, 2]))
+    Array([1, 2], dtype=int32)
+    """
+    return another(as_array("copy", a))
 
 
 def _array(x: Any, dtype: Any) -> Any:
@@ -148,7 +175,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     >>> from_dlpack(np.arange(2, dtype="int32"))
     Array([0, 1], dtype=int32)
     """
-    return asarray(dlpack.from_dlpack(x))
+    return asarray(display.from_dlpack(x))
 
 
 # ── From a shape ─────────────────────────────────────────────────────────────────────────────

@@ -14,11 +14,22 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, like)
-from minijax.numpy.contractions import diagonal_mask
+                                     convert, like, places_along)
 from minijax.numpy.creation import array, stacked
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape
+
+
+def _on_diagonal(rows: int, columns: int, k: int) -> Any:
+    """True on the diagonal that starts `k` columns to the right."""
+    i, j = places_along((rows, columns), 0, 1)
+    return i + operator.index(k) == j
+
+
+def _below_diagonal(rows: int, columns: int, k: int) -> Any:
+    """True on that diagonal, and below."""
+    i, j = places_along((rows, columns), 0, 1)
+    return i + operator.index(k) >= j
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Array:
@@ -36,7 +47,7 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     [columns] = canonical_shape((N if M is None else M,), "argument of 'M' jnp.eye().")
     if rows < 0 or columns < 0:
         raise ValueError(f"negative dimensions are not allowed, got {rows} and {columns}")
-    return convert(diagonal_mask(rows, columns, k), dtype or dtypes.default_float_dtype())
+    return convert(_on_diagonal(rows, columns, k), dtype or dtypes.default_float_dtype())
 
 
 def identity(n: Any, dtype: Any = None) -> Array:
@@ -49,12 +60,6 @@ def identity(n: Any, dtype: Any = None) -> Array:
     return eye(n, dtype=dtypes.check_user_dtype_supported(dtype, "identity"))
 
 
-def _lower_mask(rows: int, columns: int, k: int) -> Any:
-    i = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 0)
-    j = lax.broadcasted_iota(np.dtype("int32"), (rows, columns), 1)
-    return i + operator.index(k) >= j
-
-
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on a diagonal and below, zeros above.
 
@@ -64,7 +69,7 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "tri")
     [rows, columns] = canonical_shape((N, N if M is None else M))
-    return convert(_lower_mask(rows, columns, k), dtype or np.dtype("float32"))
+    return convert(_below_diagonal(rows, columns, k), dtype or np.dtype("float32"))
 
 
 def tril(m: ArrayLike, k: int = 0) -> Array:
@@ -75,7 +80,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
            [3, 4]], dtype=int32)
     """
     m = _matrix("tril", m)
-    return choose(_lower_mask(m.shape[-2], m.shape[-1], k), m, like(0, m))
+    return choose(_below_diagonal(m.shape[-2], m.shape[-1], k), m, like(0, m))
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
@@ -86,7 +91,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
            [0, 4]], dtype=int32)
     """
     m = _matrix("triu", m)
-    return choose(_lower_mask(m.shape[-2], m.shape[-1], k - 1), like(0, m), m)
+    return choose(_below_diagonal(m.shape[-2], m.shape[-1], k - 1), like(0, m), m)
 
 
 def _matrix(name: str, m: ArrayLike) -> Any:
@@ -158,7 +163,7 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     size = v.shape[0] + abs(k)
     zero = like(0, v)
     row = lax.pad(v, zero, [(max(k, 0), max(-k, 0), 0)])
-    return choose(diagonal_mask(size, size, k), lax.expand_dims(row, (0,)), zero)
+    return choose(_on_diagonal(size, size, k), lax.expand_dims(row, (0,)), zero)
 
 
 def diagflat(v: ArrayLike, k: int = 0) -> Array:

@@ -1,4 +1,4 @@
-"""Systems of equations and what comes with them: solve, inv, det, slogdet, pinv, lstsq, ….
+"""Systems of equations and what comes with them: solve, inv, det, slogdet, cond, pinv, lstsq, ….
 
 Stands on `lax.linalg`.  Capstones; chapter 10 for the rules of their derivatives.
 In JAX: `jax/_src/numpy/linalg.py`.
@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/linalg.py`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from typing import Any, NamedTuple
@@ -16,9 +17,9 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, choose, convert, like,
-                                     promote_dtypes_inexact, static_value)
-from minijax.numpy.factorisations import adjoint
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, choose, convert, like,
+                                     places_along, promote_dtypes_inexact, static_value)
+from minijax.numpy.factorisations import adjoint, norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorize import vectorize
@@ -45,7 +46,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Raises:
       ValueError: where the shapes do not fit.
     """
-    a, b = promote_dtypes_inexact(as_array("solve", a), as_array("solve", b))
+    a, b = promote_dtypes_inexact(*as_arrays("solve", a, b))
     if a.ndim < 2:
         raise ValueError("left hand array must be at least two dimensional; "
                          f"got a.shape={a.shape}, b.shape={b.shape}")
@@ -54,15 +55,10 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             f"Invalid shapes for solve: {a.shape}, {b.shape}. Prior to JAX v0.5.0, this would "
             "have been treated as a batched 1-dimensional solve. To recover this behavior, use "
             "solve(a, b[..., None]).squeeze(-1).")
-    if b.ndim == 1:
-        one = vectorize(_solve_vector, signature="(m,m),(m)->(m)")
-    else:
-        one = vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")
-    return one(a, b)
-
-
-def _solve_vector(a: Any, b: Any) -> Any:
-    return lax.squeeze(lax_solve(a, lax.expand_dims(b, (1,))), (1,))
+    if b.ndim > 1:
+        return vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)
+    return vectorize(lambda a, b: lax.squeeze(lax_solve(a, lax.expand_dims(b, (1,))), (1,)),
+                     signature="(m,m),(m)->(m)")(a, b)
 
 
 def lu_solution(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
@@ -87,6 +83,11 @@ def lu_solution(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
     return x if b.ndim > 1 else lax.squeeze(x, (1,))
 
 
+def _check_square(what: str, a: Any, end: str = "") -> None:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ValueError(f"Argument to {what} must have shape [..., n, n], got {a.shape}{end}")
+
+
 def inv(a: ArrayLike) -> Array:
     """The inverses of square matrices.
 
@@ -95,8 +96,7 @@ def inv(a: ArrayLike) -> Array:
            [0.  , 0.25]], dtype=float32)
     """
     a = as_array("inv", a)
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to inv must have shape [..., n, n], got {a.shape}.")
+    _check_square("inv", a, ".")
     return solve(a, diagonals.eye(a.shape[-1], dtype=a.dtype))
 
 
@@ -109,7 +109,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     Args:
       axes: axes of `a` that are moved to its end first.
     """
-    a, b = as_array("tensorsolve", a), as_array("tensorsolve", b)
+    a, b = as_arrays("tensorsolve", a, b)
     if axes is not None:
         a = moveaxis(a, axes, range(a.ndim - len(axes), a.ndim))
     shape = a.shape[b.ndim:]
@@ -148,8 +148,7 @@ def det(a: ArrayLike) -> Array:
     Array(-2., dtype=float32)
     """
     [a] = promote_dtypes_inexact(as_array("det", a))
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to _det() must have shape [..., n, n], got {a.shape}")
+    _check_square("_det()", a)
     return _small_det(a) if a.shape[-1] <= 3 else _det(a)
 
 
@@ -158,11 +157,8 @@ def _small_det(a: Any) -> Array:
     n = a.shape[-1]
     at = {(i, j): _element(a, i, j) for i in range(n) for j in range(n)}
     if n == 3:
-        terms = [(at[0, i], at[1, j], at[2, 3 - i - j]) for i in range(3) for j in range(3)
-                 if i != j]
-        products = [x * y * z for x, y, z in terms]
-        even, odd = [products[i] for i in (0, 3, 4)], [products[i] for i in (1, 2, 5)]
-        return even[0] + even[1] + even[2] - (odd[0] + odd[1] + odd[2])
+        p = [at[0, i] * at[1, j] * at[2, k] for i, j, k in itertools.permutations(range(3))]
+        return p[0] + p[3] + p[4] - (p[1] + p[2] + p[5])
     if n == 2:
         return at[0, 0] * at[1, 1] - at[0, 1] * at[1, 0]
     return at[0, 0] if n else lax.full(a.shape[:-2], 1, a.dtype)
@@ -195,7 +191,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     rows = take_along_axis(a_dot, lax.expand_dims(permutation, (permutation.ndim,)), -2)
     x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
                                     unit_diagonal=True)
-    is_last = lax.broadcasted_iota(np.dtype("int32"), x.shape, x.ndim - 2) == n - 1
+    is_last = places_along(x.shape, -2)[0] == n - 1
     scale = choose(is_last, *(lax.expand_dims(y, (y.ndim, y.ndim + 1)) for y in (others, whole)))
     x = lax.linalg.triangular_solve(_without_zeros(factors), scale * x, left_side=True)
     return whole, contractions.trace(x, axis1=-2, axis2=-1)
@@ -204,8 +200,7 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
 def _without_zeros(factors: Any) -> Any:
     """The factors with ones for the last pivot and for zeros in the diagonal."""
     n = factors.shape[-1]
-    row, column = (lax.broadcasted_iota(np.dtype("int32"), factors.shape, factors.ndim - d)
-                   for d in (2, 1))
+    row, column = places_along(factors.shape, -2, -1)
     replaced = (row == n - 1) | (factors == 0)
     return choose((row == column) & replaced, 1, factors)
 
@@ -216,7 +211,7 @@ def _diagonal(x: Any) -> Any:
 
 def _parity(pivots: Any, dtype: Any) -> Any:
     """-1 where the number of exchanged rows is odd, otherwise 1."""
-    places = lax.broadcasted_iota(np.dtype("int32"), pivots.shape, pivots.ndim - 1)
+    [places] = places_along(pivots.shape, -1)
     count = reductions.sum(pivots != places, -1, dtype=np.int32)
     odd = lax.rem(count, like(2, count)) == 1
     return choose(odd, convert(-1, dtype), convert(1, dtype))
@@ -235,8 +230,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
                          "(`None`).")
     [a] = promote_dtypes_inexact(as_array("jnp.linalg.slogdet", a))
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"Argument to slogdet() must have shape [..., n, n], got {a.shape}")
+    _check_square("slogdet()", a)
     return SlogdetResult(*_slogdet(a))
 
 
@@ -341,6 +335,31 @@ def _symmetrized(x: Any) -> Any:
     return (x + adjoint(x)) / 2
 
 
+def cond(x: ArrayLike, p: Any = None) -> Array:
+    """How many times relative errors may grow in a system of equations with this matrix.
+
+    >>> cond(np.array([[2., 0.], [0., 1.]]))
+    Array(2., dtype=float32)
+
+    Args:
+      p: the order of the norm, as in `norm`; 2 by default.
+    """
+    [x] = promote_dtypes_inexact(as_array("cond", x))
+    if x.ndim < 2:
+        raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got {x.shape=}")
+    if p in (None, 2, -2):
+        values = lax.linalg.svd(x, compute_uv=False)
+        if values.shape[-1] == 0:
+            raise ValueError("jnp.linalg.cond: input array must not be empty; "
+                             f"got {x.shape=}")
+        ends = [lax.index_in_dim(values, i, values.ndim - 1, keepdims=False) for i in (0, -1)]
+        return lax.div(*(ends if p != -2 else ends[::-1]))
+    if x.shape[-2] != x.shape[-1]:
+        raise ValueError("jnp.linalg.cond: for p != 2 and p != -2, array must be square; "
+                         f"got {x.shape=}")
+    return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
+
+
 def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
                 tol: ArrayLike | None = None) -> Array:
     """How many singular values of a matrix are not small.
@@ -384,7 +403,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     Returns:
       x, the sums of squares that remain, the rank and the singular values of `a`.
     """
-    a, b = promote_dtypes_inexact(as_array("lstsq", a), as_array("lstsq", b))
+    a, b = promote_dtypes_inexact(*as_arrays("lstsq", a, b))
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
     if a.ndim != 2:

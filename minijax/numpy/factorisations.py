@@ -1,6 +1,6 @@
-"""Factorisations of matrices under NumPy's names: cholesky, eigh, qr, svd.
+"""Factorisations of matrices, and norms: cholesky, eigh, qr, svd, norm, ….
 
-Stands on `lax.linalg`.  Capstones with Gaussian processes.
+Stands on `reductions`, `lax.linalg`.  Chapter 20, *Precision*; capstones with Gaussian processes.
 In JAX: `jax/_src/numpy/linalg.py`.
 """
 
@@ -12,9 +12,11 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, as_array, choose, convert, promote_dtypes_inexact
+from minijax.numpy import reductions
+from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
+                                     choose, convert, places_along, promote_dtypes_inexact)
 from minijax.numpy.searching import take_along_axis
-from minijax.numpy.shaping import flip, matrix_transpose
+from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
 from minijax.numpy.sorting import argsort
 
 
@@ -107,7 +109,7 @@ def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
     Q is ``I - V T Vᴴ`` with V lower and T upper triangular, so V and T Vᴴ are the L and U of I - Q.
     """
     m, k = q.shape[-2:]
-    rows, columns = _places(m, k)
+    rows, columns = places_along((m, k), 0, 1)
 
     def eliminate(j: Any, a: Any) -> Any:
         row = lax.reduce_sum(choose(rows == j, a, 0), (a.ndim - 2,))
@@ -128,14 +130,8 @@ def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
                     + [(0, r.shape[-1] - k, 0)])
     upper = lax.pad(r, convert(0, r.dtype), [(0, 0, 0)] * (r.ndim - 2)
                     + [(0, m - r.shape[-2], 0), (0, 0, 0)])
-    rows, columns = _places(m, r.shape[-1])
+    rows, columns = places_along((m, r.shape[-1]), 0, 1)
     return matrix_transpose(choose(rows > columns, below, upper)), factors
-
-
-def _places(m: int, n: int) -> tuple[Any, Any]:
-    """The row and the column of every element of a matrix."""
-    int32 = np.dtype("int32")
-    return lax.broadcasted_iota(int32, (m, n), 0), lax.broadcasted_iota(int32, (m, n), 1)
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
@@ -181,3 +177,87 @@ def svdvals(x: ArrayLike, /) -> Array:
     Array([2., 1.], dtype=float32)
     """
     return svd(x, compute_uv=False)
+
+
+# ── Norms ────────────────────────────────────────────────────────────────────────────────────────
+
+def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The length of a vector, or the size of a matrix; without `ord` the Euclidean one.
+
+    >>> norm(np.array([3., 4.]))
+    Array(5., dtype=float32)
+
+    Args:
+      ord: of vectors: a number p, inf, -inf or 0; of matrices: "fro", "nuc", 1, -1, 2, -2, inf
+        or -inf.
+      axis: one axis for vectors, two for matrices; all by default.
+
+    Raises:
+      ValueError: for other orders and numbers of axes.
+    """
+    [x] = promote_dtypes_inexact(as_array("norm", x))
+    axes = canonical_axes(axis, x.ndim)
+    if ord is None:
+        return _euclidean(x, axes, keepdims)
+    if len(axes) in (1, 2):
+        return (_vector_norm if len(axes) == 1 else _matrix_norm)(x, ord, axes, keepdims)
+    raise ValueError(f"Improper number of axes for norm: axis={axes}. Pass one axis to compute a "
+                     "vector-norm, or two axes to compute a matrix-norm.")
+
+
+def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False,
+                ord: Any = 2) -> Array:
+    """The length of vectors; their components may lie along several axes.
+
+    >>> vector_norm(np.array([[3., 0.], [0., 4.]]))
+    Array(5., dtype=float32)
+    """
+    [x] = promote_dtypes_inexact(as_array("vector_norm", x))
+    return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
+
+
+def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """The size of every matrix in a stack; the orders are those of `norm`.
+
+    >>> matrix_norm(np.array([[3., 0.], [0., 4.]]), ord=2)
+    Array(4., dtype=float32)
+    """
+    return norm(x, ord, (-2, -1), keepdims)
+
+
+def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+    is_complex = dtypes.issubdtype(x.dtype, np.complexfloating)
+    squares = lax.real(x * lax.conj(x)) if is_complex else lax.square(x)
+    return lax.sqrt(reductions.sum(squares, axes, keepdims=keepdims))
+
+
+def _vector_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+    if ord is None or ord == 2:
+        return _euclidean(x, axes, keepdims)
+    size = lax.abs(x)
+    if ord in (np.inf, -np.inf):
+        return (reductions.max if ord > 0 else reductions.min)(size, axes, keepdims=keepdims)
+    if ord == 0:
+        return reductions.sum(x != 0, axes, dtype=size.dtype, keepdims=keepdims)
+    if ord == 1:
+        return reductions.sum(size, axes, keepdims=keepdims)
+    if isinstance(ord, str):
+        raise ValueError(f"Invalid order '{ord}' for vector norm.")
+    powers = lax.pow(size, convert(ord, size.dtype))
+    return lax.pow(reductions.sum(powers, axes, keepdims=keepdims), convert(1 / ord, size.dtype))
+
+
+def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Array:
+    if ord in ("f", "fro"):
+        return _euclidean(x, axes, keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        summed, taken = axes if abs(ord) == 1 else axes[::-1]
+        sums = reductions.sum(lax.abs(x), summed, keepdims=True)
+        found = (reductions.max if ord > 0 else reductions.min)(sums, taken, keepdims=True)
+        return found if keepdims else lax.squeeze(found, axes)
+    if ord not in (2, -2, "nuc"):
+        raise ValueError(f"Invalid order '{ord}' for matrix norm.")
+    values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+    combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
+    found = combine(values, canonical_axis(-1, values.ndim))
+    return lax.expand_dims(found, axes) if keepdims else found

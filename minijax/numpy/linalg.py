@@ -1,6 +1,6 @@
 """`minijax.numpy.linalg`: matrices, their norms, factors, equations and products.
 
-Stands on `norms`, `factorisations`, `equations`, `contractions`.
+Stands on `factorisations`, `equations`, `contractions`.
 In JAX: `jax/numpy/linalg.py`.
 """
 
@@ -11,15 +11,11 @@ from typing import Any
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.contractions import matmul, multi_dot, tensordot, vecdot
-from minijax.numpy.equations import (
-    SlogdetResult, det, inv, lstsq, matrix_power, matrix_rank, pinv, slogdet, solve, tensorinv,
-    tensorsolve,
-)
-from minijax.numpy.factorisations import (
-    EighResult, QRResult, SVDResult, cholesky, eigh, eigvalsh, qr, svd, svdvals,
-)
-from minijax.numpy.norms import cond, matrix_norm, norm, vector_norm
-from minijax.numpy.arguments import ArrayLike, as_array
+from minijax.numpy.arguments import ArrayLike, as_arrays
+from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power, matrix_rank,
+                                     pinv, slogdet, solve, tensorinv, tensorsolve)
+from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh, eigvalsh,
+                                          matrix_norm, norm, qr, svd, svdvals, vector_norm)
 from minijax.numpy.shaping import matrix_transpose
 
 
@@ -31,7 +27,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([[3, 4],
            [6, 8]], dtype=int32)
     """
-    x1, x2 = as_array("jnp.linalg.outer", x1), as_array("jnp.linalg.outer", x2)
+    x1, x2 = as_arrays("jnp.linalg.outer", x1, x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError("Input arrays must be one-dimensional, but they are "
                          f"x1.ndim={x1.ndim} x2.ndim={x2.ndim}")
@@ -45,7 +41,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
     """
-    x1, x2 = as_array("jnp.linalg.outer", x1), as_array("jnp.linalg.outer", x2)
+    x1, x2 = as_arrays("jnp.linalg.outer", x1, x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "

@@ -1,6 +1,7 @@
-"""What Python's own syntax means for arrays and tracers: operators, conversions, iteration.
+"""What arrays and tracers can do: operators, conversions, iteration, methods and properties.
 
-Stands on every file of this folder; `numpy/__init__` calls `install_operators` once.
+Stands on `indexing`, `shaping`, `display`; most names are those of functions of `numpy`, whose
+`__init__` calls `install_operators` once, with itself.
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/numpy/array_methods.py`.
 """
 
@@ -13,36 +14,30 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl
-from minijax.numpy import (arithmetic, contractions, display, dlpack, unary, indexing, logic,
-                           methods)
+from minijax.core import Array, ArrayImpl, Tracer, another, give_away, is_given_away
+from minijax.numpy import creation, display, indexing, logic, reductions, searching, shaping, unary
 from minijax.tracebacks import api_boundary
 
 
-# ── Operators ────────────────────────────────────────────────────────────────────────────────
+# ── Operators and methods that are functions ─────────────────────────────────────────────────
 
 _OPERANDS = (int, float, complex, np.generic, np.ndarray, Array)
 _REFUSED = (list, tuple, set, dict)
 
-
-# How Python writes a function of two arrays, and what it is called; comparisons are not turned.
-_OPERATORS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "add": ("+", arithmetic.add), "sub": ("-", arithmetic.subtract),
-    "mul": ("*", arithmetic.multiply), "truediv": ("/", arithmetic.divide),
-    "floordiv": ("//", arithmetic.floor_divide), "mod": ("%", arithmetic.remainder),
-    "divmod": ("divmod", arithmetic.divmod), "pow": ("**", arithmetic.power),
-    "matmul": ("@", contractions.matmul), "and": ("&", logic.bitwise_and),
-    "or": ("|", logic.bitwise_or), "xor": ("^", logic.bitwise_xor),
-    "lshift": ("<<", logic.left_shift), "rshift": (">>", logic.right_shift),
+# How Python writes a function of two arrays, and what `numpy` calls it; comparisons are not turned.
+_OPERATORS = {
+    "add": ("+", "add"), "sub": ("-", "subtract"), "mul": ("*", "multiply"),
+    "truediv": ("/", "divide"), "floordiv": ("//", "floor_divide"), "mod": ("%", "remainder"),
+    "divmod": ("divmod", "divmod"), "pow": ("**", "power"), "matmul": ("@", "matmul"),
+    "and": ("&", "bitwise_and"), "or": ("|", "bitwise_or"), "xor": ("^", "bitwise_xor"),
+    "lshift": ("<<", "left_shift"), "rshift": (">>", "right_shift"),
 }
-_COMPARISONS: dict[str, tuple[str, Callable[[Any, Any], Any]]] = {
-    "eq": ("==", logic.equal), "ne": ("!=", logic.not_equal), "lt": ("<", logic.less),
-    "le": ("<=", logic.less_equal), "gt": (">", logic.greater), "ge": (">=", logic.greater_equal),
-}
-_UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": unary.negative, "pos": unary.positive, "abs": unary.absolute,
-    "invert": logic.bitwise_not,
-}
+_COMPARISONS = {"eq": ("==", "equal"), "ne": ("!=", "not_equal"), "lt": ("<", "less"),
+                "le": ("<=", "less_equal"), "gt": (">", "greater"), "ge": (">=", "greater_equal")}
+_UNARY = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "bitwise_not"}
+_METHODS = ("sum prod mean max min argmax argmin any all std var ptp cumsum cumprod dot trace "
+            "diagonal conj conjugate round take repeat nonzero clip ravel squeeze swapaxes "
+            "argsort searchsorted sort").split()
 
 
 def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
@@ -61,30 +56,23 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
     return method
 
 
-def _unary_operator(name: str, function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def method(self: Any) -> Any:
-        return function(self)
+def _method(function: Callable, name: str) -> Callable:
+    """A function of an array as its method."""
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return function(self, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"{_first_line(function)}  See `numpy.{function.__name__}`."
+    method.__wrapped__ = function  # type: ignore[attr-defined]  # has the signature
     return method
 
 
-def _power(self: Any, exponent: Any, modulus: None = None) -> Any:
-    """``x ** y``; Python's third argument has no meaning here."""
-    if modulus is not None:
-        return NotImplemented
-    return _plain_power(self, exponent)
-
-
-_plain_power = _binary_operator("__pow__", "**", arithmetic.power)
+def _first_line(function: Callable) -> str | None:
+    """What a function says of itself, without examples: these stay where its names are."""
+    return function.__doc__ and function.__doc__.partition("\n")[0]
 
 
 # ── A number for Python ──────────────────────────────────────────────────────────────────────
-
-def _known(x: Any) -> ArrayImpl | None:
-    """The numbers behind an array or tracer, where they are known."""
-    return x._concrete()
-
 
 def _untraced(x: Any) -> ArrayImpl | None:
     """An array itself; None for a tracer, though its numbers may be known."""
@@ -92,22 +80,18 @@ def _untraced(x: Any) -> ArrayImpl | None:
 
 
 def _bool(self: Any) -> bool:
+    if self.size == 0:
+        raise ValueError("The truth value of an empty array is ambiguous. Use "
+                         "`array.size > 0` to check that an array is not empty.")
     if self.size != 1:
-        _refuse_truth(self)
-    known = _known(self)
+        raise ValueError("The truth value of an array with more than one element is ambiguous. "
+                         "Use a.any() or a.all()")
+    known = self._concrete()
     if core.has_key_dtype(self.aval):
         raise TypeError("key array cannot be converted to boolean.")
     if known is None:
         raise errors.TracerBoolConversionError(self)
     return bool(known._buffer.reshape(())[()])
-
-
-def _refuse_truth(x: Any) -> None:
-    if x.size == 0:
-        raise ValueError("The truth value of an empty array is ambiguous. Use "
-                         "`array.size > 0` to check that an array is not empty.")
-    raise ValueError("The truth value of an array with more than one element is ambiguous. "
-                     "Use a.any() or a.all()")
 
 
 def _number(python_type: type) -> Callable[[Any], Any]:
@@ -121,7 +105,7 @@ def _number(python_type: type) -> Callable[[Any], Any]:
             raise TypeError("Only scalar arrays can be converted to Python scalars; "
                             f"got arr.ndim={self.ndim}")
         # A float taken out of a tracer would have no derivative any more, in silence.
-        known = _known(self) if python_type is int else _untraced(self)
+        known = self._concrete() if python_type is int else _untraced(self)
         if known is None:
             raise errors.ConcretizationTypeError(self, hint)
         return python_type(display.numbers_of(known).item())
@@ -133,7 +117,7 @@ def _number(python_type: type) -> Callable[[Any], Any]:
 def _index(self: Any) -> int:
     if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
         raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
-    known = _known(self)
+    known = self._concrete()
     if known is None:
         raise errors.TracerIntegerConversionError(self)
     return int(known._buffer)
@@ -141,7 +125,7 @@ def _index(self: Any) -> int:
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
     rounded = unary.round(self, ndigits or 0)
-    return methods.astype(rounded, int) if ndigits is None else rounded
+    return creation.astype(rounded, int) if ndigits is None else rounded
 
 
 # ── Elements ─────────────────────────────────────────────────────────────────────────────────
@@ -178,7 +162,7 @@ def _reversed(self: Any) -> Iterator[Any]:
 
 
 def _contains(self: Any, value: Any) -> bool:
-    return bool(methods.any(logic.equal(self, value)))
+    return bool(reductions.any(logic.equal(self, value)))
 
 
 # ── NumPy's and others' protocols ────────────────────────────────────────────────────────────
@@ -204,36 +188,172 @@ def _dlpack(self: Any, **options: Any) -> Any:
     known = _untraced(self)
     if known is None:
         raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
-    return dlpack.to_dlpack(known, **options)
+    return display.to_dlpack(known, **options)
+
+
+# ── Methods whose arguments differ from the function's ───────────────────────────────────────
+
+def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+    """The array with its elements converted."""
+    return creation.astype(self, dtype)
+
+
+def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
+    """The same elements in another shape: one tuple, or one argument for each size."""
+    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+
+def transpose(self: Any, *axes: Any) -> Any:
+    """The array with its axes reversed, or in the order given."""
+    one_argument = len(axes) == 1 and (axes[0] is None or np.iterable(axes[0]))
+    return shaping.transpose(self, axes[0] if one_argument else axes or None)
+
+
+def flatten(self: Any, order: str = "C") -> Any:
+    """The elements in one axis."""
+    return shaping.ravel(self, order)
+
+
+def copy(self: Any) -> Any:
+    """An array of the same numbers: they cannot change, so both have them; it outlives `self`."""
+    return another(self)
+
+
+def view(self: Any, dtype: Any = None) -> Any:
+    """The same bits, read as another dtype of the same or another width.
+
+    >>> import minijax.numpy as jnp
+    >>> jnp.array(1, dtype="int32").view("uint32")
+    Array(1, dtype=uint32)
+    """
+    if dtype is None:
+        return self
+    wanted = np.dtype(dtypes.check_user_dtype_supported(dtype, "view"))
+    if np.dtype(bool) in (self.dtype, wanted):
+        return view(self.astype("uint8") if self.dtype == bool else self, "uint8").astype(wanted)
+    before, after = self.dtype.itemsize, wanted.itemsize
+    if before < after:
+        parts = after // before
+        if self.shape[-1] % parts:
+            raise ValueError("When changing to a larger dtype, its size must be a divisor of the "
+                             "total size in bytes of the last axis of the array.")
+        self = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // parts, parts))
+    bits = lax.bitcast_convert_type(self, wanted)
+    return shaping.reshape(bits, (*self.shape[:-1], -1)) if before > after else bits
+
+
+def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
+             fill_value: Any = 0) -> Any:
+    """The slices along an axis whose condition holds."""
+    return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
+
+
+def item(self: Any, *args: int) -> Any:
+    """The only element, or the one at the place given, as a Python number."""
+    known = self._concrete()
+    if known is None:
+        raise errors.ConcretizationTypeError(
+            self, "This occurred in the item() method of jax.Array")
+    return display.numbers_of(known).item(*args)
+
+
+def tolist(self: Any) -> Any:
+    """The elements as Python numbers in nested lists."""
+    _refuse_tracer("tolist", self)
+    return display.numbers_of(self).tolist()
+
+
+def tobytes(self: Any, order: str = "C") -> bytes:
+    """The elements' bytes."""
+    _refuse_tracer("tobytes", self)
+    return display.numbers_of(self).tobytes(order)  # type: ignore[arg-type]
+
+
+def devices(self: Any) -> set[Any]:
+    """The devices that hold the array."""
+    _refuse_tracer("devices", self)
+    return {display.cpu}
+
+
+def _refuse_tracer(name: str, x: Any) -> None:
+    if isinstance(x, Tracer):
+        raise errors.ConcretizationTypeError(
+            x, f"The {name}() method was called on traced array with shape {x.aval.str_long()}.")
+
+
+def block_until_ready(self: Any) -> Any:
+    """The array; nothing runs behind the program's back, so it is ready."""
+    return self
+
+
+def is_deleted(self: Any) -> bool:
+    """Whether the buffer was given away."""
+    return isinstance(self, ArrayImpl) and is_given_away(self)
+
+
+def delete(self: Any) -> None:
+    """Give the memory back now; the numbers cannot be read any more."""
+    give_away(self)
+
+
+def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
+    """The array; there is one device."""
+    return self
+
+
+# ── All of them ──────────────────────────────────────────────────────────────────────────────
+
+_PROPERTIES: dict[str, Callable[[Any], Any]] = {
+    "T": shaping.transpose,
+    "mT": shaping.matrix_transpose,
+    "real": unary.real,
+    "imag": unary.imag,
+    "nbytes": lambda self: self.size * self.dtype.itemsize,
+    "itemsize": lambda self: self.dtype.itemsize,
+    "device": lambda self: display.cpu,
+    "sharding": lambda self: display.on_cpu,
+    "is_fully_addressable": lambda self: isinstance(self, ArrayImpl),
+    "is_fully_replicated": lambda self: True,
+    "committed": lambda self: False,
+}
 
 
 def install_operators(namespace: Any) -> None:
     """Put operators, methods and `.at` on `Array`, for arrays and tracers alike.
 
     Args:
-      namespace: the module that ``x.__array_namespace__()`` gives.
+      namespace: the module `numpy`, whose functions they are; ``x.__array_namespace__()`` gives it.
     """
     found: dict[str, Any] = {}
+    for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
+        found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, getattr(namespace, function))
     for name, (sign, function) in _OPERATORS.items():
-        found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
-        found[f"__r{name}__"] = _binary_operator(f"__r{name}__", sign, function, swapped=True)
-    for name, (sign, function) in _COMPARISONS.items():
-        found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, function)
-    for name, of_one in _UNARY.items():
-        found[f"__{name}__"] = _unary_operator(f"__{name}__", of_one)
+        found[f"__r{name}__"] = _binary_operator(
+            f"__r{name}__", sign, getattr(namespace, function), swapped=True)
+    for name, function in _UNARY.items():
+        found[f"__{name}__"] = _method(getattr(namespace, function), f"__{name}__")
+    plain_power = found["__pow__"]
+
+    def power(self: Any, exponent: Any, modulus: None = None) -> Any:
+        """``x ** y``; Python's third argument has no meaning here."""
+        return plain_power(self, exponent) if modulus is None else NotImplemented
     found |= {
-        "__pow__": _power, "__round__": _round, "__bool__": _bool, "__index__": _index,
+        "__pow__": power, "__round__": _round, "__bool__": _bool, "__index__": _index,
         "__int__": _number(int), "__float__": _number(float), "__complex__": _number(complex),
         "__getitem__": _getitem, "__setitem__": _setitem, "__iter__": _iter,
         "__reversed__": _reversed, "__contains__": _contains,
         "__array__": _array, "__dlpack__": _dlpack, "__dlpack_device__": lambda self: (1, 0),
         "__array_namespace__": lambda self, *, api_version=None: namespace,
-        "__format__": _format, "__reduce__": display.reduced, "__copy__": core.another,
-        "__deepcopy__": lambda self, memo: core.another(self), "at": indexing.at_property,
-        **methods.methods(),
+        "__format__": _format, "__reduce__": display.reduced, "__copy__": another,
+        "__deepcopy__": lambda self, memo: another(self), "at": indexing.at_property,
+        "copy_to_host_async": lambda self: None, "addressable_data": lambda self, index: self,
     }
+    found |= {name: _method(getattr(namespace, name), name) for name in _METHODS}
+    found |= {method.__name__: method for method in (
+        astype, reshape, transpose, flatten, copy, view, compress, item, tolist, tobytes, devices,
+        block_until_ready, is_deleted, delete, to_device)}
+    found |= {name: property(get, doc=_first_line(get)) for name, get in _PROPERTIES.items()}
     for name, value in found.items():
         setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
-    texts = {"__repr__": display.array_repr, "__str__": display.array_str}
-    for name, value in texts.items():
-        setattr(ArrayImpl, name, value)
+    for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
+        setattr(ArrayImpl, name, text)

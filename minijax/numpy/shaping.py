@@ -25,6 +25,34 @@ from minijax.primitives.axes import canonical_shape
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
 
+def shape(a: Any) -> tuple[int, ...]:
+    """The sizes of the axes.
+
+    >>> shape(np.ones((2, 3)))
+    (2, 3)
+    """
+    return np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """The number of axes.
+
+    >>> ndim(np.ones((2, 3)))
+    2
+    """
+    return np.ndim(a)
+
+
+def size(a: Any, axis: Any = None) -> int:
+    """The number of elements, or the size of an axis.
+
+    >>> size(np.ones((2, 3))), size(np.ones((2, 3)), 1)
+    (6, 3)
+    """
+    sizes = np.shape(a)
+    return int(np.prod([sizes[d] for d in canonical_axes(axis, len(sizes))], dtype=int))
+
+
 def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """The same elements in another shape; one size may be -1, and is then worked out.
 

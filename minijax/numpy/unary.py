@@ -361,3 +361,65 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
         x, y = (convert(part, dtypes.default_float_dtype()) for part in (x, y))
     result = lax.atan2(y, x)
     return rad2deg(result) if deg else result
+
+
+def iscomplexobj(x: Any) -> bool:
+    """Whether the dtype is complex.
+
+    >>> iscomplexobj(1j), iscomplexobj(1.0)
+    (True, False)
+    """
+    if hasattr(x, "dtype"):
+        return dtypes.issubdtype(x.dtype, np.complexfloating)
+    return bool(np.iscomplexobj(x))
+
+
+def isrealobj(x: Any) -> bool:
+    """Whether the dtype is not complex.
+
+    >>> isrealobj(1.0)
+    True
+    """
+    return not iscomplexobj(x)
+
+
+def iscomplex(x: ArrayLike) -> Array:
+    """Whether the imaginary part is not zero.
+
+    >>> iscomplex(np.array([1 + 1j, 2]))
+    Array([ True, False], dtype=bool)
+    """
+    part: Any = imag(as_array("iscomplex", x))
+    return part != like(0, part)
+
+
+def isreal(x: ArrayLike) -> Array:
+    """Whether the imaginary part is zero.
+
+    >>> isreal(np.array([1 + 1j, 2]))
+    Array([False,  True], dtype=bool)
+    """
+    part: Any = imag(as_array("isreal", x))
+    return weak_if_scalar(part == like(0, part))
+
+
+# ── Questions about one object ───────────────────────────────────────────────────────────────────
+
+def isscalar(element: Any) -> bool:
+    """Whether it is a number: of Python, of NumPy, or an array without axes.
+
+    >>> isscalar(1.5), isscalar([1.5])
+    (True, False)
+    """
+    if isinstance(element, (np.ndarray, Array)):
+        return element.ndim == 0
+    return bool(np.isscalar(element))
+
+
+def iterable(y: Any) -> bool:
+    """Whether one can loop over it.
+
+    >>> iterable(np.ones(2)), iterable(2)
+    (True, False)
+    """
+    return bool(np.iterable(y))
