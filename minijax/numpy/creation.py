@@ -17,7 +17,7 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import display
 from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike, convert,
-                                     promote_dtypes_inexact, promote_shapes, static_value)
+                                     promote_dtypes_inexact, promote_shapes, stacked, static_value)
 from minijax.primitives.axes import canonical_shape
 from minijax.primitives.checks import check_cast
 
@@ -141,11 +141,6 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
         return _array_of_numpy(np.array(_with_numpy_leaves(items), dtype=dtype), dtype)
     parts = [_array(item, dtype) for item in items]
     return stacked([convert(part, dtype) for part in parts])
-
-
-def stacked(parts: Sequence[Array], axis: int = 0) -> Array:
-    """Arrays of one dtype, side by side along a new axis."""
-    return lax.concatenate([lax.expand_dims(part, (axis,)) for part in parts], axis)
 
 
 def _leaves(items: Any) -> Any:

@@ -10,12 +10,13 @@ from typing import Any
 
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
-from minijax.numpy.contractions import matmul, multi_dot, tensordot, vecdot
 from minijax.numpy.arguments import ArrayLike, as_arrays
-from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power, matrix_rank,
-                                     pinv, slogdet, solve, tensorinv, tensorsolve)
-from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh, eigvalsh,
-                                          matrix_norm, norm, qr, svd, svdvals, vector_norm)
+from minijax.numpy.contractions import matmul, multi_dot, tensordot, vecdot
+from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power,
+                                     matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve)
+from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh,
+                                          eigvalsh, matrix_norm, norm, qr, svd, svdvals,
+                                          vector_norm)
 from minijax.numpy.shaping import matrix_transpose
 
 
