@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,30 +18,27 @@ from . import folding
 from .loops import INT64, Constant, Let, Operand, Scalar, Statement
 from .scalars import BFLOAT16, FLOAT16, FLOAT32, Scalars, result_dtype
 
+@dataclass(frozen=True, eq=False)
 class Part(Scalar):
     """One component of an unravelled position; divided out only where it is really used."""
-
-    def __init__(self, position: Operand, shape: tuple[int, ...], axis: int) -> None:
-        super().__init__(f"part{axis}", INT64)
-        self.__dict__.update(position=position, shape=shape, axis=axis)
 
     position: Operand
     shape: tuple[int, ...]
     axis: int
 
 
+@dataclass(eq=False)
 class Scope:
     """A body under construction, with the expressions that can be shared inside it."""
 
-    def __init__(self, depth: int, let_floor: int, load_floor: int, loop_depth: int) -> None:
-        self.statements: list[Statement] = []
-        self.table: dict[Any, Any] = {}
-        # The outermost depths to which pure operations and loads may be moved from here, and
-        # the depth of the innermost loop around.
-        self.let_floor, self.load_floor, self.loop_depth = let_floor, load_floor, loop_depth
-        self.depth = depth
-        self.trips: int | None = 1
-        self.notes: list[str] = []
+    depth: int
+    let_floor: int   # the outermost depth to which pure operations may be moved from here,
+    load_floor: int  # and loads
+    loop_depth: int  # the depth of the innermost loop around
+    trips: int | None = 1
+    statements: list[Statement] = field(default_factory=list)
+    table: dict[Any, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
 
 
 class Arithmetic(Scalars):
@@ -79,7 +77,7 @@ class Arithmetic(Scalars):
 
     def index(self, value: int | Operand) -> Operand:
         """An int64 operand from a Python integer or an operand."""
-        return value if isinstance(value, Scalar | Constant) else self.const(value, INT64)
+        return self.operand(value, INT64)
 
     def actual(self, x: Operand) -> Operand:
         """x itself, or the emitted quotient and remainder where x is part of a position."""
@@ -105,18 +103,14 @@ class Arithmetic(Scalars):
         folded = folding.fold(self, op, args, dtype)
         if folded is not None:
             return folded
-        depth = max(max(self.depth_of(x) for x in args), self.scopes[-1].let_floor)
-        key = (op, dtype, args)
+        key = op, dtype, args
         found = self.find(key)
-        return found if found is not None else self._emit_let(key, depth)
-
-    def _emit_let(self, key: tuple[str, np.dtype, tuple[Operand, ...]], depth: int) -> Scalar:
-        op, dtype, args = key
-        scalar = self._define(dtype, depth)
-        let = self._lets[scalar] = Let(scalar, op, args)
-        self.scopes[depth].statements.append(let)
-        self.scopes[depth].table[key] = scalar
-        return scalar
+        if found is None:
+            depth = max(self.scopes[-1].let_floor, *map(self.depth_of, args))
+            found = self._define(dtype, depth)
+            let = self._lets[found] = Let(found, op, args)
+            self._put(depth, let, key, found)
+        return found
 
     def definition(self, scalar: Scalar) -> Let | None:
         """The operation that defined a scalar, if one did."""
@@ -126,6 +120,11 @@ class Arithmetic(Scalars):
         scalar = Scalar(self.fresh(hint), dtype)
         self._depth[scalar] = depth
         return scalar
+
+    def _put(self, depth: int, statement: Statement, key: Any, scalar: Scalar) -> None:
+        """Write down what defines a scalar, and remember it there."""
+        self.scopes[depth].statements.append(statement)
+        self.scopes[depth].table[key] = scalar
 
     def find(self, key: Any) -> Any:
         """What an open scope remembers under a key."""
@@ -234,4 +233,5 @@ class Arithmetic(Scalars):
                      for x, n in zip(map(self.index, index), shape, strict=True))
 
     def _part(self, position: Operand, shape: tuple[int, ...], axis: int) -> Part:
-        return self._parts.setdefault((position, shape, axis), Part(position, shape, axis))
+        key = position, shape, axis
+        return self._parts.setdefault(key, Part(f"part{axis}", INT64, *key))

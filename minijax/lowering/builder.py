@@ -114,15 +114,13 @@ class Builder(Arithmetic):
         floor = max(own, self.scopes[-1].load_floor)
         depth = max([floor, *(self.depth_of(k) for k in keys)])
         target = self._define(buffer.dtype, depth)
-        self.scopes[depth].statements.append(Load(target, buffer, at))
-        self.scopes[depth].table[key] = target
+        self._put(depth, Load(target, buffer, at), key, target)
         return target
 
     def store(self, buffer: Buffer, index: Any, value: Any) -> None:
         """buffer[index] = value."""
-        x = value if isinstance(value, Scalar | Constant) else self.const(value, buffer.dtype)
-        at = self.place(buffer, index)
-        self._emit(Store(buffer, at, self.actual(x)))
+        x = self.operand(value, buffer.dtype)
+        self._emit(Store(buffer, self.place(buffer, index), self.actual(x)))
         self.touch(buffer)
 
     def touch(self, buffer: Buffer | Variable) -> None:
@@ -167,7 +165,7 @@ class Builder(Arithmetic):
 
     def variable(self, init: Any, dtype: Any = None, name: str = "") -> Variable:
         """A mutable scalar with an initial value."""
-        value = init if isinstance(init, Scalar | Constant) else self.const(init, dtype)
+        value = self.operand(init, dtype)
         variable = Variable(self.fresh(name or "v"), value.dtype)
         self._emit(Declare(variable, self.actual(value)))
         return variable
@@ -186,18 +184,22 @@ class Builder(Arithmetic):
 
     def assign(self, variable: Variable, value: Any) -> None:
         """variable = value."""
-        x = value if isinstance(value, Scalar | Constant) else self.const(value, variable.dtype)
-        self._emit(Assign(variable, self.actual(x)))
+        self._emit(Assign(variable, self.actual(self.operand(value, variable.dtype))))
         self.touch(variable)
 
     # -- control -------------------------------------------------------------------------------
 
-    def _open(self, *, branch: bool = False, loop: bool = False, certain: bool = True) -> Scope:
+    @contextmanager
+    def _scope(self, *, loop: bool = False, certain: bool = False) -> Iterator[Scope]:
+        """A body that is open meanwhile: of a loop, or else of a branch."""
         outer, depth = self.scopes[-1], len(self.scopes)
-        scope = Scope(depth, depth if branch else outer.let_floor,
+        scope = Scope(depth, outer.let_floor if loop else depth,
                       outer.load_floor if certain else depth, depth if loop else outer.loop_depth)
         self.scopes.append(scope)
-        return scope
+        try:
+            yield scope
+        finally:
+            self.scopes.pop()
 
     @contextmanager
     def loop(self, stop: Any, start: Any = 0, vectorize: str = "", note: str = "") -> Iterator[Any]:
@@ -213,13 +215,10 @@ class Builder(Arithmetic):
             return
         first, last = self.actual(first), self.actual(last)
         temps = len(self.temps)
-        scope = self._open(loop=True, certain=trips is not None and trips > 0)
-        index = self._define(INT64, scope.depth, "i")
-        scope.trips = trips
-        try:
+        with self._scope(loop=True, certain=trips is not None and trips > 0) as scope:
+            scope.trips = trips
+            index = self._define(INT64, scope.depth, "i")
             yield index
-        finally:
-            self.scopes.pop()
         if vectorize == "parallel" and len(self.temps) > temps:
             vectorize = "apart"
         if trips is None or trips > 0:
@@ -234,11 +233,8 @@ class Builder(Arithmetic):
     @contextmanager
     def when(self, condition: Operand) -> Iterator[None]:
         """Run the body only where the condition holds."""
-        scope = self._open(branch=True, certain=False)
-        try:
+        with self._scope() as scope:
             yield
-        finally:
-            self.scopes.pop()
         self._last_if = If(condition, tuple(scope.statements))
         self._emit(self._last_if)
 
@@ -248,22 +244,17 @@ class Builder(Arithmetic):
         branch = self._last_if
         if branch is None or self.scopes[-1].statements[-1] is not branch:
             raise RuntimeError("`otherwise` must follow its `when` directly")
-        scope = self._open(branch=True, certain=False)
-        try:
+        with self._scope() as scope:
             yield
-        finally:
-            self.scopes.pop()
         self.scopes[-1].statements[-1] = If(branch.test, branch.then, tuple(scope.statements))
 
     def while_loop(self, condition: Callable[[], Operand], body: Callable[[], None]) -> None:
         """Run `body` as long as `condition` gives true."""
-        first = self._open(loop=True, certain=False)
-        test = self.actual(condition())
-        self.scopes.pop()
-        second = self._open(loop=True, certain=False)
-        second.table = first.table  # the body sees what the condition computed
-        body()
-        self.scopes.pop()
+        with self._scope(loop=True) as first:
+            test = self.actual(condition())
+        with self._scope(loop=True) as second:
+            second.table = first.table  # the body sees what the condition computed
+            body()
         self._emit(While(tuple(first.statements), test, tuple(second.statements)))
 
     def choose(self, condition: Operand, then: Callable[[], Operand],
@@ -273,9 +264,8 @@ class Builder(Arithmetic):
             return then() if condition.value else orelse()
         values, bodies = [], []
         for side in (then, orelse):
-            scope = self._open(branch=True, certain=False)
-            values.append(self.actual(side()))
-            self.scopes.pop()
+            with self._scope() as scope:
+                values.append(self.actual(side()))
             bodies.append(scope.statements)
         result = self.variable(0, values[0].dtype)
         for value, body in zip(values, bodies, strict=True):
@@ -360,10 +350,8 @@ class Builder(Arithmetic):
 
     def starting_value(self, op: str, init: Any, dtype: np.dtype) -> Operand:
         """What an accumulation begins with."""
-        if isinstance(init, Scalar | Constant):
-            return self.actual(init)
         if init is not None:
-            return self.const(init, dtype)
+            return self.actual(self.operand(init, dtype))
         op = BOOL_OPS.get(op, op) if dtype == BOOL else op
         return self.const(IDENTITY[op](dtype), dtype)
 

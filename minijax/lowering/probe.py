@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax.primitives.slots import nest
+
 from .arithmetic import Part
 from .program import ProgramBuilder
 from .loops import Call, Constant, For, If, Let, Load, Operand, Scalar, Statement, While
@@ -83,76 +85,68 @@ def _other(*token: Any) -> Term:
     return ("other", hash(token))
 
 
-class _StandIn(Value):
-    """An operand that remembers how it was asked."""
+class _Recorder(ProgramBuilder):
+    """A builder whose program is thrown away; it keeps what the operands were asked."""
 
-    def __init__(self, b: _Recorder, position: int, shape: Sequence[int], dtype: np.dtype) -> None:
-        super().__init__(b, shape, dtype)
-        self.recorder, self.position = b, position
+    def __init__(self) -> None:
+        super().__init__()
+        self.probe = Probe()
+
+    def begin(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
+        """From here on a rule runs, for the element at an index."""
+        self.axes = {i: axis for axis, i in enumerate(index) if isinstance(i, Scalar)}
+        self.position = self.ravel(index, shape)
+        self.base = len(self.scopes)
+
+    def term(self, x: Operand) -> Term:
+        if isinstance(x, Constant):
+            return ("at", int(x.value))
+        return ("axis", self.axes[x]) if x in self.axes else ("other", x)
+
+    def answer(self, x: _StandIn, key: Any, pattern: Pattern) -> Operand:
+        """A scalar standing for the element; counted once for each index."""
+        key = ("asked", x, key)
+        found = self.find(key)
+        if found is None:
+            trips = math.prod(_UNKNOWN_TRIPS if s.trips is None else s.trips
+                              for s in self.scopes[self.base:])
+            self.probe.accesses.append((x.argument, pattern, trips))
+            found = self._define(x.dtype, len(self.scopes) - 1)
+            self.remember(key, found)
+        return found
+
+
+class _StandIn(Value):
+    """An operand that has the recorder remember how it was asked."""
+
+    b: _Recorder
+    argument: int
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
-        return self.answer(at, tuple(map(self.recorder.term, at)))
+        return self.b.answer(self, at, tuple(map(self.b.term, at)))
 
     def flat(self, position: Any) -> Operand:
         position = self.b.index(position)
         index = self.b.unravel(position, self.shape)
-        split = any(isinstance(i, Part) for i in index)
-        if split and position is self.recorder.position:
-            return self.answer((position,), FLAT)
+        if position is self.b.position and any(isinstance(i, Part) for i in index):
+            return self.b.answer(self, (position,), FLAT)
         return self(index)
-
-    def answer(self, key: Any, pattern: Pattern) -> Operand:
-        """A scalar standing for the element; counted once for each index."""
-        found = self.b.find(("asked", self, key))
-        if found is None:
-            self.recorder.record(self.position, pattern)
-            found = self.b._define(self.dtype, len(self.b.scopes) - 1)
-            self.b.remember(("asked", self, key), found)
-        return found
-
-
-class _Recorder(ProgramBuilder):
-    """A builder whose program is thrown away."""
-
-    def __init__(self, shape: Sequence[int]) -> None:
-        super().__init__()
-        self.shape = tuple(shape)
-        self.axes: dict[Any, int] = {}
-        index: list[Operand] = []
-        for axis, n in enumerate(shape):
-            if n == 1:
-                index.append(self.index(0))
-                continue
-            scope = self._open(loop=True)
-            i = self._define(np.dtype(np.int64), scope.depth, "i")
-            self.axes[i] = axis
-            index.append(i)
-        self.at = tuple(index)
-        self.base = len(self.scopes)
-        self.position = self.ravel(self.at, shape)
-        self.probe = Probe()
-
-    def term(self, x: Operand) -> Term:
-        if x in self.axes:
-            return ("axis", self.axes[x])
-        return ("at", int(x.value)) if isinstance(x, Constant) else ("other", x)
-
-    def record(self, operand: int, pattern: Pattern) -> None:
-        trips = math.prod(_UNKNOWN_TRIPS if s.trips is None else s.trips
-                          for s in self.scopes[self.base:])
-        self.probe.accesses.append((operand, pattern, trips))
 
 
 def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
     """Run an element rule once on stand-ins; `in_types` have a shape and a dtype each."""
-    recorder = _Recorder(out_shape)
-    operands = [_StandIn(recorder, k, t.shape, t.dtype) for k, t in enumerate(in_types)]
-    rule(recorder, recorder.at, *operands, **params)
-    probe = recorder.probe
-    probe.accumulations = recorder.accumulations
-    statements = recorder.scopes[-1].statements
+    b = _Recorder()
+    operands = [_StandIn(b, t.shape, t.dtype) for t in in_types]
+    for k, x in enumerate(operands):
+        x.argument = k
+    with nest(b, out_shape) as index:
+        b.begin(index, out_shape)
+        rule(b, index, *operands, **params)
+        statements = b.scopes[-1].statements
+    probe = b.probe
+    probe.accumulations = b.accumulations
     probe.cost, probe.statements = cost_of(statements), count_of(statements)
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     probe.reduces_columns = _reduces_columns(probe, in_types, len(out_shape) - 1)

@@ -308,9 +308,13 @@ class Scalars:
         """x where the condition holds, else y; both are evaluated."""
         return self.let("select", (condition, *self._alike((x, y))))
 
+    def operand(self, x: Any, dtype: Any) -> Any:
+        """x; a constant of this dtype where it is a bare number."""
+        return x if isinstance(x, self.operands) else self.const(x, dtype)
+
     def _alike(self, args: tuple) -> list:
         dtype = next(x.dtype for x in args if isinstance(x, self.operands))
-        return [x if isinstance(x, self.operands) else self.const(x, dtype) for x in args]
+        return [self.operand(x, dtype) for x in args]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")
