@@ -312,11 +312,19 @@ class Builder(Arithmetic):
 
     def _accumulate_rows(self, op: str, init: Any, start: Any, n: int, rest: list[int],
                          f: Callable[..., Operand]) -> Operand:
-        """One loop over the first axis from `start`, or around the accumulations of the others."""
-        if not rest:
-            return self._fold(op, init, n, lambda k: f(self.add(self.index(k), start)), "reduce")
-        return self._fold(op, init, n, lambda k: self._accumulate(
-            op, None, rest, lambda *ks: f(self.add(self.index(k), start), *ks)), "reduce")
+        """One loop over the first axis from `start`, around the accumulations of the others.
+
+        Its variable is declared once the dtype is known.
+        """
+        outside = self.scopes[-1]
+        slot = len(outside.statements)
+        with self.loop(n, vectorize="reduce") as k:
+            x = self.actual(self._accumulate(op, None, rest, lambda *ks: f(
+                self.add(self.index(k), start), *ks)))
+            variable = Variable(self.fresh("v"), x.dtype)
+            self.assign(variable, self.operation(op, (self.read(variable), x)))
+        outside.statements.insert(slot, Declare(variable, self.starting_value(op, init, x.dtype)))
+        return self.read(variable)
 
     def _accumulate_blocks(self, op: str, init: Any, sizes: list[int], step: int,
                            f: Callable[..., Operand]) -> Operand:
@@ -335,18 +343,6 @@ class Builder(Arithmetic):
             return total
         last = self._accumulate_rows(op, None, blocks * step, left, rest, f)
         return self.operation(op, (total, last))
-
-    def _fold(self, op: str, init: Any, n: int, term: Callable[[Any], Operand],
-              vectorize: str) -> Operand:
-        """One loop that accumulates; its variable is declared once the dtype is known."""
-        outside = self.scopes[-1]
-        slot = len(outside.statements)
-        with self.loop(n, vectorize=vectorize) as k:
-            x = self.actual(term(k))
-            variable = Variable(self.fresh("v"), x.dtype)
-            self.assign(variable, self.operation(op, (self.read(variable), x)))
-        outside.statements.insert(slot, Declare(variable, self.starting_value(op, init, x.dtype)))
-        return self.read(variable)
 
     def starting_value(self, op: str, init: Any, dtype: np.dtype) -> Operand:
         """What an accumulation begins with."""

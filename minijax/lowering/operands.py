@@ -7,6 +7,7 @@ In XLA: the generators that the elemental IR emitter passes around.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,6 +40,16 @@ class Value:
     def flat(self, position: Any) -> Operand:
         """The element at a row-major position."""
         return self(self.b.unravel(self.b.index(position), self.shape))
+
+    def row(self, i: Any) -> Value:
+        """The operand without its leading axis, at position i of it."""
+        position = self.b.index(i)
+        return Computed(self.b, lambda index: self((position, *index)), self.shape[1:], self.dtype)
+
+    @property
+    def whole(self) -> Buffer | None:
+        """The buffer that holds exactly this, if there is one."""
+        return None
 
 
 class Held(NamedTuple):
@@ -76,9 +87,12 @@ class Stored(Value):
         """Write one element."""
         self.b.store(self.buffer, (*self.prefix, *index), x)
 
-    def flat(self, position: Any) -> Operand:
-        index = self.b.unravel(self.b.index(position), self.shape)
-        return self(index)
+    def row(self, i: Any) -> Stored:
+        return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)), self.held)
+
+    @property
+    def whole(self) -> Buffer | None:
+        return None if self.prefix else self.buffer
 
     def flat_index(self) -> Flat:
         """The position of the first element in the buffer."""
@@ -121,6 +135,14 @@ class Cell(Value):
         self.b.mark("reads", self, self, x, at, self.shape)
         return x
 
+    def row(self, i: Any) -> Stored:
+        assert self.buffer is not None
+        return Stored(self.b, self.buffer, (self.b.index(i),))
+
+    @property
+    def whole(self) -> Buffer | None:
+        return self.buffer
+
     def mark(self) -> None:
         """Tell the sanitiser that its buffer has a new value from here on."""
         if self.buffer is not None:
@@ -132,38 +154,15 @@ def fixed(b: Builder, x: Operand) -> Computed:
     return Computed(b, lambda index: x, (), x.dtype)
 
 
-def row(x: Value, i: Any) -> Value:
-    """x without its leading axis, at position i of it."""
-    position = x.b.index(i)
-    if isinstance(x, Cell) and x.buffer is not None:
-        return Stored(x.b, x.buffer, (position,))
-    if isinstance(x, Stored):
-        return Stored(x.b, x.buffer, (*x.prefix, position), x.held)
-    return Computed(x.b, lambda index: x((position, *index)), x.shape[1:], x.dtype)
-
-
-def whole_buffer(x: Value) -> Buffer | None:
-    """The buffer that holds exactly x, if there is one."""
-    if isinstance(x, Cell):
-        return x.buffer
-    return x.buffer if isinstance(x, Stored) and not x.prefix else None
-
-
 def copy(b: Builder, x: Value, target: Stored) -> None:
     """Evaluate x at every index, into the target."""
-    if isinstance(x, Stored | Cell) and x.size and len(x.shape) > 1:
+    if isinstance(x, Stored | Cell) and x.size and x.ndim > 1:
         with b.loop(x.size, vectorize="parallel") as k:
             index = b.unravel(b.index(k), x.shape)
             target.store(index, x(index))
         return
-    _copy_nest(b, x, target, ())
-
-
-def _copy_nest(b: Builder, x: Value, target: Stored, index: tuple[Operand, ...]) -> None:
-    axis = len(index)
-    if axis == len(x.shape):
+    with ExitStack() as loops:
+        index = tuple(loops.enter_context(b.loop(
+            n, vectorize="parallel" if axis == x.ndim - 1 else "apart"))
+            for axis, n in enumerate(x.shape))
         target.store(index, x(index))
-        return
-    innermost = axis == len(x.shape) - 1
-    with b.loop(x.shape[axis], vectorize="parallel" if innermost else "apart") as i:
-        _copy_nest(b, x, target, (*index, i))

@@ -39,7 +39,7 @@ class ProgramBuilder(Builder):
 
     def row(self, x: Value, i: Any) -> Value:
         """The operand without its leading axis, at position i."""
-        return operands.row(x, i)
+        return x.row(i)
 
     def view(self, buffer: Buffer | Stored, i: Any) -> Stored:
         """A row of a buffer, to be read or written."""
@@ -72,7 +72,7 @@ class ProgramBuilder(Builder):
 
     def materialize(self, x: Value, into: Buffer | Stored | None = None) -> Buffer:
         """A buffer that holds x: the one it lives in, or a new one, or `into`."""
-        buffer = operands.whole_buffer(x)
+        buffer = x.whole
         if into is None and buffer is not None:
             return buffer
         if into is None:
