@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -19,26 +18,6 @@ from minijax.jaxpr import ClosedJaxpr
 
 
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
-
-class SameObject:
-    """Part of a key: this very object, whatever it says of equality; not kept alive."""
-
-    __slots__ = ("digest", "ref")
-
-    def __init__(self, obj: Any):
-        self.digest = id(obj)
-        try:
-            self.ref: Callable[[], Any] = weakref.ref(obj)
-        except TypeError:
-            self.ref = lambda: obj  # it cannot be referred to weakly
-
-    def __hash__(self) -> int:
-        return self.digest
-
-    def __eq__(self, other: object) -> bool:
-        mine = self.ref()
-        return isinstance(other, SameObject) and mine is not None and mine is other.ref()
-
 
 class StaticValue:
     """A static argument: equal values of equal type share a trace."""

@@ -11,14 +11,14 @@ import inspect
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 
 from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array
 from minijax.higher_order.compiled import backend, called, jit_p, timed
-from minijax.higher_order.arguments import (Named, SameObject, StaticValue, donated_leaves,
-                                            named_arguments, usable, without_static)
+from minijax.higher_order.arguments import (Named, StaticValue, donated_leaves, named_arguments,
+                                            usable, without_static)
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.higher_order.stages import Lowered, ShapeDtypeStruct, Traced
 from minijax.jaxpr import eval_jaxpr
@@ -30,7 +30,7 @@ from minijax.tracebacks import api_boundary, hide_internal_frames
 
 # What was traced, by function; an entry goes when its function does.  Two `jit`s of one function
 # share their traces.  Nothing in an entry refers to the function.
-_traces: weakref.WeakKeyDictionary[Any, dict[tuple, Traced]] = weakref.WeakKeyDictionary()
+_traces: weakref.WeakKeyDictionary[Any, dict[Key, Traced]] = weakref.WeakKeyDictionary()
 caches.cleared_by(_traces.clear)
 
 
@@ -40,6 +40,18 @@ def clear_caches() -> None:
 
 
 # ── The function users hold ──────────────────────────────────────────────────────────────────
+
+class Key(NamedTuple):
+    """All that decides which trace a call can use."""
+
+    part: tuple  # the object, where a method is jitted, and what is donated
+    tree: tree_util.PyTreeDef
+    avals: tuple[core.ShapedArray, ...]
+    static: tuple[tuple, tuple]  # those by place and those by name
+    flags: tuple
+    axes: tuple
+    backend: str
+
 
 class Given:
     """The arguments of one call, taken apart: the static ones, and the leaves of the others."""
@@ -70,13 +82,12 @@ class Given:
         return without_static(self.whole, self.all, self.places, self.named)[0]
 
     @property
-    def key(self) -> tuple:
-        """All that decides which trace the call can use."""
+    def key(self) -> Key:
         static = (tuple((i, StaticValue(self.all[i])) for i in sorted(self.places)),
                   tuple((name, StaticValue(self.named[name])) for name in sorted(self.named)))
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
-        return (*self.jitted._part, self.in_tree, *self.avals, static, config.trace_key(), axes,
-                backend())
+        return Key(self.jitted._part, self.in_tree, tuple(self.avals), static, config.trace_key(),
+                   axes, backend())
 
     def trace(self) -> Traced:
         """The program of the function for arguments like these."""
@@ -105,7 +116,7 @@ class JitFunction:
         is_method = inspect.ismethod(fun)
         self._owner: Any = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
         self._part: tuple = (
-            (SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
+            (caches.SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
         if any(donated):
             self._part += (donated,)
         try:
@@ -208,7 +219,7 @@ class JitFunction:
     def _cache_size(self) -> int:
         return len(_traces.get(self._owner, ()))
 
-    def _table(self) -> dict[tuple, Traced]:
+    def _table(self) -> dict[Key, Traced]:
         return _traces.setdefault(self._owner, {})
 
     def __reduce__(self) -> str | tuple:

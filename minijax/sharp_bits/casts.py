@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes, errors
-from minijax.sharp_bits import findings
+from minijax.sharp_bits.findings import refuse
 from minijax.source_info import SourceInfo
 
 Number = int | float
@@ -94,7 +94,6 @@ class Cast:
       source: the user's line.
     """
 
-    flag: ClassVar[str] = "debug_unsafe_casts"
     old: Any
     new: Any
     convert: Callable[[np.ndarray, Any], np.ndarray]
@@ -108,4 +107,4 @@ class Cast:
         """
         message = (f"{self.new.name} cannot hold the {self.old.name} {value}. Unchecked, the "
                    f"cast gives {self.convert(np.array([value]), self.new)[0]}.")
-        findings.report_value(self, message, FIX, errors.UnsafeCastError)
+        refuse("debug_unsafe_casts", message, FIX, errors.UnsafeCastError, self.source, by=self)

@@ -10,14 +10,14 @@ import operator
 import random
 import types
 import warnings
-import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.caches import SameObject
 from minijax.core import Array, Tracer
 
 MOST_PARTS = 500        # items of a list; of the others only which objects they are
@@ -34,24 +34,6 @@ class Content(NamedTuple):
     number: int  # the object's id
 
 
-class Same:
-    """Equal to the token of the same object, and not after that object has died."""
-
-    def __init__(self, x: Any):
-        self.number = id(x)
-        try:
-            self.ref: Callable[[], Any] = weakref.ref(x)
-        except TypeError:
-            self.ref = lambda: self.number
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, Same) and self.number == other.number
-                and self.ref() is not None and other.ref() is not None)
-
-    def __hash__(self) -> int:
-        return self.number
-
-
 def content(x: Any) -> Content:
     """What an object is, its parts apart: those are looked at by themselves."""
     what, token = _what_and_token(x)
@@ -66,7 +48,7 @@ def _what_and_token(x: Any) -> tuple[str, Hashable]:
     if isinstance(x, float | complex | np.number):
         return "number", (type(x), repr(x))  # repr: nan is equal to itself
     if isinstance(x, Tracer):
-        return "tracer", Same(x)
+        return "tracer", SameObject(x)
     if isinstance(x, np.ndarray):
         return "NumPy array", (x.shape, str(x.dtype), _digest(x))
     if isinstance(x, set | frozenset):
@@ -80,7 +62,7 @@ def _what_and_token(x: Any) -> tuple[str, Hashable]:
         return "iterator", _iterator_state(x)
     if isinstance(x, types.FunctionType):
         return "function", x.__code__
-    return "object", Same(x)
+    return "object", SameObject(x)
 
 
 def plain_keys(x: Any) -> tuple:
@@ -107,7 +89,7 @@ def _iterator_state(x: Any, depth: int = 0) -> Hashable:
     if isinstance(x, types.GeneratorType):
         return x.gi_frame and (x.gi_frame.f_lasti, repr(sorted(x.gi_frame.f_locals)))
     if type(x).__module__ not in ("builtins", "itertools") or depth > 5:
-        return Same(x)
+        return SameObject(x)
     try:
         with warnings.catch_warnings():  # Python 3.12 deprecates it for itertools
             warnings.simplefilter("ignore")

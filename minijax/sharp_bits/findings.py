@@ -12,7 +12,6 @@ import dataclasses
 import html
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar, Protocol
 
 from minijax import config, errors, source_info
 from minijax.source_info import SourceInfo
@@ -69,15 +68,6 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None)
     return Finding(kind, message, source.function, source.short_file, source.line, fix)
 
 
-class Checked(Protocol):
-    """An equation that looks at values: what has its place in the program."""
-
-    flag: ClassVar[str]
-
-    @property
-    def source(self) -> SourceInfo | None: ...
-
-
 # The list that findings go to; None where they are raised and warned of.
 _collected: contextvars.ContextVar[list[Finding] | None] = contextvars.ContextVar(
     "minijax_findings", default=None)
@@ -112,13 +102,18 @@ def report(found: Finding, error: Exception | None = None) -> None:
         raise error
 
 
-def report_value(by: Checked, message: str, fix: str, error: type[Exception]) -> None:
-    """Collect, or raise, what an equation found in its values while the program ran."""
-    source = by.source
-    found = dataclasses.replace(finding(by.flag, message, fix, source), by=by)
+def refuse(kind: str, message: str, fix: str, error: type[Exception], source: SourceInfo | None,
+           by: object = None) -> None:
+    """Collect, or raise an error of, what happened at a line of the user's.
+
+    Args:
+      by: the equation that found it in its values, while the program ran.
+    """
+    found = dataclasses.replace(finding(kind, message, fix, source), by=by)
     place = f"\nIn {source.function}, {source.short_file}:{source.line}: " if source else ""
     raised = error(f"{message}{place}{source.text if source else ''}\n{fix}")
-    source_info.add_user_note(raised, source)
+    if by is not None:
+        source_info.add_user_note(raised, source)
     report(found, raised)
 
 

@@ -7,12 +7,11 @@ Chapter 14, *Out-of-bounds indexing*.  In JAX: nothing; the index is moved, or t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
 from minijax import errors
-from minijax.sharp_bits import findings
+from minijax.sharp_bits.findings import refuse
 from minijax.source_info import SourceInfo
 
 # For every kind of access: what is done in place of an error, and what to do about it.
@@ -52,7 +51,6 @@ class Access:
       source: the user's line.
     """
 
-    flag: ClassVar[str] = "debug_out_of_bounds"
     kind: str
     axis: int
     size: int
@@ -78,8 +76,8 @@ class Access:
           OutOfBoundsError: unless findings are collected.
         """
         instead, fix = KINDS[self.kind]
-        findings.report_value(self, f"{self.refusal(int(index))}. Unchecked, {instead}.", fix,
-                              errors.OutOfBoundsError)
+        refuse("debug_out_of_bounds", f"{self.refusal(int(index))}. Unchecked, {instead}.", fix,
+               errors.OutOfBoundsError, self.source, by=self)
 
     def refusal(self, index: int) -> str:
         """What is wrong with an index, as NumPy says it.

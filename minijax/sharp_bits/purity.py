@@ -7,23 +7,19 @@ Chapter 12, *Pure functions*.  JAX has no counterpart.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
-import numpy as np
-
 from minijax import config, errors
 from minijax.core import Array, ShapedArray
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal
+from minijax.jaxpr import ClosedJaxpr, subjaxprs
 from minijax.sharp_bits.captured import Change, Snapshot
 from minijax.sharp_bits.code_lines import read_line, write_line
-from minijax.sharp_bits.findings import finding, report
+from minijax.sharp_bits.findings import refuse
 from minijax.sharp_bits.happenings import Happenings
 from minijax.source_info import DebugInfo, SourceInfo
 from minijax.stage import FlatFunction
-
-KIND = "debug_purity"
 
 
 # ── While a function is traced ───────────────────────────────────────────────────────────────
@@ -107,10 +103,7 @@ def _from_to(change: Change) -> str:
 
 
 def _report(message: str, fix: str, source: SourceInfo | None) -> None:
-    found = finding(KIND, message, fix, source)
-    place = f"\nIn {found.function}, {found.file}:{found.line}: " if source else ""
-    report(found, errors.ImpureFunctionError(
-        f"{message}{place}{source.text if source else ''}\n{fix}"))
+    refuse("debug_purity", message, fix, errors.ImpureFunctionError, source)
 
 
 # ── When a traced function is called again ───────────────────────────────────────────────────
@@ -153,28 +146,13 @@ def _words_for_stale(name: str, change: Change) -> tuple[str, str]:
             f"Pass `{place}` to the function as an argument.")
 
 
-def _form(x: Any) -> Any:
-    """A program as data that can be compared: variables are numbered, arrays are their bytes."""
-    if isinstance(x, ClosedJaxpr):
-        return _form(x.jaxpr), tuple(map(_form, x.consts))
-    if isinstance(x, Jaxpr):
-        numbers: dict[Any, int] = {}
-
-        def atom(v: Any) -> Any:
-            return _form(v.val) if isinstance(v, Literal) else (
-                numbers.setdefault(v, len(numbers)), v.aval)
-
-        def equation(eqn: JaxprEqn) -> tuple:
-            params = tuple((name, _form(value)) for name, value in eqn.params.items())
-            return (eqn.primitive.name, params, tuple(map(atom, eqn.invars)),
-                    tuple(map(atom, eqn.outvars)))
-        head = tuple(map(atom, (*x.constvars, *x.invars)))
-        return head, tuple(map(equation, x.eqns)), tuple(map(atom, x.outvars))
-    if isinstance(x, np.ndarray | np.generic):
-        return x.shape, str(x.dtype), x.tobytes()
-    if isinstance(x, Array):
-        known = x._concrete()
-        return x.aval, _form(known._buffer) if known is not None else id(x)
-    if isinstance(x, tuple | list):
-        return tuple(map(_form, x))
-    return repr(x)
+def _form(closed: ClosedJaxpr) -> tuple:
+    """A program as data that can be compared: its text, and the numbers of its constants."""
+    def numbers(closed: ClosedJaxpr) -> Iterator[Any]:
+        for x in closed.consts:
+            known = x._concrete() if isinstance(x, Array) else None
+            yield id(x) if known is None else (known.aval, known._buffer.tobytes())
+        for eqn in closed.eqns:
+            for inner in subjaxprs(eqn.params):
+                yield from numbers(inner)
+    return str(closed.jaxpr), *numbers(closed)

@@ -39,25 +39,6 @@ FIXES = {
 }
 
 
-class Call(NamedTuple):
-    """All that decides which trace a call can use."""
-
-    tree: tree_util.PyTreeDef
-    avals: tuple[core.ShapedArray, ...]
-    static: tuple
-    flags: tuple
-    axes: tuple
-    backend: str
-
-
-class Names(NamedTuple):
-    """What a function calls its positional arguments, those not static, and all leaves."""
-
-    arguments: Sequence[str | None]
-    dynamic: Sequence[str | None]
-    leaves: Sequence[str | None]
-
-
 class Difference(NamedTuple):
     """One thing that is another than in an earlier call."""
 
@@ -80,7 +61,7 @@ class Difference(NamedTuple):
 ENDED = Difference("closure", "", "another value", "one of a transformation that has ended")
 
 
-def missed(given: Any, key: tuple, known: Collection[tuple]) -> None:
+def missed(given: Any, key: Any, known: Collection[Any]) -> None:
     """Say why a call must be traced, to the log or as a warning, whichever flag is on.
 
     Args:
@@ -88,34 +69,27 @@ def missed(given: Any, key: tuple, known: Collection[tuple]) -> None:
       key: the call's key in the table of traces.
       known: the keys of this function's earlier traces, oldest first.
     """
-    fun = given.whole
-    name, code = source_info.identify(fun)
+    name, code = source_info.identify(given.whole)
     if code is None or errors.is_internal(code.co_filename):
         return
-    # what stands before the tree of arguments: the function may be jitted as a method, too
-    part = key[:-len(given.avals) - 5]
-    before = [_call(k[len(part):]) for k in list(known)
-              if k[:len(part)] == part and isinstance(k[len(part)], tree_util.PyTreeDef)]
+    before = [old for old in list(known) if old.part == key.part]
     history = _history_of(code)
     if not before:
         differences: list[Difference] = []
-        repeated = history.sees(fun, bool(known))
+        repeated = history.sees(given.whole, bool(known))
     else:
-        now = _call(key[len(part):])
-        names = _names(given)
-        differences = min((list(_differences(now, old, names)) for old in reversed(before)),
+        differences = min((list(_differences(key, old, given)) for old in reversed(before)),
                           key=len) or [ENDED]
         repeated = history.counts(differences)
-    where = f"{name} defined at {code.co_filename}:{code.co_firstlineno}"
+    place = source_info.SourceInfo(code, code.co_firstlineno)
     if config.explain_cache_misses.value:
-        logger.warning(_explanation(where, history, differences))
+        logger.warning(_explanation(f"{name} defined at {place.file}:{place.line}", history,
+                                    differences))
     if config.debug_recompiles.value and repeated is not None:
-        _warn(f"{name} ({_short(code)})", *repeated)
-
-
-def _call(key: tuple) -> Call:
-    tree, *avals, static, flags, axes, backend = key
-    return Call(tree, tuple(avals), static, flags, axes, backend)
+        kind, count, what = repeated
+        message = (f"{name} ({place.short_file}:{place.line}) is traced and compiled for the "
+                   f"{count}th time: {what}.")
+        report(finding("debug_recompiles", message, FIXES[kind]))
 
 
 # ── What happened before ─────────────────────────────────────────────────────────────────────
@@ -156,38 +130,37 @@ class History:
         return None
 
 
-_histories: dict[int, tuple[weakref.ref, History]] = {}
+# By identity: equal code at the same line of two programs is not the same.
+_histories: dict[caches.SameObject, History] = {}
 caches.cleared_by(_histories.clear)  # who clears what was traced means it to be traced anew
 
 
 def _history_of(code: Any) -> History:
-    """By identity: equal code at the same line of two programs is not the same."""
-    place = id(code)
-    if place not in _histories or _histories[place][0]() is not code:
-        forget = _histories.pop  # at the end of Python the name is gone before the code is
-        gone = weakref.ref(code, lambda _: forget(place, None))
-        _histories[place] = (gone, History())
-    return _histories[place][1]
+    key = caches.SameObject(code)
+    if key not in _histories:
+        _histories[key] = History()
+        weakref.finalize(code, _histories.pop, key, None)
+    return _histories[key]
 
 
 # ── What is different ────────────────────────────────────────────────────────────────────────
 
-def _differences(now: Call, before: Call, names: Names) -> Iterator[Difference]:
+def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
+    whole = source_info.describe(given.whole, [0] * len(given.all), {}, "jit").arg_names
     if now.tree != before.tree:
-        yield from _tree_differences(now.tree, before.tree, names.dynamic)
+        dynamic = [name for i, name in enumerate(whole) if i not in given.places]
+        yield from _tree_differences(now.tree, before.tree, dynamic)
     else:
-        for name, new, old in zip(names.leaves, now.avals, before.avals, strict=True):
+        leaves = source_info.describe(given.whole, given.all, given.kwargs, "jit", given.places)
+        for name, new, old in zip(leaves.arg_names, now.avals, before.avals, strict=True):
             yield from _type_differences(name or "an argument", new, old)
-    yield from _static_differences(dict(sum(now.static, ())), dict(sum(before.static, ())),
-                                   names.arguments)
-    for flag, new_value, old_value in zip(config.traced_names(), now.flags, before.flags,
-                                          strict=True):
-        if new_value != old_value:
-            yield Difference("flag", flag, repr(new_value), repr(old_value))
-    if now.axes != before.axes:
-        yield Difference("axes", "", str(now.axes), str(before.axes))
-    if now.backend != before.backend:
-        yield Difference("backend", "", now.backend, before.backend)
+    yield from _static_differences(dict(sum(now.static, ())), dict(sum(before.static, ())), whole)
+    for flag, new, old in zip(config.traced_names(), now.flags, before.flags, strict=True):
+        if new != old:
+            yield Difference("flag", flag, repr(new), repr(old))
+    for kind in ("axes", "backend"):
+        if (new := getattr(now, kind)) != (old := getattr(before, kind)):
+            yield Difference(kind, "", str(new), str(old))
 
 
 def _type_differences(name: str, now: core.ShapedArray, before: core.ShapedArray
@@ -222,20 +195,7 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
                 "not given" if given is None else repr(given.value) for given in (new, old)))
 
 
-def _names(given: Any) -> Names:
-    """What the function calls its arguments and their leaves; static ones have no leaves."""
-    whole = source_info.describe(given.whole, [0] * len(given.all), {}, "jit").arg_names
-    leaves = source_info.describe(given.whole, given.all, given.kwargs, "jit", given.places)
-    dynamic = [name for i, name in enumerate(whole) if i not in given.places]
-    return Names(whole, dynamic, leaves.arg_names)
-
-
 # ── What is said ─────────────────────────────────────────────────────────────────────────────
-
-def _warn(function: str, kind: str, count: int, what: str) -> None:
-    message = f"{function} is traced and compiled for the {count}th time: {what}."
-    report(finding("debug_recompiles", message, FIXES[kind]))
-
 
 def _explanation(where: str, history: History, differences: Sequence[Difference]) -> str:
     """The reason for a miss, as JAX's log has it."""
@@ -251,7 +211,3 @@ def _explanation(where: str, history: History, differences: Sequence[Difference]
             lines += ["  but seen another function defined on the same line; maybe the function "
                       "is", "  being re-defined repeatedly, preventing caching?"]
     return "\n".join(lines)
-
-
-def _short(code: Any) -> str:
-    return f"{source_info.SourceInfo(code, code.co_firstlineno).short_file}:{code.co_firstlineno}"
