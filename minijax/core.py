@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextvars
 import functools
 import math
+import operator
 import threading
 import types
 import weakref
@@ -139,25 +140,11 @@ class Array(Installed):
     __array_priority__ = 100
     aval: ShapedArray
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
-
-    @property
-    def ndim(self) -> int:
-        return len(self.aval.shape)
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
+    shape = property(operator.attrgetter("aval.shape"))
+    dtype = property(operator.attrgetter("aval.dtype"))
+    weak_type = property(operator.attrgetter("aval.weak_type"))
+    ndim = property(operator.attrgetter("aval.ndim"))
+    size = property(operator.attrgetter("aval.size"))
 
     def __len__(self) -> int:
         if not self.aval.shape:
@@ -430,7 +417,7 @@ class EvalTrace(Trace):
                           params: Params) -> list:
         for x in args:
             if isinstance(x, Tracer):
-                raise errors.UnexpectedTracerError(x.leak_message())
+                raise errors.UnexpectedTracerError(leak_message(x))
         return primitive.evaluate(args, params)
 
     def note(self, moment: str, *facts: Any) -> None:
@@ -446,14 +433,19 @@ class Tracer(Array):
 
     __slots__ = ("aval", "frames", "level")
     level: Level
-    frames: tuple[source_info.SourceInfo, ...]
+    frames: Sequence[source_info.SourceInfo]
 
     def _concrete(self) -> ArrayImpl | None:
         """The array of numbers behind the tracer, where the transformation knows it."""
         return None
 
+    def __init__(self, trace: Any, aval: ShapedArray):
+        self.level = trace.level
+        self.aval = aval
+        self.frames = self.level.creation_frames()
+
     def trace_name(self) -> str:
-        return "Trace"
+        return type(self).__name__.removesuffix("r")  # a JVPTracer is of a JVPTrace
 
     def _origin_msg(self) -> str:
         """For errors: which function was traced, and which arguments the value depends on."""
@@ -466,10 +458,6 @@ class Tracer(Array):
     def creation_frames(self) -> Sequence[source_info.SourceInfo]:
         """The user's frames in which the tracer was made, innermost last, where recorded."""
         return getattr(self, "frames", ())
-
-    def leak_message(self) -> str:
-        """What `UnexpectedTracerError` says of this value."""
-        return leak_message(self)
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
@@ -558,7 +546,7 @@ def find_axis(name: Any) -> Axis:
 def check_not_leaked(trace: Trace, x: Tracer) -> None:
     """Refuse a tracer whose transformation has ended."""
     if not trace.is_open(x.level):
-        raise errors.UnexpectedTracerError(x.leak_message())
+        raise errors.UnexpectedTracerError(leak_message(x))
 
 
 # ── Primitives ───────────────────────────────────────────────────────────────────────────────
@@ -625,8 +613,7 @@ class Primitive:
                  handles_keys: bool = False, consumes_key: bool = False,
                  program: Callable | None = None, in_place: int | None = None,
                  printed: Callable[..., Params] | None = None):
-        self.name = name
-        self.impl, self.abstract_eval = impl, abstract_eval
+        self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
             for slot in (jvp, transpose, batch))

@@ -20,29 +20,26 @@ from minijax.errors import TypePromotionError
 # -- numbers -------------------------------------------------------------------------------------
 
 
-def _from_ml_dtypes(*names: str) -> list[np.dtype[Any]]:
-    return [np.dtype(getattr(ml_dtypes, name)) for name in names if hasattr(ml_dtypes, name)]
-
-
-def _from_numpy(names: str) -> list[np.dtype[Any]]:
-    return [np.dtype(name) for name in names.split()]
+def _dtypes(*names: str) -> list[np.dtype[Any]]:
+    """Those of the dtypes that the installed versions have."""
+    return [np.dtype(name) for name in names if hasattr(np, name) or hasattr(ml_dtypes, name)]
 
 
 bfloat16 = ml_dtypes.bfloat16
 BOOL = np.dtype(bool)
 BFLOAT16 = np.dtype(bfloat16)
-FLOAT4 = _from_ml_dtypes("float4_e2m1fn")
-FLOAT6 = _from_ml_dtypes("float6_e2m3fn", "float6_e3m2fn")
-FLOAT8 = _from_ml_dtypes("float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float8_e4m3b11fnuz",
-                          "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
-SMALL_SIGNED = _from_ml_dtypes("int1", "int2", "int4")
-SMALL_UNSIGNED = _from_ml_dtypes("uint1", "uint2", "uint4")
+FLOAT4 = _dtypes("float4_e2m1fn")
+FLOAT6 = _dtypes("float6_e2m3fn", "float6_e3m2fn")
+FLOAT8 = _dtypes("float8_e3m4", "float8_e4m3", "float8_e8m0fnu", "float8_e4m3b11fnuz",
+                 "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
+SMALL_SIGNED = _dtypes("int1", "int2", "int4")
+SMALL_UNSIGNED = _dtypes("uint1", "uint2", "uint4")
 SMALL_INTEGERS = SMALL_SIGNED + SMALL_UNSIGNED
 SMALL_FLOATS = FLOAT4 + FLOAT6 + FLOAT8
-SIGNED = SMALL_SIGNED + _from_numpy("int8 int16 int32 int64")
-UNSIGNED = SMALL_UNSIGNED + _from_numpy("uint8 uint16 uint32 uint64")
-FLOATS = [*SMALL_FLOATS, BFLOAT16, *_from_numpy("float16 float32 float64")]
-COMPLEX = _from_numpy("complex64 complex128")
+SIGNED = SMALL_SIGNED + _dtypes("int8", "int16", "int32", "int64")
+UNSIGNED = SMALL_UNSIGNED + _dtypes("uint8", "uint16", "uint32", "uint64")
+FLOATS = [*SMALL_FLOATS, BFLOAT16, *_dtypes("float16", "float32", "float64")]
+COMPLEX = _dtypes("complex64", "complex128")
 NUMERIC = SIGNED + UNSIGNED + FLOATS + COMPLEX
 
 
@@ -135,13 +132,6 @@ def is_valid_dtype(dtype: Any) -> bool:
     return isinstance(dtype, KeyType) or dtype in VALID
 
 
-def numpy_dtype(requested: Any) -> np.dtype[Any]:
-    try:
-        return np.dtype(requested)
-    except TypeError as problem:
-        raise TypeError(str(problem)) from None
-
-
 def isdtype(dtype: Any, kind: Any) -> bool:
     """Return whether `dtype` is of a kind: a word of the array API, a dtype, or a tuple of these.
 
@@ -168,14 +158,11 @@ def _dtypes_of_kind(kind: Any) -> list[Any]:
                         ) from None
 
 
-_ABOVE_FLOATS = (np.floating, np.inexact, np.number, np.generic)
-_ABOVE_SIGNED = (np.signedinteger, np.integer, np.number, np.generic)
-_ABOVE_UNSIGNED = (np.unsignedinteger, np.integer, np.number, np.generic)
 # ml_dtypes' scalar classes are no subclasses of NumPy's: here is what they would inherit from.
-_ABOVE_ML_DTYPES: dict[Any, tuple[Any, ...]] = {
-    **{d.type: _ABOVE_FLOATS for d in [*SMALL_FLOATS, BFLOAT16]},
-    **{d.type: _ABOVE_SIGNED for d in SMALL_SIGNED},
-    **{d.type: _ABOVE_UNSIGNED for d in SMALL_UNSIGNED},
+_PARENTS: dict[Any, type] = {
+    **{d.type: np.floating for d in [*SMALL_FLOATS, BFLOAT16]},
+    **{d.type: np.signedinteger for d in SMALL_SIGNED},
+    **{d.type: np.unsignedinteger for d in SMALL_UNSIGNED},
 }
 
 
@@ -190,9 +177,7 @@ def issubdtype(a: Any, b: Any) -> bool:
     if isinstance(b, KeyType):
         return a is b
     lower, upper = _scalar_type(a), _scalar_type(b)
-    if lower in _ABOVE_ML_DTYPES:
-        return upper is lower or upper in _ABOVE_ML_DTYPES[lower]
-    return issubclass(lower, upper)
+    return upper is lower or issubclass(_PARENTS.get(lower, lower), upper)
 
 
 def _scalar_type(x: Any) -> Any:
@@ -219,10 +204,8 @@ def itemsize_bits(dtype: Any) -> int:
     if isinstance(dtype, KeyType):
         return 8 * dtype.itemsize
     wanted = np.dtype(dtype)
-    if wanted in SMALL_INTEGERS:
-        return int(iinfo(wanted).bits)
-    if wanted in SMALL_FLOATS:
-        return int(finfo(wanted).bits)
+    if wanted in SMALL_INTEGERS + SMALL_FLOATS:
+        return int((iinfo if wanted in SMALL_INTEGERS else finfo)(wanted).bits)
     return 8 * wanted.itemsize
 
 
@@ -308,9 +291,7 @@ _WEAK_NODES: dict[str, type] = {"int*": int, "float*": float, "complex*": comple
 
 
 def _node(name: str) -> Node:
-    if name in _WEAK_NODES:
-        return _WEAK_NODES[name]
-    return BFLOAT16 if name == "bfloat16" else np.dtype(name)
+    return _WEAK_NODES.get(name) or np.dtype(name)
 
 
 def _steps_up(strict: bool, x64: bool) -> dict[Node, list[Node]]:
@@ -387,7 +368,7 @@ def promote_types(a: Any, b: Any) -> Any:
     """
     if isinstance(a, KeyType) and a is b:
         return a
-    return np.dtype(join(x if is_weak_node(x) else numpy_dtype(x) for x in (a, b)))
+    return np.dtype(join(x if is_weak_node(x) else np.dtype(x) for x in (a, b)))
 
 
 def join(nodes: Iterable[Node]) -> Node:
@@ -416,7 +397,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = True) -> Any:
             raise ValueError(f"{dtype} is no NumPy dtype, and here one is needed.")
         return dtype
     if not isinstance(dtype, np.dtype):
-        dtype = numpy_dtype(dtype)
+        dtype = np.dtype(dtype)
     return dtype if config.enable_x64.value else _NARROWER.get(dtype, dtype)
 
 
@@ -447,15 +428,6 @@ def default_float_dtype() -> np.dtype[Any]:
     return canonicalize_dtype("float64")
 
 
-def default_complex_dtype() -> np.dtype[Any]:
-    """Return the dtype of complex numbers that were given none.
-
-    >>> default_complex_dtype()
-    dtype('complex64')
-    """
-    return canonicalize_dtype("complex128")
-
-
 def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     """Return the dtype to use where a user asked for `dtype` (None stays None).
 
@@ -474,7 +446,7 @@ def check_user_dtype_supported(dtype: Any, fun_name: str | None = None) -> Any:
     # `in` would compare with ==, which makes a NumPy dtype of its other side
     if isinstance(dtype, type) and dtype in _PYTHON_SCALARS:
         return canonicalize_dtype(_PYTHON_SCALARS[dtype])
-    wanted = numpy_dtype(dtype)
+    wanted = np.dtype(dtype)
     if wanted not in VALID:
         where = f" in {fun_name}" if fun_name else ""
         raise TypeError(f"JAX only supports number and bool dtypes, got dtype {dtype}{where}")
@@ -561,33 +533,7 @@ def scalar_type_of(x: Any) -> type:
     raise TypeError(f"Invalid scalar value {x}")
 
 
-def coerce_to_array(x: Any, dtype: Any = None) -> np.ndarray:
-    """Return `x` as a NumPy array of canonical dtype; Python numbers get their default dtype.
-
-    Raises OverflowError for a Python integer that does not fit.
-
-    >>> coerce_to_array(3), coerce_to_array(np.ones(2)).dtype
-    (array(3, dtype=int32), dtype('float32'))
-    """
-    wanted = canonicalize_dtype(dtype) if dtype is not None else None
-    if wanted is None and type(x) in _PYTHON_SCALARS:
-        wanted = canonicalize_dtype(_PYTHON_SCALARS[type(x)])
-    if type(x) is int and wanted is not None and wanted.kind in "iu":
-        _check_fits(x, wanted)
-    found = np.asarray(x, wanted)
-    return found.astype(canonicalize_dtype(found.dtype), copy=False)
-
-
-def _check_fits(number: int, wanted: np.dtype[Any]) -> None:
-    limits = iinfo(wanted)
-    if not limits.min <= number <= limits.max:
-        raise OverflowError(f"Python int {number} too large to convert to {wanted}")
-
-
 # -- promotion of values: weak types -------------------------------------------------------------
-
-_WEAK_PYTHON_SCALARS = (int, float, complex)
-
 
 def is_weakly_typed(x: Any) -> bool:
     """Return whether `x` adapts to the dtype of what it meets, as Python numbers do.
@@ -595,7 +541,7 @@ def is_weakly_typed(x: Any) -> bool:
     >>> is_weakly_typed(3), is_weakly_typed(True), is_weakly_typed(np.float32(3))
     (True, False, False)
     """
-    if type(x) in _WEAK_PYTHON_SCALARS:
+    if type(x) in (int, float, complex):
         return True
     return bool(getattr(getattr(x, "aval", x), "weak_type", False))
 

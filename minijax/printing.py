@@ -6,6 +6,7 @@ Explained in chapter 06. In JAX: jax/_src/core.py (pp_*) and jax/_src/pretty_pri
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -28,11 +29,15 @@ if TYPE_CHECKING:  # what a program is made of prints itself by this module, and
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of text; `style` colours it, `note` is a comment for the end of its line."""
+    """A piece of text; `style` colours it, `note` is a comment for the end of its line.
+
+    One that `breaks` is a line break, or the text where the group around it fits on one line.
+    """
 
     text: str
     style: str = ""
     note: str = ""
+    breaks: bool = False
 
     @property
     def width(self) -> int:
@@ -40,44 +45,34 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
-    """A line break, or `flat` where the group around it fits on one line."""
-
-    flat: str = " "
-
-    @property
-    def width(self) -> int:
-        return len(self.flat)
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
-    """Documents one after the other; their lines are indented by `indent`."""
+    """Documents one after the other; their lines are indented by `indent`.
+
+    The breaks of a `group` are all flat if it fits on the rest of the line.
+    """
 
     parts: tuple[Doc, ...]
     indent: int = 0
+    group: bool = False
     width: int = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "width", sum(part.width for part in self.parts))
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """A document whose breaks are all flat if it fits on the rest of the line."""
-
-    doc: Doc
-
-    @property
-    def width(self) -> int:
-        return self.doc.width
-
-
-Doc = Text | Break | Row | Group
+Doc = Text | Row
 
 
 def row(*parts: Doc, indent: int = 0) -> Row:
     return Row(parts, indent)
+
+
+def group(*parts: Doc) -> Row:
+    return Row(parts, group=True)
+
+
+def line_break(flat: str = " ") -> Text:
+    return Text(flat, breaks=True)
 
 
 def join(separator: Doc, parts: Iterable[Doc]) -> Row:
@@ -87,13 +82,18 @@ def join(separator: Doc, parts: Iterable[Doc]) -> Row:
     return Row(tuple(joined))
 
 
+def bracketed(opening: str, parts: Sequence[Doc], closing: str) -> Row:
+    listed = row(Text(opening), line_break(""), join(line_break(), parts), indent=2)
+    return group(listed, line_break(""), Text(closing))
+
+
 def layout(doc: Doc, width: int) -> list[Text]:
     """The pieces of text of a document broken to a width, newlines among them.
 
-    >>> fruit = join(Break(), [Text("apple"), Text("pear"), Text("plum")])
-    >>> "".join(piece.text for piece in layout(Group(fruit), 20))
+    >>> fruit = join(line_break(), [Text("apple"), Text("pear"), Text("plum")])
+    >>> "".join(piece.text for piece in layout(group(fruit), 20))
     'apple pear plum'
-    >>> "".join(piece.text for piece in layout(Group(fruit), 10))
+    >>> "".join(piece.text for piece in layout(group(fruit), 10))
     'apple\\npear\\nplum'
     """
     pieces: list[Text] = []
@@ -101,16 +101,15 @@ def layout(doc: Doc, width: int) -> list[Text]:
     todo: list[tuple[int, bool, Doc]] = [(0, False, doc)]
     while todo:
         indent, flat, doc = todo.pop()
-        if isinstance(doc, Text):
+        if isinstance(doc, Row):
+            flat = flat or doc.group and column + doc.width <= width
+            todo += [(indent + doc.indent, flat, part) for part in reversed(doc.parts)]
+        elif doc.breaks and not flat:
+            pieces.append(Text("\n" + " " * indent))
+            column = indent
+        else:
             pieces.append(doc)
             column += doc.width
-        elif isinstance(doc, Break):
-            pieces.append(Text(doc.flat if flat else "\n" + " " * indent))
-            column = column + doc.width if flat else indent
-        elif isinstance(doc, Group):
-            todo.append((indent, flat or column + doc.width <= width, doc.doc))
-        else:
-            todo += [(indent + doc.indent, flat, part) for part in reversed(doc.parts)]
     return _place_notes(pieces)
 
 
@@ -188,20 +187,16 @@ class Names:
     def __init__(self, top: Jaxpr | None = None) -> None:
         self.programs = _shared_names(top) if top else {}
         self.variables = _unread(top) if top else {}
-        self._next = 0
+        self._fresh = (name for name in map(variable_name, itertools.count())
+                       if name not in self.programs.values())
 
     def of(self, atom: Atom) -> str:
         """The name of a variable, given to it at its first sight; a literal's value and type."""
         if atom.text is not None:
             return atom.text
         if atom not in self.variables:
-            self.variables[atom] = self._fresh()
+            self.variables[atom] = next(self._fresh)
         return self.variables[atom]
-
-    def _fresh(self) -> str:
-        name = variable_name(self._next)
-        self._next += 1
-        return self._fresh() if name in self.programs.values() else name
 
     def repeat(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
         """Let the variables of a called program bear the names they have at the call."""
@@ -235,7 +230,7 @@ class Printer:
         parts: list[Doc] = []
         for shared, name in self.names.programs.items():
             parts += [Text("let ", "keyword"), Text(name, "program"), Text(" = ")]
-            parts += [self.body(shared), Text(" in", "keyword"), Break()]
+            parts += [self.body(shared), Text(" in", "keyword"), line_break()]
         return row(*parts, self.body(program))
 
     def program(self, program: Jaxpr) -> Doc:
@@ -245,16 +240,17 @@ class Printer:
     def body(self, program: Jaxpr) -> Doc:
         """`{ lambda constants ; inputs. let equations in (outputs) }`."""
         constants, inputs = self.binders(program.constvars), self.binders(program.invars)
-        equations = join(Break("; "), [self.equation(eqn) for eqn in program.eqns])
+        equations = join(line_break("; "), [self.equation(eqn) for eqn in program.eqns])
         outputs = self.spaced([Text(self.names.of(v), "variable") for v in program.outvars], ",")
         inside = row(
             Text("{ "), Text("lambda ", "keyword"), constants, Text("; "), inputs,
-            Text(". "), Text("let", "keyword"), row(Break(), equations, indent=2), Break(),
+            Text(". "), Text("let", "keyword"), row(line_break(), equations, indent=2),
+            line_break(),
             Text("in ", "keyword"), Text("("), outputs,
             Text(",)" if len(program.outvars) == 1 else ")"), self.effects_of(program),
             indent=2,
         )  # fmt: skip
-        return Group(row(inside, Text(" }")))
+        return group(inside, Text(" }"))
 
     def effects_of(self, program: Jaxpr) -> Doc:
         names = ", ".join(sorted(map(str, program.effects)))
@@ -263,8 +259,11 @@ class Printer:
     def equation(self, eqn: JaxprEqn) -> Doc:
         """`outputs = primitive[parameters] operands`."""
         params = printed_params(eqn)
-        if "name" in params:
-            self.name_as_called(eqn)
+        inner = opened(eqn.params.get("jaxpr"))
+        if "name" in params and isinstance(inner, Program) and inner not in self.names.programs:
+            # called by name, it takes its operands one by one, so its names can be theirs
+            self.names.repeat(inner.invars, eqn.invars)
+            self.names.repeat(inner.outvars, eqn.outvars)
         outputs = self.binders(eqn.outvars)
         note = eqn.source_info.summary if self.source_info and eqn.source_info else ""
         equals = [outputs, Text(" = ")] if eqn.outvars else []
@@ -272,13 +271,6 @@ class Printer:
         operation = Text(eqn.primitive.name, "primitive", note)
         # The parameters come before the operands, so their variables are named before.
         return row(*equals, operation, self.params(params), Text(" "), operands)
-
-    def name_as_called(self, eqn: JaxprEqn) -> None:
-        """A program called by name takes its operands one by one, so its names can be theirs."""
-        inner = opened(eqn.params.get("jaxpr"))
-        if isinstance(inner, Program) and inner not in self.names.programs:
-            self.names.repeat(inner.invars, eqn.invars)
-            self.names.repeat(inner.outvars, eqn.outvars)
 
     def binders(self, variables: Sequence[Var]) -> Doc:
         """Variables with their types, as many to a line as fit."""
@@ -288,22 +280,20 @@ class Printer:
         ])
 
     def spaced(self, parts: Sequence[Doc], separator: str = "") -> Doc:
-        gap = row(Text(separator), Group(Break()))
-        return row(Group(join(gap, parts)), indent=2)
+        gap = row(Text(separator), group(line_break()))
+        return row(group(join(gap, parts)), indent=2)
 
     def params(self, params: dict[str, Any]) -> Doc:
         if not params:
             return Text("")
         pairs = [row(Text(f"{name}="), self.param(value)) for name, value in params.items()]
-        listed = row(Text("["), Break(""), join(Break(), pairs), indent=2)
-        return Group(row(listed, Break(""), Text("]")))
+        return bracketed("[", pairs, "]")
 
     def param(self, value: Any) -> Doc:
         if isinstance(value, Program):
             return self.program(opened(value))
         if isinstance(value, tuple) and all(isinstance(v, Program) for v in value):
-            programs = join(Break(), [self.program(opened(v)) for v in value])
-            return Group(row(row(Text("("), Break(""), programs, indent=2), Break(""), Text(")")))
+            return bracketed("(", [self.program(opened(v)) for v in value], ")")
         return Text(_param_text(value))
 
 

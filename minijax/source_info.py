@@ -1,6 +1,6 @@
 """Where in the user's program are we: frames, the line of an equation, the names of arguments.
 
-Stands on tracebacks and tree_util. Explained in chapter 06.
+Stands on errors and tree_util. Explained in chapter 06.
 In JAX: jax/_src/source_info_util.py and api_util.py.
 """
 
@@ -13,15 +13,14 @@ import itertools
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
-from minijax import caches, context, tree_util
+from minijax import context, tree_util
 from minijax.errors import internal_files, is_internal
 from minijax.lazily import cached_property
-from minijax.tracebacks import is_user_frame
 
 T = TypeVar("T")
 
@@ -41,8 +40,7 @@ class SourceInfo:
 
     def __init__(self, code: CodeType, line: int, instruction: int = -1,
                  backward: bool = False) -> None:
-        self.code = code
-        self.line = line
+        self.code, self.line = code, line
         self.instruction = instruction  # its offset in the code, -1 where unknown
         self.backward = backward  # whether it is the line's backward pass that runs
 
@@ -89,46 +87,47 @@ class SourceInfo:
         column = "" if self.column is None else f":{self.column}"
         return f"{self.file}:{self.line}{column} ({self.function})"
 
+    def _key(self) -> tuple[Any, ...]:
+        return id(self.code), self.line, self.instruction, self.backward
+
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SourceInfo):
-            return NotImplemented
-        return (self.code is other.code and self.line == other.line
-                and self.instruction == other.instruction and self.backward == other.backward)
+        return isinstance(other, SourceInfo) and self._key() == other._key()
 
     def __hash__(self) -> int:
-        return hash((id(self.code), self.line, self.instruction, self.backward))
+        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"SourceInfo({self.summary})"
 
 
-def user_frame() -> SourceInfo | None:
-    """The innermost line outside the package on the calling thread's stack, or None."""
+def source_of(frame: FrameType) -> SourceInfo:
+    """The line that a frame is running."""
+    return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
+
+
+def _frames_outside() -> Iterator[FrameType]:
+    """The frames outside the package on the calling thread's stack, from the innermost on."""
     frame: FrameType | None = sys._getframe(1)
-    known = internal_files
     while frame is not None:
         filename = frame.f_code.co_filename
-        internal = known.get(filename)
-        if internal is None:
-            internal = is_internal(filename)
-        if not internal:
-            return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
+        internal = internal_files.get(filename)  # `is_internal`, mostly without the call
+        if internal is False or internal is None and not is_internal(filename):
+            yield frame
         frame = frame.f_back
-    return None
+
+
+def user_frame() -> SourceInfo | None:
+    """The innermost line outside the package on the calling thread's stack, or None."""
+    return next(map(source_of, _frames_outside()), None)
 
 
 def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     """The innermost lines outside the package, at most `limit`, the innermost last."""
-    frame: FrameType | None = sys._getframe(1)
     found: list[SourceInfo] = []
-    known = internal_files
-    while frame is not None and len(found) < limit:
-        internal = known.get(frame.f_code.co_filename)  # `is_user_frame` without the call
-        if internal is False or internal is None and is_user_frame(frame):
-            found.append(SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti))
-            if frame.f_code.co_name == "<module>":
-                break  # here the program begins; below lies what runs it, such as a notebook
-        frame = frame.f_back
+    for frame in itertools.islice(_frames_outside(), limit):
+        found.append(source_of(frame))
+        if frame.f_code.co_name == "<module>":
+            break  # here the program begins; below lies what runs it, such as a notebook
     return tuple(reversed(found))
 
 
@@ -204,8 +203,16 @@ def add_user_note(exc: BaseException, source: SourceInfo | None = None) -> None:
 
 # ---------------------------------------------------------------- functions and their arguments
 
-Parameters = tuple[inspect.Parameter, ...]
 Names = tuple[str | None, ...]
+
+
+class Parameters(NamedTuple):
+    """The names of a callable's parameters; none are known where it has no signature."""
+
+    positional: Sequence[str] = ()
+    by_keyword: Sequence[str] = ()
+    rest: str = ""  # collects what is given by position besides, as `*args` does
+    other: str = "kwargs"  # collects what is given by keyword besides
 
 
 @dataclass(frozen=True)
@@ -244,14 +251,9 @@ class DebugInfo:
         return replace(self, result_paths=paths)
 
 
-def describe(
-    fun: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    traced_for: str,
-    static_argnums: Iterable[int] = (),
-    static_argnames: Iterable[str] = (),
-) -> DebugInfo:
+def describe(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
+             traced_for: str, static_argnums: Iterable[int] = (),
+             static_argnames: Iterable[str] = ()) -> DebugInfo:
     """Say what a transformation works on, for error messages and printers.
 
     Names follow the order in which `(args, kwargs)` flattens, static arguments left out.
@@ -262,27 +264,18 @@ def describe(
     >>> info.arg_names
     ("params['b']", "params['w']", 'batch[0]', 'scale')
     """
-    parameters = _parameters(fun)
-    static_names = frozenset(static_argnames)
-    count = len(args)
+    parameters, count = _parameters(fun), len(args)
     static_places = {place % count for place in static_argnums if -count <= place < count}
-    positions = [_position_name(parameters, place) for place in range(count)]
-    places = [
-        place
-        for place in range(count)
-        if place not in static_places and positions[place] not in static_names
-    ]
-    dynamic = {key: value for key, value in kwargs.items() if key not in static_names}
-    roots = [positions[place] for place in places]
+    names = [_position_name(parameters, place) for place in range(count)]
+    places = [place for place, name in enumerate(names)
+              if place not in static_places and name not in {*static_argnames}]
+    dynamic = {key: value for key, value in kwargs.items() if key not in {*static_argnames}}
     tree = tree_util.tree_structure((tuple(args[place] for place in places), dynamic))
     name, code = identify(fun)
     return DebugInfo(
-        traced_for,
-        name,
-        code.co_filename if code else None,
+        traced_for, name, code.co_filename if code else None,
         code.co_firstlineno if code else None,
-        functools.partial(_argument_names, tree, roots, parameters),
-    )
+        functools.partial(_argument_names, tree, [names[place] for place in places], parameters))
 
 
 def function_name(fun: Callable[..., Any]) -> str:
@@ -317,72 +310,43 @@ def _unwrap(fun: Any) -> Any:
     return fun
 
 
-def _parameters(fun: Callable[..., Any]) -> Parameters | None:
-    """A callable's parameters; None where it has no signature (some builtins)."""
-    code = getattr(fun, "__code__", None)
-    if inspect.isfunction(fun) and not hasattr(fun, "__wrapped__") and code is not None:
-        return _code_parameters(code)
+def _parameters(fun: Callable[..., Any]) -> Parameters:
+    if inspect.isfunction(fun) and not hasattr(fun, "__wrapped__"):
+        code = fun.__code__  # `inspect.signature` is slow
+        names, rest, other = inspect.getargs(code)
+        return Parameters(names[:code.co_argcount], names[code.co_posonlyargcount:], rest or "",
+                          other or "kwargs")
     try:
-        return tuple(inspect.signature(fun).parameters.values())
+        parameters = inspect.signature(fun).parameters.values()
     except (ValueError, TypeError):
-        return None
+        return Parameters()
+    only, both, rests, keyword, others = (
+        [p.name for p in parameters if p.kind == kind] for kind in range(5))
+    return Parameters(only + both, both + keyword, *(rests or [""]), *(others or ["kwargs"]))
 
 
-# Bounded, so that a program that makes functions for ever does not keep all their code.
-@caches.remembered(maxsize=1024)
-def _code_parameters(code: CodeType) -> Parameters:
-    """The parameters of a plain function, from its code alone (`inspect.signature` is slow)."""
-    kinds = inspect.Parameter
-    positional, keyword = code.co_argcount, code.co_kwonlyargcount
-    names = iter(code.co_varnames)
-    found = [kinds(next(names), kinds.POSITIONAL_OR_KEYWORD) for _ in range(positional)]
-    by_keyword = [kinds(next(names), kinds.KEYWORD_ONLY) for _ in range(keyword)]
-    if code.co_flags & inspect.CO_VARARGS:
-        found.append(kinds(next(names), kinds.VAR_POSITIONAL))
-    found += by_keyword
-    if code.co_flags & inspect.CO_VARKEYWORDS:
-        found.append(kinds(next(names), kinds.VAR_KEYWORD))
-    return tuple(found)
-
-
-def _position_name(parameters: Parameters | None, place: int) -> str:
+def _position_name(parameters: Parameters, place: int) -> str:
     """What the signature calls the argument at a place."""
-    for before, parameter in enumerate(parameters or ()):
-        if parameter.kind is parameter.VAR_POSITIONAL:
-            return f"{parameter.name}[{place - before}]"
-        if parameter.kind in (parameter.KEYWORD_ONLY, parameter.VAR_KEYWORD):
-            break
-        if before == place:
-            return parameter.name
-    return f"args[{place}]"
+    count = len(parameters.positional)
+    if place < count:
+        return parameters.positional[place]
+    return f"{parameters.rest}[{place - count}]" if parameters.rest else f"args[{place}]"
 
 
-def _keyword_name(parameters: Parameters | None, key: str) -> str:
-    """What the signature calls the argument given by a keyword."""
-    collector = "kwargs"
-    for parameter in parameters or ():
-        if parameter.name == key and parameter.kind is not parameter.POSITIONAL_ONLY:
-            return key
-        if parameter.kind is parameter.VAR_KEYWORD:
-            collector = parameter.name
-    return f"{collector}[{key!r}]"
-
-
-def _argument_names(
-    tree: tree_util.PyTreeDef, roots: Sequence[str], parameters: Parameters | None
-) -> Names:
+def _argument_names(tree: tree_util.PyTreeDef, roots: Sequence[str], parameters: Parameters
+                    ) -> Names:
     """One name per leaf of `(args, kwargs)`: its argument's, then the path inside the argument."""
     try:
         paths = _leaf_paths(tree)
     except Exception:  # a user's class may refuse the numbers that stand for its leaves
         return (None,) * tree.num_leaves
     names = []
-    for path in paths:
-        group, root, *rest = path
+    for group, root, *rest in paths:
         if group.idx == 0:
             name = roots[root.idx]
         else:
-            name = _keyword_name(parameters, root.key)
+            known = root.key in parameters.by_keyword
+            name = root.key if known else f"{parameters.other}[{root.key!r}]"
         names.append(name + tree_util.keystr(tuple(rest)))
     return tuple(names)
 

@@ -22,26 +22,17 @@ class DynamicJaxprTracer(Tracer):
 
     def __init__(self, trace: DynamicJaxprTrace, var: Var,
                  frames: tuple[source_info.SourceInfo, ...]):
-        self.level = trace.level
-        self._trace = trace
-        self.aval = var.aval
-        self._var = var
-        self.frames = frames
-
-    def trace_name(self) -> str:
-        return "DynamicJaxprTrace"
+        self.level, self.aval, self.frames = trace.level, var.aval, frames
+        self._trace, self._var = trace, var
 
     def _origin_msg(self) -> str:
         message = super()._origin_msg()
         names = self._trace.arguments_behind(self._var)
         if not message or not names:
             return message
-        if len(names) == 1:
-            what = f"the value of the argument {names[0]}"
-        else:
-            what = f"the values of the arguments {' and '.join(names)}"
+        what = "the value of the argument" if len(names) == 1 else "the values of the arguments"
         return (f"{message} This concrete value was not available in Python because it "
-                f"depends on {what}.")
+                f"depends on {what} {' and '.join(names)}.")
 
 
 class DynamicJaxprTrace(Trace):

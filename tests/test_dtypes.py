@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import minijax
 from minijax import config, dtypes
 from minijax.errors import TypePromotionError
 
@@ -226,9 +227,9 @@ def test_python_numbers_are_weak_and_python_truth_is_not():
 
 def test_python_integers_that_do_not_fit_overflow():
     with pytest.raises(OverflowError, match="Python int 4294967296 too large to convert to int32"):
-        dtypes.coerce_to_array(2 ** 32)
+        minijax.numpy.asarray(2 ** 32)
     with config.enable_x64(True):
-        assert dtypes.coerce_to_array(2 ** 32) == 2 ** 32
+        assert minijax.numpy.asarray(2 ** 32) == 2 ** 32
 
 
 # -- what users ask for --------------------------------------------------------------------------

@@ -25,17 +25,11 @@ class JVPTracer(Tracer):
     __slots__ = ("primal", "tangent")
 
     def __init__(self, trace: JVPTrace, primal: Array, tangent: Array):
-        self.level = trace.level
-        self.aval = primal.aval
-        self.primal = primal
-        self.tangent = tangent
-        self.frames = trace.level.creation_frames()
+        super().__init__(trace, primal.aval)
+        self.primal, self.tangent = primal, tangent
 
     def _concrete(self) -> ArrayImpl | None:
         return self.primal._concrete()
-
-    def trace_name(self) -> str:
-        return "JVPTrace"
 
     def __repr__(self) -> str:
         return (f"{super().__repr__()} with\n  primal = {self.primal!r}\n"

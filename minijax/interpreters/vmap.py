@@ -26,14 +26,8 @@ class BatchTracer(Tracer):
     __slots__ = ("batch_dim", "value")
 
     def __init__(self, trace: BatchTrace, value: Array, batch_dim: int):
-        self.level = trace.level
-        self.value = value
-        self.batch_dim = batch_dim
-        self.frames = trace.level.creation_frames()
-        self.aval = without_axis(value.aval, batch_dim)
-
-    def trace_name(self) -> str:
-        return "BatchTrace"
+        super().__init__(trace, without_axis(value.aval, batch_dim))
+        self.value, self.batch_dim = value, batch_dim
 
     def __repr__(self) -> str:
         return (f"{super().__repr__()} with\n  val = {self.value!r}\n"

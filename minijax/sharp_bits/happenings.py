@@ -21,7 +21,7 @@ import numpy as np
 
 from minijax.errors import is_own
 from minijax.sharp_bits.captured import Change, Place, Snapshot
-from minijax.source_info import SourceInfo
+from minijax.source_info import SourceInfo, source_of
 
 T = TypeVar("T")
 Seen = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
@@ -106,7 +106,7 @@ class Happenings:
                 self.executed[code] = None
                 if id(frame) in self._generators and frame.f_back:
                     place = self._generators[id(frame)][1]
-                    self.advanced.setdefault(place, _source(frame.f_back))
+                    self.advanced.setdefault(place, source_of(frame.f_back))
             elif code is _LOG:
                 self._notice_log(frame)
 
@@ -126,7 +126,7 @@ class Happenings:
                       "compiled function has that time as a constant.",
                       "Read the clock outside, and pass the time as an argument.")
         elif isinstance(owner, _WRITTEN):
-            self.writes.setdefault(id(owner), _source(frame))
+            self.writes.setdefault(id(owner), source_of(frame))
 
     def _notice_log(self, frame: FrameType) -> None:
         caller: FrameType | None = frame
@@ -137,8 +137,4 @@ class Happenings:
                       "Use jax.debug.callback with a function that logs.")
 
     def _add(self, frame: FrameType, message: str, fix: str) -> None:
-        self.seen.append((message, fix, _source(frame)))
-
-
-def _source(frame: FrameType) -> SourceInfo:
-    return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
+        self.seen.append((message, fix, source_of(frame)))
