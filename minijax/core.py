@@ -140,7 +140,10 @@ class Array(Installed):
     __array_priority__ = 100
     aval: ShapedArray
 
-    shape = property(operator.attrgetter("aval.shape"))
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.aval.shape
+
     dtype = property(operator.attrgetter("aval.dtype"))
     weak_type = property(operator.attrgetter("aval.weak_type"))
     ndim = property(operator.attrgetter("aval.ndim"))
