@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, source_info
-from minijax.core import (Array, ArrayImpl, Axis, Effect, Effects, Params, Primitive,
-                          ShapedArray, cannot)
+from minijax.core import Array, ArrayImpl, Effect, Primitive, cannot
 from minijax.primitives.axes import LARGEST, as_int64
+from minijax.primitives.emitted import batch_in_front
+from minijax.primitives.families import constant_in_all
 from minijax.primitives.slicing import slice_in_dim
 from minijax.primitives.slots import numpy_scalars
 
@@ -35,77 +36,41 @@ class CheckEffect(Effect):
 check_effect = CheckEffect()
 
 
-def is_outside(x: np.ndarray, low: Number, high: Number, finite: bool) -> np.ndarray:
+def outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
     """Which elements are not within the bounds; nans and infinities only where `finite`."""
-    inside = (x >= x.dtype.type(low)) & (x <= x.dtype.type(high))
-    return ~inside if finite else ~inside & np.isfinite(x)
+    beyond = s.not_(s.and_(s.ge(x, low), s.le(x, high)))
+    return beyond if finite else s.and_(beyond, s.lt(s.abs(x), np.inf))
 
 
-def tell(x: np.ndarray, *, low: Number, high: Number, finite: bool, report: Report) -> None:
+def tell(x: np.ndarray, *, report: Report, **bounds: Any) -> list:
     """Report the first element that is outside, if there is one."""
-    outside = is_outside(x, low, high, finite)
-    if outside.any():
-        report(x[outside][0])
-
-
-def _impl(x: np.ndarray, **params: Any) -> list[np.ndarray]:
-    tell(x, **params)
+    found = outside(numpy_scalars(), x, **bounds)
+    if found.any():
+        report(x[found][0])
     return []
 
 
-def _emit_outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
-    inside = s.and_(s.ge(x, low), s.le(x, high))
-    if finite:
-        return s.not_(inside)
-    return s.and_(s.not_(inside), s.lt(s.abs(x), np.inf))
-
-
-def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, low: Number,
-           high: Number, finite: bool, report: Report) -> None:
+def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: Report,
+           **bounds: Any) -> None:
     """No memory is touched outside anyway, so what is told may let the kernel go on."""
     [x] = operands
     if 0 in x.shape:
         return
-    outside = b.accumulate("or", None, x.shape, lambda *index: _emit_outside(
-        b, x(index), low, high, finite))
-    with b.when(outside):
-        b.host_call(functools.partial(
-            tell, low=low, high=high, finite=finite, report=report), [x])
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
-    check_p.bind(*primals, **params)
-    return [], []
-
-
-def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-           ) -> tuple[list, list]:
-    check_p.bind(*args, **params)
-    return [], []
-
-
-def _effects(**_: Any) -> Effects:
-    return frozenset([check_effect])
-
-
-def _printed(*, low: Number, high: Number, **_: Any) -> Params:
-    return {"low": low, "high": high}
-
-
-def _type(x: ShapedArray, **_: Any) -> list[ShapedArray]:
-    return []
+    found = b.accumulate("or", None, x.shape, lambda *index: outside(b, x(index), **bounds))
+    with b.when(found):
+        b.host_call(functools.partial(tell, report=report, **bounds), [x])
 
 
 check_p = Primitive(
     "check",
-    impl=_impl,
-    abstract_eval=_type,
-    jvp=_jvp,
+    impl=tell,
+    abstract_eval=lambda x, **_: [],
+    jvp=constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
-    batch=_batch,
+    batch=batch_in_front(),
     loop=_lower,
-    effects=_effects,
-    printed=_printed,
+    effects=lambda **_: frozenset([check_effect]),
+    printed=lambda low, high, **_: {"low": low, "high": high},
     examples=list,  # it has no result to hold a law to; its tests watch what it tells
     multiple_results=True)
 
@@ -165,5 +130,5 @@ def _check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool
                   ) -> None:
     """Record the check, unless it is known to pass."""
     known = x._buffer if isinstance(x, ArrayImpl) else x
-    if isinstance(known, Array) or is_outside(known, low, high, finite).any():
+    if isinstance(known, Array) or outside(numpy_scalars(), known, low, high, finite).any():
         check_p.bind(x, low=low, high=high, finite=finite, report=report)

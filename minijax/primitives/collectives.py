@@ -5,7 +5,6 @@ Stands on `core`, `shape`, `index`.  Chapter 11, *Named axes*.  In JAX: `jax/_sr
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,45 +12,39 @@ from typing import Any
 import numpy as np
 
 from minijax import core, errors, tree_util
-from minijax.core import (Array, Axis, ForPrimitive, NamedAxisEffect, Primitive, ShapedArray,
-                          Undefined, cannot)
+from minijax.core import Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined, cannot
 from minijax.primitives.algebra import mul_p
-from minijax.primitives.axes import canonical_axis
+from minijax.primitives.axes import canonical_axis, with_item
 from minijax.primitives.choice import ne, select_n
 from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.emitted import (batched_in_front, linear, move_axis, reduce_sum_p,
-                                        transposed, zeros)
+from minijax.primitives.emitted import batch_to, linear, reduce_sum_p, transposed, zeros
 from minijax.primitives.index import dynamic_index_in_dim
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
 from minijax.primitives.shape import iota_p, reshape
-
-
-def _names_axis(*, axis_name: Any, **_: Any) -> core.Effects:
-    return frozenset([NamedAxisEffect(axis_name)])
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
     raise errors.unbound_axis(axis_name)
 
 
+def collective(name: str, *, type_of: Callable[..., ShapedArray], jvp: Any, transpose: Any,
+               batch: Any) -> Primitive:
+    """A primitive along a named axis: it has a meaning only under a `vmap` that names the axis."""
+    return Primitive(
+        name, impl=_unbound, abstract_eval=lambda *avals, axis_name, **params: [
+            type_of(*avals, **params)], jvp=jvp, transpose=transpose, batch=batch, loop=_unbound,
+        effects=lambda axis_name, **_: frozenset([NamedAxisEffect(axis_name)]), examples=list)
+
+
 # ── The index along the axis ─────────────────────────────────────────────────────────────────
 
-def _index_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any
-                 ) -> tuple[list, list]:
-    index = iota_p.bind(dtype=np.dtype(np.int32), shape=(axis.size,), dimension=0)
-    return [index], [0]
-
-
-axis_index_p = Primitive(
+axis_index_p = collective(
     "axis_index",
-    impl=_unbound,
-    abstract_eval=lambda *, axis_name: [ShapedArray((), np.int32)],
+    type_of=lambda: ShapedArray((), np.int32),
     jvp=cannot("it takes no arguments"),
     transpose=cannot("it takes no arguments"),
-    batch=_index_batch,
-    loop=_unbound,
-    effects=_names_axis,
-    examples=list)  # it has a meaning only under a `vmap` that names its axis
+    batch=lambda axis, args, dims, *, axis_name: (
+        [iota_p.bind(dtype=np.dtype(np.int32), shape=(axis.size,), dimension=0)], [0]))
 
 
 def axis_index(axis_name: Any) -> Any:
@@ -94,11 +87,13 @@ def _find(name: Any, what: str) -> Axis:
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
 
-def _along_axis(name: str, reduce: Primitive, is_sum: bool) -> Primitive:
-    """A reduction over a named axis, as the reduction over the batch axis it stands for."""
-    @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: list, dims: list, *, axis_name: Any
-              ) -> tuple[list, list]:
+def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, Callable]:
+    """A reduction over a named axis, as that over the batch axis it stands for.
+
+    And the function of a leaf and names that applies it: over axes of the array, counted by
+    number, and then over named ones.
+    """
+    def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> tuple[list, list]:
         [x], [dim] = args, dims
         if axis.name != axis_name:  # another axis is mapped: the reduction waits for its own
             return [p.bind(x, axis_name=axis_name)], [dim]
@@ -106,15 +101,23 @@ def _along_axis(name: str, reduce: Primitive, is_sum: bool) -> Primitive:
             return [_of_copies(x, axis.size) if is_sum else x], [None]
         return [reduce.bind(x, axes=(dim,))], [None]
 
-    @ForPrimitive
-    def transpose(p: Primitive, cotangents: list, x: Undefined, *, axis_name: Any) -> list:
-        return [p.bind(ct, axis_name=axis_name) for ct in cotangents]
-
     not_linear = cannot("only sums along a named axis have a derivative here")
-    return Primitive(
-        name, impl=_unbound, abstract_eval=lambda x, *, axis_name: [x],
-        jvp=linear(0) if is_sum else not_linear, transpose=transpose if is_sum else not_linear,
-        batch=batch, loop=_unbound, effects=_names_axis, examples=list)
+    p = collective(
+        name, type_of=lambda x: x, batch=batch, jvp=linear(0) if is_sum else not_linear,
+        transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
+        if is_sum else not_linear)
+
+    def over(leaf: Any, names: tuple) -> Array:
+        x = core.as_value(leaf)
+        numbers = tuple(canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
+        if numbers:
+            x = reduce.bind(x, axes=tuple(sorted(numbers)))
+        for name in names:
+            if not isinstance(name, int):
+                _find(name, "psum")  # JAX's words, for extremes as for sums
+                x = p.bind(x, axis_name=name)
+        return x
+    return p, over
 
 
 def _of_copies(x: Array, size: int) -> Array:
@@ -123,22 +126,9 @@ def _of_copies(x: Array, size: int) -> Array:
     return mul_p.bind(x, count)
 
 
-psum_p = _along_axis("psum", reduce_sum_p, is_sum=True)
-pmax_p = _along_axis("pmax", reduce_max_p, is_sum=False)
-pmin_p = _along_axis("pmin", reduce_min_p, is_sum=False)
-
-
-def _over_axes(primitive: Primitive, reduce: Primitive, leaf: Any, names: tuple) -> Array:
-    """Over axes of the array, counted by number, and then over named ones."""
-    x = core.as_value(leaf)
-    numbers = tuple(canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
-    if numbers:
-        x = reduce.bind(x, axes=tuple(sorted(numbers)))
-    for name in names:
-        if not isinstance(name, int):
-            _find(name, "psum")  # JAX's words, for extremes as for sums
-            x = primitive.bind(x, axis_name=name)
-    return x
+psum_p, _sum_over = _reduction("psum", reduce_sum_p, is_sum=True)
+pmax_p, _max_over = _reduction("pmax", reduce_max_p, is_sum=False)
+pmin_p, _min_over = _reduction("pmin", reduce_min_p, is_sum=False)
 
 
 def _leaf_by_leaf(one: Callable[[Any, tuple], Any], x: Any, axis_name: Any,
@@ -190,7 +180,7 @@ def _sum(leaf: Any, names: tuple) -> Any:
     if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
         leaf = convert_element_type_p.bind(leaf, new_dtype=np.dtype(np.int32), weak_type=False)
     if isinstance(leaf, Array) or any(isinstance(name, int) for name in names):
-        return _over_axes(psum_p, reduce_sum_p, leaf, names)
+        return _sum_over(leaf, names)
     with np.errstate(over="ignore"):
         return leaf * type(leaf)(axis_size(names)) if np.ndim(leaf) == 0 else (
             leaf * np.asarray(axis_size(names), leaf.dtype))
@@ -198,14 +188,12 @@ def _sum(leaf: Any, names: tuple) -> Any:
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The largest over the examples along a named axis; takes and raises what `psum` does."""
-    return _leaf_by_leaf(functools.partial(_over_axes, pmax_p, reduce_max_p), x, axis_name,
-                         axis_index_groups)
+    return _leaf_by_leaf(_max_over, x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The smallest over the examples along a named axis; takes and raises what `psum` does."""
-    return _leaf_by_leaf(functools.partial(_over_axes, pmin_p, reduce_min_p), x, axis_name,
-                         axis_index_groups)
+    return _leaf_by_leaf(_min_over, x, axis_name, axis_index_groups)
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -222,17 +210,15 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 # ── Moves along the axis ─────────────────────────────────────────────────────────────────────
 
-def _gather_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any,
-                  **params: Any) -> tuple[list, list]:
-    (x,), (dim,) = args, dims
-    place = params["all_gather_dimension"]
+def _gather_batch(axis: Axis, args: list, dims: list, *, axis_name: Any,
+                  all_gather_dimension: int, axis_size: int) -> tuple[list, list]:
+    [x], [dim], place = args, dims, all_gather_dimension
     if axis.name == axis_name:
-        x = batched_in_front(x, dim, axis.size)
-        return [move_axis(x, 0, place)], [None]
+        return [batch_to(x, dim, place, axis.size)], [None]
     if dim is not None:  # another axis is mapped: it steps aside
-        x, dim, place = move_axis(x, dim, 0), 0, place + 1
-    return [all_gather_p.bind(x, axis_name=axis_name,
-                              **params | {"all_gather_dimension": place})], [dim]
+        place, dim = (place + 1, dim) if dim <= place else (place, dim + 1)
+    return [all_gather_p.bind(x, axis_name=axis_name, all_gather_dimension=place,
+                              axis_size=axis_size)], [dim]
 
 
 def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dimension: int,
@@ -243,17 +229,13 @@ def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dim
     return dynamic_index_in_dim(total, row, all_gather_dimension, keepdims=False)
 
 
-all_gather_p = Primitive(
+all_gather_p = collective(
     "all_gather",
-    impl=_unbound,
-    abstract_eval=lambda x, *, axis_name, all_gather_dimension, axis_size: [x.update(shape=(
-        *x.shape[:all_gather_dimension], axis_size, *x.shape[all_gather_dimension:]))],
+    type_of=lambda x, all_gather_dimension, axis_size: x.update(
+        shape=with_item(x.shape, all_gather_dimension, axis_size)),
     jvp=linear(0),
     transpose=transposed(_transpose_gather),
-    batch=_gather_batch,
-    loop=_unbound,
-    effects=_names_axis,
-    examples=list)
+    batch=_gather_batch)
 
 
 def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:

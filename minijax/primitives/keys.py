@@ -18,18 +18,18 @@ from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Primitive, ShapedArray,
                           cannot, has_key_dtype)
 from minijax.primitives import choice
-from minijax.primitives.algebra import add, mul
+from minijax.primitives.algebra import add
 from minijax.primitives.axes import Shape, check_sizes
-from minijax.primitives.choice import (bitwise_and, bitwise_or, bitwise_xor, select_n, shift_left,
-                                       shift_right_logical)
-from minijax.primitives.convert import convert_element_type_p
-from minijax.primitives.emitted import batch_in_front, constant, filled
+from minijax.primitives.choice import bitwise_xor, select_n
+from minijax.primitives.convert import bitcast_convert_type_p, convert_element_type_p
+from minijax.primitives.emitted import batch_in_front, filled, spread
+from minijax.primitives.examples import Examples
 from minijax.primitives.families import constant_in_all
 from minijax.primitives.kernels import Program, by_program
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.reduce import reduce_and, reduce_or
-from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota, reshape, squeeze
-from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.primitives.shape import expand_dims, iota, reshape, squeeze
+from minijax.primitives.slicing import concatenate, slice_in_dim, split
 
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32  # a key's counters are words of 32 bits
@@ -61,9 +61,16 @@ threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
 
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
-def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
-                  examples: Callable[[], list[Example]],
-                  of_keys: bool = True, consumes_key: bool = False) -> Primitive:
+@ForPrimitive
+def _same_dim(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
+              ) -> tuple[list, list]:
+    """Batches an operation that treats each element of its only argument by itself."""
+    return [p.bind(*args, **params)], dims
+
+
+def key_operation(name: str, *, program: Program, type_of: TypeRule, examples: Examples,
+                  batch: Any = _same_dim, of_keys: bool = True, consumes_key: bool = False
+                  ) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
     Args:
@@ -94,13 +101,6 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, batch: Any,
         program=program)
 
 
-@ForPrimitive
-def same_dim(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
-             ) -> tuple[list, list]:
-    """Batches an operation that treats each element of its only argument by itself."""
-    return [p.bind(*args, **params)], dims
-
-
 def _example_words(*shape: int) -> np.ndarray:
     count = 2 * math.prod(shape)
     return (np.arange(count, dtype=np.uint32) * np.uint32(2654435769)).reshape(*shape, 2)
@@ -110,7 +110,7 @@ def _example_keys(*shape: int) -> ArrayImpl:
     return ArrayImpl(_example_words(*shape), ShapedArray(shape, threefry_prng_impl.key_dtype))
 
 
-def _on_keys(*params: dict) -> Callable[[], list[Example]]:
+def _on_keys(*params: dict) -> Examples:
     """Examples with a key, three keys and no keys."""
     return lambda: [Example((_example_keys(*shape),), p)
                     for p in params for shape in [(), (3,), (0,)]]
@@ -132,7 +132,7 @@ def paired(first: Array, second: Array) -> Array:
 
 def spread_keys(word: Array, shape: Shape) -> Array:
     """Words of keys, each repeated over new trailing axes."""
-    return broadcast_in_dim(word, word.shape + shape, range(word.ndim))
+    return spread(word, range(word.ndim), word.shape + shape)
 
 
 def in_words(x: Array, dtype: Any) -> Array:
@@ -140,12 +140,18 @@ def in_words(x: Array, dtype: Any) -> Array:
     return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False)
 
 
+def as_words(x: Array, bit_width: int) -> Array:
+    """The same bits in words of another width, the lowest first, a last axis cut or joined."""
+    return bitcast_convert_type_p.bind(x, new_dtype=np.dtype(f"uint{bit_width}"))
+
+
 def number_words(x: Array) -> tuple[Array, Array]:
     """An integer's upper and lower 32 bits; shorter ones are extended by their sign."""
+    if dtypes.itemsize_bits(x.dtype) == 64:
+        low, high = key_words(as_words(x, 32))
+        return high, low
     low = in_words(x, np.uint32)
-    if dtypes.itemsize_bits(x.dtype) < 64:
-        return filled(0, low), low
-    return in_words(shift_right_logical(x, constant(32, x)), np.uint32), low
+    return filled(0, low), low
 
 
 def check_count(words: int) -> None:
@@ -200,7 +206,6 @@ random_seed_p = key_operation(
     program=lambda seeds, impl: paired(*number_words(seeds)),
     type_of=_seed_type,
     of_keys=False,
-    batch=same_dim,
     examples=lambda: [
         Example((np.array(seeds, dtype),), {"impl": threefry_prng_impl})
         for seeds, dtype in [(0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8),
@@ -230,7 +235,6 @@ random_unwrap_p = key_operation(
     "random_unwrap",
     program=lambda words: words,
     type_of=core.physical_aval,
-    batch=same_dim,
     examples=_on_keys({}))
 
 
@@ -239,7 +243,6 @@ random_clone_p = key_operation(
     "random_clone",
     program=lambda words: words,
     type_of=lambda keys: keys,
-    batch=same_dim,
     examples=_on_keys({}))
 
 
@@ -262,16 +265,11 @@ random_split_p = key_operation(
     "random_split",
     program=_split,
     type_of=_split_type,
-    batch=same_dim,
     examples=_on_keys({"shape": (2,)}, {"shape": (3, 1)}, {"shape": ()}, {"shape": (0,)}),
     consumes_key=True)
 
 
 # ── random_fold_in ───────────────────────────────────────────────────────────────────────────
-
-def _fold_in(keys: Array, data: Array) -> Array:
-    return paired(*threefry2x32(*key_words(keys), *number_words(data)))
-
 
 def _fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     if not dtypes.issubdtype(data.dtype, np.integer):
@@ -282,62 +280,34 @@ def _fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
     return keys
 
 
-def _fold_in_examples() -> list[Example]:
-    numbers: list[np.ndarray] = [
-        np.array(7, np.uint32), np.array([0, -1], np.int32), np.array([], np.uint32),
-        np.array([255], np.uint8)]
-    return [Example((_example_keys(*n.shape), n), {}) for n in numbers]
-
-
 random_fold_in_p = key_operation(
     "random_fold_in",
-    program=_fold_in,
+    program=lambda keys, data: paired(*threefry2x32(*key_words(keys), *number_words(data))),
     type_of=_fold_in_type,
     batch=batch_in_front(),
-    examples=_fold_in_examples)
+    examples=lambda: [
+        Example((_example_keys(*data.shape), data)) for data in (
+            np.array(7, np.uint32), np.array([0, -1], np.int32), np.zeros(0, np.uint32),
+            np.array([255], np.uint8))])
 
 
 # ── random_bits ──────────────────────────────────────────────────────────────────────────────
 
 def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
-    bits = _bits_by_place if config.threefry_partitionable.value else _bits_in_sequence
-    return bits(keys, bit_width, shape)
-
-
-def _bits_by_place(keys: Array, bit_width: int, shape: Shape) -> Array:
-    first, second = pairs_at(keys, shape)
-    if bit_width == 64:
-        return from_halves(first, second)
-    return in_words(bitwise_xor(first, second), f"uint{bit_width}")
-
-
-def _bits_in_sequence(keys: Array, bit_width: int, shape: Shape) -> Array:
+    if config.threefry_partitionable.value:
+        first, second = pairs_at(keys, shape)
+        return (as_words(paired(second, first), 64) if bit_width == 64
+                else in_words(bitwise_xor(first, second), f"uint{bit_width}"))
     size = math.prod(shape)
     words = stream(keys, -(-size * bit_width // 32))
-    if bit_width == 64:
-        words = from_halves(*(slice_in_dim(words, start, start + size, axis=-1)
-                              for start in (0, size)))
+    if bit_width == 64:  # all upper halves come first
+        upper, lower = split(words, (size, size), -1)
+        words = as_words(paired(lower, upper), 64)
     elif bit_width < 32:
-        words = slice_in_dim(parts_of(words, bit_width), 0, size, axis=-1)
+        parts = as_words(words, bit_width)
+        parts = reshape(parts, (*words.shape[:-1], math.prod(parts.shape[-2:])))
+        words = slice_in_dim(parts, 0, size, axis=-1)
     return reshape(words, keys.shape[:-1] + shape)
-
-
-def from_halves(upper: Array, lower: Array) -> Array:
-    """Words of 64 bits from their halves."""
-    upper, lower = in_words(upper, np.uint64), in_words(lower, np.uint64)
-    return bitwise_or(shift_left(upper, constant(32, upper)), lower)
-
-
-def parts_of(words: Array, bit_width: int) -> Array:
-    """Words of 32 bits cut into shorter ones, the lowest bits first, along the last axis."""
-    count = 32 // bit_width
-    shape = (*words.shape, count)
-    shifts = mul(iota(np.uint32, count), np.uint32(bit_width))
-    parts = shift_right_logical(spread_keys(words, (count,)),
-                                broadcast_in_dim(shifts, shape, (words.ndim,)))
-    parts = bitwise_and(parts, constant(2**bit_width - 1, parts))
-    parts = in_words(parts, f"uint{bit_width}")
-    return reshape(parts, (*words.shape[:-1], words.shape[-1] * count))
 
 
 def _bits_type(keys: ShapedArray, bit_width: int, shape: Shape) -> ShapedArray:
@@ -352,7 +322,6 @@ random_bits_p = key_operation(
     "random_bits",
     program=_bits,
     type_of=_bits_type,
-    batch=same_dim,
     examples=_on_keys(*({"bit_width": width, "shape": shape} for width, shape in [
         (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)), (32, (0,)), (64, (3,))])),
     consumes_key=True)
