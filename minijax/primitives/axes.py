@@ -21,6 +21,17 @@ Axes = tuple[int, ...]
 LARGEST = np.iinfo(np.int64).max
 
 
+def refuse(*checks: tuple[bool, str], error: type[Exception] = TypeError) -> None:
+    """Raise for the first check that failed.
+
+    Raises:
+      TypeError: or another error, with the message beside the check.
+    """
+    for failed, message in checks:
+        if failed:
+            raise error(message)
+
+
 def check_sizes(fun: str, argument: str, sizes: Any) -> None:
     """Refuse what is not a sequence of non-negative integers.
 
@@ -87,6 +98,13 @@ def without(items: Sequence, places: Sequence[int]) -> tuple:
 
 def with_item(items: Sequence, place: int, item: Any) -> tuple:
     return (*items[:place], item, *items[place:])
+
+
+def replaced(items: Sequence, place: int, item: Any) -> tuple:
+    """The items with another one at a place, which may be counted from the end."""
+    out = list(items)
+    out[place] = item
+    return tuple(out)
 
 
 def above(dims: Sequence[int], batch_dim: int) -> tuple[int, ...]:

@@ -402,15 +402,14 @@ def default_fill(dtype: Any) -> Any:
     """What a read outside gives where it is to be seen: nan, or an extreme integer."""
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan
-    if dtypes.issubdtype(dtype, np.signedinteger):
-        return int(dtypes.iinfo(dtype).min)
-    if dtypes.issubdtype(dtype, np.unsignedinteger):
-        return int(dtypes.iinfo(dtype).max)
     if dtype == np.bool_:
         return True
     if isinstance(dtype, dtypes.KeyType):
-        return int(np.iinfo(np.uint32).max)
-    raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
+        dtype = np.dtype(np.uint32)
+    if not dtypes.issubdtype(dtype, np.integer):
+        raise ValueError(f"Unsupported dtype for gather fill_value {dtype}")
+    limits = dtypes.iinfo(dtype)
+    return int(limits.min or limits.max)
 
 
 def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,

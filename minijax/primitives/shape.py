@@ -15,7 +15,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, cannot
 from minijax.primitives.axes import (Axes, Index, Shape, as_dims, canonical_axis, canonical_shape,
-                                     check_sizes, keeping, without)
+                                     check_sizes, keeping, refuse, without)
 from minijax.primitives.emitted import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import examples_of, grid
@@ -191,11 +191,12 @@ def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
 
 def _rev_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     check_sizes("rev", "dimensions", dimensions)
-    if len(set(dimensions)) != len(dimensions):
-        raise TypeError(f"rev dimensions must be unique, got {dimensions}.")
-    if dimensions and not max(dimensions) < x.ndim:
-        raise TypeError("rev dimensions must all be less than operand ndim, got dimensions "
-                        f"{dimensions} for operand ndim {x.ndim}.")
+    refuse(
+        (len(set(dimensions)) != len(dimensions),
+         f"rev dimensions must be unique, got {dimensions}."),
+        (max(dimensions, default=-1) >= x.ndim,
+         "rev dimensions must all be less than operand ndim, got dimensions "
+         f"{dimensions} for operand ndim {x.ndim}."))
     return x.shape
 
 

@@ -16,15 +16,15 @@ import numpy as np
 from minijax import core
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
 from minijax.primitives.algebra import sub_p
-from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, check_sizes, with_item,
-                                     without)
+from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, check_sizes, refuse,
+                                     replaced, with_item)
 from minijax.primitives.choice import select_n_p
 from minijax.primitives.emitted import (batch_in_front, batch_one, batched_in_front,
                                         broadcast_batch, linear, rearrangement, reduce_sum_p,
                                         spread, transposed, zeros)
 from minijax.primitives.examples import examples_of, grid
 from minijax.primitives.shape import squeeze, squeeze_p
-from minijax.primitives.slots import check_same_dtypes
+from minijax.primitives.slots import all_weak, check_same_dtypes
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
 Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis
@@ -41,47 +41,41 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
                  strides: tuple | None) -> Shape:
     check_sizes("slice", "start_indices", start_indices)
     check_sizes("slice", "limit_indices", limit_indices)
-    if x.ndim != len(start_indices):
-        raise TypeError("slice start_indices must have length equal to the number of dimensions "
-                        f"of the operand, got indices {start_indices} "
-                        f"for operand shape {x.shape}.")
-    if len(start_indices) != len(limit_indices):
-        raise TypeError("slice limit_indices must have the same length as start_indices, got "
-                        f"start_indices {start_indices} and limit_indices {limit_indices}.")
-    if any(map(operator.lt, x.shape, limit_indices)):
-        raise TypeError("slice limit_indices must be less than or equal to operand shape, got "
-                        f"limit_indices {limit_indices} for operand shape {x.shape}.")
-    if any(map(operator.lt, limit_indices, start_indices)):
-        raise TypeError("slice limit_indices must be greater than or equal to start_indices, got "
-                        f"start_indices {start_indices} and limit_indices {limit_indices}.")
-    return tuple(_count(lo, hi, step) for lo, hi, step in
-                 zip(start_indices, limit_indices, _strides(x.shape, strides), strict=True))
+    refuse(
+        (x.ndim != len(start_indices),
+         "slice start_indices must have length equal to the number of dimensions of the operand, "
+         f"got indices {start_indices} for operand shape {x.shape}."),
+        (len(start_indices) != len(limit_indices),
+         "slice limit_indices must have the same length as start_indices, got "
+         f"start_indices {start_indices} and limit_indices {limit_indices}."),
+        (any(map(operator.lt, x.shape, limit_indices)),
+         "slice limit_indices must be less than or equal to operand shape, got "
+         f"limit_indices {limit_indices} for operand shape {x.shape}."),
+        (any(map(operator.lt, limit_indices, start_indices)),
+         "slice limit_indices must be greater than or equal to start_indices, got "
+         f"start_indices {start_indices} and limit_indices {limit_indices}."))
+    if strides is not None:
+        check_sizes("slice", "strides", strides)
+        refuse(
+            (len(strides) != x.ndim,
+             "slice strides must have length equal to the number of dimensions of the operand, "
+             f"got strides {strides} for operand shape {x.shape}."),
+            (0 in strides, f"slice strides must be positive, got {strides}"))
+    return tuple(-(-(limit - start) // step) for start, limit, step in
+                 zip(start_indices, limit_indices, _steps(x, strides), strict=True))
 
 
-def _strides(shape: Shape, strides: tuple | None) -> tuple[int, ...]:
-    if strides is None:
-        return (1,) * len(shape)
-    check_sizes("slice", "strides", strides)
-    if len(strides) != len(shape):
-        raise TypeError("slice strides must have length equal to the number of dimensions of the "
-                        f"operand, got strides {strides} for operand shape {shape}.")
-    if not all(step > 0 for step in strides):
-        raise TypeError(f"slice strides must be positive, got {strides}")
-    return strides
-
-
-def _count(start: int, limit: int, step: int) -> int:
-    return -(-(limit - start) // step)
+def _steps(x: Any, strides: tuple | None) -> tuple[int, ...]:
+    return (1,) * len(x.shape) if strides is None else strides
 
 
 def _transpose_slice(ct: Array, x: ShapedArray, start_indices: tuple, limit_indices: tuple,
                      strides: tuple | None) -> Array:
-    config = []
-    for n, taken, start, step in zip(x.shape, ct.shape, start_indices,
-                                     _strides(x.shape, strides), strict=True):
-        end = start + (taken - 1) * step + 1 if taken else start
-        config.append((start, n - end, step - 1))
-    return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(config))
+    ends = (start + (taken - 1) * step + 1 if taken else start for start, taken, step in
+            zip(start_indices, ct.shape, _steps(x, strides), strict=True))
+    return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
+        (start, n - end, step - 1) for start, n, end, step in
+        zip(start_indices, x.shape, ends, _steps(x, strides), strict=True)))
 
 
 def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indices: tuple,
@@ -91,22 +85,16 @@ def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indi
                         strides=None if strides is None else with_item(strides, dim, 1)), dim
 
 
-def _slice_impl(x: np.ndarray, start_indices: tuple, limit_indices: tuple,
-                strides: tuple | None) -> np.ndarray:
-    steps = strides or (1,) * x.ndim
-    return x[tuple(map(_slice_object, start_indices, limit_indices, steps))]
-
-
 def _slice_element(s: Any, index: Index, x: Any, start_indices: tuple, limit_indices: tuple,
                    strides: tuple | None) -> Any:
-    steps = strides or (1,) * len(index)
-    return x(tuple(s.add(s.mul(i, step), start)
-                   for i, start, step in zip(index, start_indices, steps, strict=True)))
+    return x(tuple(s.add(s.mul(i, step), start) for i, start, step in
+                   zip(index, start_indices, _steps(x, strides), strict=True)))
 
 
 slice_p = rearrangement(
     "slice",
-    impl=_slice_impl,
+    impl=lambda x, start_indices, limit_indices, strides: x[tuple(
+        map(_slice_object, start_indices, limit_indices, _steps(x, strides)))],
     shape=_slice_shape,
     transpose=_transpose_slice,
     batch=batch_one(_batch_slice),
@@ -144,15 +132,13 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
     >>> slice_in_dim(np.arange(5), 1, -1)
     Array([1, 2, 3], dtype=int32)
     """
-    ndim, axis = np.ndim(operand), operator.index(axis)
-    size = np.shape(operand)[axis]
+    shape, axis = np.shape(operand), operator.index(axis)
+    size = shape[axis]
     start = 0 if start_index is None else operator.index(start_index)
     limit = size if limit_index is None else operator.index(limit_index)
-    starts, limits, strides = [0] * ndim, list(np.shape(operand)), [1] * ndim
-    starts[axis] = start + size if start < 0 else start
-    limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = operator.index(stride)
-    return slice(operand, starts, limits, strides)
+    return slice(operand, replaced([0] * len(shape), axis, start + size if start < 0 else start),
+                 replaced(shape, axis, limit + size if limit < 0 else limit),
+                 replaced([1] * len(shape), axis, operator.index(stride)))
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Array:
@@ -177,24 +163,23 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 # ── pad ──────────────────────────────────────────────────────────────────────────────────────
 
 def _pad_type(x: ShapedArray, value: ShapedArray, padding_config: Padding) -> list[ShapedArray]:
-    if x.dtype != value.dtype:
-        raise TypeError("pad operand and padding_value must be same dtype: got "
-                        f"{core.dtype_name(x.dtype)} and {core.dtype_name(value.dtype)}.")
-    if value.ndim != 0:
-        raise ValueError("padding_value must be a scalar; got "
-                         f"np.shape(padding_value)={value.shape}")
-    if len(padding_config) != x.ndim:
-        raise ValueError("length of padding_config must equal the number of axes of operand, got "
-                         f"padding_config {padding_config} for operand shape {x.shape}")
-    if not all(between >= 0 for _, _, between in padding_config):
-        raise ValueError("interior padding in padding_config must be nonnegative, "
-                         f"got padding_config {padding_config}")
+    refuse((x.dtype != value.dtype,
+            "pad operand and padding_value must be same dtype: got "
+            f"{core.dtype_name(x.dtype)} and {core.dtype_name(value.dtype)}."))
+    refuse(
+        (value.ndim != 0,
+         f"padding_value must be a scalar; got np.shape(padding_value)={value.shape}"),
+        (len(padding_config) != x.ndim,
+         "length of padding_config must equal the number of axes of operand, got "
+         f"padding_config {padding_config} for operand shape {x.shape}"),
+        (any(between < 0 for _, _, between in padding_config),
+         "interior padding in padding_config must be nonnegative, "
+         f"got padding_config {padding_config}"), error=ValueError)
     shape = tuple(before + after + _dilated(n, between)
                   for n, (before, after, between) in zip(x.shape, padding_config, strict=True))
-    if any(n < 0 for n in shape):
-        raise ValueError("Dimension size after padding is not at least 0, got result shape "
-                         f"{shape}, for padding_config {padding_config} and operand shape "
-                         f"{x.shape}")
+    refuse((min(shape, default=0) < 0,
+            f"Dimension size after padding is not at least 0, got result shape {shape}, for "
+            f"padding_config {padding_config} and operand shape {x.shape}"), error=ValueError)
     return [ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)]
 
 
@@ -290,23 +275,20 @@ def pad(operand: Any, padding_value: Any,
 # ── concatenate ──────────────────────────────────────────────────────────────────────────────
 
 def _concatenate_type(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
-    if not avals:
-        raise TypeError("concatenate expects at least one operand, got 0.")
+    refuse((not avals, "concatenate expects at least one operand, got 0."))
     first, shapes = avals[0], ", ".join(str(aval.shape) for aval in avals)
-    if any(aval.ndim != first.ndim for aval in avals):
-        raise TypeError("Cannot concatenate arrays with different numbers of dimensions: "
-                        f"got {shapes}.")
-    if not 0 <= dimension < first.ndim:
-        raise TypeError("concatenate dimension out of bounds: dimension "
-                        f"{dimension} for shapes {shapes}.")
+    refuse(
+        (any(aval.ndim != first.ndim for aval in avals),
+         f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}."),
+        (not 0 <= dimension < first.ndim,
+         f"concatenate dimension out of bounds: dimension {dimension} for shapes {shapes}."))
     total = sum(aval.shape[dimension] for aval in avals)
-    outs = {with_item(without(aval.shape, (dimension,)), dimension, total) for aval in avals}
-    if len(outs) != 1:
-        raise TypeError("Cannot concatenate arrays with shapes that differ in dimensions other "
-                        "than the one being concatenated: concatenating along dimension "
-                        f"{dimension} for shapes {shapes}.")
+    outs = {replaced(aval.shape, dimension, total) for aval in avals}
+    refuse((len(outs) != 1,
+            "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
+            f"being concatenated: concatenating along dimension {dimension} for shapes {shapes}."))
     check_same_dtypes("concatenate", *avals)
-    return [ShapedArray(outs.pop(), first.dtype, all(aval.weak_type for aval in avals))]
+    return [ShapedArray(outs.pop(), first.dtype, all_weak(avals))]
 
 
 def _transpose_concatenate(cotangents: list, *args: Any, dimension: int) -> list:
@@ -326,7 +308,7 @@ def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
         if last - first == 1:
             x = operands[first]
             shifted = s.sub(place, ends[first] - x.shape[dimension])
-            return x((*index[:dimension], shifted, *index[dimension + 1:]))
+            return x(replaced(index, dimension, shifted))
         middle = (first + last) // 2
         return s.choose(s.lt(place, ends[middle - 1]), lambda: element_among(first, middle),
                         lambda: element_among(middle, last))
@@ -377,12 +359,13 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """
     shape, sizes = np.shape(operand), as_dims(sizes)
     axis = canonical_axis(axis, len(shape))
-    if any(n < 0 for n in sizes):
-        raise ValueError(f"Sizes passed to split must be nonnegative, got {list(sizes)}")
-    if sum(sizes) != shape[axis]:
-        raise ValueError(f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the "
-                         f"operand shape {list(shape)}")
-    ends = np.cumsum(sizes).tolist()
+    refuse(
+        (any(n < 0 for n in sizes),
+         f"Sizes passed to split must be nonnegative, got {list(sizes)}"),
+        (sum(sizes) != shape[axis],
+         f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+         f"{list(shape)}"), error=ValueError)
+    ends = itertools.accumulate(sizes)
     # JAX: a primitive of its own; slices say the same.
     return [slice_in_dim(operand, end - n, end, axis=axis)
             for n, end in zip(sizes, ends, strict=True)]
@@ -392,9 +375,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
 
 def part(x: Array, start: int, stop: int, axis: int = 0) -> Array:
     """The elements from `start` to `stop` along one axis."""
-    starts, stops = [0] * x.ndim, list(x.shape)
-    starts[axis], stops[axis] = start, stop
-    return slice_p.bind(x, start_indices=tuple(starts), limit_indices=tuple(stops), strides=None)
+    return slice_p.bind(x, start_indices=replaced([0] * x.ndim, axis, start),
+                        limit_indices=replaced(x.shape, axis, stop), strides=None)
 
 
 def index_leading(x: Array, i: int) -> Array:

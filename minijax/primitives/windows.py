@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import ShapedArray
-from minijax.primitives.axes import Index, Shape, above, as_int64, without
+from minijax.primitives.axes import Index, Shape, above, as_int64, refuse, without
 from minijax.primitives.slots import check_same_dtypes, numpy_scalars
 
 
@@ -167,17 +167,6 @@ def window_sizes(dnums: Any, shape: Shape, updates: Shape) -> Shape:
 
 
 # ── Checks ───────────────────────────────────────────────────────────────────────────────────
-
-def refuse(*checks: tuple[bool, str]) -> None:
-    """Raise for the first check that failed.
-
-    Raises:
-      TypeError: with the message beside it.
-    """
-    for failed, message in checks:
-        if failed:
-            raise TypeError(message)
-
 
 def _check_indices(op: str, indices: ShapedArray) -> None:
     if not dtypes.issubdtype(indices.dtype, np.integer):
