@@ -13,15 +13,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax import config, core, errors, source_info, tree_util
+from minijax import (config, core, derivatives, errors, jaxpr, source_info, stage, tracebacks,
+                     tree_util)
 from minijax.core import Array
-from minijax.derivatives import check_callable
 from minijax.higher_order.arguments import as_tuple
 from minijax.higher_order.jit import jit
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
-from minijax.jaxpr import ClosedJaxpr
-from minijax.stage import FlatFunction, check_arg
-from minijax.tracebacks import api_boundary
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 
@@ -47,14 +44,14 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3), 10)
     Array([ 0, 10, 20], dtype=int32)
     """
-    check_callable(fun)
+    derivatives.check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
@@ -72,10 +69,10 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     leaves, in_tree = tree_util.tree_flatten((args, kwargs))
     dims = tree_util.flatten_axes(f"{api} in_axes", tree_util.tree_structure(args), in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
-    values = [check_arg(x) for x in leaves]
+    values = [stage.check_arg(x) for x in leaves]
     info = source_info.describe(fun, args, kwargs, api)
     size, places = _mapped_axes(values, dims, info, axis_size)
-    flat = FlatFunction(fun, in_tree, info)
+    flat = stage.FlatFunction(fun, in_tree, info)
     outs, out_dims = vmap_flat(flat, size, axis_name, values, places, info)
     assert flat.out_tree is not None
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
@@ -164,12 +161,12 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     >>> make_jaxpr(lambda x: 2 * x)(3.0)
     { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
-    check_callable(fun)
+    derivatives.check_callable(fun)
     jitted = jit(fun, static_argnums=as_tuple(static_argnums, int) or None)
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(fun)
-    def program(*args: Any, **kwargs: Any) -> ClosedJaxpr | tuple[ClosedJaxpr, Any]:
+    def program(*args: Any, **kwargs: Any) -> jaxpr.ClosedJaxpr | tuple[jaxpr.ClosedJaxpr, Any]:
         trace = core.current_trace.get()
         if axis_env:
             trace = _with_axes(trace, axis_env)
@@ -253,7 +250,7 @@ def device_put(x: Any, device: Any = None, **_: Any) -> Any:
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
-    return tree_util.tree_map(lambda leaf: _settled(check_arg(leaf)), x)
+    return tree_util.tree_map(lambda leaf: _settled(stage.check_arg(leaf)), x)
 
 
 def _settled(x: Array) -> Array:

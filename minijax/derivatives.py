@@ -10,16 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, source_info, tree_util
+from minijax import core, dtypes, source_info, tracebacks, tree_util
 from minijax.core import Array, ShapedArray, Zero
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import linearize_flat
-from minijax.interpreters.split import separated
-from minijax.interpreters.transpose import backward_pass
+from minijax.interpreters import split, transpose
 from minijax.primitives.emitted import instantiate
 from minijax.stage import FlatFunction, check_arg, stage
-from minijax.tracebacks import api_boundary
-from minijax.tree_util import equality_errors_pytreedef
 
 
 # ── Flat arguments and the trees around them ─────────────────────────────────────────────────
@@ -119,8 +116,8 @@ class Linearized:
         program = self.program
         jaxpr, places = program.closed.jaxpr, zip(cotangents, program.out_zeros, strict=True)
         linear = [core.Undefined(v.aval) for v in jaxpr.invars]
-        found = iter(backward_pass(jaxpr, program.closed.consts, linear,
-                                   [ct for ct, zero in places if zero is None]))
+        found = iter(transpose.backward_pass(jaxpr, program.closed.consts, linear,
+                                             [ct for ct, zero in places if zero is None]))
         return unflattened_args(self.flat, [
             next(found) if has else Zero(x.aval.to_tangent_aval())
             for x, has in zip(self.primals, program.in_has_tangent, strict=True)])
@@ -146,7 +143,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     at = Linearized(fun, primals, "linearize", has_aux)
 
-    @api_boundary
+    @tracebacks.api_boundary
     def derivative(*tangents: Any) -> Any:
         in_tree, _ = at.flat.in_tree.children()
         dots, tree = tree_util.tree_flatten(tangents)
@@ -190,7 +187,7 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     """
     at = Linearized(fun, primals, "vjp", has_aux)
 
-    @api_boundary
+    @tracebacks.api_boundary
     def pull(cotangent: Any) -> tuple:
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != at.flat.out_tree:
@@ -213,7 +210,7 @@ def _check_cotangent(out: ShapedArray, cotangent: Any) -> Any:
 
 def _tree_message(flat: FlatFunction, got: tree_util.PyTreeDef) -> str:
     info: Any = flat.debug_info
-    differences = equality_errors_pytreedef(flat.out_tree, got)
+    differences = tree_util.equality_errors_pytreedef(flat.out_tree, got)
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the differentiated function "
             f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
@@ -238,14 +235,14 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
     closed = stage(flat, avals, flat.debug_info)
 
-    @api_boundary
+    @tracebacks.api_boundary
     def transposed(cotangent: Any) -> tuple:
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != flat.out_tree:
             raise TypeError("cotangent tree does not match function output, "
                             f"expected {flat.out_tree} but got {tree}")
         values = [_check_cotangent(a, ct) for a, ct in zip(closed.out_avals, cts, strict=True)]
-        program = separated(closed, [True] * len(avals))
-        return unflattened_args(flat, backward_pass(
+        program = split.separated(closed, [True] * len(avals))
+        return unflattened_args(flat, transpose.backward_pass(
             program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
     return transposed

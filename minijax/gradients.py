@@ -13,15 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, errors, tree_util
-from minijax.api import vmap
+from minijax import api, core, dtypes, errors, tracebacks, tree_util
 from minijax.core import Array, dtype_name
 from minijax.derivatives import Linearized, check_arg, check_callable, jvp, vjp
 from minijax.higher_order.arguments import Filled
-from minijax.primitives.convert import converted
-from minijax.primitives.emitted import reshaped, zeros
-from minijax.primitives.slicing import slice_in_dim
-from minijax.tracebacks import api_boundary
+from minijax.primitives import convert, emitted, slicing
 
 Argnums = int | Sequence[int]
 
@@ -50,7 +46,7 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     """
     with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _name="grad")
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, found = with_value(*args, **kwargs)
@@ -96,7 +92,7 @@ def _by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple],
         raise TypeError("'str' object cannot be interpreted as an integer")
     numbers = tuple(map(operator.index, np.atleast_1d(argnums)))
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
         for i in numbers:
@@ -190,7 +186,7 @@ def jacfwd(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
             tangent = tree_util.tree_map(_part_of_jacobian, tangent, out)
             return (tangent, *aux) if has_aux else tangent
         out_axes = -1 if not has_aux else (-1, None)
-        columns = vmap(push, out_axes=out_axes)(_basis(chosen))
+        columns = api.vmap(push, out_axes=out_axes)(_basis(chosen))
         columns, *aux = columns if has_aux else (columns,)
         result = tree_util.tree_map(
             lambda c: _unravel_axis(c, _as_asked(argnums, chosen), -1), columns)
@@ -214,7 +210,7 @@ def jacrev(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorph
         out, pull, *aux = vjp(partial, *chosen, has_aux=has_aux)
         _check_real(out, "jacrev", "outputs", holomorphic, NOT_HOLOMORPHIC.format(
             "complex outputs or integer outputs", "jax.vjp"))
-        rows = vmap(pull)(_basis(out))
+        rows = api.vmap(pull)(_basis(out))
         rows = _as_asked(argnums, tree_util.tree_map(_as_weak_as, rows, chosen))
         # the result's tree is outside and the argument's inside, as in `jacfwd`
         tree = tree_util.tree_structure(_as_asked(argnums, chosen))
@@ -242,14 +238,14 @@ def hessian(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
 
 def _part_of_jacobian(tangent: Any, out: Any) -> Any:
     """A tangent as part of a Jacobian: what does not vary has zeros of its own dtype."""
-    return zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
+    return emitted.zeros(out.aval) if tangent.dtype == dtypes.float0 else _as_weak_as(tangent, out)
 
 
 def _as_weak_as(derivative: Any, x: Any) -> Any:
     """A part of a Jacobian, weakly typed where the value that it belongs to is."""
     if derivative.dtype == dtypes.float0:
         return derivative
-    return converted(derivative, derivative.dtype, core.get_aval(x).weak_type)
+    return convert.converted(derivative, derivative.dtype, core.get_aval(x).weak_type)
 
 
 def _basis(tree: Any) -> Any:
@@ -281,6 +277,6 @@ def _unravel_axis(x: Any, tree: Any, axis: int) -> Any:
         if isinstance(x, np.ndarray):  # float0, which only NumPy holds
             parts.append(np.zeros(wanted, x.dtype))
         else:
-            parts.append(reshaped(slice_in_dim(x, start, stop, axis=axis), wanted))
+            parts.append(emitted.reshaped(slicing.slice_in_dim(x, start, stop, axis=axis), wanted))
         start = stop
     return tree_util.tree_unflatten(treedef, parts)

@@ -12,9 +12,7 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax import core, errors, tree_util
-from minijax.core import ShapedArray
-from minijax.jaxpr import ClosedJaxpr
+from minijax import core, errors, jaxpr, tree_util
 
 
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
@@ -142,7 +140,7 @@ def donated_leaves(donated: Named, static: Collection[int], args: tuple, kwargs:
 
 # JAX: the buffer becomes that of a result. Here it is let go, and the allocator hands it out again.
 
-def usable(closed: ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
+def usable(closed: jaxpr.ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
     """The donated leaves that have a result of their size; warns of others that are used."""
     invars = closed.jaxpr.invars
     used = {v for eqn in closed.jaxpr.eqns for v in eqn.invars} | {*closed.jaxpr.outvars}
@@ -161,6 +159,6 @@ def usable(closed: ClosedJaxpr, donated: Sequence[int]) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _bytes(aval: ShapedArray) -> int:
+def _bytes(aval: core.ShapedArray) -> int:
     physical = core.physical_aval(aval)
     return physical.size * physical.dtype.itemsize

@@ -23,9 +23,7 @@ from minijax.higher_order.loops import CARRY, CONST, ROW, Scan, While
 from minijax.higher_order.rules import chosen, cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.primitives.algebra import add_p
-from minijax.primitives.choice import clamp_p, lt_p, ne_p
-from minijax.primitives.convert import convert_element_type_p
+from minijax.primitives import algebra, choice, convert
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
 from minijax.source_info import Step, in_step
@@ -86,7 +84,7 @@ def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Clos
 
 
 def _converted(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak_type)
+    return convert.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak_type)
 
 
 # ── What differs between types that should be the same ───────────────────────────────────────
@@ -167,7 +165,7 @@ def _branch_index(pred: Any) -> Any:
     if isinstance(pred, core.ArrayImpl) and pred.is_literal:
         return np.int32(bool(pred._buffer))
     if pred.dtype != np.bool_:
-        pred = ne_p.bind(pred, np.zeros((), pred.dtype)[()])
+        pred = choice.ne_p.bind(pred, np.zeros((), pred.dtype)[()])
     return _converted(pred, INT)
 
 
@@ -219,7 +217,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any,
         raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
     if len(branches) == 1:
         return branches[0](*operands)
-    value = clamp_p.bind(np.int32(0), _converted(value, INT), np.int32(len(branches) - 1))
+    value = choice.clamp_p.bind(np.int32(0), _converted(value, INT), np.int32(len(branches) - 1))
     if config.disable_jit.value and core.is_concrete(value):
         return branches[_known_index(value)](*operands)
     names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
@@ -595,7 +593,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
 
     def counted(i: Any, state: Any) -> tuple[Any, Any]:
         one = np.ones((), i.dtype)[()]
-        return add_p.bind(i, one.item() if i.weak_type else one), body_fun(i, state)
+        return algebra.add_p.bind(i, one.item() if i.weak_type else one), body_fun(i, state)
 
     if core.is_concrete(first) and core.is_concrete(last):
         start, stop = _known_index(first), _known_index(last)
@@ -611,7 +609,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
         i, stop, state = carry
         i, state = counted(i, state)
         return i, stop, state
-    return while_loop(lambda carry: lt_p.bind(*carry[:2]), step, (first, last, init_val))[2]
+    return while_loop(lambda carry: choice.lt_p.bind(*carry[:2]), step, (first, last, init_val))[2]
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:

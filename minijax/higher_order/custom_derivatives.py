@@ -13,18 +13,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import context, core, dtypes, errors, source_info, tree_util
+from minijax import context, core, dtypes, errors, source_info, tracebacks, tree_util
 from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
                           cannot)
-from minijax.higher_order.arguments import Filled, without_static
-from minijax.higher_order.compiled import interpret
+from minijax.higher_order import arguments, compiled
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, reduce_sum_p
 from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
-from minijax.tracebacks import api_boundary
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -110,7 +108,7 @@ def call_with_rule(name: str, examples: Callable[[], list[core.Example]]) -> Cus
 
     primitive = CustomPrimitive(
         name,
-        impl=lambda *buffers, call_jaxpr, **_: interpret(call_jaxpr, *buffers),
+        impl=lambda *buffers, call_jaxpr, **_: compiled.interpret(call_jaxpr, *buffers),
         abstract_eval=lambda *_, call_jaxpr, **__: call_jaxpr.out_avals,
         jvp=_jvp,
         transpose=cannot("a function with its own derivative rule counts as non-linear"),
@@ -166,7 +164,7 @@ class Call(NamedTuple):
     """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
 
     name: str
-    filled: Filled  # a function of the arguments that may be differentiated
+    filled: arguments.Filled  # a function of the arguments that may be differentiated
     flat: FlatFunction  # the same of their leaves
     fixed: list[Any]  # the other arguments
 
@@ -188,11 +186,11 @@ class CustomFunction:
         """The rule for one call; None where none is defined."""
         raise NotImplementedError
 
-    @api_boundary
+    @tracebacks.api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = _all_positional(self.fun, args, kwargs)
         places = sorted(i % len(args) for i in self.nondiff_argnums)
-        filled, dynamic = without_static(self.fun, args, places)
+        filled, dynamic = arguments.without_static(self.fun, args, places)
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
         call = Call(source_info.function_name(self.fun), filled, FlatFunction(filled, in_tree),
                     [args[i] for i in places])

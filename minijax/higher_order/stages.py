@@ -11,13 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, errors, tree_util
-from minijax.core import ShapedArray
-from minijax.higher_order.compiled import (blaming_the_compiler, executable, jit_p, lowered,
-                                           run_on_arrays)
+from minijax import core, errors, lazily, source_info, tree_util
+from minijax.higher_order import compiled
 from minijax.jaxpr import ClosedJaxpr
-from minijax.lazily import cached_property
-from minijax.source_info import DebugInfo
 
 
 class ShapeDtypeStruct:
@@ -30,7 +26,7 @@ class ShapeDtypeStruct:
     __slots__ = ("aval",)
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False):
-        self.aval = ShapedArray(tuple(shape), dtype, weak_type)
+        self.aval = core.ShapedArray(tuple(shape), dtype, weak_type)
 
     shape = property(lambda self: self.aval.shape)
     dtype = property(lambda self: self.aval.dtype)
@@ -59,7 +55,7 @@ class Traced:
     captured: tuple[Any, ...]  # those tracers, which belong to enclosing transformations
     fun_name: str
     out_tree: tree_util.PyTreeDef
-    debug_info: DebugInfo
+    debug_info: source_info.DebugInfo
     donated: tuple[int, ...] = ()  # places of the leaves that a call uses up
 
     def is_current(self) -> bool:
@@ -67,9 +63,9 @@ class Traced:
         trace = core.current_trace.get()
         return all(trace.is_open(x.level) for x in self.captured)
 
-    @cached_property
+    @lazily.cached_property
     def run(self) -> Callable[..., list[np.ndarray]]:
-        return executable(self.program, self.fun_name)
+        return compiled.executable(self.program, self.fun_name)
 
     @property
     def out_info(self) -> Any:
@@ -87,7 +83,7 @@ class Lowered:
 
     def __init__(self, traced: Traced):
         self._traced = traced
-        self._lowered = lowered(traced.program, traced.fun_name)
+        self._lowered = compiled.lowered(traced.program, traced.fun_name)
 
     @property
     def out_info(self) -> Any:
@@ -103,7 +99,7 @@ class Lowered:
         return self._lowered.as_text(dialect)
 
     def compile(self) -> Compiled:
-        with blaming_the_compiler(self._traced.program, self._traced.fun_name):
+        with compiled.blaming_the_compiler(self._traced.program, self._traced.fun_name):
             return Compiled(self._traced, self._lowered.compile())
 
 
@@ -123,9 +119,9 @@ class Compiled:
         self._check(values)
         program = self._traced.program
         if core.base_trace.goes_straight:
-            outs = run_on_arrays(self._run, program, values)
+            outs = compiled.run_on_arrays(self._run, program, values)
         else:
-            outs = jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
+            outs = compiled.jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
     def _check(self, values: Sequence[Any]) -> None:

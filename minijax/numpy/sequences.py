@@ -14,13 +14,10 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array
-from minijax.numpy import arithmetic, logic
+from minijax.numpy import arithmetic, contractions, logic, reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
                                      convert, promote_dtypes, promote_dtypes_inexact)
-from minijax.numpy.contractions import dot
-from minijax.numpy.reductions import sum
 from minijax.numpy.shaping import broadcast_to, moveaxis, ravel
-from minijax.numpy.sorting import searchsorted
 
 
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
@@ -125,7 +122,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, period)
-    right_of = arithmetic.minimum(arithmetic.maximum(searchsorted(xp, x, side="right"), 1),
+    right_of = arithmetic.minimum(arithmetic.maximum(sorting.searchsorted(xp, x, side="right"), 1),
                                   xp.size - 1)
     left_of = right_of - 1
     x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
@@ -168,7 +165,7 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     size = heights.shape[-1]
     pairs = (lax.slice_in_dim(heights, 1, size, axis=-1)
              + lax.slice_in_dim(heights, 0, size - 1, axis=-1))
-    return arithmetic.multiply(0.5, sum(width * pairs, -1))
+    return arithmetic.multiply(0.5, reductions.sum(width * pairs, -1))
 
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
@@ -196,8 +193,8 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     before, after = margin[mode]
     padded: Any = lax.pad(x, convert(0, x.dtype), [(before, after, 0)])
     places = np.arange(padded.size - y.size + 1)[:, None] + np.arange(y.size)
-    sums = dot(padded[places], lax.rev(y, (0,)), precision=precision,
-               preferred_element_type=preferred_element_type)
+    sums = contractions.dot(padded[places], lax.rev(y, (0,)), precision=precision,
+                            preferred_element_type=preferred_element_type)
     return convert(sums, sums.dtype, x.weak_type and preferred_element_type is None)
 
 

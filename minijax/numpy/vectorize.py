@@ -11,12 +11,10 @@ import re
 from collections.abc import Callable, Collection
 from typing import Any
 
-from minijax import lax
-from minijax.api import vmap
+from minijax import api, lax, tracebacks
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis
 from minijax.numpy.shaping import moveaxis
-from minijax.tracebacks import api_boundary
 
 CoreDims = tuple[str, ...]
 _ARGUMENT = r"\((?:\w+(?:,\w+)*)?\)"
@@ -40,7 +38,7 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
         raise TypeError("jax.numpy.vectorize can only exclude integer or string arguments, "
                         f"but excluded={set(excluded)!r}")
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: x for i, x in enumerate(args) if i in excluded}
@@ -77,7 +75,7 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
     for axis in reversed(range(len(shape))):
         in_axes = [0 if loop[axis] == shape[axis] != 1 else None for loop in aligned]
         if shape[axis] != 1:
-            mapped = vmap(mapped, in_axes=tuple(in_axes))
+            mapped = api.vmap(mapped, in_axes=tuple(in_axes))
     squeezed = [lax.squeeze(x, [d for d in range(len(loop)) if loop[d] == 1])
                 for x, loop in zip(args, loops, strict=True)]
     out = mapped(*squeezed)
@@ -124,7 +122,7 @@ def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any,
     axis = canonical_axis(axis, x.ndim)
     mapped: Callable = lambda v: func1d(v, *args, **kwargs)
     for _ in range(x.ndim - 1):
-        mapped = vmap(mapped)
+        mapped = api.vmap(mapped)
     out = mapped(moveaxis(x, axis, -1))
     inner = out.ndim - (x.ndim - 1)
     return moveaxis(out, range(x.ndim - 1, out.ndim), range(axis, axis + inner))

@@ -15,12 +15,8 @@ import numpy as np
 
 from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
-from minijax.primitives import summation
+from minijax.primitives import convert, emitted, families, kernels, summation
 from minijax.primitives.axes import Axes, above, inverse, without
-from minijax.primitives.convert import converted
-from minijax.primitives.emitted import transpose_p, transposed
-from minijax.primitives.families import per_argument
-from minijax.primitives.kernels import kernel
 from minijax.primitives.slots import all_weak, computed_in, real_dtype
 from minijax.primitives.summation import LONG
 
@@ -193,8 +189,8 @@ def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
     by_y = [x_contract[i] for i in sorted(range(len(y_contract)), key=y_contract.__getitem__)]
     order = inverse((*x_batch, *x_free, *by_y))
     if order != tuple(range(len(order))):
-        product = transpose_p.bind(product, permutation=order)
-    return converted(product, x.aval.dtype, product.weak_type)
+        product = emitted.transpose_p.bind(product, permutation=order)
+    return convert.converted(product, x.aval.dtype, product.weak_type)
 
 
 # ── Batching ─────────────────────────────────────────────────────────────────────────────────
@@ -253,12 +249,12 @@ dot_general_p = Primitive(
     "dot_general",
     impl=_dot_impl,
     abstract_eval=_dot_type,
-    jvp=per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
-                     lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
-    transpose=transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
-                         lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
+    jvp=families.per_argument(lambda t, out, x, y, **params: dot_general_p.bind(t, y, **params),
+                              lambda t, out, x, y, **params: dot_general_p.bind(x, t, **params)),
+    transpose=emitted.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
+                                 lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    library=kernel("dot_general"),
+    library=kernels.kernel("dot_general"),
     examples=_dot_examples)
 
 

@@ -14,13 +14,10 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
-from minijax.primitives.axes import canonical_shape
-from minijax.primitives.checks import check_cast
+from minijax.primitives import axes, checks, examples, slots
 from minijax.primitives.emitted import batch_in_front, linear, transposed
-from minijax.primitives.examples import points
 from minijax.primitives.families import constant_in_all, elementwise
 from minijax.primitives.shape import broadcast
-from minijax.primitives.slots import NOT_DIFFERENTIABLE, numpy_scalars
 
 
 # ── Conversion ───────────────────────────────────────────────────────────────────────────────
@@ -37,7 +34,7 @@ def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.nda
         return [np.zeros(x.shape, bool)]
     if new_dtype.kind == "c":
         return [x.astype(new_dtype)]
-    return [numpy_scalars().convert(x.real if x.dtype.kind == "c" else x, new_dtype)]
+    return [slots.numpy_scalars().convert(x.real if x.dtype.kind == "c" else x, new_dtype)]
 
 
 def _convert_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
@@ -86,7 +83,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     """
     dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
     if config.debug_unsafe_casts.value:
-        check_cast(core.as_value(operand), dtype)
+        checks.check_cast(core.as_value(operand), dtype)
     return converted(operand, dtype, False)
 
 
@@ -134,7 +131,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)
     """
-    shape = canonical_shape(shape)
+    shape = axes.canonical_shape(shape)
     if np.ndim(fill_value):
         raise TypeError("full must be called with scalar fill_value, got fill_value.shape "
                         f"{np.shape(fill_value)}.")
@@ -154,7 +151,7 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
     Array([7., 7.], dtype=float32)
     """
     aval = x if hasattr(x, "shape") and hasattr(x, "dtype") else core.get_aval(x)
-    shape = aval.shape if shape is None else canonical_shape(shape)
+    shape = aval.shape if shape is None else axes.canonical_shape(shape)
     weak_type = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
     return full(shape, converted(fill_value, dtype, weak_type))
@@ -227,7 +224,7 @@ bitcast_convert_type_p = Primitive(
     impl=_bitcast_impl,
     abstract_eval=_bitcast_type,
     jvp=constant_in_all,
-    transpose=NOT_DIFFERENTIABLE,
+    transpose=slots.NOT_DIFFERENTIABLE,
     batch=batch_in_front(),
     element=_bitcast_element,
     examples=_bitcast_examples)
@@ -260,7 +257,7 @@ copy_p = elementwise(
     jvp=linear(0),
     transpose=transposed(lambda ct, x: copy_p.bind(ct)),
     element=lambda s, x: x,
-    examples=points((-2., 2.)))
+    examples=examples.points((-2., 2.)))
 
 stop_gradient_p = elementwise(
     "stop_gradient",
@@ -268,7 +265,7 @@ stop_gradient_p = elementwise(
     abstract_eval=lambda x: [x],
     jvp=constant_in_all,
     element=lambda s, x: x,
-    examples=lambda: [e for e in points((-2., 2.))() if e.args[0].dtype != np.float64])
+    examples=lambda: [e for e in examples.points((-2., 2.))() if e.args[0].dtype != np.float64])
 
 
 def stop_gradient(x: Any) -> Any:

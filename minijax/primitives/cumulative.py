@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
-from minijax.primitives import summation
+from minijax.primitives import analytic, choice, examples, reduce, rounding, summation
 from minijax.primitives.algebra import (add, complex_extrema, max, max_p, min_p, mul_p, neg, sub,
                                         with_ordered_zeros)
-from minijax.primitives.analytic import exp, log1p
-from minijax.primitives.choice import eq, select
 from minijax.primitives.emitted import batch_along, constant, filled, linear, transposed
-from minijax.primitives.examples import reducible
-from minijax.primitives.reduce import Dual, combined
-from minijax.primitives.rounding import abs
 from minijax.primitives.slicing import concatenate_p, part
 from minijax.primitives.slots import (NOT_LINEAR, NUMBER, check_reducible, computed_in, in_numpy,
                                        nest, widened)
@@ -56,7 +51,7 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
     return Primitive(
         name, impl=in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
         batch=batch_along("axis"), loop=_running_loop(op),
-        examples=reducible(NUMBER, lambda rank: [
+        examples=examples.reducible(NUMBER, lambda rank: [
             {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
 
 
@@ -82,12 +77,12 @@ def _by_prefixes(step: Primitive) -> ForPrimitive:
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         found = p.bind(*primals, **params)
-        pairs = prefixes(lambda x, y: combined(step, x, y), (*primals, *tangents), **params)
+        pairs = prefixes(lambda x, y: reduce.combined(step, x, y), (*primals, *tangents), **params)
         return [found], [pairs[1]]
     return jvp
 
 
-def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dual:
+def prefixes(combine: Combine, x: reduce.Dual, axis: int, reverse: bool = False) -> reduce.Dual:
     """All partial results of an associative operation on tuples of arrays.
 
     Each round doubles the length of what every place has seen.
@@ -207,7 +202,7 @@ def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
 
 def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:
     [a], [b] = x, y
-    alike = eq(a, b)  # infinities, too, whose difference is nan
-    gap = select(alike, filled(0, a), sub(a, b))
+    alike = choice.eq(a, b)  # infinities, too, whose difference is nan
+    gap = choice.select(alike, filled(0, a), sub(a, b))
     larger = max(a, b)
-    return (add(larger, log1p(exp(neg(abs(gap))))),)
+    return (add(larger, analytic.log1p(analytic.exp(neg(rounding.abs(gap))))),)

@@ -12,10 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax import caches, config, core
+from minijax import caches, config, core, jaxpr, lazily
 from minijax.core import Array, ArrayImpl, ShapedArray
-from minijax.jaxpr import ClosedJaxpr
-from minijax.lazily import importing
 from minijax.stage import stage
 
 Program = Callable[..., Array]  # (*arrays, **params)
@@ -24,7 +22,7 @@ Program = Callable[..., Array]  # (*arrays, **params)
 def kernel(name: str) -> Callable[..., None]:
     """The loops of that name which are written by hand: a `loop` or `library` rule."""
     def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
-        with importing:
+        with lazily.importing:
             f = getattr(importlib.import_module("minijax.lowering.kernels"), name)
         f(b, outputs, operands, **params)
     return rule
@@ -50,5 +48,5 @@ def _as_array(buffer: Any) -> ArrayImpl:
 
 @caches.remembered(maxsize=1024)
 def _staged(program: Program, avals: tuple[ShapedArray, ...], params: tuple,
-            flags: tuple) -> ClosedJaxpr:
+            flags: tuple) -> jaxpr.ClosedJaxpr:
     return stage(lambda *arrays: [program(*arrays, **dict(params))], avals)

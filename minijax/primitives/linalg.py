@@ -15,10 +15,8 @@ from minijax import dtypes
 from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
                           as_value)
 from minijax.primitives.algebra import add, div, neg
-from minijax.primitives.complex_numbers import conj
-from minijax.primitives.convert import convert_element_type
+from minijax.primitives import complex_numbers, convert, families
 from minijax.primitives.emitted import batched_in_front, filled, move_axis, transposed
-from minijax.primitives.families import sum_of
 from minijax.primitives.matrices import (LAPACK, address, adjoint, by_lapack, check_matrix,
                                          examples_of_matrices, factored, factorization, flipped,
                                          identity_like, lower_part, product, spread_out, symmetric,
@@ -146,7 +144,7 @@ def of_equations(applied: Callable[..., Array]) -> ForPrimitive:
         terms = [] if isinstance(b_dot, Zero) else [b_dot]
         if not isinstance(a_dot, Zero):
             terms.append(neg(applied(a_dot, x, **params)))
-        return [x], [p.bind(primals[0], sum_of(terms), **params)]
+        return [x], [p.bind(primals[0], families.sum_of(terms), **params)]
     return jvp
 
 
@@ -155,7 +153,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     """``op(a) x``, or ``x op(a)``, of the triangle that counts."""
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
-    a = conj(a) if conjugate_a else a
+    a = complex_numbers.conj(a) if conjugate_a else a
     a = flipped(a) if transpose_a else a
     return product(a, x) if left_side else product(x, a)
 
@@ -243,9 +241,9 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     check_same_dtypes("triangular_solve", a.aval, b.aval)
     if a.dtype in SHORT_FLOATS:
         wide = triangular_solve(
-            *(convert_element_type(x, np.float32) for x in (a, b)), left_side=left_side,
+            *(convert.convert_element_type(x, np.float32) for x in (a, b)), left_side=left_side,
             lower=lower, transpose_a=transpose_a, unit_diagonal=unit_diagonal)
-        return convert_element_type(wide, a.dtype)
+        return convert.convert_element_type(wide, a.dtype)
     is_vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else max(b.ndim - 1, 0)
     x = triangular_solve_p.bind(

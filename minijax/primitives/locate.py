@@ -14,9 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Primitive, ShapedArray, dtype_name
 from minijax.primitives.axes import Axes, keeping, without
-from minijax.primitives.emitted import batch_along
-from minijax.primitives.examples import reducible
-from minijax.primitives.families import constant_in_all
+from minijax.primitives import emitted, examples, families
 from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, in_numpy,
                                       widened)
 
@@ -49,11 +47,11 @@ def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> P
         name,
         impl=in_numpy(lambda x, axes, index_dtype: impl(x, axes[0]).astype(index_dtype)),
         abstract_eval=abstract_eval,
-        jvp=constant_in_all,
+        jvp=families.constant_in_all,
         transpose=NOT_DIFFERENTIABLE,
-        batch=batch_along("axes", removed=True),
+        batch=emitted.batch_along("axes", removed=True),
         element=element,
-        examples=reducible(ORDERED, lambda rank: [
+        examples=examples.reducible(ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
 
 

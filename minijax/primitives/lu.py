@@ -14,21 +14,16 @@ import numpy as np
 
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name)
-from minijax.primitives.algebra import add
-from minijax.primitives.emitted import batch_in_front, transposed
-from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather import taken_along
-from minijax.primitives.kernels import by_program, kernel
+from minijax.primitives import algebra, emitted, families, gather, kernels, slots
 from minijax.primitives.linalg import batched_equations, of_equations, triangular_solve
 from minijax.primitives.matrices import (by_lapack, check_matrix, examples_of_matrices, factored,
                                          factorization, flipped, identity_like, lower_part,
                                          product, spread_out, upper_part)
 from minijax.primitives.slicing import concatenate, slice_in_dim
-from minijax.primitives.slots import check_same_dtypes, nest
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
-_gemm = kernel("gemm")
+_gemm = kernels.kernel("gemm")
 
 
 # ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
@@ -61,10 +56,10 @@ def _lu_slopes(t: Array, outs: Sequence[Array]) -> list:
     """With F = L⁻¹ P dA U⁻¹: dL = L (F below the diagonal), dU = (the rest of F) U."""
     factors, pivots, permutation = outs
     lower, upper = _square_factors(factors)
-    rows = taken_along(t, permutation, t.ndim - 2)
+    rows = gather.taken_along(t, permutation, t.ndim - 2)
     left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
     inside = triangular_solve(upper, left)
-    slope = add(product(lower, lower_part(inside, -1)), product(upper_part(inside), upper))
+    slope = algebra.add(product(lower, lower_part(inside, -1)), product(upper_part(inside), upper))
     return [slope, *(Zero(x.aval.to_tangent_aval()) for x in (pivots, permutation))]
 
 
@@ -77,7 +72,7 @@ def _square_factors(factors: Array) -> tuple[Array, Array]:
     upper = upper_part(slice_in_dim(factors, 0, size, axis=axis - 1))
     if m > n:
         lower = concatenate([lower, _zeros(lower, m - n, axis)], axis)
-    lower = add(lower, identity_like(lower))
+    lower = algebra.add(lower, identity_like(lower))
     if n > m:
         rest = slice_in_dim(identity_like(_zeros(upper, n, axis - 1)), m, n, axis=axis - 1)
         upper = concatenate([upper, rest], axis - 1)
@@ -99,7 +94,7 @@ def _lu_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
     width = min(BLOCK, n) if n > 2 * BLOCK else n
     update = b.temp((m, n), out.dtype) if width < n else None
     b.materialize(x, into=out)
-    with nest(b, out.shape[:-2]) as place:
+    with slots.nest(b, out.shape[:-2]) as place:
         with b.loop(m) as i:
             b.store(permutation, (*place, i), b.convert(b.index(i), INT32))
         with b.loop(-(-size // width) if size else 0) as block:
@@ -234,7 +229,7 @@ def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.n
 def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutation_size: int
                       ) -> None:
     [pivots], [out] = operands, outputs
-    with nest(b, pivots.shape[:-1]) as place:
+    with slots.nest(b, pivots.shape[:-1]) as place:
         with b.loop(permutation_size) as i:
             b.store(out, (*place, i), b.convert(b.index(i), INT32))
         with b.loop(pivots.shape[-1]) as i:
@@ -246,9 +241,9 @@ lu_pivots_to_permutation_p = Primitive(
     "lu_pivots_to_permutation",
     impl=_permutation_impl,
     abstract_eval=_permutation_type,
-    jvp=constant_in_all,
+    jvp=families.constant_in_all,
     transpose=cannot("integers have no derivative."),
-    batch=batch_in_front(),
+    batch=emitted.batch_in_front(),
     loop=_permutation_loop,
     examples=lambda: [
         Example((np.array(pivots, INT32),), {"permutation_size": size})
@@ -272,7 +267,7 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 # JAX: a program whose derivative uses the factors again; here each direction factors anew.
 
 def _solve_type(a: ShapedArray, b: ShapedArray) -> list[ShapedArray]:
-    check_same_dtypes("solve", a, b)
+    slots.check_same_dtypes("solve", a, b)
     check_matrix("solve", a, square=True)
     if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
         raise ValueError(f"Incompatible shapes for arguments to solve: {a.shape} and {b.shape}.")
@@ -281,12 +276,12 @@ def _solve_type(a: ShapedArray, b: ShapedArray) -> list[ShapedArray]:
 
 def _solve_program(a: Array, b: Array) -> Array:
     factors, _, permutation = lu(a)
-    rows = taken_along(b, permutation, b.ndim - 2)
+    rows = gather.taken_along(b, permutation, b.ndim - 2)
     inside = triangular_solve(factors, rows, left_side=True, lower=True, unit_diagonal=True)
     return triangular_solve(factors, inside, left_side=True)
 
 
-_substituted, _solve_loop = by_program(_solve_program)
+_substituted, _solve_loop = kernels.by_program(_solve_program)
 
 
 def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
@@ -309,7 +304,7 @@ solve_p = Primitive(
     impl=_solve_impl,
     abstract_eval=_solve_type,
     jvp=of_equations(product),
-    transpose=transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
+    transpose=emitted.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
     batch=batched_equations,
     loop=_solve_loop,
     examples=_solve_examples)

@@ -14,10 +14,8 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import add, mul
-from minijax.primitives.emitted import batch_in_front, transposed
-from minijax.primitives.families import constant_in_all, elementwise
+from minijax.primitives import emitted, families, slots
 from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
-from minijax.primitives.slots import FLOAT, elementwise_type
 
 Word = TypeVar("Word")
 
@@ -88,9 +86,9 @@ threefry2x32_p = Primitive(
     "threefry2x32",
     impl=_threefry_impl,
     abstract_eval=_threefry_types,
-    jvp=constant_in_all,
+    jvp=families.constant_in_all,
     transpose=cannot("its words are integers, which have no cotangents."),
-    batch=batch_in_front(),
+    batch=emitted.batch_in_front(),
     element=_threefry_element,
     examples=_threefry_examples,
     multiple_results=True)
@@ -135,13 +133,13 @@ def _fma_examples() -> list[Example]:
 # XLA compiles the product and the sum in `uniform` to one instruction with one rounding; to give
 # the same bits, programs here say so.
 # JAX: writes mul and add, and leaves the fusing to LLVM.
-fma_p = elementwise(
+fma_p = families.elementwise(
     "fma",
-    abstract_eval=elementwise_type("fma", [FLOAT] * 3),
+    abstract_eval=slots.elementwise_type("fma", [slots.FLOAT] * 3),
     derivatives=[lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t),
                  lambda t, out, x, y, z: t],
-    transpose=transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
-                         lambda ct, x, y, z: ct),
+    transpose=emitted.transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
+                                 lambda ct, x, y, z: ct),
     element=lambda s, x, y, z: s.fma(x, y, z),
     examples=_fma_examples)
 

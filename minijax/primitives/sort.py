@@ -15,13 +15,9 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives.axes import canonical_axis
-from minijax.primitives.choice import bitwise_xor, lt, select
+from minijax.primitives import axes, choice, emitted, gather, kernels
 from minijax.primitives.convert import bitcast_convert_type, converted
-from minijax.primitives.emitted import batch_in_front, constant
 from minijax.primitives.examples import grid
-from minijax.primitives.gather import taken_along
-from minijax.primitives.kernels import kernel
 from minijax.primitives.shape import broadcasted_iota, rev
 from minijax.primitives.slicing import slice_in_dim
 
@@ -67,7 +63,7 @@ def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
         is_stable=is_stable, num_keys=num_keys)
     if 0 in shape:  # there is no window of size one
         return outs, list(tangents)
-    return outs, [t if isinstance(t, Zero) else taken_along(t, order, dimension)
+    return outs, [t if isinstance(t, Zero) else gather.taken_along(t, order, dimension)
                   for t in tangents]
 
 
@@ -91,8 +87,8 @@ sort_p = Primitive(
     abstract_eval=_sort_type,
     jvp=_sort_jvp,
     transpose=cannot("the order depends on the values."),
-    batch=batch_in_front("dimension"),
-    loop=kernel("sort"),
+    batch=emitted.batch_in_front("dimension"),
+    loop=kernels.kernel("sort"),
     examples=_sort_examples)
 
 
@@ -124,7 +120,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         raise ValueError(f"{num_keys=} must equal 1 for a single operand.")
     if not 1 <= num_keys <= len(operands):
         raise ValueError(f"{num_keys=} must be between 1 and len(operand)={len(operands)}")
-    outs = sort_p.bind(*operands, dimension=canonical_axis(dimension, np.ndim(operands[0])),
+    outs = sort_p.bind(*operands, dimension=axes.canonical_axis(dimension, np.ndim(operands[0])),
                        is_stable=is_stable, num_keys=num_keys)
     return tuple(outs) if isinstance(operand, Sequence) else outs[0]
 
@@ -156,7 +152,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     k, shape = operator.index(k), list(np.shape(operand))
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    axis = canonical_axis(axis, len(shape))
+    axis = axes.canonical_axis(axis, len(shape))
     if dtypes.issubdtype(dtypes.dtype(operand), np.complexfloating):
         raise ValueError("top_k is not compatible with complex inputs.")
     if shape[axis] < k:
@@ -176,5 +172,5 @@ def _total_order(x: Array) -> Array:
     """Integers in the order of floats where zeros and nans have signs: -0 is below +0."""
     word = np.dtype(f"i{x.dtype.itemsize}")
     bits = bitcast_convert_type(x, word)
-    flipped = bitwise_xor(bits, constant(np.iinfo(word).max, bits))
-    return select(lt(bits, constant(0, bits)), flipped, bits)
+    flipped = choice.bitwise_xor(bits, emitted.constant(np.iinfo(word).max, bits))
+    return choice.select(choice.lt(bits, emitted.constant(0, bits)), flipped, bits)

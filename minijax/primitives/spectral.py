@@ -14,23 +14,20 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Example, ShapedArray, as_value
 from minijax.primitives.algebra import add, div, mul, sub
-from minijax.primitives.choice import eq
+from minijax.primitives import choice, linalg, slicing, slots
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p, spread
-from minijax.primitives.linalg import symmetrized, triangular_solve
 from minijax.primitives.matrices import (LAPACK, address, adjoint, by_lapack, each_turned,
                                          examples_of_matrices, factored, factorization,
                                          fill_with_identities, flipped, identity_like, lower_part,
                                          masked, product, spread_out, symmetric, turn_back)
-from minijax.primitives.slicing import concatenate, slice_in_dim
-from minijax.primitives.slots import nest, real_dtype
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
 def diagonal_of(x: Array) -> Array:
     """The diagonals of square matrices."""
-    return reduce_sum_p.bind(masked(x, eq), axes=(x.ndim - 1,))
+    return reduce_sum_p.bind(masked(x, choice.eq), axes=(x.ndim - 1,))
 
 
 def times_columns(x: Array, scale: Array) -> Array:
@@ -72,8 +69,8 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     m, n, axis = q.shape[-2], r.shape[-1], r.ndim - 1
     if full_matrices and m > n:
         raise NotImplementedError("Unimplemented case of QR decomposition derivative")
-    square, slope = (slice_in_dim(x, 0, min(m, n), axis=axis) for x in (r, t))
-    x = triangular_solve(square, slope)
+    square, slope = (slicing.slice_in_dim(x, 0, min(m, n), axis=axis) for x in (r, t))
+    x = linalg.triangular_solve(square, slope)
     inside = product(adjoint(q), x)
     below = lower_part(inside, -1)
     turn = sub(below, adjoint(below))  # how Q turns: antisymmetric
@@ -83,9 +80,9 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     q_slope = add(product(q, sub(turn, inside)), x)
     r_slope = product(sub(inside, turn), square)
     if n > m:
-        rest, slope = (slice_in_dim(x, m, n, axis=axis) for x in (r, t))
+        rest, slope = (slicing.slice_in_dim(x, m, n, axis=axis) for x in (r, t))
         r_rest = product(adjoint(q), sub(slope, product(q_slope, rest)))
-        r_slope = concatenate([r_slope, r_rest], axis)
+        r_slope = slicing.concatenate([r_slope, r_rest], axis)
     return [q_slope, r_slope]
 
 
@@ -101,7 +98,7 @@ def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices:
     work = b.temp((floats,), x.dtype)
     with b.threads_of_ours(m * n > 64**2), each_turned(b, x, ()) as (place, matrix, info):
         b.call(f"{LAPACK[x.dtype]}geqrf", m, n, matrix, m, scales, work, floats, info)
-        with nest(b, r.shape[-2:]) as (i, j):
+        with slots.nest(b, r.shape[-2:]) as (i, j):
             element = b.load(matrix, (j, b.min(i, m - 1)))
             b.store(r, (*place, i, j), b.select(b.le(b.index(i), j), element, 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
@@ -191,7 +188,7 @@ def _eigh_examples() -> list[Example]:
 eigh_p = factorization(
     "eigh",
     impl=_eigh_impl,
-    types=lambda x, lower: [x, ShapedArray(x.shape[:-1], real_dtype(x.dtype))],
+    types=lambda x, lower: [x, ShapedArray(x.shape[:-1], slots.real_dtype(x.dtype))],
     square=True,
     jvp=factored(_eigh_slopes),
     library=_eigh_library,
@@ -218,7 +215,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
       TypeError: for other than matrices.
     """
     x = as_value(x)
-    vectors, values = eigh_p.bind(symmetrized(x) if symmetrize_input else x, lower=lower)
+    vectors, values = eigh_p.bind(linalg.symmetrized(x) if symmetrize_input else x, lower=lower)
     return vectors, values
 
 
@@ -227,7 +224,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
 def _svd_types(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
     *batch, m, n = x.shape
     size = min(m, n)
-    values = ShapedArray((*batch, size), real_dtype(x.dtype))
+    values = ShapedArray((*batch, size), slots.real_dtype(x.dtype))
     if not compute_uv:
         return [values]
     left, right = ((m, m), (n, n)) if full_matrices else ((m, size), (size, n))
@@ -261,7 +258,7 @@ def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Arra
     scaled, turned = times_columns(inside, scale), times_rows(scale, inside)
     left_turn = mul(gaps, add(scaled, adjoint(scaled)))
     v_slope = product(v, mul(gaps, add(turned, adjoint(turned))))
-    zero = convert_element_type(eq(values, filled(0, values)), t.dtype)
+    zero = convert_element_type(choice.eq(values, filled(0, values)), t.dtype)
     inverse = sub(div(filled(1, scale), add(scale, zero)), zero)
     if dtypes.issubdtype(t.dtype, np.complexfloating):  # the phases of the vectors
         imaginary = mul(div(sub(inside, conj(inside)), filled(2, inside)), identity_like(inside))
