@@ -15,7 +15,7 @@ from minijax.core import Array, ForPrimitive, Primitive, Zero
 from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
-                                      elementary, elementwise_type, in_numpy, kind_name)
+                                      elementwise_type, in_numpy, kind_name, of_that_name)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -51,61 +51,61 @@ def constant_in_all(p: Primitive, primals: list, tangents: list, **params: Any
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────
 
 def elementwise(name: str, *, impl: Callable[..., list] | None = None,
-                abstract_eval: Callable[..., list],
+                accepts: Sequence[tuple] = (), result: Callable | None = None,
+                abstract_eval: Callable[..., list] | None = None,
                 derivatives: Sequence[Callable | None] = (), jvp: Any = None,
-                transpose: Any = NOT_LINEAR, element: Formula, examples: Examples) -> Primitive:
+                transpose: Any = NOT_LINEAR, element: Formula | None = None, examples: Examples
+                ) -> Primitive:
     """A primitive that works place by place, on operands that stretch to one shape.
 
     Args:
       impl: by default the formula of one element, run over whole arrays.
+      accepts, result: as of `elementwise_type`, unless `abstract_eval` is given.
       derivatives: the rules of `per_argument`, unless `jvp` is given.
+      element: the formula of one element; by default the operation or function of that name.
     """
-    return Primitive(name, impl=impl or by_formula(element), abstract_eval=abstract_eval,
+    element = element or of_that_name(name)
+    return Primitive(name, impl=impl or by_formula(element),
+                     abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                      jvp=jvp or per_argument(*derivatives), transpose=transpose,
                      batch=batch_elementwise, element=at_each(element), examples=examples)
 
 
-def unary(name: str, meaning: str, *, impl: Callable[..., Any] | None = None,
-          derivative: Callable | None, element: Formula | None = None, accepts: tuple = INEXACT,
-          result: Callable | None = None, transpose: Any = NOT_LINEAR,
-          examples: Examples = AROUND_ZERO, shows: str = ""
+def unary(name: str, meaning: str, *, derivative: Callable | None, accepts: tuple = INEXACT,
+          examples: Examples = AROUND_ZERO, shows: str = "", **slots: Any
           ) -> tuple[Primitive, Callable[[Any], Any]]:
     """A primitive of one operand without parameters, and the function that applies it.
 
     Args:
       name: as a jaxpr prints it and users call it.
       meaning: what the function's docstring says.
-      impl: a NumPy function; by default the formula of one element, run over whole arrays.
       derivative: ``(tangent, result, x) -> tangent``.
-      element: the formula of one element; by default the elementary function of that name.
-      shows: an argument and the result, for the docstring: ``"0.5 -> Array(...)"``.
+      shows: an argument and the result, for the docstring: ``"0.0 -> 1."``.
+      slots: others of `elementwise`; `impl` is a NumPy function.
     """
-    p = elementwise(name, impl=impl and in_numpy(impl), derivatives=[derivative],
-                    transpose=transpose, element=element or elementary(name),
-                    abstract_eval=elementwise_type(name, [accepts], result), examples=examples)
+    p = _of_numpy(name, [accepts], derivatives=[derivative], examples=examples, **slots)
 
     def function(x: Any) -> Any:
         return p.bind(x)
     return p, documented(function, name, meaning, "x", accepts, shows)
 
 
-def binary(name: str, meaning: str, *, impl: Callable[..., Any] | None = None,
-           derivatives: Sequence[Callable | None] = (), jvp: Any = None,
-           element: Formula | None = None, accepts: tuple = NUMBER,
-           result: Callable | None = None, transpose: Any = NOT_LINEAR, examples: Examples,
-           shows: str = "") -> tuple[Primitive, Callable[[Any, Any], Any]]:
+def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "", **slots: Any
+           ) -> tuple[Primitive, Callable[[Any, Any], Any]]:
     """A primitive of two operands without parameters, and the function that applies it.
 
     The arguments are those of `unary`, with a rule for each operand or one `jvp` for both.
     """
-    p = elementwise(name, impl=impl and in_numpy(impl), derivatives=derivatives, jvp=jvp,
-                    transpose=transpose, element=element or elementary(name),
-                    abstract_eval=elementwise_type(name, [accepts, accepts], result),
-                    examples=examples)
+    p = _of_numpy(name, [accepts, accepts], **slots)
 
     def function(x: Any, y: Any) -> Any:
         return p.bind(x, y)
     return p, documented(function, name, meaning, "x, y", accepts, shows)
+
+
+def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
+              **slots: Any) -> Primitive:
+    return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl), **slots)
 
 
 def documented(function: Callable, name: str, meaning: str, args: str, accepts: tuple,
@@ -120,5 +120,8 @@ def documented(function: Callable, name: str, meaning: str, args: str, accepts: 
                         f"{together}.\n\n    Raises:\n      TypeError: for other types.\n")
     if shows:
         call, _, shown = shows.partition(" -> ")
-        function.__doc__ += f"\n    >>> {name}({call})\n    {shown}\n    "
+        dtype = ("bool" if shown in ("True", "False") else "complex64" if "j" in shown else
+                 "float32" if "." in shown else "int32")
+        function.__doc__ += (f"\n    >>> {name}({call})\n"
+                             f"    Array({shown}, dtype={dtype}, weak_type=True)\n    ")
     return function

@@ -103,6 +103,14 @@ def elementary(name: str) -> Formula:
     return wide(formula)
 
 
+def of_that_name(name: str) -> Formula:
+    """The scalar operation, or the elementary function, of a primitive's name."""
+    def formula(s: Any, *scalars: Any) -> Any:
+        operation = getattr(s, name, None) or functools.partial(elementary(name), s)
+        return operation(*scalars)
+    return formula
+
+
 # ── abstract_eval: the type of the result ────────────────────────────────────────────────────
 
 def check_dtypes(name: str, avals: Sequence[ShapedArray], accepts: Sequence[tuple],
