@@ -10,13 +10,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core, source_info, tree_util
+from minijax import source_info, tree_util
 from minijax.higher_order.arguments import without_static
 from minijax.higher_order.compiled import call_of_program, called
-from minijax.higher_order.rules import chosen
+from minijax.higher_order.rules import rearranged
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.jaxpr import ClosedJaxpr
-from minijax.stage import FlatFunction, hoist_tracers, stage
+from minijax.jaxpr import ClosedJaxpr, parted
+from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
 from minijax.tracebacks import api_boundary
 
 
@@ -25,10 +25,9 @@ def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: Clo
     """The known outputs now; the unknown ones later, with everything they need, from `args`."""
     halves = split_jaxpr(jaxpr, unknown)
     known = len(halves.unknown_out) - sum(halves.unknown_out)
-    outputs = halves.known.derived(("outputs only", known), lambda: ClosedJaxpr(
-        halves.known.jaxpr.replace(outvars=halves.known.jaxpr.outvars[:known]),
-        halves.known.consts))
-    return Halves(chosen(args, [not u for u in unknown]), {"jaxpr": outputs, **params},
+    outputs = halves.known.derived(("outputs only", known), lambda: rearranged(
+        halves.known, outputs=range(known)))
+    return Halves(parted(args, unknown)[False], {"jaxpr": outputs, **params},
                   lambda residuals: args, {"jaxpr": jaxpr, **params, "differentiated": True},
                   halves.unknown_out)
 
@@ -75,14 +74,13 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
         filled, dynamic = without_static(fun, args, {i % len(args) for i in static})
         info = source_info.describe(fun, args, kwargs, "checkpoint / remat", static)
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
-        values = [core.as_value(x) for x in leaves]
+        values = [check_arg(x) for x in leaves]
         flat = FlatFunction(filled, in_tree, info)
         closed, captured = hoist_tracers(stage(flat, [x.aval for x in values], info))
-        assert flat.out_tree is not None
-        call = functools.partial(checkpoint_p.bind, *captured, *values, jaxpr=closed,
-                                 name=source_info.function_name(fun), differentiated=False)
-        outs = called(call, lambda: flat(*values))
-        return tree_util.tree_unflatten(flat.out_tree, outs)
+        outs = called(lambda: checkpoint_p.bind(
+            *captured, *values, jaxpr=closed, name=source_info.function_name(fun),
+            differentiated=False), lambda: flat(*values))
+        return flat.result(outs)
     return checkpointed
 
 

@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax import config, core, errors
-from minijax.core import ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined
-from minijax.higher_order.rules import Apply, batch_of, jvp_of, transpose_of
-from minijax.interpreters.split import Halves, separated, split_jaxpr
-from minijax.interpreters.vmap import Dim
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, subjaxprs, types_in
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.higher_order.rules import running_one_of
+from minijax.interpreters.split import Halves, split_jaxpr
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs, types_in
 from minijax.lazily import importing
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import sin_p
@@ -44,15 +43,16 @@ def backend() -> str:
 
 def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Run a program by the NumPy meaning of its primitives; a check may rather compile it."""
-    return core.base_trace.around("interpret", _interpret, closed, buffers, executable)
-
-
-def _interpret(closed: ClosedJaxpr, buffers: Sequence[np.ndarray], _: Callable
-               ) -> list[np.ndarray]:
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
-    outs = core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
+    outs = core.base_trace.around(
+        "interpret", _interpret, closed, args,
+        lambda: run_on_arrays(executable(closed), closed, args))
     return [x._buffer for x in outs]
+
+
+def _interpret(closed: ClosedJaxpr, args: Sequence[ArrayImpl], _: Callable) -> list[ArrayImpl]:
+    return core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
 
 
 def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.ndarray]]:
@@ -174,40 +174,20 @@ def call_of_program(name: str, split: Callable[..., Halves],
       split: says what its backward pass remembers.
       computes_again: the half that is transposed computes known values, too.
     """
-    def bound(params: Params) -> Apply:
-        return lambda programs, args: primitive.bind(*args, jaxpr=programs[0], **params)
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jaxpr: ClosedJaxpr,
-            **params: Any) -> tuple[list, list]:
-        return jvp_of([jaxpr], primals, tangents, bound(params))
-
-    def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jaxpr: ClosedJaxpr,
-              **params: Any) -> tuple[list, list]:
-        return batch_of([jaxpr], axis, args, dims, bound(params))
-
-    def transpose(cotangents: Sequence[Any], *args: Any, jaxpr: ClosedJaxpr, **params: Any
-                  ) -> list:
-        if computes_again:
-            jaxpr = separated(jaxpr, [isinstance(x, Undefined) for x in args])
-        return transpose_of([jaxpr], cotangents, args, bound(params))
-
     def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
               **_: Any) -> None:
         b.jaxpr(jaxpr, operands, into=outputs)
 
-    primitive = CallPrimitive(
+    return CallPrimitive(
         name,
         impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
         abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
-        jvp=jvp,
-        transpose=transpose,
-        batch=batch,
+        **running_one_of("jaxpr", computes_again=computes_again),
         loop=lower,
         split=split,
         multiple_results=True,
         handles_keys=True,
         examples=_examples)
-    return primitive
 
 
 def _examples() -> list[core.Example]:
@@ -221,8 +201,7 @@ def _remembering(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJ
                  **params: Any) -> Halves:
     """The known half hands its residuals to the unknown half."""
     halves = split_jaxpr(jaxpr, unknown)
-    known_args = [x for x, u in zip(args, unknown, strict=True) if not u]
-    unknown_args = [x for x, u in zip(args, unknown, strict=True) if u]
+    known_args, unknown_args = parted(args, unknown)
     return Halves(known_args, {"jaxpr": halves.known, **params},
                   lambda residuals: [*halves.needed(args, residuals), *unknown_args],
                   {"jaxpr": halves.unknown, **params}, halves.unknown_out)

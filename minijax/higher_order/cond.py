@@ -6,7 +6,6 @@ In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +15,11 @@ from minijax import config, dtypes
 from minijax.core import Array, Axis, Effect, Example, NamedAxisEffect, ShapedArray
 from minijax.higher_order.compiled import ProgramPrimitive, interpret
 from minijax.higher_order.custom_derivatives import Rule
-from minijax.higher_order.rules import (batch_of, chosen, cut, joined, jvp_of, rearranged,
-                                        transpose_of)
+from minijax.higher_order.rules import cut, joined, rearranged, running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
-from minijax.jaxpr import ClosedJaxpr, effects_of, eval_jaxpr, remove_dead_equations, subjaxprs
+from minijax.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, parted, remove_dead_equations,
+                           subjaxprs)
 from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.checks import check_effect
@@ -43,20 +42,14 @@ def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[n
     return interpret(branches[int(np.clip(index, 0, len(branches) - 1))], *buffers)
 
 
-def _bind(index: Any, branches: Sequence[ClosedJaxpr], operands: Sequence[Any]) -> list:
-    return cond_p.bind(index, *operands, branches=tuple(branches))
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches
-         ) -> tuple[list, list]:
-    return jvp_of(branches, primals[1:], tangents[1:], functools.partial(_bind, primals[0]))
+RULES = running_one_of("branches", leading=1)
 
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
            ) -> tuple[list, list]:
     if dims[0] is not None:
         return _batch_select(axis, args, dims, branches)
-    return batch_of(branches, axis, args[1:], dims[1:], functools.partial(_bind, args[0]))
+    return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
 
 
 def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
@@ -87,17 +80,16 @@ def _constant_elsewhere(x: Any, taken: Any) -> Any:
 def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) -> Halves | None:
     if unknown[0]:
         return None
-    index, *operands = args
-    inner = list(unknown[1:])
+    index, inner = args[0], list(unknown[1:])
+    known_args, unknown_args = parted(args[1:], inner)
     none_forwarded = [False] * len(inner)
     out = joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
     halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
     residuals = [h.residual_avals for h in halves]  # each branch hands on those of all
     known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
     rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
-    return Halves([index, *chosen(operands, [not u for u in inner])], {"branches": known},
-                  lambda residuals: [index, *residuals, *chosen(operands, inner)],
-                  {"branches": rest}, out)
+    return Halves([index, *known_args], {"branches": known},
+                  lambda residuals: [index, *residuals, *unknown_args], {"branches": rest}, out)
 
 
 Residuals = Sequence[Sequence[ShapedArray]]  # their types, for each branch
@@ -122,12 +114,6 @@ def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJax
                     for x in (own if k == n else avals)), *rest]))
 
 
-def _transpose(cotangents: Sequence[Any], index: Any, *operands: Any, branches: Branches
-               ) -> list:
-    found = transpose_of(branches, cotangents, operands, functools.partial(_bind, index))
-    return [None, *found]
-
-
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches
            ) -> None:
     index = b.clamp(operands[0](()), 0, len(branches) - 1)
@@ -148,9 +134,7 @@ cond_p = ProgramPrimitive(
     "cond",
     impl=_impl,
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
-    jvp=_jvp,
-    transpose=_transpose,
-    batch=_batch,
+    **RULES | {"batch": _batch},
     loop=_lower,
     split=_split,
     examples=_examples,

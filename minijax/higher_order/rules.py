@@ -1,4 +1,4 @@
-"""What the rules of operations with programs inside share: one of several programs runs, or a loop.
+"""What the rules of operations with programs inside share, and those that run one of several.
 
 Stands on the interpreters.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import Axis, ShapedArray, Undefined, Zero
+from minijax.core import Axis, ForPrimitive, Params, Primitive, ShapedArray, Undefined, Zero
 from minijax.interpreters.jvp import jvp_jaxpr
+from minijax.interpreters.split import separated
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Var
+from minijax.jaxpr import ClosedJaxpr, Var, merged, parted
 from minijax.primitives.emitted import move_axis
 
 Flags = Sequence[bool]
-Apply = Callable[[Sequence[ClosedJaxpr], Sequence[Any]], list]  # bind with programs, operands
 
 
 def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
@@ -65,42 +65,56 @@ def joined(flags: Any) -> list[bool]:
     return [any(column) for column in zip(*flags, strict=True)]
 
 
-def _agreeing(derive: Callable[[ClosedJaxpr, Flags | None], tuple[ClosedJaxpr, Flags]],
-              programs: Sequence[ClosedJaxpr]) -> tuple[list[ClosedJaxpr], list[bool]]:
-    """Programs derived from each, returning what any of them returns; and what that is."""
-    made = [derive(closed, None) for closed in programs]
-    flags = joined(own for _, own in made)
-    return [new if list(own) == flags else derive(closed, flags)[0]
-            for closed, (new, own) in zip(programs, made, strict=True)], flags
+def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -> dict[str, Any]:
+    """The rules of an operation that runs one of the programs in a parameter.
 
+    Args:
+      field: the parameter: a program, or a tuple of several.
+      leading: how many operands are not the programs' but choose among them.
+      computes_again: programs that are transposed compute known values, too.
+    """
+    def apply(p: Primitive, params: Params, operands: Sequence[Any],
+              derive: Callable[[ClosedJaxpr, Flags | None], tuple[ClosedJaxpr, Flags]]
+              ) -> tuple[list, list[bool]]:
+        """The outputs of other programs, derived from each to return what any of them returns."""
+        value = params[field]
+        programs = value if isinstance(value, tuple) else (value,)
+        made = [derive(closed, None) for closed in programs]
+        flags = joined(own for _, own in made)
+        new = tuple(program if list(own) == flags else derive(closed, flags)[0]
+                    for closed, (program, own) in zip(programs, made, strict=True))
+        changed = new if isinstance(value, tuple) else new[0]
+        return p.bind(*operands, **params | {field: changed}), flags
 
-def jvp_of(programs: Sequence[ClosedJaxpr], primals: Sequence[Any], tangents: Sequence[Any],
-           apply: Apply) -> tuple[list, list]:
-    """Outputs and their tangents, for an operation that runs one of the programs."""
-    has = has_tangent(tangents)
-    new, out_has = _agreeing(lambda closed, keep: jvp_jaxpr(closed, has, keep), programs)
-    return with_zeros(apply(new, [*primals, *chosen(tangents, has)]), out_has)
+    @ForPrimitive
+    def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
+            ) -> tuple[list, list]:
+        has = has_tangent(tangents[leading:])
+        outs, out_has = apply(p, params, [*primals, *chosen(tangents[leading:], has)],
+                              lambda closed, keep: jvp_jaxpr(closed, has, keep))
+        return with_zeros(outs, out_has)
 
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, **params: Any
+              ) -> tuple[list, list]:
+        moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        batched = [d is not None for d in dims[leading:]]
+        outs, out_batched = apply(p, params, moved,
+                                  lambda closed, keep: batch_jaxpr(closed, axis, batched, keep))
+        return outs, [0 if b else None for b in out_batched]
 
-def batch_of(programs: Sequence[ClosedJaxpr], axis: Axis, args: Sequence[Any],
-             dims: Sequence[Dim], apply: Apply) -> tuple[list, list]:
-    """Batched outputs and where their batch axis is, for an operation that runs one of them."""
-    batched = [d is not None for d in dims]
-    new, out_batched = _agreeing(lambda closed, keep: batch_jaxpr(closed, axis, batched, keep),
-                                 programs)
-    outs = apply(new, [x if d is None else move_axis(x, d, 0)
-                       for x, d in zip(args, dims, strict=True)])
-    return outs, [0 if b else None for b in out_batched]
+    @ForPrimitive
+    def transpose(p: Primitive, cotangents: Sequence[Any], /, *args: Any, **params: Any) -> list:
+        linear, has = [isinstance(x, Undefined) for x in args], has_tangent(cotangents)
+        fixed, asked = parted(args, linear)
 
+        def derive(closed: ClosedJaxpr, keep: Flags | None) -> tuple[ClosedJaxpr, Flags]:
+            if computes_again:
+                closed = separated(closed, linear[leading:])
+            return transpose_jaxpr(closed, linear[leading:], has, keep)
+        outs, out_has = apply(p, params, [*fixed, *chosen(cotangents, has)], derive)
+        found = merged(([Zero(x.aval) for x in chosen(asked, [not h for h in out_has])], outs),
+                       out_has)
+        return merged(([None] * len(fixed), found), linear)
 
-def transpose_of(programs: Sequence[ClosedJaxpr], cotangents: Sequence[Any], args: Sequence[Any],
-                 apply: Apply) -> list:
-    """The cotangents of the arguments, for an operation that runs one of the programs."""
-    linear = [isinstance(x, Undefined) for x in args]
-    has = has_tangent(cotangents)
-    new, out_has = _agreeing(lambda closed, keep: transpose_jaxpr(closed, linear, has, keep),
-                             programs)
-    fixed = [x for x in args if not isinstance(x, Undefined)]
-    outs, found = iter(apply(new, [*fixed, *chosen(cotangents, has)])), iter(out_has)
-    return [None if not lin else next(outs) if next(found) else Zero(x.aval)
-            for x, lin in zip(args, linear, strict=True)]
+    return {"jvp": jvp, "batch": batch, "transpose": transpose}

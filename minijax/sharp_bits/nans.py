@@ -192,27 +192,22 @@ def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: st
 
 # ── Programs ─────────────────────────────────────────────────────────────────────────────────
 
-def interpreted(interpret: Callable, closed: ClosedJaxpr, buffers: Sequence[np.ndarray],
-                compiled: Callable[[ClosedJaxpr], Callable]) -> list[np.ndarray]:
-    """What a program returns for these buffers; in mode `FIND`, where a bad output came up.
+def interpreted(interpret: Callable, closed: ClosedJaxpr, args: Sequence[ArrayImpl],
+                compiled: Callable[[], list[ArrayImpl]]) -> list[ArrayImpl]:
+    """What a program returns for these arguments; in mode `FIND`, where a bad output came up.
 
     Args:
       interpret: runs it equation by equation.
-      closed: the program.
-      buffers: its inputs.
-      compiled: compiles it.
+      closed, args: the program, and its inputs.
+      compiled: runs it compiled.
     """
     if _look.get().mode != FIND:
-        return interpret(closed, buffers, compiled)
-    found = _unseen(compiled(closed), *buffers)
-    outs = [ArrayImpl(np.asarray(b), aval)
-            for b, aval in zip(found, closed.out_avals, strict=True)]
+        return interpret(closed, args, compiled)
+    outs = _unseen(compiled)
     for kind in _kinds():
         if is_bad(outs, kind):
-            args = [ArrayImpl(np.asarray(b), aval)
-                    for b, aval in zip(buffers, closed.in_avals, strict=True)]
             core.run_with(core.base_trace, _blame, closed, args, kind)
-    return found
+    return outs
 
 
 def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
