@@ -142,7 +142,7 @@ class Builder(Arithmetic):
         operands = []
         for arg in args:
             if isinstance(arg, Address):
-                arg = Address(arg.buffer, self.place(arg.buffer, arg.index))
+                arg = Address(arg.buffer, Flat(self.actual(arg.index.position)))
             elif isinstance(arg, Scalar):
                 arg = self.actual(arg)
             elif not isinstance(arg, Buffer | Constant):

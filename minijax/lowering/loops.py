@@ -86,7 +86,7 @@ class Address:
     """An argument of a Call: the address of the element of `buffer` at `index`."""
 
     buffer: Buffer
-    index: Index
+    index: Flat
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,30 +14,8 @@ from typing import Any
 import numpy as np
 
 from .loops import (
-    Address,
-    Assign,
-    Buffer,
-    Call,
-    Check,
-    Constant,
-    Declare,
-    Flat,
-    For,
-    If,
-    Index,
-    Kernel,
-    Let,
-    Load,
-    Operand,
-    Read,
-    Scalar,
-    Statement,
-    Store,
-    Variable,
-    While,
-    positions,
-    used,
-    walk,
+    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
+    Load, Operand, Read, Scalar, Statement, Store, While, positions, used, walk,
 )
 from .scalars import kind_of
 from .text_names import CALLED, Namer, dtype_name, runtime
@@ -51,7 +29,20 @@ _BINARY = {"mul": ("*", 7), "add": ("+", 6), "sub": ("-", 6), "and": ("&", 4), "
 _UNARY = {"neg": "-", "not": "~"}
 _ATOM, _PREFIX, _SHIFT, _COMPARE = 10, 8, 5, 1
 
-Expression = tuple[str, int]  # its text, and how tightly it binds
+
+class Expression(str):
+    """A piece of Python, and how tightly it binds."""
+
+    level: int
+
+    def __new__(cls, text: str, level: int = _ATOM) -> Expression:
+        self = super().__new__(cls, text)
+        self.level = level
+        return self
+
+    def beside(self, level: int) -> str:
+        """The text as an operand of what binds so tightly."""
+        return self if self.level >= level else f"({self})"
 
 
 def kernel_text(kernel: Kernel) -> str:
@@ -92,13 +83,6 @@ def run_text(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
 # -- the printer -----------------------------------------------------------------------------------
 
 
-class _Pending:
-    """An expression that has not been written: it goes where its only reader is."""
-
-    def __init__(self, expression: Expression, sources: frozenset[Any]) -> None:
-        self.expression, self.sources = expression, sources
-
-
 class _Printer:
     """Prints one kernel."""
 
@@ -112,7 +96,8 @@ class _Printer:
         self.note_lines = kernel.notes.get("lines", {})
         self.finals = kernel.notes.get("finals", {})
         self.counts = Counter(x for each in every for x in used(each))
-        self.pending: dict[Scalar, _Pending] = {}
+        # What has not been written and goes where its only reader is; with what it has read.
+        self.pending: dict[Scalar, tuple[Expression, frozenset[Any]]] = {}
         self.lines: list[str] = []
         self.indent = 1
         self.notes = [""]  # the last comment of each body that is open
@@ -153,13 +138,14 @@ class _Printer:
             self.statement(statement)
         self.flush()
 
-    def inner(self, header: str, statements: Sequence[Statement]) -> None:
-        self.write(header)
+    def inner(self, header: str, statements: Sequence[Statement], at: int | None = None) -> None:
+        """A body below its header, which stands at the end or before what has been written."""
+        at = len(self.lines) if at is None else at
+        self.lines.insert(at, "    " * self.indent + header)
         self.indent += 1
         self.notes.append("")
-        before = len(self.lines)
         self.body(statements)
-        if len(self.lines) == before:
+        if len(self.lines) == at + 1:
             self.write("pass")
         self.notes.pop()
         self.indent -= 1
@@ -171,115 +157,96 @@ class _Printer:
         if isinstance(x, Constant):
             number = _number(x)
             if typed:
-                return f"{dtype_name(x.dtype)}({number})", _ATOM
-            return number, _PREFIX if number.startswith("-") else _ATOM
+                return Expression(f"{dtype_name(x.dtype)}({number})")
+            return Expression(number, _PREFIX if number.startswith("-") else _ATOM)
         if x in self.pending:
-            return self.pending.pop(x).expression
-        return self.namer.of(x), _ATOM
+            return self.pending.pop(x)[0]
+        return Expression(self.namer.of(x))
 
-    def sources(self, operands: Sequence[Any]) -> frozenset[Any]:
-        """What the pending expressions behind these operands read."""
-        return frozenset().union(*(self.pending[x].sources for x in operands if x in self.pending))
-
-    def place(self, buffer: Buffer, index: Index) -> str:
+    def place(self, buffer: Buffer, index: Index) -> Expression:
         name = self.namer.of(buffer)
-        if isinstance(index, Flat):
-            return f"{name}.flat[{self.operand(index.position)[0]}]"
-        return f"{name}[{', '.join(self.operand(i)[0] for i in index) or '()'}]"
+        at = ", ".join(map(self.operand, positions(index))) or "()"
+        return Expression(f"{name}.flat[{at}]" if isinstance(index, Flat) else f"{name}[{at}]")
 
     def define(self, target: Scalar, expression: Expression, sources: frozenset[Any]) -> None:
         """Keep the expression for its reader, or write it down under a name."""
-        if not self.counts[target]:
-            return
-        if self.counts[target] == 1 and len(expression[0]) <= _WIDTH:
-            self.pending[target] = _Pending(expression, sources)
-        else:
-            self.write(f"{self.namer.of(target)} = {expression[0]}")
+        self.pending[target] = expression, sources
+        if self.counts[target] > 1 or len(expression) > _WIDTH:
+            self.name(target)
+        elif not self.counts[target]:
+            del self.pending[target]
+
+    def name(self, target: Scalar) -> None:
+        """Write down what is pending under a name."""
+        self.write(f"{self.namer.of(target)} = {self.pending.pop(target)[0]}")
+
+    def sources(self, statement: Statement) -> frozenset[Any]:
+        """What the pending expressions behind the operands have read."""
+        found = [self.pending[x][1] for x in used(statement) if x in self.pending]
+        return frozenset().union(*found)
 
     def flush(self, source: Any = None) -> None:
-        """Write down what is pending (and reads `source`, if that is given)."""
-        for target in list(self.pending):
-            waiting = self.pending[target]
-            if source is None or source in waiting.sources:
-                del self.pending[target]
-                self.write(f"{self.namer.of(target)} = {waiting.expression[0]}")
+        """Write down what is pending (and has read `source`, if that is given)."""
+        for target, (_, sources) in list(self.pending.items()):
+            if source is None or source in sources:
+                self.name(target)
 
-    def shorten(self, operands: Sequence[Any]) -> None:
+    def shorten(self, operands: Sequence[Operand]) -> None:
         """Give names to the longest parts of an expression that would be too long."""
         parts = [x for x in operands if isinstance(x, Scalar) and x in self.pending]
-        parts.sort(key=lambda x: -len(self.pending[x].expression[0]))
-        while parts and sum(len(self.pending[x].expression[0]) + 4 for x in parts) > _WIDTH - 12:
-            longest = parts.pop(0)
-            self.write(f"{self.namer.of(longest)} = {self.pending.pop(longest).expression[0]}")
+        parts.sort(key=lambda x: -len(self.pending[x][0]))
+        while parts and sum(len(self.pending[x][0]) + 4 for x in parts) > _WIDTH - 12:
+            self.name(parts.pop(0))
 
     # -- statements ----------------------------------------------------------------------------
 
     def statement(self, statement: Statement) -> None:
+        if isinstance(statement, Let):
+            self.shorten(statement.args)
+        sources = self.sources(statement)
         match statement:
             case Let(target, op, args):
-                self.shorten(args)
-                sources = self.sources(args)
                 self.define(target, self.operation(target, op, args), sources)
             case Load(target, buffer, index):
-                sources = self.sources(positions(index)) | {buffer}
-                self.define(target, (self.place(buffer, index), _ATOM), sources)
+                self.define(target, self.place(buffer, index), sources | {buffer})
             case Read(target, variable):
                 if target in self.finals:
                     self.namer.names[target] = self.namer.of(variable)
                 else:
-                    self.define(target, (self.namer.of(variable), _ATOM), frozenset([variable]))
+                    self.define(target, Expression(self.namer.of(variable)), frozenset([variable]))
             case Store(buffer, index, value):
-                self.store(buffer, index, value)
+                text, place = self.operand(value), self.place(buffer, index)
+                self.flush(buffer)
+                self.write(f"{place} = {text}")
             case Declare(variable, value):
-                text = self.operand(value, typed=True)[0]
+                text = self.operand(value, typed=True)
                 self.write(f"{self.namer.of(variable)} = {text}")
             case Assign(variable, value):
-                self.assign(variable, value)
-            case Call() | Check():
-                self.effect(statement)
+                text = self.operand(value, typed=True)
+                self.flush(variable)
+                self.write(_assignment(self.namer.of(variable), text))
+            case Check(ok, code):
+                text = self.operand(ok)
+                self.flush()
+                self.write(f"if not ({text}): return {code}")
+            case Call(external, args):
+                texts = list(map(self.argument, args))
+                self.flush()
+                self.write(f"{external}({', '.join(texts)})")
             case For() | While() | If():
                 self.control(statement)
-
-    def store(self, buffer: Buffer, index: Index, value: Operand) -> None:
-        text = self.operand(value)[0]
-        place = self.place(buffer, index)
-        self.flush(buffer)
-        self.write(f"{place} = {text}")
-
-    def assign(self, variable: Variable, value: Operand) -> None:
-        text = self.operand(value, typed=True)[0]
-        self.flush(variable)
-        name = self.namer.of(variable)
-        match = re.match(rf"{re.escape(name)} ([-+*&|^]) (\w+(\[[^\[\]]*\])?|\w+\([^()]*\))$", text)
-        self.write(f"{name} {match[1]}= {match[2]}" if match else f"{name} = {text}")
-
-    def effect(self, statement: Call | Check) -> None:
-        if isinstance(statement, Check):
-            ok = self.operand(statement.ok)[0]
-            self.flush()
-            self.write(f"if not ({ok}): return {statement.code}")
-            return
-        args = [self.argument(x) for x in statement.args]
-        self.flush()
-        self.write(f"{statement.external}({', '.join(args)})")
 
     def argument(self, x: Buffer | Address | Operand) -> str:
         if isinstance(x, Buffer):
             return self.namer.of(x)
-        if not isinstance(x, Address):
-            return self.operand(x)[0]
-        strides = [int(np.prod(x.buffer.shape[k + 1:])) for k in range(len(x.buffer.shape))]
-        if isinstance(x.index, Flat):
-            position = self.operand(x.index.position)[0]
-        else:
-            terms = [_times(self.operand(i), n) for i, n in zip(x.index, strides, strict=True)]
-            position = " + ".join(term for term in terms if term != "0") or "0"
-        return f"at({self.namer.of(x.buffer)}, {position})"
+        if isinstance(x, Address):
+            return f"at({self.namer.of(x.buffer)}, {self.operand(x.index.position)})"
+        return self.operand(x)
 
     def control(self, statement: For | While | If) -> None:
         match statement:
             case For(index, start, stop, body, note, _):
-                ends = [self.operand(x)[0] for x in (start, stop)]
+                ends = [self.operand(x) for x in (start, stop)]
                 self.flush()
                 line = self.note_lines.get(statement, "")
                 self.note("\n".join(dict.fromkeys(filter(None, [line, *note.split("\n")]))))
@@ -291,7 +258,7 @@ class _Printer:
                 self.flush()
                 self.loop(condition, test, body)
             case If(test, then, orelse):
-                header = f"if {self.operand(test)[0]}:"
+                header = f"if {self.operand(test)}:"
                 self.flush()
                 self.inner(header, then)
                 if orelse:
@@ -324,19 +291,13 @@ class _Printer:
         self.indent += 1
         for statement in condition:
             self.statement(statement)
-        text = self.operand(test)[0]
+        text = self.operand(test)
         simple = len(self.lines) == before and not self.pending
         if not simple:
             self.flush()
             self.write(f"if not ({text}): break")
         self.indent -= 1
-        header = "    " * self.indent + (f"while {text}:" if simple else "while True:")
-        self.lines.insert(before, header)
-        self.indent += 1
-        self.body(body)
-        if len(self.lines) == before + 1:
-            self.write("pass")
-        self.indent -= 1
+        self.inner(f"while {text}:" if simple else "while True:", body, before)
 
     # -- operations ----------------------------------------------------------------------------
 
@@ -347,16 +308,16 @@ class _Printer:
         if op in _BINARY:
             return self.infix(*_BINARY[op], args)
         if op in _UNARY:
-            return _UNARY[op] + _bracketed(self.operand(args[0]), _PREFIX), _PREFIX
+            return Expression(_UNARY[op] + self.operand(args[0]).beside(_PREFIX), _PREFIX)
         if op in ("shl", "shr_logical", "shr_arithmetic") and _is_plain_shift(op, args):
             return self.infix("<<" if op == "shl" else ">>", _SHIFT, args)
-        texts = [self.operand(x, typed=all(isinstance(a, Constant) for a in args[-2:]))[0]
+        texts = [self.operand(x, typed=all(isinstance(a, Constant) for a in args[-2:]))
                  for x in args]
         if op == "convert":
-            return f"{dtype_name(target.dtype)}({texts[0]})", _ATOM
+            return Expression(f"{dtype_name(target.dtype)}({texts[0]})")
         if op == "bitcast":
-            return f"bitcast({texts[0]}, {dtype_name(target.dtype)})", _ATOM
-        return f"{CALLED.get(op, op)}({', '.join(texts)})", _ATOM
+            return Expression(f"bitcast({texts[0]}, {dtype_name(target.dtype)})")
+        return Expression(f"{CALLED.get(op, op)}({', '.join(texts)})")
 
     def infix(self, symbol: str, level: int, args: Sequence[Operand]) -> Expression:
         right_constant = args[1]
@@ -367,18 +328,13 @@ class _Printer:
         left, right = (self.operand(x) for x in args)
         # A comparison beside a comparison would chain.
         tight = level + (level == _COMPARE)
-        return f"{_bracketed(left, tight)} {symbol} {_bracketed(right, level + 1)}", level
+        return Expression(f"{left.beside(tight)} {symbol} {right.beside(level + 1)}", level)
 
 
-def _bracketed(expression: Expression, level: int) -> str:
-    text, own = expression
-    return text if own >= level else f"({text})"
-
-
-def _times(expression: Expression, factor: int) -> str:
-    if factor == 1 or expression[0] == "0":
-        return expression[0]
-    return f"{_bracketed(expression, 7)} * {factor}"
+def _assignment(name: str, text: str) -> str:
+    """`name = name + x` is `name += x`."""
+    match = re.match(rf"{re.escape(name)} ([-+*&|^]) (\w+(\[[^\[\]]*\])?|\w+\([^()]*\))$", text)
+    return f"{name} {match[1]}= {match[2]}" if match else f"{name} = {text}"
 
 
 def _is_plain_shift(op: str, args: Sequence[Operand]) -> bool:

@@ -315,11 +315,12 @@ def test_buffers_apart_are_declared_so_and_others_not():
 def test_a_call_reaches_the_library():
     a, b = Buffer("a", F32, (2, 3, 4), "input"), Buffer("b", F32, (2, 4, 5), "input")
     c, i = Buffer("c", F32, (2, 3, 5), "output"), Scalar("i", INT64)
-    zero = number(0)
-    made = kernel([a, b], [c], loop(i, 2, Call("sgemm", (
+    at = [Scalar(f"at{n}", INT64) for n in (20, 12, 15)]
+    places = [Let(x, "mul", (i, number(int(x.name[2:])))) for x in at]
+    made = kernel([a, b], [c], loop(i, 2, *places, Call("sgemm", (
         number(ord("N")), number(ord("N")), number(5), number(3), number(4),
-        Address(b, (i, zero, zero)), number(5), Address(a, (i, zero, zero)), number(4),
-        Address(c, (i, zero, zero)), number(5)))))
+        Address(b, Flat(at[0])), number(5), Address(a, Flat(at[1])), number(4),
+        Address(c, Flat(at[2])), number(5)))))
     x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     y = np.random.default_rng(1).normal(size=(2, 4, 5)).astype(np.float32)
     _, [got] = run(made, x, y)
