@@ -228,7 +228,7 @@ class Scan(Loop):
         with b.loop(self.length) as step:
             row = b.sub(self.length - 1, step) if self.reverse else step
             b.jaxpr(self.body, [*consts, *cells, *(b.row(x, row) for x in xs)],
-                    into=[*cells, *(b.view(y, row) for y in ys)])
+                    into=[*cells, *(b.row(y, row) for y in ys)])
         for cell, out in zip(cells, last, strict=True):
             b.materialize(cell, into=out)
 

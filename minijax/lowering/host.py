@@ -30,7 +30,7 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_functions: weakref.WeakValueDictionary[int, HostFunction] = weakref.WeakValueDictionary()
+_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Table(np.ndarray):
@@ -50,13 +50,11 @@ class HostFunction:
     def __init__(self, function: Callable[..., None],
                  types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> None:
         self.function, self.types = function, tuple(types)
-        prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
         # A trampoline that held its owner would keep both alive for ever.
-        self._trampoline = prototype(partial(_enter, weakref.ref(self)))
+        self._trampoline = _PROTOTYPE(partial(_enter, weakref.ref(self)))
         address = ctypes.cast(self._trampoline, ctypes.c_void_p).value
         self.table = Table((1,), np.uint64)  # owns its memory, so that views keep it alive
         self.table[0], self.table.function = address, self
-        _functions[int(self.table[0])] = self
 
     def run(self, pointers: int) -> None:
         """Call the function on the arrays whose addresses stand at `pointers`.
@@ -119,10 +117,9 @@ def host_call(external: str) -> External:
     return External(external, _meaning, lambda: _definition(external, count))
 
 
-def _meaning(table: np.ndarray, raised: np.ndarray, *arrays: np.ndarray) -> None:
-    function = _functions[int(table[0])]
-    function.function(*[x[:int(np.prod(shape, dtype=int))].reshape(shape).copy()
-                        for x, (shape, _) in zip(arrays, function.types, strict=True)])
+def _meaning(table: np.ndarray, *arrays: np.ndarray) -> None:
+    row = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
+    _PROTOTYPE(int(table[0]))(ctypes.addressof(row))
 
 
 def _definition(name: str, count: int) -> str:

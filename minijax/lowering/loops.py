@@ -13,14 +13,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .scalars import BOOL, INT64, OPS, NumpyScalars
+from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as NumpyScalars
 
-__all__ = [
-    "Address", "Assign", "BOOL", "Buffer", "Call", "Check", "Constant", "Declare", "Flat", "For",
-    "INT64", "If", "Kernel", "Let", "Load", "Mark", "NumpyScalars", "OPS", "Operand", "Read",
-    "Scalar", "Statement", "Store", "Variable", "While", "bodies", "defined", "format_kernel",
-    "positions", "touched", "used", "walk",
-]
 
 
 @dataclass(frozen=True, eq=False)

@@ -149,11 +149,6 @@ class Cell(Value):
             self.b.mark("holds", self, self, self.buffer, (), self.shape)
 
 
-def fixed(b: Builder, x: Operand) -> Computed:
-    """A 0-d operand that is one scalar."""
-    return Computed(b, lambda index: x, (), x.dtype)
-
-
 def copy(b: Builder, x: Value, target: Stored) -> None:
     """Evaluate x at every index, into the target."""
     if isinstance(x, Stored | Cell) and x.size and x.ndim > 1:

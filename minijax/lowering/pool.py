@@ -10,8 +10,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from . import cpu
@@ -230,17 +229,6 @@ def wanted() -> int:
         return int(given)
     can_ask = hasattr(os, "sched_getaffinity")
     return len(os.sched_getaffinity(0)) if can_ask else os.cpu_count() or 1
-
-
-@contextmanager
-def at_most(threads: int) -> Iterator[None]:
-    """Let fewer threads share the loops that begin while the context is open, in this process."""
-    before = _state.helpers
-    _state.helpers = min(before, threads - 1)
-    try:
-        yield
-    finally:
-        _state.helpers = before
 
 
 def _load(machine_code: Callable[[str], bytes]) -> cpu.Linked:

@@ -17,7 +17,7 @@ from .builder import Builder
 from .host import RAISED, HostFunction, call_name
 from .library import ALONE
 from .loops import Address, Buffer, Operand, Scalar
-from .operands import Cell, Stored, Value
+from .operands import Cell, Computed, Stored, Value
 
 
 class ProgramBuilder(Builder):
@@ -35,16 +35,11 @@ class ProgramBuilder(Builder):
 
     def fixed(self, x: Operand) -> Value:
         """A scalar as a 0-d operand."""
-        return operands.fixed(self, x)
+        return Computed(self, lambda index: x, (), x.dtype)
 
-    def row(self, x: Value, i: Any) -> Value:
-        """The operand without its leading axis, at position i."""
-        return x.row(i)
-
-    def view(self, buffer: Buffer | Stored, i: Any) -> Stored:
-        """A row of a buffer, to be read or written."""
-        whole = buffer if isinstance(buffer, Stored) else Stored(self, buffer)
-        return Stored(self, whole.buffer, (*whole.prefix, self.index(i)))
+    def row(self, x: Value | Buffer, i: Any) -> Any:
+        """An operand without its leading axis, at position i; what is stored may be written too."""
+        return (Stored(self, x) if isinstance(x, Buffer) else x).row(i)
 
     def constant(self, value: np.ndarray) -> Value:
         """An array known at compile time."""

@@ -25,9 +25,9 @@ from .nests import Nest, build_nests, paths
 from .probe import identity
 from .operands import Cell, Computed, Held, Stored, Value
 from .program import ProgramBuilder
-from .simplify import simplify
+from .simplify import buffer_of, simplify
 
-Destination = Buffer | Stored | Cell | None
+Destination = Buffer | Stored | Cell | None  # where an output goes, as a rule says it
 
 
 def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
@@ -134,7 +134,8 @@ class Run:
         self.b, self.jaxpr = b, jaxpr
         self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
                                               strict=True))
-        self.into = self._without_idle(into)
+        self.variables = [x if isinstance(x, Cell) and x.variable else None for x in into]
+        self.into = [self._place(out, x) for out, x in zip(jaxpr.outvars, into, strict=True)]
         self.nests: list[Nest] = []
         self.order: dict[Nest, int] = {}
         self.paths: dict[Node, tuple[Nest, ...]] = {}
@@ -150,11 +151,12 @@ class Run:
             if buffer is not None:
                 b.freeze(buffer)
 
-    def _without_idle(self, into: Sequence[Destination]) -> list[Destination]:
-        """A cell that keeps its own value is not written."""
-        return [None if isinstance(place, Cell) and place.buffer is not None
-                and isinstance(out, Var) and getattr(self.env.get(out), "buffer", 0) is place.buffer
-                else place for out, place in zip(self.jaxpr.outvars, into, strict=True)]
+    def _place(self, out: Atom, given: Destination) -> Stored | Cell | None:
+        """Where loops store an output: not in a variable, nor where a cell keeps its value."""
+        if isinstance(given, Cell):
+            own = isinstance(out, Var) and getattr(self.env.get(out), "buffer", None)
+            return None if given.buffer is None or own is given.buffer else given
+        return Stored(self.b, given) if isinstance(given, Buffer) else given
 
     def run(self) -> list[Value]:
         outs = self.jaxpr.outvars
@@ -164,8 +166,9 @@ class Run:
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
         for k, v in owners.items():
-            place = self._destination(v, self.into[k])
-            self.places.setdefault(v, []).extend([place] if place is not None else [])
+            self.places.setdefault(v, [])
+            if (place := self.into[k]) is not None:
+                self.places[v].append(self._destination(v, place))
         self._share_places()
         self._define_values()
         self.b.mark("begins", self)
@@ -186,16 +189,12 @@ class Run:
         for k, (out, place) in enumerate(zip(self.jaxpr.outvars, self.into, strict=True)):
             if isinstance(out, Var) and out not in self.env:
                 owners[k] = out
-            elif place is not None and not self._is_variable(place):
+            elif place is not None:
                 owners[k] = Var(out.aval)
                 copy = JaxprEqn((out,), (owners[k],), copy_p, {})
                 (last if isinstance(place, Cell) else first).append(copy)
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
         return owners
-
-    @staticmethod
-    def _is_variable(place: Destination) -> bool:
-        return isinstance(place, Cell) and place.buffer is None
 
     # -- places --------------------------------------------------------------------------------
 
@@ -226,11 +225,7 @@ class Run:
             places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
         return next(place for place in places if not place.prefix)
 
-    def _destination(self, v: Var, place: Destination) -> Stored | None:
-        if place is None or self._is_variable(place):
-            return None
-        if isinstance(place, Buffer):
-            return Stored(self.b, place)
+    def _destination(self, v: Var, place: Stored | Cell) -> Stored:
         if isinstance(place, Stored):
             return place
         assert place.buffer is not None
@@ -400,8 +395,7 @@ class Run:
     def read(self, atom: Atom) -> Value:
         """The operand of a variable or literal."""
         if isinstance(atom, Literal):
-            value = np.asarray(getattr(atom.val, "_buffer", atom.val), atom.aval.dtype)
-            return self.b.constant(value)
+            return self.b.constant(buffer_of(atom.value))
         return self.env[atom]
 
     # -- opaque rules --------------------------------------------------------------------------
@@ -436,11 +430,10 @@ class Run:
 
     def _write_cells(self, results: Sequence[Value]) -> None:
         """Change the cells at last, scalars and arrays, when all their new values are known."""
-        scalars = [(place, x(())) for place, x in zip(self.into, results, strict=True)
-                   if isinstance(place, Cell) and place.variable is not None]
-        for cell, x in scalars:
-            assert cell.variable is not None
-            self.b.assign(cell.variable, x)
+        scalars = [(cell.variable, x(())) for cell, x in zip(self.variables, results, strict=True)
+                   if cell is not None and cell.variable is not None]
+        for variable, x in scalars:
+            self.b.assign(variable, x)
         for source, cell in self.later:
             assert cell.buffer is not None
             self.b.freeze(source.buffer)
@@ -462,7 +455,7 @@ class NestingBuilder(ProgramBuilder):
         """
         closed = simplify(closed)
         values = [self._snapshot(x) for x in args]
-        consts = [self.constant(np.asarray(getattr(c, "_buffer", c))) for c in closed.consts]
+        consts = [self.constant(buffer_of(c)) for c in closed.consts]
         places = list(into) if into is not None else [None] * len(closed.jaxpr.outvars)
         return Run(self, closed.jaxpr, [*consts, *values], places).run()
 

@@ -6,24 +6,16 @@ Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import core, stage
-from minijax.context import with_values
+from minijax import context, core, stage
 from minijax.core import Array, ShapedArray, has_key_dtype, physical_aval
 from minijax.jaxpr import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    effects_of,
-    remove_dead_equations,
-    subjaxprs,
+    Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, effects_of,
+    remove_dead_equations, subjaxprs, types_in,
 )
 from minijax.primitives.emitted import move_axis
 
@@ -77,12 +69,11 @@ class _Simplifier:
         # A program called twice has each variable twice: the latest call counts.
         self.env.update(zip(jaxpr.invars, list(args), strict=True))
         for eqn in jaxpr.eqns:
-            self.equation(eqn)
+            self.env.update(zip(eqn.outvars, self.results(eqn), strict=True))
 
     def _constant(self, aval: ShapedArray, value: Any) -> Atom:
-        buffer = np.asarray(getattr(value, "_buffer", value))
         if not aval.shape and not has_key_dtype(aval):
-            return _literal(buffer, aval)
+            return _literal(buffer_of(value), aval)
         for v, other in self.consts.items():
             if other is value and v.aval is aval:
                 return v
@@ -90,52 +81,47 @@ class _Simplifier:
         self.consts[v] = value
         return v
 
-    def equation(self, eqn: JaxprEqn) -> None:
+    def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
+        """What stands for the outputs of an equation, which is kept where it is the first."""
         invars = tuple(self.atom(x) for x in eqn.invars)
         called = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
         if isinstance(called, ClosedJaxpr):
             self.enter(called.jaxpr, called.consts, invars)
-            outs = tuple(self.atom(v) for v in called.jaxpr.outvars)
-            self.env.update(zip(eqn.outvars, outs, strict=True))
-            return
+            return [self.atom(v) for v in called.jaxpr.outvars]
         folded = _fold(eqn, invars)
         if folded is not None:
-            self.env.update(zip(eqn.outvars, folded, strict=True))
-            return
-        self._keep(eqn.replace(invars=invars, params=_simpler_params(eqn.params)), eqn)
-
-    def _keep(self, eqn: JaxprEqn, original: JaxprEqn) -> None:
-        key = None if eqn.effects else _equation_key(original, eqn.invars)
-        known = self.seen.get(key) if key is not None else None
-        if known is None:
+            return folded
+        key = object() if eqn.effects else _equation_key(eqn, invars)
+        if key not in self.seen:
             # Fresh variables: a program that is inlined twice defines its own only once.
-            known = tuple(Var(v.aval) for v in eqn.outvars)
-            self.eqns.append(eqn.replace(outvars=known))
-            if key is not None:
-                self.seen[key] = known
-        self.env.update(zip(eqn.outvars, known, strict=True))
+            self.seen[key] = outs = tuple(Var(v.aval) for v in eqn.outvars)
+            params = _with_programs(eqn.params, simplify)
+            self.eqns.append(eqn.replace(invars=invars, outvars=outs, params=params))
+        return self.seen[key]
 
 
-def _simpler_params(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters with every program among them simplified."""
+def _with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
+                   ) -> dict[str, Any]:
+    """The parameters of an equation with every program among them changed."""
 
-    def simpler(value: Any) -> Any:
+    def changed(value: Any) -> Any:
         if isinstance(value, ClosedJaxpr):
-            return simplify(value)
+            return change(value)
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
-            return tuple(map(simpler, value))
+            return tuple(map(changed, value))
         return value
 
-    return {name: simpler(value) for name, value in params.items()}
+    return {name: changed(value) for name, value in params.items()}
+
+
+def buffer_of(value: Any) -> np.ndarray:
+    """The numbers of a constant, which may be an array of ours or of NumPy."""
+    return np.asarray(getattr(value, "_buffer", value))
 
 
 def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
     plain = aval.weak_type or aval.dtype == np.bool_
     return Literal(buffer.item() if plain else buffer[()], aval)
-
-
-def _literal_value(x: Literal) -> np.ndarray:
-    return np.asarray(getattr(x.val, "_buffer", x.val), x.aval.dtype)
 
 
 def _fold(eqn: JaxprEqn, invars: Sequence[Atom]) -> list[Literal] | None:
@@ -147,7 +133,7 @@ def _fold(eqn: JaxprEqn, invars: Sequence[Atom]) -> list[Literal] | None:
             or not callable(eqn.primitive.impl)):
         return None
     with np.errstate(all="ignore"):
-        values = eqn.primitive.impl(*map(_literal_value, literals), **eqn.params)
+        values = eqn.primitive.impl(*(buffer_of(x.value) for x in literals), **eqn.params)
     return [_literal(np.asarray(value, aval.dtype), aval)
             for value, aval in zip(values, results, strict=True)]
 
@@ -161,7 +147,7 @@ def _equation_key(eqn: JaxprEqn, invars: Sequence[Atom]) -> Hashable:
 
 def _atom_key(x: Atom) -> Hashable:
     # Bytes, so that 0.0 and -0.0 differ and nan equals itself.
-    return (_literal_value(x).tobytes(), x.aval) if isinstance(x, Literal) else x
+    return (buffer_of(x.value).tobytes(), x.aval) if isinstance(x, Literal) else x
 
 
 def _frozen(value: Any) -> Hashable:
@@ -186,41 +172,25 @@ def _frozen(value: Any) -> Hashable:
 
 def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
     """The same program over the words of its PRNG keys: `uint32`, with a trailing axis."""
-    if not _mentions_keys(closed):
+    if not any(map(has_key_dtype, types_in(closed.jaxpr))):
         return closed
-    consts = [_words(c) for c in closed.consts]
+    jaxpr, consts = closed.jaxpr, [_words(c) for c in closed.consts]
 
+    @context.leaving(core.current_source)
     def run(*args: Array) -> list[Array]:
-        return _run_on_words(closed.jaxpr, consts, args)
+        env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
+        for eqn in jaxpr.eqns:
+            core.current_source.set(eqn.source_info)
+            outs = _equation_on_words(eqn, [env[x] for x in eqn.invars])
+            env.update(zip(eqn.outvars, outs, strict=True))
+        return [env[v] for v in jaxpr.outvars]
 
-    avals = [physical_aval(v.aval) for v in closed.jaxpr.invars]
-    return stage.stage(run, avals, closed.jaxpr.debug_info)
-
-
-def _mentions_keys(closed: ClosedJaxpr) -> bool:
-    jaxpr = closed.jaxpr
-    variables = [*jaxpr.constvars, *jaxpr.invars, *(v for eqn in jaxpr.eqns for v in eqn.outvars)]
-    return (any(has_key_dtype(v.aval) for v in variables)
-            or any(_mentions_keys(inner) for eqn in jaxpr.eqns for inner in subjaxprs(eqn.params)))
+    return stage.stage(run, [physical_aval(v.aval) for v in jaxpr.invars], jaxpr.debug_info)
 
 
 def _words(value: Any) -> Any:
     aval = core.get_aval(value)
     return core.ArrayImpl(value._buffer, physical_aval(aval)) if has_key_dtype(aval) else value
-
-
-def _run_on_words(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Array]) -> list[Array]:
-    env: dict[Var, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *args),
-                                   strict=True))
-    for eqn in jaxpr.eqns:
-        outs = with_values({core.current_source: eqn.source_info}, _equation_on_words, eqn,
-                           [_value(env, x) for x in eqn.invars])
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [_value(env, v) for v in jaxpr.outvars]
-
-
-def _value(env: dict[Var, Any], x: Atom) -> Any:
-    return x.value if isinstance(x, Literal) else env[x]
 
 
 def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
@@ -231,15 +201,7 @@ def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
     program = eqn.primitive.program
     if program is not None:  # an operation on keys is a program on their words
         return [program(*args, **eqn.params)]
-    params = {name: _physical_param(value) for name, value in eqn.params.items()}
     trace = core.current_trace.get()
     assert isinstance(trace, stage.DynamicJaxprTrace)
-    return trace.record(eqn.primitive, args, params, [physical_aval(v.aval) for v in eqn.outvars])
-
-
-def _physical_param(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
-        return physical(value)
-    if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
-        return tuple(map(_physical_param, value))
-    return value
+    return trace.record(eqn.primitive, args, _with_programs(eqn.params, physical),
+                        [physical_aval(v.aval) for v in eqn.outvars])

@@ -141,7 +141,7 @@ def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     """Where an external finds the element of a buffer at the leading indices."""
     view = b.stored(buffer)
     for i in index:
-        view = b.view(view, i)
+        view = b.row(view, i)
     return b.address(view)
 
 
