@@ -30,7 +30,8 @@ from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard
 
 __version__ = "0.1.0"
-_guard(globals(), vars(ops))
+_guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy, numpy.linalg, ops,
+                             random, tree)))
 
 
 def __getattr__(name: str) -> object:

@@ -5,8 +5,5 @@ Stands on `higher_order.callbacks`.  Chapter 12.  In JAX: `jax/debug.py`.
 
 from minijax.higher_order.callbacks import debug_callback as callback
 from minijax.higher_order.callbacks import debug_print as print
-from minijax.tracebacks import guard as _guard
 
 __all__ = ["callback", "print"]
-
-_guard(globals())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from .tracebacks import guard as _guard
 from .tree_util import (
     tree_all as all, tree_broadcast as broadcast, tree_flatten as flatten,
     tree_flatten_with_path as flatten_with_path, tree_leaves as leaves,
@@ -36,6 +35,3 @@ def static(**kwargs: Any) -> Any:
     """
     metadata = {**(kwargs.pop("metadata", None) or {}), "static": True}
     return dataclasses.field(**kwargs, metadata=metadata)
-
-
-_guard(globals())

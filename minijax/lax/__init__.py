@@ -71,7 +71,5 @@ from minijax.primitives.sort import sort, sort_key_val, sort_p, top_k
 from minijax.primitives.windows import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )
-from minijax.tracebacks import guard as _guard
 
 check_package()
-_guard(globals())

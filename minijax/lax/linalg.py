@@ -6,6 +6,3 @@ Stands on `primitives`.  In JAX: `jax/lax/linalg.py`.
 from minijax.primitives.linalg import cholesky, cholesky_p, triangular_solve, triangular_solve_p
 from minijax.primitives.lu import lu, lu_p, lu_pivots_to_permutation, lu_pivots_to_permutation_p
 from minijax.primitives.spectral import eigh, eigh_p, qr, qr_p, svd, svd_p
-from minijax.tracebacks import guard as _guard
-
-_guard(globals())

@@ -11,6 +11,3 @@ from minijax.nn.activations import (celu, elu, gelu, glu, hard_sigmoid, hard_sil
 from minijax.nn.normalisers import (log_softmax, logmeanexp, logsumexp, one_hot, softmax,
                                     standardize)
 from minijax.numpy import tanh
-from minijax.tracebacks import guard as _guard
-
-_guard(globals(), vars(initializers))

@@ -66,7 +66,6 @@ from minijax.numpy.unary import (abs, absolute, acos, acosh, angle, arccos, arcc
                                  rad2deg, radians, real, reciprocal, rint, round, sign, signbit,
                                  sin, sinh, sqrt, square, tan, tanh, trunc)
 from minijax.numpy.vectorize import apply_along_axis, vectorize
-from minijax.tracebacks import guard as _guard
 
 dtype = _np.dtype
 bool = bool_
@@ -74,4 +73,3 @@ set_printoptions, get_printoptions, printoptions = (
     _np.set_printoptions, _np.get_printoptions, _np.printoptions)
 
 install_operators(_sys.modules[__name__])
-_guard(globals(), vars(linalg))

@@ -10,6 +10,3 @@ from minijax.random.keys import (
 from minijax.random.samplers import (
     bits, cauchy, exponential, gumbel, laplace, logistic, normal, truncated_normal, uniform,
 )
-from minijax.tracebacks import guard as _guard
-
-_guard(globals())
