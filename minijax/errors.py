@@ -38,18 +38,6 @@ def _described(tracer: Any) -> str:
     return f"traced array with shape {tracer.aval.str_long()}."
 
 
-def _origin(tracer: Any) -> str:
-    """Return what was being traced and which arguments the value depends on; may be empty."""
-    origin: str = tracer._origin_msg()
-    return origin
-
-
-def _with_place(message: str, place: str | None, fix: str) -> str:
-    """Return a message, the line of the user's program that it is about, and the cure."""
-    where = f"\nThe line is {place}." if place else ""
-    return f"{message}{where}" + (f"\n{fix}" if fix else "")
-
-
 class JAXTypeError(_WithPage, TypeError):
     """The base of the TypeErrors on this page."""
 
@@ -110,7 +98,7 @@ class ConcretizationTypeError(JAXTypeError):
 
     def __init__(self, tracer: Any, context: str = "") -> None:
         super().__init__("Abstract tracer value encountered where concrete value is expected: "
-                         f"{_described(tracer)}\n{context}{_origin(tracer)}\n")
+                         f"{_described(tracer)}\n{context}{tracer._origin_msg()}\n")
         self.which_fix = 1 if "size" in context else 0  # of those on the page: the one that applies
 
 
@@ -155,11 +143,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
     def __init__(self, tracer: Any) -> None:
         super().__init__("Array boolean indices must be concrete; got "
-                         f"{_aval_repr(tracer)}{_origin(tracer)}\n")
-
-
-def _aval_repr(tracer: Any) -> str:
-    return f"ShapedArray({tracer.aval.str_long()})"
+                         f"ShapedArray({tracer.aval.str_long()}){tracer._origin_msg()}\n")
 
 
 class TracerArrayConversionError(JAXTypeError):
@@ -211,7 +195,7 @@ class TracerArrayConversionError(JAXTypeError):
 
     def __init__(self, tracer: Any) -> None:
         super().__init__("The numpy.ndarray conversion method __array__() was called on "
-                         f"{_described(tracer)}{_origin(tracer)}")
+                         f"{_described(tracer)}{tracer._origin_msg()}")
 
 
 class TracerIntegerConversionError(JAXTypeError):
@@ -263,7 +247,7 @@ class TracerIntegerConversionError(JAXTypeError):
 
     def __init__(self, tracer: Any) -> None:
         super().__init__(f"The __index__() method was called on {_described(tracer)}"
-                         f"{_origin(tracer)}")
+                         f"{tracer._origin_msg()}")
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
@@ -311,7 +295,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
     def __init__(self, tracer: Any) -> None:
         JAXTypeError.__init__(self, f"Attempted boolean conversion of {_described(tracer)}."
-                                    f"{_origin(tracer)}")
+                                    f"{tracer._origin_msg()}")
 
 
 class UnexpectedTracerError(JAXTypeError):
@@ -672,7 +656,8 @@ class NonFiniteError(FloatingPointError):
     settle: Callable[[Callable, tuple, dict], tuple | None] | None = None
 
     def __init__(self, message: str, place: str | None = None, fix: str = "") -> None:
-        super().__init__(_with_place(message, place, fix))
+        where = f"\nThe line is {place}." if place else ""
+        super().__init__(f"{message}{where}" + (f"\n{fix}" if fix else ""))
 
 
 _RULES = {
@@ -782,19 +767,6 @@ def is_own(filename: str) -> bool:
     return not (is_internal(filename) or installed or filename.startswith(("<frozen", _LIBRARY)))
 
 
-def user_stacklevel() -> int:
-    """Return the `stacklevel` with which the caller's warning points to the user's line.
-
-    >>> user_stacklevel()  # this line is itself a user's
-    1
-    """
-    frame: FrameType | None = sys._getframe(1)
-    level = 1
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
     """Give a warning that points to the line of the user's program, not to ours.
 
@@ -804,4 +776,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     >>> str(given[0].message)
     'mind the step'
     """
-    warnings.warn(message, category, stacklevel=user_stacklevel())
+    frame: FrameType | None = sys._getframe(1)
+    level = 2  # where `warn` was called; then further out, as far as the user's line
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

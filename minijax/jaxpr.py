@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -130,17 +131,9 @@ class ClosedJaxpr(core.Program):
     def out_avals(self) -> list[ShapedArray]:
         return [v.aval for v in self.jaxpr.outvars]
 
-    @property
-    def literals(self) -> tuple[Any, ...]:
-        return self.consts
-
-    @property
-    def eqns(self) -> tuple[JaxprEqn, ...]:
-        return self.jaxpr.eqns
-
-    @property
-    def effects(self) -> Effects:  # type: ignore[override]
-        return self.jaxpr.effects
+    literals = property(operator.attrgetter("consts"))
+    eqns = property(operator.attrgetter("jaxpr.eqns"))
+    effects = property(operator.attrgetter("jaxpr.effects"))
 
     def derived(self, key: tuple, make: Callable[[], Any]) -> Any:
         """What `make` computes from this program, once, and kept as long as the program."""
@@ -297,30 +290,23 @@ def check_jaxpr(jaxpr: Jaxpr) -> None:
     Raises:
       JaxprTypeError: naming the equation.
     """
+    steps: list[tuple[Any, Sequence[Atom], Sequence[Var]]] = [
+        ("the inputs", (), jaxpr.constvars + jaxpr.invars),
+        *((eqn.primitive, eqn.invars, eqn.outvars) for eqn in jaxpr.eqns),
+        ("the outputs", jaxpr.outvars, ())]
     defined: set[Var] = set()
-
-    def refuse(v: Var, what: str) -> NoReturn:
-        raise JaxprTypeError(f"a variable of type {v.aval.str_short()} is {what}\nin\n{jaxpr}")
-
-    def define(variables: Sequence[Var], where: object) -> None:
-        for v in variables:
-            if v in defined:
-                refuse(v, f"defined twice, again by: {where}")
-            defined.add(v)
-
-    def use(atoms: Sequence[Atom], where: object) -> None:
-        for v in atoms:
-            if isinstance(v, Var) and v not in defined:
-                refuse(v, f"used before its definition, by: {where}")
-
-    define(jaxpr.constvars + jaxpr.invars, "the inputs")
+    for where, used, new in steps:
+        wrong = [(v, "used before its definition, by") for v in used
+                 if isinstance(v, Var) and v not in defined]
+        wrong += [(v, "defined twice, again by") for v in new if v in defined]
+        for v, what in wrong:
+            raise JaxprTypeError(
+                f"a variable of type {v.aval.str_short()} is {what}: {where}\nin\n{jaxpr}")
+        defined.update(new)
     for eqn in jaxpr.eqns:
-        use(eqn.invars, eqn.primitive)
         _check_types(eqn)
         for inner in subjaxprs(eqn.params):
             check_jaxpr(inner.jaxpr)
-        define(eqn.outvars, eqn.primitive)
-    use(jaxpr.outvars, "the outputs")
     if jaxpr.effects != effects_of(jaxpr.eqns):
         raise JaxprTypeError(f"the program declares {set(jaxpr.effects)} but its equations "
                              f"have {set(effects_of(jaxpr.eqns))}")

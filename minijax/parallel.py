@@ -12,6 +12,8 @@ from typing import Any
 
 from minijax import api, source_info, tree_util
 from minijax.derivatives import check_callable
+from minijax.device import Device
+from minijax.device import devices as all_devices
 from minijax.higher_order.arguments import as_tuple, without_static
 from minijax.higher_order.jit import jit
 from minijax.tracebacks import api_boundary
@@ -21,7 +23,7 @@ from minijax.tracebacks import api_boundary
 # one processor, so the rows are computed together, as `vmap` does: it has threads already.
 def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, out_axes: Any = 0,
          static_broadcasted_argnums: int | Iterable[int] = (),
-         devices: Sequence[api.Device] | None = None, backend: str | None = None,
+         devices: Sequence[Device] | None = None, backend: str | None = None,
          axis_size: int | None = None, donate_argnums: int | Iterable[int] = ()) -> Callable:
     """A function of one example, compiled, for as many examples as there are devices.
 
@@ -69,7 +71,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
         if axis_size not in (None, size):
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
-        _check_devices(fun, size, api.devices(backend) if devices is None else devices)
+        _check_devices(fun, size, all_devices(backend) if devices is None else devices)
 
     @api_boundary
     @functools.wraps(fun)
@@ -117,7 +119,7 @@ def _axis_size(args: tuple, kwargs: dict, in_axes: Any) -> int:
     raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
-def _check_devices(fun: Callable, size: int, devices: Sequence[api.Device]) -> None:
+def _check_devices(fun: Callable, size: int, devices: Sequence[Device]) -> None:
     name = source_info.function_name(fun)
     if not size:
         raise ValueError(f"pmap of {name} over an axis of size 0: there must be at least one row "

@@ -59,9 +59,6 @@ class DynamicJaxprTrace(Trace):
         if isinstance(x, ArrayImpl) and x.is_literal:
             value = x._buffer.item() if x.weak_type or x.dtype == bool else x._buffer[()]
             return Literal(value, x.aval)
-        return self.constant(x)
-
-    def constant(self, x: Array) -> Var:
         if id(x) not in self.constants:
             if isinstance(x, Tracer):
                 core.check_not_leaked(self, x)

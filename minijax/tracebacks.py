@@ -81,7 +81,9 @@ def hide_internal_frames(error: BaseException) -> None:
     To be called in an `except` block that ends with a bare `raise`: Python then adds no entry for
     the frame of that block itself.  How they are taken out, the flag `traceback_filtering` says.
     """
-    mode = _mode()
+    mode: str = config.traceback_filtering.value
+    if mode == "auto":
+        mode = "tracebackhide" if hasattr(builtins, "get_ipython") else "quiet_remove_frames"
     if mode == "off":
         return
     is_first = not hasattr(error, "full_traceback")
@@ -90,13 +92,6 @@ def hide_internal_frames(error: BaseException) -> None:
         _keep_as_cause(error)
     elif is_first and mode != "tracebackhide":
         error.add_note(HIDDEN_NOTE)
-
-
-def _mode() -> str:
-    mode: str = config.traceback_filtering.value
-    if mode == "auto":
-        return "tracebackhide" if hasattr(builtins, "get_ipython") else "quiet_remove_frames"
-    return mode
 
 
 def _replace_traceback(error: BaseException, shorter: Callable[..., TracebackType | None]

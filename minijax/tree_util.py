@@ -238,15 +238,6 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     return treedef.num_nodes == 1
 
 
-def build_tree(treedef: PyTreeDef, parts: Iterable[Any]) -> Any:
-    """Return the tree of the given structure, with whole trees in the places of its leaves.
-
-    >>> build_tree(tree_structure((0, 0)), [[1, 2], {"a": 3}])
-    ([1, 2], {'a': 3})
-    """
-    return treedef.unflatten(parts)
-
-
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Return whether every item is a leaf.
 
@@ -328,15 +319,6 @@ def tree_leaves_with_path(
     [("['a'][0]", 1)]
     """
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
-
-
-def generate_key_paths(tree: Any, is_leaf: IsLeaf | None = None) -> list[tuple[KeyPath, Any]]:
-    """Return (path, leaf) for all leaves: `tree_leaves_with_path` by its older name.
-
-    >>> generate_key_paths([7])
-    [((SequenceKey(idx=0),), 7)]
-    """
-    return tree_leaves_with_path(tree, is_leaf)
 
 
 def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,

@@ -13,7 +13,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.api import Device, devices
+from minijax.device import Device, devices
 from minijax.core import Array, ArrayImpl, ShapedArray
 
 
