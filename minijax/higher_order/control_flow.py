@@ -8,8 +8,7 @@ In JAX: `jax/_src/lax/control_flow/` (`conditionals.py`, `loops.py`).
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,14 @@ from minijax.core import ShapedArray
 from minijax.higher_order.compiled import called
 from minijax.higher_order.cond import INT, cond_p
 from minijax.higher_order.jit import jit
-from minijax.higher_order.loops import CARRY, CONST, ROW, Scan, While
+from minijax.higher_order.loops import (CARRY, CONST, ROW, Scan, While, scan_in_python,
+                                         while_in_python)
 from minijax.higher_order.rules import chosen, cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
 from minijax.primitives import algebra, choice, convert
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
-from minijax.source_info import Step, in_step
 from minijax.stage import FlatFunction, check_arg, hoist_consts, stage
 
 
@@ -96,10 +95,16 @@ def listed(lines: Sequence[str]) -> str:
     return ";\n".join(f"  * {line}" for line in lines) + "."
 
 
-def how_types_differ(one: ShapedArray, two: ShapedArray) -> str:
-    """In which of dtype and shape two types differ; empty where in none."""
-    return ", and ".join(f"the {part}s do not match" for part in ("dtype", "shape")
-                         if getattr(one, part) != getattr(two, part))
+def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]]) -> list[str]:
+    """A phrase for each pair of types that differ in shape or dtype; each has what it is of."""
+    found = []
+    for what, one, other, two in pairs:
+        differs = [part for part in ("dtype", "shape") if getattr(one, part) != getattr(two, part)]
+        if differs:
+            why = ", and ".join(f"the {part}s do not match" for part in differs)
+            found.append(f"{what} has type {one.str_long()} but the corresponding {other} has "
+                         f"type {two.str_long()}, so {why}")
+    return found
 
 
 # ── cond, switch ─────────────────────────────────────────────────────────────────────────────
@@ -155,8 +160,6 @@ def _cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
     operands = _with_operand(operands, operand)
     pred = _scalar_predicate(pred)
-    if config.disable_jit.value and core.is_concrete(pred):
-        return (true_fun if core.concrete_or_error(pred) else false_fun)(*operands)
     return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands,
                           ("false_fun", "true_fun"))
 
@@ -218,8 +221,6 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any,
     if len(branches) == 1:
         return branches[0](*operands)
     value = choice.clamp_p.bind(np.int32(0), _converted(value, INT), np.int32(len(branches) - 1))
-    if config.disable_jit.value and core.is_concrete(value):
-        return branches[_known_index(value)](*operands)
     names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
     return _bind_branches(value, branches, operands, names)
 
@@ -230,6 +231,8 @@ def _known_index(index: Any) -> int:
 
 def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
                    names: Sequence[str]) -> Any:
+    if config.disable_jit.value and core.is_concrete(index):
+        return functions[_known_index(index)](*operands)
     leaves, tree = tree_util.tree_flatten(tuple(operands))
     values = [check_arg(x) for x in leaves]
     types = tree_util.tree_unflatten(tree, [x.aval for x in values])
@@ -258,20 +261,15 @@ def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
             raise TypeError(
                 f"{kind} branch outputs must have the same pytree structure, but they differ:"
                 f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")
-        if wrong := list(_differences(one, two, first, second)):
+        paths = one.info.with_results(one.out_tree).result_paths or ()
+        places_of = (path.removeprefix("result") for path in paths)
+        if wrong := type_differences(
+                (f"The output of {first}{f' at path {place}' if place else ''}", a,
+                 f"output of {second}", b)
+                for place, a, b in zip(places_of, one.out_avals, two.out_avals, strict=True)):
             raise TypeError(f"{kind} branches must have equal output types but they differ."
-                            f"{places}\n\n" + "\n\n".join(wrong)
+                            f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
                             + f"{advice} all output types match.")
-
-
-def _differences(one: Body, two: Body, first: str, second: str) -> Iterator[str]:
-    paths = one.info.with_results(one.out_tree).result_paths or ()
-    for a, b, path in zip(one.out_avals, two.out_avals, paths, strict=True):
-        if why := how_types_differ(a, b):
-            where = path.removeprefix("result")
-            part = f" at path {where}" if where else ""
-            yield (f"The output of {first}{part} has type {a.str_long()} but the corresponding "
-                   f"output of {second} has type {b.str_long()}, so {why}.")
 
 
 # ── The state of a loop ──────────────────────────────────────────────────────────────────────
@@ -326,10 +324,9 @@ class Carry:
                 f"output is a {got}, so {why}.\n\nRevise the function so that the carry output "
                 "has the same pytree structure as the carry input.")
         paths = [path for path, _ in tree_util.tree_flatten_with_path(self.types)[0]]
-        wrong = [f"input {_part(name, path)} has type {x.aval.str_long()} but the corresponding "
-                 f"output carry component has type {out.str_long()}, so {why}"
-                 for path, x, out in zip(paths, self.values, out_avals, strict=True)
-                 if (why := how_types_differ(x.aval, out))]
+        wrong = type_differences(
+            (f"input {_part(name, path)}", x.aval, "output carry component", out)
+            for path, x, out in zip(paths, self.values, out_avals, strict=True))
         if wrong:
             lines = f"The {wrong[0]}." if len(wrong) == 1 else listed([f"the {w}" for w in wrong])
             raise TypeError(f"{what} equal types, but they differ:\n\n{lines}\n\nRevise the "
@@ -438,18 +435,12 @@ def _carry_of(out: Any) -> Any:
 def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, steps: int,
                     reverse: bool) -> tuple[Any, Any]:
     """For `disable_jit`: the loop a reader can step through."""
-    ys = []
-    for i in range(steps)[::-1 if reverse else 1]:
-        row = [index_leading(x, i) for x in rows]
-        carry, y = in_step(Step("scan", i, steps), f, carry,
-                           tree_util.tree_unflatten(x_tree, row))
-        ys.append(y)
-    if not ys:
+    if not steps:
         raise ValueError("zero-length scan is not supported in disable_jit() mode because the "
                          "output type is unknown.")
-    in_order = ys[::-1] if reverse else ys
-    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]),
-                                     *in_order)
+    carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
+        x_tree, [index_leading(x, i) for x in rows]), steps, reverse)
+    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
 
 
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
@@ -514,7 +505,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.disable_jit.value:
         try:
-            return _while_in_python(cond_fun, body_fun, init_val)
+            return while_in_python(cond_fun, body_fun, init_val)
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a value that is not known, one of a vmap for instance
     carry = Carry(init_val, "while_loop")
@@ -523,7 +514,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     _check_condition(condition)
     carry.check(body.out_types, body.argument_name)
     return body.tree_of(called(lambda: _looped(condition, body, carry),
-                               lambda: _while_in_python(cond_fun, jit(body_fun), init_val)))
+                               lambda: while_in_python(cond_fun, jit(body_fun), init_val)))
 
 
 def _looped(condition: Body, body: Body, carry: Carry) -> list:
@@ -542,16 +533,6 @@ def _looped(condition: Body, body: Body, carry: Carry) -> list:
         [*(CONST if k else CARRY for k in kept), *[CONST] * len(consts)],
         [*carry.values, *body.consts], [CARRY] * len(computes)))
     return [x if k else next(outs) for x, k in zip(carry.given, kept, strict=True)]
-
-
-def _while_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
-    """For `disable_jit`: the loop a reader can step through."""
-    for i in itertools.count():
-        step = Step("while_loop", i)
-        if not in_step(step, cond_fun, state):
-            break
-        state = in_step(step, body_fun, state)
-    return state
 
 
 def _check_condition(condition: Body) -> None:

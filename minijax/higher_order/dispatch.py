@@ -38,6 +38,11 @@ class Dispatcher:
 
     def add(self, in_tree: PyTreeDef, avals: tuple[ShapedArray, ...], run: Run,
             out_tree: PyTreeDef, out_avals: list[ShapedArray]) -> None:
+        """Know one more program.
+
+        Raises:
+          NotPlain: when there is no short way for this tree of arguments.
+        """
         programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
         call, programs = self.by_tree.get(in_tree) or (_compiled_call(in_tree, programs), programs)
         programs[avals] = (run, rebuilder(out_tree, tuple(out_avals)))
@@ -49,18 +54,18 @@ def _miss(args: tuple, kwargs: dict) -> Any:
     raise Miss
 
 
-def is_plain(tree: PyTreeDef) -> bool:
-    """Whether a tree is made of tuples, lists, dicts with written keys, and None."""
-    node = tree.node_data()
-    if node is None:
-        return True
-    kind, data = node
-    if kind is dict:
-        if not all(type(key) in (str, int) for key in data):
-            return False
-    elif kind not in (tuple, list, type(None)) or data is not None:
-        return False
-    return all(map(is_plain, tree.children()))
+class NotPlain(Exception):
+    """A tree is made of other things than tuples, lists, dicts with written keys, and None."""
+
+
+def _kind_of(tree: PyTreeDef) -> tuple[Any, Any]:
+    """The type of a tree's root, None for a leaf, and the keys of a dict."""
+    kind, data = tree.node_data() or (None, None)
+    keys = data if kind is dict else ()
+    if (kind not in (None, dict, tuple, list, type(None)) or data is not None and kind is not dict
+            or any(type(key) not in (str, int) for key in keys or ())):
+        raise NotPlain
+    return kind, data
 
 
 def _convert(x: Any) -> ArrayImpl:
@@ -98,11 +103,10 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
 def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[str]
                 ) -> list[str]:
     """Statements that bind the leaves of `value` to new names, and raise Miss for another tree."""
-    node = tree.node_data()
-    if node is None:
+    kind, data = _kind_of(tree)
+    if kind is None:
         leaves.append(value)
         return []
-    kind, data = node
     if kind is type(None):
         return [f"if {value} is not None: raise Miss"]
     parts = [f"x{next(names)}" for _ in tree.children()]
@@ -119,21 +123,20 @@ def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[
 
 def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
     """A function from a list of buffers to the result's tree of arrays."""
-    if not is_plain(out_tree):
+    try:
+        expression = _put_together(out_tree, itertools.count())
+    except NotPlain:
         return lambda buffers: out_tree.unflatten(list(map(ArrayImpl, buffers, avals)))
-    places = itertools.count()
-    expression = _put_together(out_tree, places)
     types = {f"a{i}": aval for i, aval in enumerate(avals)}
     return _define(f"def rebuild(o):\n    return {expression}\n", "rebuild",
                    ArrayImpl=ArrayImpl, **types)
 
 
 def _put_together(tree: PyTreeDef, places: Iterator[int]) -> str:
-    node = tree.node_data()
-    if node is None:
+    kind, data = _kind_of(tree)
+    if kind is None:
         i = next(places)
         return f"ArrayImpl(o[{i}], a{i})"
-    kind, data = node
     parts = [_put_together(child, places) for child in tree.children()]
     if kind is dict:
         pairs = (f"{key!r}: {part}" for key, part in zip(data, parts, strict=True))

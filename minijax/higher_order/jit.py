@@ -6,6 +6,7 @@ In JAX: `jax/_src/pjit.py`, `jax/_src/api.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -19,7 +20,7 @@ from minijax.core import Array
 from minijax.higher_order.compiled import backend, called, jit_p, timed
 from minijax.higher_order.arguments import (Named, StaticValue, donated_leaves, named_arguments,
                                             usable, without_static)
-from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
+from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
 from minijax.higher_order.stages import Lowered, ShapeDtypeStruct, Traced
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, abstractify, hoist_tracers, stage
@@ -167,15 +168,16 @@ class JitFunction:
     def _remember(self, given: Given, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         if (any(self._static) or traced.captured or traced.donated
-                or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
+                or not core.base_trace.goes_straight):
             return
         known, stamp = self._dispatcher, config.stamp()
         if known.stamp is not stamp:
             known = Dispatcher(stamp)
             _holders.add(self)
-        known.add(given.in_tree, tuple(given.avals), traced.run, traced.out_tree,
-                  traced.program.out_avals)
-        self._dispatcher = known
+        with contextlib.suppress(NotPlain):
+            known.add(given.in_tree, tuple(given.avals), traced.run, traced.out_tree,
+                      traced.program.out_avals)
+            self._dispatcher = known
 
     def _traced(self, given: Given) -> Traced:
         """The trace for these arguments."""

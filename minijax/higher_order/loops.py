@@ -105,6 +105,27 @@ def splitting(forwardable: Flags | None = None) -> Callable[..., tuple[SplitProg
     return derive
 
 
+# As a reader can step through them: what the loops mean, and what they are under `disable_jit`.
+
+def scan_in_python(f: Callable[[Any, Any], Any], carry: Any, row: Callable[[int], Any],
+                   length: int, reverse: bool) -> tuple[Any, list]:
+    """The last carry, and the outputs in the order of the rows; ``row(i)`` is one of them."""
+    ys = []
+    for i in range(length)[::-1 if reverse else 1]:
+        carry, y = in_step(Step("scan", i, length), f, carry, row(i))
+        ys.append(y)
+    return carry, ys[::-1] if reverse else ys
+
+
+def while_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
+    for i in itertools.count():
+        step = Step("while_loop", i)
+        if not in_step(step, cond_fun, state):
+            break
+        state = in_step(step, body_fun, state)
+    return state
+
+
 def loop_primitive(name: str, view: type, examples: Callable[[], list[Example]]
                    ) -> ProgramPrimitive:
     """A primitive whose rules are the methods of its parameters, seen as a `view`."""
@@ -142,16 +163,16 @@ class Scan(Loop):
         return [x for _, x in sorted(zip(out_order, outs, strict=True), key=itemgetter(0))]
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
-        consts, carry, xs = cut(buffers, self.num_consts, self.num_carry)
+        consts, init, xs = cut(buffers, self.num_consts, self.num_carry)
+
+        def turn(carry: list, row: list) -> list[list]:
+            return cut(interpret(self.body, *consts, *carry, *row), self.num_carry)
+        carry, rows = scan_in_python(turn, init, lambda i: [x[i].copy() for x in xs], self.length,
+                                     self.reverse)
         avals = [core.physical_aval(a) for a in self.body.out_avals[self.num_carry:]]
-        ys = [np.zeros((self.length, *a.shape), a.dtype) for a in avals]
-        for i in range(self.length)[::-1 if self.reverse else 1]:
-            outs = in_step(Step("scan", i, self.length), interpret, self.body, *consts, *carry,
-                           *(x[i].copy() for x in xs))
-            carry, rows = cut(outs, self.num_carry)
-            for y, row in zip(ys, rows, strict=True):
-                y[i] = row
-        return [*carry, *ys]
+        columns = zip(*rows, strict=True) if rows else [()] * len(avals)
+        return [*carry, *(np.array(column, a.dtype).reshape(self.length, *a.shape)
+                          for column, a in zip(columns, avals, strict=True))]
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         carry, rows = cut(self.body.out_avals, self.num_carry)
@@ -281,13 +302,9 @@ class While(Loop):
                             **_while_params(condition, len(cond_consts), body, len(consts)))
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
-        cond_consts, body_consts, carry = cut(buffers, *self.sizes)
-        for i in itertools.count():
-            step = Step("while_loop", i)
-            if not in_step(step, interpret, self.condition, *cond_consts, *carry)[0]:
-                break
-            carry = in_step(step, interpret, self.body, *body_consts, *carry)
-        return carry
+        cond_consts, body_consts, init = cut(buffers, *self.sizes)
+        return while_in_python(lambda carry: interpret(self.condition, *cond_consts, *carry)[0],
+                               lambda carry: interpret(self.body, *body_consts, *carry), init)
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.body.out_avals

@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax import config, core, errors, source_info
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
-from minijax.jaxpr import ClosedJaxpr, Literal, subjaxprs
+from minijax.jaxpr import ClosedJaxpr, Literal, subjaxprs, types_in
 from minijax.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, report
 from minijax.source_info import SourceInfo
@@ -167,8 +167,7 @@ def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) ->
 def _mentions_keys(closed: ClosedJaxpr) -> bool:
     """Whether a program holds keys anywhere."""
     return bool(closed.derived(("mentions keys",), lambda: any(
-        any(core.has_key_dtype(v.aval) for v in (*eqn.invars, *eqn.outvars))
-        or any(map(_mentions_keys, subjaxprs(eqn.params))) for eqn in closed.eqns)))
+        map(core.has_key_dtype, types_in(closed.jaxpr)))))
 
 
 # ── One equation ─────────────────────────────────────────────────────────────────────────────
