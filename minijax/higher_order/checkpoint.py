@@ -10,14 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import source_info, tree_util
-from minijax.higher_order.arguments import without_static
-from minijax.higher_order.compiled import call_of_program, called
-from minijax.higher_order.rules import rearranged
+from minijax import source_info, tracebacks, tree_util
+from minijax.higher_order import arguments, compiled, rules
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, parted
 from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
-from minijax.tracebacks import api_boundary
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
@@ -25,14 +22,14 @@ def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: Clo
     """The known outputs now; the unknown ones later, with everything they need, from `args`."""
     halves = split_jaxpr(jaxpr, unknown)
     known = len(halves.unknown_out) - sum(halves.unknown_out)
-    outputs = halves.known.derived(("outputs only", known), lambda: rearranged(
+    outputs = halves.known.derived(("outputs only", known), lambda: rules.rearranged(
         halves.known, outputs=range(known)))
     return Halves(parted(args, unknown)[False], {"jaxpr": outputs, **params},
                   lambda residuals: args, {"jaxpr": jaxpr, **params, "differentiated": True},
                   halves.unknown_out)
 
 
-checkpoint_p = call_of_program("checkpoint", _computing_again, computes_again=True)
+checkpoint_p = compiled.call_of_program("checkpoint", _computing_again, computes_again=True)
 
 
 def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
@@ -68,16 +65,16 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
                                   "out, or apply checkpoint to smaller functions.")
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        filled, dynamic = without_static(fun, args, {i % len(args) for i in static})
+        filled, dynamic = arguments.without_static(fun, args, {i % len(args) for i in static})
         info = source_info.describe(fun, args, kwargs, "checkpoint / remat", static)
         leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
         values = [check_arg(x) for x in leaves]
         flat = FlatFunction(filled, in_tree, info)
         closed, captured = hoist_tracers(stage(flat, [x.aval for x in values], info))
-        outs = called(lambda: checkpoint_p.bind(
+        outs = compiled.called(lambda: checkpoint_p.bind(
             *captured, *values, jaxpr=closed, name=source_info.function_name(fun),
             differentiated=False), lambda: flat(*values))
         return flat.result(outs)

@@ -13,21 +13,16 @@ import numpy as np
 
 from minijax import config, dtypes
 from minijax.core import Array, Axis, Effect, Example, NamedAxisEffect, ShapedArray
-from minijax.higher_order.compiled import ProgramPrimitive, interpret
-from minijax.higher_order.custom_derivatives import Rule
+from minijax.higher_order import compiled, custom_derivatives
 from minijax.higher_order.rules import cut, joined, rearranged, running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, parted, remove_dead_equations,
                            subjaxprs)
-from minijax.primitives.algebra import mul_p
-from minijax.primitives.analytic import sin_p
+from minijax.primitives import algebra, analytic, choice, emitted, locate
 from minijax.primitives.checks import check_effect
-from minijax.primitives.choice import clamp_p, eq_p, ne_p, select_n_p
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
-from minijax.primitives.emitted import broadcast_batch, broadcast_in_dim_p, move_axis, zeros
 from minijax.primitives.index import dynamic_slice_p
-from minijax.primitives.locate import argmax_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
 from minijax.stage import stage
@@ -39,7 +34,7 @@ Branches = tuple[ClosedJaxpr, ...]
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
 def _impl(index: np.ndarray, *buffers: np.ndarray, branches: Branches) -> list[np.ndarray]:
-    return interpret(branches[int(np.clip(index, 0, len(branches) - 1))], *buffers)
+    return compiled.interpret(branches[int(np.clip(index, 0, len(branches) - 1))], *buffers)
 
 
 RULES = running_one_of("branches", leading=1)
@@ -55,14 +50,14 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Br
 def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
                   ) -> tuple[list, list]:
     """A choice per example: run every branch on the whole batch, and select."""
-    index = move_axis(args[0], dims[0] or 0, 0)
+    index = emitted.move_axis(args[0], dims[0] or 0, 0)
     last = len(branches) - 1
-    index = clamp_p.bind(np.int32(0), index, np.int32(last))
-    which = index if last > 1 else ne_p.bind(index, np.int32(0))
+    index = choice.clamp_p.bind(np.int32(0), index, np.int32(last))
+    which = index if last > 1 else choice.ne_p.bind(index, np.int32(0))
     operands = [batch_to(x, d, 0, axis.size) for x, d in zip(args[1:], dims[1:], strict=True)]
     results = []
     for n, branch in enumerate(branches):
-        taken = eq_p.bind(index, np.int32(n))
+        taken = choice.eq_p.bind(index, np.int32(n))
         own = [_constant_elsewhere(x, taken) for x in operands]
         results.append(run_for_active(taken, axis, branch, own, [True] * len(own),
                                       [True] * len(branch.out_avals)))
@@ -101,7 +96,7 @@ def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJa
         outs = eval_jaxpr(known.jaxpr, known.consts, *args)
         outs, own = cut(outs, len(outs) - len(residuals[n]))
         return [*outs, *(x for k, avals in enumerate(residuals)
-                         for x in (own if k == n else map(zeros, avals)))]
+                         for x in (own if k == n else map(emitted.zeros, avals)))]
     return known.derived(("residuals", n, *map(tuple, residuals)),
                          lambda: stage(run, known.in_avals, known.jaxpr.debug_info))
 
@@ -124,13 +119,13 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 
 def _examples() -> list[Example]:
     aval = ShapedArray((3,), np.float32)
-    one = stage(lambda x, y: [mul_p.bind(x, y), x], [aval, aval])
-    two = stage(lambda x, y: [sin_p.bind(x), y], [aval, aval])
+    one = stage(lambda x, y: [algebra.mul_p.bind(x, y), x], [aval, aval])
+    two = stage(lambda x, y: [analytic.sin_p.bind(x), y], [aval, aval])
     x = np.array([0.5, -1.0, 2.0], np.float32)
     return [Example((np.int32(i), x, x + 1), {"branches": (one, two)}) for i in (0, 1)]
 
 
-cond_p = ProgramPrimitive(
+cond_p = compiled.ProgramPrimitive(
     "cond",
     impl=_impl,
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
@@ -169,7 +164,7 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
 def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                 batched: Sequence[bool]) -> None:
     checks, _ = batch_jaxpr(_only_checks(program), axis, batched)
-    first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
+    first = locate.argmax_p.bind(active, axes=(0,), index_dtype=INT)
     given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
     any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
                                              weak_type=False)
@@ -181,7 +176,7 @@ def _standing_in(active: Array, first: Array, x: Array) -> Array:
     zero = np.int32(0)
     row = dynamic_slice_p.bind(x, first, *[zero] * (x.ndim - 1), slice_sizes=(1, *x.shape[1:]))
     row = squeeze_p.bind(row, dimensions=(0,))
-    return select_along_batch(active, [broadcast_batch(row, 0, x.shape[0]), x])
+    return select_along_batch(active, [emitted.broadcast_batch(row, 0, x.shape[0]), x])
 
 
 def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
@@ -190,8 +185,8 @@ def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
         return cases[0]
     shape = cases[0].shape
     if which.shape != shape:
-        which = broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
-    return select_n_p.bind(which, *cases)
+        which = emitted.broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
+    return choice.select_n_p.bind(which, *cases)
 
 
 def _without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
@@ -224,7 +219,7 @@ def _without(program: ClosedJaxpr, unwanted: Callable[[Effect], bool]) -> Closed
     def stripped(value: Any) -> Any:
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             return tuple(map(stripped, value))
-        if isinstance(value, Rule) and unwanted(check_effect):
+        if isinstance(value, custom_derivatives.Rule) and unwanted(check_effect):
             return value.changed(_unchecked(value))
         return _without(value, unwanted) if isinstance(value, ClosedJaxpr) else value
 

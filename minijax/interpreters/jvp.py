@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core, dtypes
+from minijax import core, dtypes, source_info, stage
 from minijax.core import Array, ArrayImpl, Level, Primitive, Trace, Tracer, Zero
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted
 from minijax.primitives.emitted import instantiate
-from minijax.source_info import DebugInfo
-from minijax.stage import stage_and_tell
 
 Tangent = Any  # an array, or Zero
 
@@ -45,7 +43,7 @@ class JVPTrace(Trace):
     level: Level
     parent: Trace
 
-    def __init__(self, parent: Trace, debug_info: DebugInfo | None = None):
+    def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         super().__init__(Level(parent, debug_info), parent)
 
     def join(self, primal: Array, tangent: Tangent) -> Array:
@@ -72,7 +70,7 @@ def is_symbolic_zero(tangent: Any) -> bool:
 
 @core.leaves_no_tracer
 def jvp_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
-             tangents: Sequence[Tangent], debug_info: DebugInfo | None = None
+             tangents: Sequence[Tangent], debug_info: source_info.DebugInfo | None = None
              ) -> tuple[list[Array], list[Tangent]]:
     """Outputs and output tangents of a function of flat arguments."""
     trace = JVPTrace(core.current_trace.get(), debug_info)
@@ -107,8 +105,8 @@ def jvp_jaxpr(closed: ClosedJaxpr, has_tangent: Sequence[bool],
         returned, out_has = those_to_return(out_tangents, keep)
         return outs + returned, out_has
 
-    return stage_and_tell(with_tangents, in_avals + parted(tangent_avals, has_tangent)[True],
-                          closed.jaxpr.debug_info)
+    return stage.stage_and_tell(with_tangents, in_avals + parted(tangent_avals, has_tangent)[True],
+                                closed.jaxpr.debug_info)
 
 
 def those_to_return(tangents: Sequence[Tangent], keep: Sequence[bool] | None

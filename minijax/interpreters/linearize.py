@@ -10,11 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax import core, dtypes
+from minijax import core, dtypes, jaxpr
 from minijax.core import Array, Zero
-from minijax.interpreters.jvp import jvp_flat
-from minijax.interpreters.split import SplitTrace
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, without_dead_equations
+from minijax.interpreters import jvp, split
 from minijax.primitives.emitted import instantiate
 from minijax.source_info import DebugInfo
 
@@ -27,14 +25,14 @@ class LinearProgram:
     tangent is zero do not take part; `out_zeros` holds the latter's places.
     """
 
-    closed: ClosedJaxpr
+    closed: jaxpr.ClosedJaxpr
     in_has_tangent: tuple[bool, ...]
     out_zeros: tuple[Zero | None, ...]
 
     def __call__(self, *tangents: Any) -> list[Array]:
         """Output tangents for input tangents."""
         given = [t for t, has in zip(tangents, self.in_has_tangent, strict=True) if has]
-        outs = iter(core.base_trace.around("again", jaxpr_as_fun(self.closed), *given))
+        outs = iter(core.base_trace.around("again", jaxpr.jaxpr_as_fun(self.closed), *given))
         return [next(outs) if zero is None else instantiate(zero) for zero in self.out_zeros]
 
 
@@ -42,12 +40,12 @@ class LinearProgram:
 def linearize_flat(fun: Callable[..., Sequence[Any]], primals: Sequence[Array],
                    debug_info: DebugInfo | None = None) -> tuple[list[Array], LinearProgram]:
     """The outputs of a function of flat arguments, and its derivative there."""
-    recorder = SplitTrace(core.current_trace.get(), debug_info)
+    recorder = split.SplitTrace(core.current_trace.get(), debug_info)
     tangent_avals = [x.aval.to_tangent_aval() for x in primals]
     has_tangent = tuple(aval.dtype != dtypes.float0 for aval in tangent_avals)
     tangents = [recorder.new_arg(aval) if has else Zero(aval)
                 for aval, has in zip(tangent_avals, has_tangent, strict=True)]
-    outs, out_tangents = core.run_with(recorder, jvp_flat, fun, primals, tangents, debug_info)
+    outs, out_tangents = core.run_with(recorder, jvp.jvp_flat, fun, primals, tangents, debug_info)
     zeros = tuple(t if isinstance(t, Zero) else None for t in out_tangents)
     program = recorder.program([t for t in out_tangents if not isinstance(t, Zero)])
-    return outs, LinearProgram(without_dead_equations(program), has_tangent, zeros)
+    return outs, LinearProgram(jaxpr.without_dead_equations(program), has_tangent, zeros)

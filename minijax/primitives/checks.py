@@ -15,10 +15,7 @@ import numpy as np
 from minijax import core, dtypes, source_info
 from minijax.core import Array, ArrayImpl, Effect, Primitive, cannot
 from minijax.primitives.axes import LARGEST, as_int64
-from minijax.primitives.emitted import batch_in_front
-from minijax.primitives.families import constant_in_all
-from minijax.primitives.slicing import slice_in_dim
-from minijax.primitives.slots import numpy_scalars
+from minijax.primitives import emitted, families, slicing, slots
 
 Number = int | float
 Report = Callable[[Any], None]  # is given the first element outside
@@ -44,7 +41,7 @@ def outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
 
 def tell(x: np.ndarray, *, report: Report, **bounds: Any) -> list:
     """Report the first element that is outside, if there is one."""
-    found = outside(numpy_scalars(), x, **bounds)
+    found = outside(slots.numpy_scalars(), x, **bounds)
     if found.any():
         report(x[found][0])
     return []
@@ -65,9 +62,9 @@ check_p = Primitive(
     "check",
     impl=tell,
     abstract_eval=lambda x, **_: [],
-    jvp=constant_in_all,
+    jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
-    batch=batch_in_front(),
+    batch=emitted.batch_in_front(),
     loop=_lower,
     effects=lambda **_: frozenset([check_effect]),
     printed=lambda low, high, **_: {"low": low, "high": high},
@@ -90,7 +87,7 @@ def check_index(index: Any, axis: int, size: int, *, kind: str, **details: Any) 
     if isinstance(index, int):
         index = np.asarray(max(-LARGEST, min(index, LARGEST)))
     if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
-        index = np.clip(as_int64(numpy_scalars(), index), -2**31, 2**31 - 1).astype(np.int32)
+        index = np.clip(as_int64(slots.numpy_scalars(), index), -2**31, 2**31 - 1).astype(np.int32)
     if index.dtype == bool:
         return  # a mask: it fits, or is refused for its shape
     limits = dtypes.iinfo(index.dtype)
@@ -103,7 +100,7 @@ def check_windows(indices: Any, axes: Sequence[int], shape: Sequence[int],
     """The same of the index vectors along the last axis of `indices`, the corners of windows."""
     indices = core.as_value(indices)
     for k, axis in enumerate(axes):
-        column = slice_in_dim(indices, k, k + 1, axis=-1)
+        column = slicing.slice_in_dim(indices, k, k + 1, axis=-1)
         check_index(column, axis, shape[axis], kind=kind, width=sizes[axis], wraps=False)
 
 
@@ -119,7 +116,7 @@ def check_cast(x: Array | np.ndarray | np.generic, dtype: Any) -> None:
     from minijax.sharp_bits.casts import Cast, range_held
     held = range_held(x.dtype, dtype)
     if held is not None:
-        cast = Cast(x.dtype, dtype, numpy_scalars().convert, source_info.user_frame())
+        cast = Cast(x.dtype, dtype, slots.numpy_scalars().convert, source_info.user_frame())
         if isinstance(x, Array):
             _check_within(x, *held, cast)
         else:
@@ -130,5 +127,5 @@ def _check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool
                   ) -> None:
     """Record the check, unless it is known to pass."""
     known = x._buffer if isinstance(x, ArrayImpl) else x
-    if isinstance(known, Array) or outside(numpy_scalars(), known, low, high, finite).any():
+    if isinstance(known, Array) or outside(slots.numpy_scalars(), known, low, high, finite).any():
         check_p.bind(x, low=low, high=high, finite=finite, report=report)

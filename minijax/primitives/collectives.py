@@ -13,9 +13,7 @@ import numpy as np
 
 from minijax import core, errors, tree_util
 from minijax.core import Array, Axis, NamedAxisEffect, Primitive, ShapedArray, Undefined, cannot
-from minijax.primitives.algebra import mul_p
-from minijax.primitives.axes import canonical_axis, with_item
-from minijax.primitives.choice import ne, select_n
+from minijax.primitives import algebra, axes, choice
 from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.emitted import batch_to, linear, reduce_sum_p, transposed, zeros
 from minijax.primitives.index import dynamic_index_in_dim
@@ -109,7 +107,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
 
     def over(leaf: Any, names: tuple) -> Array:
         x = core.as_value(leaf)
-        numbers = tuple(canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
+        numbers = tuple(axes.canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
         if numbers:
             x = reduce.bind(x, axes=tuple(sorted(numbers)))
         for name in names:
@@ -123,7 +121,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
 def _of_copies(x: Array, size: int) -> Array:
     """The sum of `size` copies of `x`; as in JAX, of what is weak only a scalar's is."""
     count = core.ArrayImpl(np.asarray(size, x.dtype), ShapedArray((), x.dtype, not x.ndim), True)
-    return mul_p.bind(x, count)
+    return algebra.mul_p.bind(x, count)
 
 
 psum_p, _sum_over = _reduction("psum", reduce_sum_p, is_sum=True)
@@ -232,7 +230,7 @@ def _transpose_gather(ct: Array, x: Undefined, *, axis_name: Any, all_gather_dim
 all_gather_p = collective(
     "all_gather",
     type_of=lambda x, all_gather_dimension, axis_size: x.update(
-        shape=with_item(x.shape, all_gather_dimension, axis_size)),
+        shape=axes.with_item(x.shape, all_gather_dimension, axis_size)),
     jvp=linear(0),
     transpose=transposed(_transpose_gather),
     batch=_gather_batch)
@@ -263,7 +261,7 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
 
     def gathered(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
-        place = canonical_axis(axis, leaf.ndim + (not tiled))
+        place = axes.canonical_axis(axis, leaf.ndim + (not tiled))
         out = all_gather_p.bind(leaf, axis_name=axis_name, all_gather_dimension=place,
                                 axis_size=size)
         if not tiled:
@@ -299,7 +297,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     def sent(leaf: Any) -> Array:
         everything = all_gather(leaf, axis_name)
         found = dynamic_index_in_dim(everything, source, 0, keepdims=False)
-        return select_n(ne(source, np.int32(-1)), zeros(core.typeof(found)), found)
+        return choice.select_n(choice.ne(source, np.int32(-1)), zeros(core.typeof(found)), found)
     return tree_util.tree_map(sent, x)
 
 

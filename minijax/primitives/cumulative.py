@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
-from minijax.primitives import analytic, choice, examples, reduce, rounding, summation
+from minijax.primitives import analytic, choice, examples, reduce, rounding, slots, summation
 from minijax.primitives.algebra import (add, complex_extrema, max, max_p, min_p, mul_p, neg, sub,
                                         with_ordered_zeros)
 from minijax.primitives.emitted import batch_along, constant, filled, linear, transposed
 from minijax.primitives.slicing import concatenate_p, part
-from minijax.primitives.slots import (NOT_LINEAR, NUMBER, check_reducible, computed_in, in_numpy,
-                                       nest, widened)
 
 Combine = Callable[[Any, Any], Any]
 
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
-               jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
+               jvp: Any, transpose: Any = slots.NOT_LINEAR) -> Primitive:
     """A primitive that keeps every step of a reduction along one axis.
 
     Args:
@@ -45,13 +43,13 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
             raise ValueError("XLA operations do not allow negative axes")
         if axis >= x.ndim:
             raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
-        check_reducible(name, x, NUMBER)
+        slots.check_reducible(name, x, slots.NUMBER)
         return [x]
 
     return Primitive(
-        name, impl=in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
+        name, impl=slots.in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
         batch=batch_along("axis"), loop=_running_loop(op),
-        examples=examples.reducible(NUMBER, lambda rank: [
+        examples=examples.reducible(slots.NUMBER, lambda rank: [
             {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
 
 
@@ -109,8 +107,8 @@ def _running_loop(op: str) -> Callable[..., None]:
         [x], [out] = operands, outputs
         n, inner = x.shape[axis], x.shape[axis + 1:]
         join = getattr(b, op)
-        totals = b.sums(math.prod(inner), computed_in(x.dtype))
-        with nest(b, x.shape[:axis]) as outer:
+        totals = b.sums(math.prod(inner), slots.computed_in(x.dtype))
+        with slots.nest(b, x.shape[:axis]) as outer:
             def step(totals: Any, before: Any, rows: Sequence) -> None:
                 with b.loop(totals.width, vectorize="parallel") as j:
                     place = b.unravel(b.index(j), inner)
@@ -120,7 +118,7 @@ def _running_loop(op: str) -> Callable[..., None]:
                     total = None
                     for k in rows:
                         at = (*outer, b.sub(n - 1, k) if reverse else k, *place)
-                        term = widened(b, x(at))
+                        term = slots.widened(b, x(at))
                         total = term if total is None else join(total, term)
                         b.store(out, at, b.convert(join(start, total), x.dtype))
                     b.store(*totals.at(j), join(b.load(*totals.at(j)), total))

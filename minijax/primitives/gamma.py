@@ -11,9 +11,7 @@ import operator
 from typing import Any
 
 from minijax.core import Array
-from minijax.primitives.algebra import mul
-from minijax.primitives.examples import each_with, points
-from minijax.primitives.families import elementwise, unary
+from minijax.primitives import algebra, examples, families
 from minijax.primitives.infix import floor, infix, on_numbers, select
 from minijax.primitives.slots import FLOAT, elementary, elementwise_type, wide
 
@@ -100,12 +98,12 @@ def _polygamma(x: Any, *, n: int) -> Any:
     return select(x > 0., found, math.nan)
 
 
-polygamma_p = elementwise(
+polygamma_p = families.elementwise(
     "polygamma",
     abstract_eval=elementwise_type("polygamma", [FLOAT]),
-    derivatives=[lambda t, y, x, n: mul(t, polygamma(n + 1, x))],
+    derivatives=[lambda t, y, x, n: algebra.mul(t, polygamma(n + 1, x))],
     element=wide(infix(_polygamma)),
-    examples=each_with(points((.5, 3.), special=False), {"n": 1}, {"n": 2}))
+    examples=examples.each_with(examples.points((.5, 3.), special=False), {"n": 1}, {"n": 2}))
 
 
 def polygamma(n: int, x: Any) -> Array:
@@ -118,14 +116,14 @@ def polygamma(n: int, x: Any) -> Array:
     return polygamma_p.bind(x, n=operator.index(n))
 
 
-digamma_p, digamma = unary(
+digamma_p, digamma = families.unary(
     "digamma", "The derivative of the logarithm of the gamma function.", accepts=FLOAT,
-    derivative=lambda t, y, x: mul(t, polygamma(1, x)),
+    derivative=lambda t, y, x: algebra.mul(t, polygamma(1, x)),
     element=wide(infix(_digamma)),
-    examples=points((.5, 3.)))
+    examples=examples.points((.5, 3.)))
 
-lgamma_p, lgamma = unary(
+lgamma_p, lgamma = families.unary(
     "lgamma", "The logarithm of the size of the gamma function.", accepts=FLOAT,
-    derivative=lambda t, y, x: mul(t, digamma(x)),
+    derivative=lambda t, y, x: algebra.mul(t, digamma(x)),
     element=wide(infix(_lgamma)),
-    examples=points((.5, 3.)))
+    examples=examples.points((.5, 3.)))

@@ -17,15 +17,11 @@ from minijax import config, core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import complex_extremum, div_p, mul_p, neg_p, with_ordered_zeros
 from minijax.primitives.axes import Index, Shape, canonical_shape, without
-from minijax.primitives.checks import check_windows
-from minijax.primitives.choice import eq_p, select_n_p
-from minijax.primitives.convert import converted
+from minijax.primitives import checks, choice, convert, families, slots
 from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid
-from minijax.primitives.families import per_argument
 from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota_p, reshape
-from minijax.primitives.slots import NUMBER, check_dtypes
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, batched_numbers, check_gather,
                                         check_scatter, gathered_shape, place_of, places_of,
@@ -230,7 +226,7 @@ def scatter_family(name: str, *, write: Write, combine: Callable[[Any, Any, Any]
                       dimension_numbers: ScatterDimensionNumbers, **_: Any) -> list[ShapedArray]:
         check_scatter(x, indices, updates, dimension_numbers)
         if arithmetic:
-            check_dtypes(arithmetic, [x, updates], [NUMBER, NUMBER])
+            slots.check_dtypes(arithmetic, [x, updates], [slots.NUMBER, slots.NUMBER])
         return [x]
 
     return Primitive(
@@ -262,7 +258,7 @@ def read_back(x: Array, indices: Array, updates: Any, *,
 
 
 def _masked(keep: Array, x: Array) -> Array:
-    return select_n_p.bind(keep, filled(0, x), x)
+    return choice.select_n_p.bind(keep, filled(0, x), x)
 
 
 def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
@@ -280,7 +276,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
     order = broadcast_in_dim(reshape(order, walked), shape, without(range(len(shape)), window))
     nobody = zeros(ShapedArray(ct.shape, np.int32))
     last = read_back(scatter_p.bind(nobody, indices, order, **params), indices, order, **params)
-    return _masked(eq_p.bind(order, last), read)
+    return _masked(choice.eq_p.bind(order, last), read)
 
 
 def _set_operand_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **params: Any
@@ -313,10 +309,10 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any
     """The mean of the tangents of all that attained the extremum."""
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
-    kept = eq_p.bind(x, out)
-    won = eq_p.bind(updates, read_back(out, indices, updates, **params))
-    count = scatter_add_p.bind(converted(kept, x.dtype, False), indices,
-                               converted(won, x.dtype, False), **params)
+    kept = choice.eq_p.bind(x, out)
+    won = choice.eq_p.bind(updates, read_back(out, indices, updates, **params))
+    count = scatter_add_p.bind(convert.converted(kept, x.dtype, False), indices,
+                               convert.converted(won, x.dtype, False), **params)
     total = scatter_add_p.bind(_masked(kept, instantiate(tangents[0])), indices,
                                _masked(won, instantiate(tangents[2])), **params)
     return [out], [div_p.bind(total, count)]
@@ -375,7 +371,7 @@ scatter_mul_p = scatter_family(
     "scatter-mul", arithmetic="mul",
     write=np.multiply.at,
     combine=lambda s, old, new: s.mul(old(), new),
-    jvp=per_argument(
+    jvp=families.per_argument(
         lambda t, out, x, indices, updates, **params: scatter_mul_p.bind(
             t, indices, updates, **params), None, _mul_in_updates),
     transpose=transposed(
@@ -435,8 +431,8 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     """
     parsed = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     if config.debug_out_of_bounds.value and parsed is GatherScatterMode.PROMISE_IN_BOUNDS:
-        check_windows(start_indices, dimension_numbers.start_index_map, np.shape(operand),
-                      slice_sizes, kind="window read")
+        checks.check_windows(start_indices, dimension_numbers.start_index_map, np.shape(operand),
+                             slice_sizes, kind="window read")
     return gathered(operand, start_indices, dimension_numbers, slice_sizes,
                     unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
                     mode=parsed, fill_value=fill_value)
@@ -469,8 +465,8 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         if config.debug_out_of_bounds.value and mode in UNSAID:
             shape = np.shape(operand)
-            check_windows(scatter_indices, dnums.scatter_dims_to_operand_dims, shape,
-                          window_sizes(dnums, shape, np.shape(updates)), kind="window drop")
+            checks.check_windows(scatter_indices, dnums.scatter_dims_to_operand_dims, shape,
+                                 window_sizes(dnums, shape, np.shape(updates)), kind="window drop")
         return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
                               indices_are_sorted=bool(indices_are_sorted),
                               unique_indices=bool(unique_indices),

@@ -17,17 +17,11 @@ import numpy as np
 from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Primitive, ShapedArray,
                           cannot, has_key_dtype)
-from minijax.primitives import choice
-from minijax.primitives.algebra import add
+from minijax.primitives import algebra, choice, convert, families, kernels, reduce
 from minijax.primitives.axes import Shape, check_sizes
-from minijax.primitives.choice import bitwise_xor, select_n
-from minijax.primitives.convert import bitcast_convert_type_p, convert_element_type_p
 from minijax.primitives.emitted import batch_in_front, filled, spread
 from minijax.primitives.examples import Examples
-from minijax.primitives.families import constant_in_all
-from minijax.primitives.kernels import Program, by_program
 from minijax.primitives.random_bits import threefry2x32
-from minijax.primitives.reduce import reduce_and, reduce_or
 from minijax.primitives.shape import expand_dims, iota, reshape, squeeze
 from minijax.primitives.slicing import concatenate, slice_in_dim, split
 
@@ -68,7 +62,7 @@ def _same_dim(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
     return [p.bind(*args, **params)], dims
 
 
-def key_operation(name: str, *, program: Program, type_of: TypeRule, examples: Examples,
+def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule, examples: Examples,
                   batch: Any = _same_dim, of_keys: bool = True, consumes_key: bool = False
                   ) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
@@ -86,12 +80,12 @@ def key_operation(name: str, *, program: Program, type_of: TypeRule, examples: E
             raise TypeError(f"{name} must get an array of keys, got {avals[0].str_short()}")
         return [type_of(*avals, **params)]
 
-    impl, loop = by_program(program)
+    impl, loop = kernels.by_program(program)
     return Primitive(
         name,
         impl=impl,
         abstract_eval=abstract_eval,
-        jvp=constant_in_all,
+        jvp=families.constant_in_all,
         transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
         loop=loop,
@@ -137,12 +131,12 @@ def spread_keys(word: Array, shape: Shape) -> Array:
 
 def in_words(x: Array, dtype: Any) -> Array:
     """`x` in another integer dtype; 64 bits stay 64, whatever the flag."""
-    return convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False)
+    return convert.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False)
 
 
 def as_words(x: Array, bit_width: int) -> Array:
     """The same bits in words of another width, the lowest first, a last axis cut or joined."""
-    return bitcast_convert_type_p.bind(x, new_dtype=np.dtype(f"uint{bit_width}"))
+    return convert.bitcast_convert_type_p.bind(x, new_dtype=np.dtype(f"uint{bit_width}"))
 
 
 def number_words(x: Array) -> tuple[Array, Array]:
@@ -173,9 +167,9 @@ def stream(keys: Array, count: int) -> Array:
     """
     half = (count + 1) // 2
     first = iota(np.uint32, half)
-    second = add(first, np.uint32(half))
+    second = algebra.add(first, np.uint32(half))
     if count % 2:
-        second = select_n(choice.eq(second, np.uint32(count)), second, filled(0, second))
+        second = choice.select_n(choice.eq(second, np.uint32(count)), second, filled(0, second))
     k1, k2 = (spread_keys(word, (1,)) for word in key_words(keys))
     words = threefry2x32(k1, k2, first, second)
     return slice_in_dim(concatenate(words, keys.ndim - 1), 0, count, axis=-1)
@@ -297,7 +291,7 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
         first, second = pairs_at(keys, shape)
         return (as_words(paired(second, first), 64) if bit_width == 64
-                else in_words(bitwise_xor(first, second), f"uint{bit_width}"))
+                else in_words(choice.bitwise_xor(first, second), f"uint{bit_width}"))
     size = math.prod(shape)
     words = stream(keys, -(-size * bit_width // 32))
     if bit_width == 64:  # all upper halves come first
@@ -342,4 +336,4 @@ def _also_of_keys(compare: Callable[[Any, Any], Any], join: Callable[[Any, Any],
     return function
 
 
-eq, ne = _also_of_keys(choice.eq, reduce_and), _also_of_keys(choice.ne, reduce_or)
+eq, ne = _also_of_keys(choice.eq, reduce.reduce_and), _also_of_keys(choice.ne, reduce.reduce_or)

@@ -14,9 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Primitive, ShapedArray, dtype_name
 from minijax.primitives.axes import Axes, keeping, without
-from minijax.primitives import emitted, examples, families
-from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, in_numpy,
-                                      widened)
+from minijax.primitives import emitted, examples, families, slots
 
 
 def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> Primitive:
@@ -31,27 +29,27 @@ def _locator(name: str, op: str, comparison: str, impl: Callable[..., Any]) -> P
         if not dtypes.issubdtype(index_dtype, np.integer):
             raise TypeError("index_dtype must be an integer type, but got "
                             f"{dtype_name(index_dtype)}")
-        check_dtypes(comparison, [x, x], [ORDERED, ORDERED])
+        slots.check_dtypes(comparison, [x, x], [slots.ORDERED, slots.ORDERED])
         return [ShapedArray(without(x.shape, axes), index_dtype)]
 
     def element(s: Any, index: tuple, x: Any, axes: Axes, index_dtype: Any) -> Any:
         [axis] = axes
 
         def at(k: Any) -> Any:
-            return widened(s, x(keeping(index, axes, [k])))
+            return slots.widened(s, x(keeping(index, axes, [k])))
         in_passes = axis == len(x.shape) - 1 or x.dtype.itemsize == 8
         locate = _place_in_two_passes if in_passes else _place_by_keys
         return s.convert(locate(s, op, x.shape[axis], at), index_dtype)
 
     return Primitive(
         name,
-        impl=in_numpy(lambda x, axes, index_dtype: impl(x, axes[0]).astype(index_dtype)),
+        impl=slots.in_numpy(lambda x, axes, index_dtype: impl(x, axes[0]).astype(index_dtype)),
         abstract_eval=abstract_eval,
         jvp=families.constant_in_all,
-        transpose=NOT_DIFFERENTIABLE,
+        transpose=slots.NOT_DIFFERENTIABLE,
         batch=emitted.batch_along("axes", removed=True),
         element=element,
-        examples=examples.reducible(ORDERED, lambda rank: [
+        examples=examples.reducible(slots.ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
 
 

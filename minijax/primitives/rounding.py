@@ -14,9 +14,7 @@ import numpy as np
 
 from minijax.core import Array, cannot
 from minijax.primitives.algebra import div, in_parts, is_complex, mul, neg
-from minijax.primitives.choice import eq, ge, select
-from minijax.primitives.complex_numbers import conj, real
-from minijax.primitives.emitted import constant, filled
+from minijax.primitives import choice, complex_numbers, emitted
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import (copysign, infix, round_even, select as where,
@@ -59,9 +57,9 @@ sign_p, sign = unary(
 
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
-        away = select(eq(z, constant(0, z)), filled(1, z), z)
-        return div(real(mul(t, conj(x))), away)
-    return select(ge(x, constant(0, x)), t, neg(t))
+        away = choice.select(choice.eq(z, emitted.constant(0, z)), emitted.filled(1, z), z)
+        return div(complex_numbers.real(mul(t, complex_numbers.conj(x))), away)
+    return choice.select(choice.ge(x, emitted.constant(0, x)), t, neg(t))
 
 
 abs_p, abs = unary(

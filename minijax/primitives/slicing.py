@@ -15,16 +15,11 @@ import numpy as np
 
 from minijax import core
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
-from minijax.primitives.algebra import sub_p
+from minijax.primitives import algebra, choice, emitted, slots
 from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, check_sizes, refuse,
                                      replaced, with_item)
-from minijax.primitives.choice import select_n_p
-from minijax.primitives.emitted import (batch_in_front, batch_one, batched_in_front,
-                                        broadcast_batch, linear, rearrangement, reduce_sum_p,
-                                        spread, transposed, zeros)
 from minijax.primitives.examples import examples_of, grid
 from minijax.primitives.shape import squeeze, squeeze_p
-from minijax.primitives.slots import all_weak, check_same_dtypes
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
 Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) for every axis
@@ -32,7 +27,7 @@ Padding = tuple[tuple[int, int, int], ...]  # (before, after, between elements) 
 
 def zero_of(dtype: Any) -> Array:
     """The number zero as a program writes it."""
-    return zeros(ShapedArray((), dtype))
+    return emitted.zeros(ShapedArray((), dtype))
 
 
 # ── slice ────────────────────────────────────────────────────────────────────────────────────
@@ -91,13 +86,13 @@ def _slice_element(s: Any, index: Index, x: Any, start_indices: tuple, limit_ind
                    zip(index, start_indices, _steps(x, strides), strict=True)))
 
 
-slice_p = rearrangement(
+slice_p = emitted.rearrangement(
     "slice",
     impl=lambda x, start_indices, limit_indices, strides: x[tuple(
         map(_slice_object, start_indices, limit_indices, _steps(x, strides)))],
     shape=_slice_shape,
     transpose=_transpose_slice,
-    batch=batch_one(_batch_slice),
+    batch=emitted.batch_one(_batch_slice),
     source=_slice_element,
     examples=examples_of(
         (grid(5), {"start_indices": (1,), "limit_indices": (4,), "strides": None}),
@@ -205,9 +200,9 @@ def _unpad(ct: Array, padding_config: Padding) -> Array:
 
 
 def _pad_value_cotangent(ct: Array, x: Any, value: Any, padding_config: Padding) -> Array:
-    total, kept = (reduce_sum_p.bind(t, axes=tuple(range(t.ndim)))
+    total, kept = (emitted.reduce_sum_p.bind(t, axes=tuple(range(t.ndim)))
                    for t in (ct, _unpad(ct, padding_config)))
-    return sub_p.bind(total, kept)
+    return algebra.sub_p.bind(total, kept)
 
 
 def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> tuple[list, list]:
@@ -215,13 +210,13 @@ def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> t
     if dims[1] is None:
         config = with_item(padding_config, dims[0], (0, 0, 0))
         return [pad_p.bind(x, value, padding_config=config)], [dims[0]]
-    x = batched_in_front(x, dims[0], axis.size)
+    x = emitted.batched_in_front(x, dims[0], axis.size)
     config = ((0, 0, 0), *padding_config)
     inside = pad_p.bind(core.as_value(np.ones(x.shape, bool)), core.as_value(False),
                         padding_config=config)
     padded = pad_p.bind(x, zero_of(x.dtype), padding_config=config)
-    values = spread(value, (0,), padded.shape)
-    return [select_n_p.bind(inside, values, padded)], [0]
+    values = emitted.spread(value, (0,), padded.shape)
+    return [choice.select_n_p.bind(inside, values, padded)], [0]
 
 
 def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Padding) -> Any:
@@ -247,9 +242,9 @@ pad_p = Primitive(
     "pad",
     impl=_pad_impl,
     abstract_eval=_pad_type,
-    jvp=linear(),
-    transpose=transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
-                         _pad_value_cotangent),
+    jvp=emitted.linear(),
+    transpose=emitted.transposed(lambda ct, x, value, padding_config: _unpad(ct, padding_config),
+                                 _pad_value_cotangent),
     batch=_batch_pad,
     element=_pad_element,
     examples=_pad_examples)
@@ -287,8 +282,8 @@ def _concatenate_type(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
     refuse((len(outs) != 1,
             "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
             f"being concatenated: concatenating along dimension {dimension} for shapes {shapes}."))
-    check_same_dtypes("concatenate", *avals)
-    return [ShapedArray(outs.pop(), first.dtype, all_weak(avals))]
+    slots.check_same_dtypes("concatenate", *avals)
+    return [ShapedArray(outs.pop(), first.dtype, slots.all_weak(avals))]
 
 
 def _transpose_concatenate(cotangents: list, *args: Any, dimension: int) -> list:
@@ -320,9 +315,9 @@ concatenate_p = Primitive(
     "concatenate",
     impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
     abstract_eval=_concatenate_type,
-    jvp=linear(),
+    jvp=emitted.linear(),
     transpose=_transpose_concatenate,
-    batch=batch_in_front("dimension"),
+    batch=emitted.batch_in_front("dimension"),
     element=_concatenate_element,
     examples=lambda: [
         Example((grid(2), grid(3)), {"dimension": 0}),
@@ -386,4 +381,4 @@ def index_leading(x: Array, i: int) -> Array:
 
 def stack(rows: Sequence[Array]) -> Array:
     """Arrays of one shape along a new leading axis."""
-    return concatenate_p.bind(*[broadcast_batch(x, 0, 1) for x in rows], dimension=0)
+    return concatenate_p.bind(*[emitted.broadcast_batch(x, 0, 1) for x in rows], dimension=0)

@@ -12,18 +12,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from minijax import context, errors
+from minijax import context, errors, jaxpr, source_info
 from minijax.core import Level, Trace, Tracer
-from minijax.jaxpr import JaxprEqn
 from minijax.sharp_bits.findings import finding, report
 from minijax.sharp_bits.holders import Heap, Ours, Step, chain_of_holders
-from minijax.source_info import SourceInfo
 
 FIX = "Return the value from the function, and store what the call returns."
 MOST_SHOWN = 10
 # Who may hold a tracer: other tracers and their traces (which are looked at themselves), and
 # equations, whose derivative rules may be functions that close over one.
-MAY_HOLD = (Tracer, Trace, JaxprEqn)
+MAY_HOLD = (Tracer, Trace, jaxpr.JaxprEqn)
 
 # The levels entered since the innermost transformation that is being checked began.
 _levels: contextvars.ContextVar[list[weakref.ref[Level]] | None] = contextvars.ContextVar(
@@ -79,7 +77,7 @@ class Leak(NamedTuple):
     text: str
     is_certain: bool
     trace_name: str
-    made: SourceInfo | None
+    made: source_info.SourceInfo | None
 
 
 def _leaks(ref: weakref.ref[Level]) -> list[Leak]:

@@ -14,17 +14,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax import config, core, errors, source_info, tree_util
+from minijax import config, core, errors, source_info, tracebacks, tree_util
 from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
-from minijax.primitives.emitted import move_axis
-from minijax.primitives.slicing import index_leading
+from minijax.primitives import emitted, slicing
 from minijax.sharp_bits.findings import Finding, is_collecting, report, sharp_bits
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
                                         is_new_in_the_backward_pass, without_bad)
 from minijax.source_info import SourceInfo, Step, in_step
-from minijax.tracebacks import whole_functions_running
 
 T = TypeVar("T")
 
@@ -153,7 +151,7 @@ def _tell(origins: list[Origin]) -> None:
             continue
         found = origin.finding()
         error = errors.NonFiniteError(found.message, origin.place, found.fix)
-        _report_from(whole_functions_running(), found, error, origin.kind)
+        _report_from(tracebacks.whole_functions_running(), found, error, origin.kind)
 
 
 def _report_from(depth: int, found: Finding, error: errors.NonFiniteError, kind: str) -> None:
@@ -355,7 +353,7 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
         if trace.axis.name is not None and trace.concerns(primitive, params):
             return apply_rule()  # the examples need each other
         example = _unseen(core.run_with, trace.parent, lambda: [
-            x if d is None else index_leading(move_axis(x, d, 0), i)
+            x if d is None else slicing.index_leading(emitted.move_axis(x, d, 0), i)
             for x, d in zip(values, dims, strict=True)])
         return core.run_with(trace.parent, primitive.bind_list, *example, **params)
 

@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes
+from minijax import config, core, dtypes, source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
 from minijax.sharp_bits.findings import Finding, finding, has_collected
-from minijax.source_info import SourceInfo, Step
-from minijax.tracebacks import is_user_frame
 
 # For each kind of bad number: the flag that looks for it, the test, what to do about it.
 KINDS: dict[str, tuple[config.Flag, Any]] = {
@@ -87,7 +85,7 @@ def derivative_of(primitive: Primitive) -> str | None:
 def _innermost(function: str) -> Mapping[str, Any] | None:
     """The variables of a function of the package that is running; the innermost call of it."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not is_user_frame(frame):
+    while frame is not None and not tracebacks.is_user_frame(frame):
         if frame.f_code.co_qualname == function:
             return frame.f_locals
         frame = frame.f_back
@@ -104,8 +102,8 @@ class Origin:
     primitive: Primitive
     operands: tuple[ArrayImpl, ...]
     outs: tuple[ArrayImpl, ...]
-    source: SourceInfo | None
-    steps: tuple[Step, ...]
+    source: source_info.SourceInfo | None
+    steps: tuple[source_info.Step, ...]
     derivative_of: str | None = None
 
     @property

@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import Any
 
-from minijax import config, errors
+from minijax import config, errors, jaxpr
 from minijax.core import Array, ShapedArray
-from minijax.jaxpr import ClosedJaxpr, subjaxprs
 from minijax.sharp_bits.captured import Change, Snapshot
-from minijax.sharp_bits.code_lines import read_line, write_line
-from minijax.sharp_bits.findings import refuse
+from minijax.sharp_bits import code_lines, findings
 from minijax.sharp_bits.happenings import Happenings
 from minijax.source_info import DebugInfo, SourceInfo
 from minijax.stage import FlatFunction
@@ -25,7 +23,7 @@ from minijax.stage import FlatFunction
 # ── While a function is traced ───────────────────────────────────────────────────────────────
 
 def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
-            debug_info: DebugInfo | None) -> ClosedJaxpr:
+            debug_info: DebugInfo | None) -> jaxpr.ClosedJaxpr:
     """The program of a user's function; a finding for each thing that it did besides.
 
     Args:
@@ -54,7 +52,7 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
         _report(message.format(name), fix, source)
     for change in changes:
         _report_once(happenings, name, change,
-                     happenings.line_of(change) or write_line(codes, change.place))
+                     happenings.line_of(change) or code_lines.write_line(codes, change.place))
     return closed
 
 
@@ -103,7 +101,7 @@ def _from_to(change: Change) -> str:
 
 
 def _report(message: str, fix: str, source: SourceInfo | None) -> None:
-    refuse("debug_purity", message, fix, errors.ImpureFunctionError, source)
+    findings.refuse("debug_purity", message, fix, errors.ImpureFunctionError, source)
 
 
 # ── When a traced function is called again ───────────────────────────────────────────────────
@@ -131,7 +129,7 @@ def check_current(traced: Any, given: Any) -> None:
         if _form(again.program) != _form(traced.program):
             for change in changes:
                 _report(*_words_for_stale(traced.debug_info.func_name, change),
-                        read_line([*now.codes], change.place))
+                        code_lines.read_line([*now.codes], change.place))
             return
         now = Snapshot(fun)
     _seen_by[traced] = now
@@ -146,13 +144,13 @@ def _words_for_stale(name: str, change: Change) -> tuple[str, str]:
             f"Pass `{place}` to the function as an argument.")
 
 
-def _form(closed: ClosedJaxpr) -> tuple:
+def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
     """A program as data that can be compared: its text, and the numbers of its constants."""
-    def numbers(closed: ClosedJaxpr) -> Iterator[Any]:
+    def numbers(closed: jaxpr.ClosedJaxpr) -> Iterator[Any]:
         for x in closed.consts:
             known = x._concrete() if isinstance(x, Array) else None
             yield id(x) if known is None else (known.aval, known._buffer.tobytes())
         for eqn in closed.eqns:
-            for inner in subjaxprs(eqn.params):
+            for inner in jaxpr.subjaxprs(eqn.params):
                 yield from numbers(inner)
     return str(closed.jaxpr), *numbers(closed)
