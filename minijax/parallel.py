@@ -51,8 +51,10 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     Array([[2., 2., 2.]], dtype=float32)
     """
     check_callable(fun)
-    _check_axes("in_axes", in_axes)
-    _check_axes("out_axes", out_axes)
+    for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
+        if not all(type(axis) is int for axis in tree_util.tree_leaves(axes)):
+            raise TypeError(f"pmap {what} must be an int, None, or (nested) container with those "
+                            f"types as leaves, but got {axes}.")
     if devices is not None and not devices:
         raise ValueError("'devices' argument to pmap must be non-empty, or None.")
     static = as_tuple(static_broadcasted_argnums, int)
@@ -66,7 +68,10 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
 
     def check(args: tuple, kwargs: dict) -> None:
         if static and max(static) >= len(args):
-            raise ValueError(_not_by_position(static, len(args)))
+            raise ValueError(
+                f"pmapped function has static_broadcasted_argnums={static} but was called with "
+                f"only {len(args)} positional argument{'s' if len(args) > 1 else ''}. All static "
+                "broadcasted arguments must be passed positionally.")
         size = _axis_size(_dynamic(args, static), kwargs, _dynamic(in_axes, static))
         if axis_size not in (None, size):
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
@@ -88,23 +93,11 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     return mapped
 
 
-def _check_axes(what: str, axes: Any) -> None:
-    if not all(type(axis) is int for axis in tree_util.tree_leaves(axes)):
-        raise TypeError(f"pmap {what} must be an int, None, or (nested) container with those "
-                        f"types as leaves, but got {axes}.")
-
-
 def _dynamic(items: Any, static: Sequence[int]) -> Any:
     """The items at the places of arguments that are arrays; what is for all stays as it is."""
     if not isinstance(items, tuple):
         return items
     return tuple(x for i, x in enumerate(items) if i not in static)
-
-
-def _not_by_position(static: tuple[int, ...], count: int) -> str:
-    return (f"pmapped function has static_broadcasted_argnums={static} but was called with only "
-            f"{count} positional argument{'s' if count > 1 else ''}. All static broadcasted "
-            "arguments must be passed positionally.")
 
 
 def _axis_size(args: tuple, kwargs: dict, in_axes: Any) -> int:

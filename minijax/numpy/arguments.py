@@ -16,6 +16,7 @@ import numpy as np
 
 from minijax import caches, config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
+from minijax.primitives.axes import canonical_axis, canonical_shape
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
@@ -217,14 +218,11 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """What a binary function does to its arguments first: check, convert, align."""
-    if len(args) == 2 and _are_alike(*args):
-        return list(args)
+    if len(args) == 2:  # most often there is nothing to be done, for two arrays of one type
+        x, y = args
+        if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
+            return [x, y]
     return promote_shapes(name, *promoted(name, promote_dtypes, *args))
-
-
-def _are_alike(x: Any, y: Any) -> bool:
-    """Whether there is nothing to be done, as most often: two arrays of one type."""
-    return isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Any]:
@@ -294,16 +292,16 @@ def static_value(x: Any, context: str) -> Any:
     return core.concrete_or_error(x, context)
 
 
-def canonical_axis(axis: Any, ndim: int) -> int:
-    """An axis counted from the front.
+def shape_of_argument(shape: Any) -> tuple[int, ...]:
+    """A shape as users give it (an int, or a sequence of ints) as a tuple.
 
     Raises:
-      ValueError: when there is no such axis.
+      TypeError: for what is not known while tracing, or no integer.
     """
-    axis = operator.index(axis)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis % ndim
+    if isinstance(shape, str) or not np.iterable(shape) or (
+            isinstance(shape, (Array, np.ndarray)) and shape.ndim == 0):
+        shape = (shape,)
+    return canonical_shape(tuple(shape))
 
 
 def canonical_axes(axis: Axes, ndim: int) -> tuple[int, ...]:

@@ -16,10 +16,12 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import display
-from minijax.numpy.arguments import (ArrayLike, as_array, canonical_axis, check_arraylike, convert,
-                                     promote_dtypes_inexact, promote_shapes, stacked, static_value)
-from minijax.primitives.axes import canonical_shape
+from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_arrays_to_one_shape,
+                                     check_arraylike, convert, promote_dtypes_inexact,
+                                     promote_shapes, shape_of_argument, stacked, static_value)
+from minijax.numpy.shaping import moveaxis
 from minijax.primitives.checks import check_cast
+from minijax.tree_util import tree_map
 
 DTypeLike = Any
 
@@ -138,7 +140,8 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
             core.base_trace.note("narrow", np.array(items), dtype)
         return _array_of_numpy(np.array(items, dtype=dtype), dtype)
     if not any(isinstance(leaf, Tracer) for leaf in leaves) and isinstance(dtype, np.dtype):
-        return _array_of_numpy(np.array(_with_numpy_leaves(items), dtype=dtype), dtype)
+        plain = tree_map(lambda x: x._buffer if isinstance(x, ArrayImpl) else x, items)
+        return _array_of_numpy(np.array(plain, dtype=dtype), dtype)
     parts = [_array(item, dtype) for item in items]
     return stacked([convert(part, dtype) for part in parts])
 
@@ -156,12 +159,6 @@ def _typed(leaf: Any) -> Any:
     if isinstance(leaf, Array) or hasattr(leaf, "dtype") or dtypes.is_python_scalar(leaf):
         return leaf
     return np.asarray(leaf)
-
-
-def _with_numpy_leaves(items: Any) -> Any:
-    if isinstance(items, (list, tuple)):
-        return [_with_numpy_leaves(item) for item in items]
-    return np.asarray(items._buffer) if isinstance(items, ArrayImpl) else items
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
@@ -202,18 +199,6 @@ def _full(name: str, shape: Any, fill_value: ArrayLike, dtype: Any) -> Array:
 
 def _is_literal(x: Any) -> bool:
     return isinstance(x, ArrayImpl) and x.is_literal
-
-
-def shape_of_argument(shape: Any) -> tuple[int, ...]:
-    """A shape as users give it (an int, or a sequence of ints) as a tuple.
-
-    Raises:
-      TypeError: for what is not known while tracing, or no integer.
-    """
-    if isinstance(shape, str) or not np.iterable(shape) or (
-            isinstance(shape, (Array, np.ndarray)) and shape.ndim == 0):
-        shape = (shape,)
-    return canonical_shape(tuple(shape))
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -348,23 +333,15 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     dtype = dtypes.check_user_dtype_supported(dtype, "linspace")
     check_arraylike("linspace", start, stop)
     first, last = (convert(x, x.dtype) for x in promote_dtypes_inexact(start, stop))
-    shape = lax.broadcast_shapes(first.shape, last.shape)
-    first, last = (lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
-                   if x.shape != shape else x for x in (first, last))
+    first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
     step = (last - first) / (float(steps) if steps > 0 else np.nan)
     if dtype is not None and dtypes.issubdtype(dtype, np.integer):
         out = lax.floor(out)
     out = convert(out, dtype or out.dtype)
-    out = _moved_to(out, axis)
+    out = moveaxis(out, 0, operator.index(axis))
     return (out, step) if retstep else out
-
-
-def _moved_to(x: Any, axis: int) -> Any:
-    """The first axis at another place."""
-    axis = canonical_axis(axis, x.ndim)
-    return lax.transpose(x, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _interpolated(first: Any, last: Any, num: int, steps: int, endpoint: bool) -> Any:
@@ -390,7 +367,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     exponents: Any = linspace(start, stop, num, endpoint)
     bases = convert(as_array("logspace", base), exponents.dtype)
     powers = lax.pow(*promote_shapes("logspace", bases, exponents))
-    return _moved_to(convert(powers, dtype or powers.dtype), axis)
+    return moveaxis(convert(powers, dtype or powers.dtype), 0, operator.index(axis))
 
 
 def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
@@ -406,4 +383,4 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool =
     sign = lax.sign(first)
     logs = linspace(lax.log(sign * first), lax.log(sign * last), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
-    return _moved_to(convert(out, dtype or out.dtype), axis)
+    return moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import operator
-from typing import Any, NamedTuple
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
@@ -26,9 +27,7 @@ from minijax.numpy.vectorize import vectorize
 from minijax.primitives.lu import solve as lax_solve
 
 
-class SlogdetResult(NamedTuple):
-    sign: Array
-    logabsdet: Array
+SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
 
 
 # ── Equations ────────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ import numpy as np
 from minijax import core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.lax import GatherDimensionNumbers
+from minijax.numpy.arguments import convert
 from minijax.primitives.index import wrapped
 
 
@@ -184,9 +185,7 @@ def as_int(places: Any, size: int, wrap: bool) -> Array:
     if dtypes.issubdtype(places.dtype, np.unsignedinteger) and places.dtype.itemsize >= 4:
         limit = as_value(np.asarray(size, places.dtype)[()])
         places = lax.min(places, lax.broadcast(limit, places.shape))  # the largest would wrap
-    wide = np.int64 if places.dtype == np.int64 else np.int32
-    if places.dtype != wide or places.weak_type:
-        places = lax.convert_element_type(places, wide)
+    places = convert(places, np.dtype(np.int64 if places.dtype == np.int64 else np.int32))
     return wrapped(places, size) if wrap else places
 
 
@@ -215,69 +214,63 @@ class Axis(NamedTuple):
 
 def make_plan(parsed: Parsed, wrap: bool) -> Plan:
     """How to gather what an index shows."""
-    axes, block = _result_axes(parsed)
+    axes = _result_axes(parsed)
     kept = [a for a in axes if a.kind != "new"]
     batch = [a for a in kept if a.kind == "places"]
-    columns = _index_columns(parsed, kept, batch, block, wrap)
-    sizes = list(parsed.shape)
-    collapsed = {e.axis for e in parsed.entries if e.kind in ("integer", "array")}
-    collapsed |= {a.axis for a in batch if a.axis >= 0}
-    for axis in collapsed:
-        sizes[axis] = 1
-    for a in kept:
-        if a.kind == "window":
-            sizes[a.axis] = a.size
+    columns = _index_columns(parsed, kept, batch, wrap)
+    windows = {a.axis: (place, a.size) for place, a in enumerate(kept) if a.kind == "window"}
     dnums = GatherDimensionNumbers(
-        offset_dims=tuple(i for i, a in enumerate(kept) if a.kind == "window"),
-        collapsed_slice_dims=tuple(sorted(collapsed)),
+        offset_dims=tuple(place for place, _ in windows.values()),
+        collapsed_slice_dims=tuple(d for d in range(len(parsed.shape)) if d not in windows),
         start_index_map=tuple(columns))
     return Plan(
-        _stacked([columns[axis] for axis in columns], tuple(a.size for a in batch)), dnums,
-        tuple(sizes), tuple(a.size for a in axes),
-        tuple(i for i, a in enumerate(axes) if a.kind == "new"),
+        _stacked([*columns.values()], tuple(a.size for a in batch)), dnums,
+        tuple(windows[d][1] if d in windows else 1 for d in range(len(parsed.shape))),
+        tuple(a.size for a in axes), tuple(i for i, a in enumerate(axes) if a.kind == "new"),
         tuple(i for i, a in enumerate(kept) if a.slice[3]), parsed.is_window)
 
 
-def _result_axes(parsed: Parsed) -> tuple[list[Axis], tuple[int, ...]]:
-    """The axes of what is read, and the shape that the index arrays have together.
+def _result_axes(parsed: Parsed) -> list[Axis]:
+    """The axes of what is read; first those that the index arrays have together.
 
-    As in NumPy these axes stand where the arrays stood if those stood side by side, else first.
+    As in NumPy they stand where the arrays stood, if those stood side by side.
     """
-    advanced = [i for i, e in enumerate(parsed.entries) if e.kind in ("integer", "array")]
-    block = lax.broadcast_shapes(*[np.shape(parsed.entries[i].value) for i in advanced])
-    written = sorted({parsed.entries[i].position for i in advanced})
+    advanced = [e for e in parsed.entries if e.kind in ("integer", "array")]
+    written = sorted({e.position for e in advanced})
     together = not advanced or written[-1] - written[0] == len(written) - 1
-    block_axes = [Axis("places", n) for n in block]
-    axes = [] if together else list(block_axes)
-    for i, (kind, value, axis, _) in enumerate(parsed.entries):
-        if advanced and together and i == advanced[0]:
-            axes += block_axes
-        if kind == "new axis":
+    block = [Axis("places", n) for n in lax.broadcast_shapes(
+        *[np.shape(e.value) for e in advanced])]
+    axes = [] if together else list(block)
+    for entry in parsed.entries:
+        if together and advanced and entry is advanced[0]:
+            axes += block
+        if entry.kind == "new axis":
             axes.append(Axis("new", 1))
-        elif kind == "slice":
-            bounds = forwards(value, parsed.shape[axis])
-            start, limit, stride, _ = bounds
-            count = len(range(start, limit, stride))
-            axes.append(Axis("window" if stride == 1 else "places", count, axis, bounds))
-    return axes, block
+        elif entry.kind == "slice":
+            bounds = start, limit, stride, _ = forwards(entry.value, parsed.shape[entry.axis])
+            axes.append(Axis("window" if stride == 1 else "places",
+                             len(range(start, limit, stride)), entry.axis, bounds))
+    return axes
 
 
-def _index_columns(parsed: Parsed, kept: list[Axis], batch: list[Axis], block: tuple[int, ...],
+def _index_columns(parsed: Parsed, kept: list[Axis], batch: list[Axis],
                    wrap: bool) -> dict[int, Any]:
     """For every axis of the operand that needs one, its indices, with the batch's axes."""
     in_block = [i for i, a in enumerate(batch) if a.axis < 0]
     columns: dict[int, Any] = {}
     for kind, value, axis, _ in parsed.entries:
-        size = parsed.shape[axis]
-        if kind == "integer" or (kind == "array" and not np.ndim(value)):
+        if kind not in ("integer", "array"):
+            continue
+        size, rank = parsed.shape[axis], np.ndim(value)
+        if not rank:
             check_not_empty(axis, size)
         if kind == "integer":
             columns[axis] = np.int32(value + size if wrap and value < 0 else value)
-        elif kind == "array":
-            dims = in_block[len(in_block) - np.ndim(value):]
+        else:
+            dims = in_block[len(in_block) - rank:]
             columns[axis] = _spread(_places(value, size, wrap), dims, batch)
     for a in kept:
-        start, _, stride, backwards = a.slice
+        start, _, stride, _ = a.slice
         if a.kind == "window" and a.size != parsed.shape[a.axis]:
             columns[a.axis] = np.int32(start)
         elif a.kind == "places" and a.axis >= 0:
@@ -312,10 +305,6 @@ def _stacked(columns: list[Any], batch: tuple[int, ...]) -> Any:
         rows = [np.broadcast_to(c, batch) for c in columns]
         return np.stack(rows, -1) if rows else np.zeros((*batch, 0), np.int32)
     wide = np.int64 if any(c.dtype == np.int64 for c in columns) else np.int32
-    parts = []
-    for column in map(as_value, columns):
-        if column.dtype != wide:
-            column = lax.convert_element_type(column, wide)
-        dims = range(len(batch)) if column.ndim else ()
-        parts.append(lax.broadcast_in_dim(column, (*batch, 1), tuple(dims)))
+    parts = [lax.broadcast_in_dim(convert(c, np.dtype(wide)), (*batch, 1),
+                                  range(len(batch)) if np.ndim(c) else ()) for c in columns]
     return lax.concatenate(parts, len(batch))

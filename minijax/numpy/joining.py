@@ -14,7 +14,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, broadcast_to_shape,
+from minijax.primitives.axes import with_item, without
+from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
                                      canonical_axis, convert, like, promote_dtypes, static_axes,
                                      static_value)
 from minijax.numpy.creation import linspace, stacked
@@ -83,9 +84,6 @@ def vstack(tup: Any, dtype: Any = None) -> Array:
     (2, 2)
     """
     return concatenate([atleast_2d(x) for x in tup], 0, dtype)
-
-
-row_stack = vstack
 
 
 def hstack(tup: Any, dtype: Any = None) -> Array:
@@ -222,16 +220,13 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
     Args:
       assume_unique_indices: a promise that the places differ, with which they may be traced.
     """
-    a: Any = as_array("delete", arr)
-    axis = static_axes("delete", axis)
-    if axis is None:
-        a, axis = ravel(a), 0
-    axis = canonical_axis(axis, a.ndim)
-    size, along = a.shape[axis], (slice(None),) * axis
+    a, axis = along("delete", arr, axis)
+    size, places = a.shape[axis], obj
     if assume_unique_indices and not isinstance(obj, slice):
-        return a[(*along, _all_but(ravel(as_array("delete", obj)), size))]
-    places = obj if isinstance(obj, slice) else static_value(obj, "'obj' argument of jnp.delete")
-    return a[(*along, np.delete(np.arange(size), places))]
+        return a[(slice(None),) * axis + (_all_but(ravel(as_array("delete", obj)), size),)]
+    if not isinstance(obj, slice):
+        places = static_value(obj, "'obj' argument of jnp.delete")
+    return a[(slice(None),) * axis + (np.delete(np.arange(size), places),)]
 
 
 def _all_but(places: Any, size: int) -> Any:
@@ -278,9 +273,7 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
       ConcretizationTypeError: when `repeats` is traced and the size is not given.
     """
     x: Any = as_array("repeat", a)
-    if axis is None or x.ndim == 0:
-        x, axis = ravel(x), 0
-    axis = canonical_axis(static_axes("repeat", axis), x.ndim)
+    x, axis = along("repeat", x, axis if x.ndim else None)
     if total_repeat_length is not None:
         return _repeat_to_length(x, repeats, axis, operator.index(total_repeat_length))
     times = static_value(repeats, "When jit-compiling jnp.repeat, the total number of repeats "
@@ -288,10 +281,9 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
                          "`repeats`, or pass a static value to `total_repeat_length`.")
     if times.size == 1:
         count = operator.index(times.reshape(())[()])
-        shape = (*x.shape[:axis + 1], count, *x.shape[axis + 1:])
-        spread = lax.broadcast_in_dim(x, shape, [d for d in range(x.ndim + 1) if d != axis + 1])
-        return lax.reshape(spread, [n * (count if d == axis else 1)
-                                    for d, n in enumerate(x.shape)])
+        spread = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
+                                      [d for d in range(x.ndim + 1) if d != axis + 1])
+        return lax.reshape(spread, [n * count if d == axis else n for d, n in enumerate(x.shape)])
     places = np.repeat(np.arange(x.shape[axis]), times)
     return x[(slice(None),) * axis + (places,)]
 
@@ -300,10 +292,10 @@ def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
     """Which element stands at each place: as many as have ended before it."""
     if length == 0 or x.shape[axis] == 0:
         return lax.slice_in_dim(x, 0, 0, axis=axis)
+    number = np.dtype("int32")
     times = broadcast_to_shape(as_array("repeat", repeats), (x.shape[axis],))
-    ends = lax.expand_dims(lax.cumsum(convert(times, np.dtype("int32")), 0), (0,))
-    places = lax.expand_dims(lax.iota(np.dtype("int32"), length), (1,))
-    over = convert(places >= ends, np.dtype("int32"))
+    ends = lax.expand_dims(lax.cumsum(convert(times, number), 0), (0,))
+    over = convert(lax.expand_dims(lax.iota(number, length), (1,)) >= ends, number)
     source = lax.min(lax.reduce_sum(over, (1,)), convert(x.shape[axis] - 1, over.dtype))
     return x[(slice(None),) * axis + (source,)]
 
@@ -311,7 +303,6 @@ def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
 # ── Margins ──────────────────────────────────────────────────────────────────────────────────────
 
 Widths = list[tuple[int, int]]
-_BY_INDEX = ("edge", "reflect", "symmetric", "wrap")
 _BY_STATISTIC: dict[str, Callable[..., Array]] = {
     "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
     "median": sorting.median}
@@ -338,7 +329,7 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         return _pad_by_function(a, widths, mode, kwargs)
     if mode in ("constant", "empty"):
         return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
-    if mode in _BY_INDEX:
+    if mode in ("edge", "reflect", "symmetric", "wrap"):
         return _pad_by_index(a, widths, mode, kwargs)
     if mode in _BY_STATISTIC:
         return _pad_by_statistic(a, widths, mode, kwargs.pop("stat_length", None))
@@ -377,7 +368,7 @@ def _pad_by_index(a: Any, widths: Widths, mode: str, options: dict) -> Any:
 
 def _pad_by_statistic(a: Any, widths: Widths, mode: str, length: Any) -> Any:
     lengths = [(None, None)] * a.ndim if length is None else _pairs(length, a.ndim)
-    for axis, ((before, after), sizes) in enumerate(zip(widths, lengths, strict=True)):
+    for axis, (pair, sizes) in enumerate(zip(widths, lengths, strict=True)):
         n = a.shape[axis]
         first, last = (n if size is None else min(size, n) for size in sizes)
         parts = (lax.slice_in_dim(a, 0, first, axis=axis),
@@ -385,29 +376,22 @@ def _pad_by_statistic(a: Any, widths: Widths, mode: str, length: Any) -> Any:
         margins = [_BY_STATISTIC[mode](part, axis=axis, keepdims=True) for part in parts]
         if a.dtype.kind in "biu":
             margins = [round(margin) for margin in margins]
-        a = _between(a, [convert(m, a.dtype, a.weak_type) for m in margins], (before, after), axis)
+        margins = [convert(margin, a.dtype, a.weak_type) for margin in margins]
+        before, after = (broadcast_to_shape(m, with_item(without(m.shape, [axis]), axis, width))
+                         for m, width in zip(margins, pair, strict=True))
+        a = lax.concatenate([before, a, after], axis)
     return a
-
-
-def _between(a: Any, margins: list, pair: tuple[int, int], axis: int) -> Any:
-    """The array between two slices, each repeated as often as its side is wide."""
-    wide = [broadcast_to_shape(margin, (*a.shape[:axis], width, *a.shape[axis + 1:]))
-            for margin, width in zip(margins, pair, strict=True)]
-    return lax.concatenate([wide[0], a, wide[1]], axis)
 
 
 def _pad_ramp(a: Any, widths: Widths, end_values: Any) -> Any:
     ends = np.broadcast_to(end_values, (a.ndim, 2))
-    for axis, (before, after) in enumerate(widths):
-        n = a.shape[axis]
-        first = lax.index_in_dim(a, 0, axis, keepdims=False)
-        last = lax.index_in_dim(a, n - 1, axis, keepdims=False)
-        up = linspace(convert(ends[axis, 0], a.dtype), first, before, endpoint=False,
-                      dtype=a.dtype, axis=axis)
-        down = linspace(convert(ends[axis, 1], a.dtype), last, after, endpoint=False,
-                        dtype=a.dtype, axis=axis)
-        weak = a.weak_type
-        a = convert(lax.concatenate([up, a, lax.rev(down, (axis,))], axis), a.dtype, weak)
+    for axis, pair in enumerate(widths):
+        sides = [lax.index_in_dim(a, place, axis, keepdims=False) for place in (0, -1)]
+        up, down = (linspace(convert(end, a.dtype), side, width, endpoint=False, dtype=a.dtype,
+                             axis=axis)
+                    for end, side, width in zip(ends[axis], sides, pair, strict=True))
+        ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
+        a = convert(ramps, a.dtype, a.weak_type)
     return a
 
 

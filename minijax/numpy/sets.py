@@ -6,17 +6,19 @@ Stands on `searching`.  Chapter 18, *Dynamic shapes*.  In JAX: `jax/_src/numpy/s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import operator
+from collections import namedtuple
+from typing import Any
 
 import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, promote_dtypes, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, choose, convert,
+                                     promote_dtypes, static_value)
 from minijax.numpy.searching import nonzero
-from minijax.numpy.shaping import ravel
+from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import isnan
 
 
@@ -57,7 +59,10 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
                      "jnp.unique() compatible with JIT and other transforms, you can specify a "
                      "concrete value for the size argument, which will determine the output "
                      "size.")
-    rows, axis = _rows(x, axis)
+    rows = ravel(x)
+    if axis is not None:
+        rows = moveaxis(x, operator.index(axis), 0)
+        rows = lax.reshape(rows, (rows.shape[0], x.size // max(rows.shape[0], 1)))
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
     # one more than asked for, where the last one ends
@@ -69,7 +74,10 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if fill_value is not None:
         mask = lax.expand_dims(filled, range(1, values.ndim))
         values = choose(mask, convert(as_array("unique", fill_value), values.dtype), values)
-    outs: list[Any] = [_unrows(values, x, axis)]
+    if axis is not None:
+        values = lax.reshape(values, (values.shape[0], *np.delete(x.shape, axis).tolist()))
+        values = moveaxis(values, 0, axis)
+    outs: list[Any] = [values]
     if return_index:
         outs.append(places)
     if return_inverse:
@@ -80,23 +88,6 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     if return_counts:
         outs.append(choose(filled, 0, ends - starts))
     return outs[0] if len(outs) == 1 else tuple(outs)
-
-
-def _rows(x: Any, axis: int | None) -> tuple[Any, int | None]:
-    """What is compared, as rows along the first axis."""
-    if axis is None:
-        return ravel(x), None
-    axis = canonical_axis(axis, x.ndim)
-    moved = lax.transpose(x, (axis, *(d for d in range(x.ndim) if d != axis)))
-    return lax.reshape(moved, (x.shape[axis], x.size // max(x.shape[axis], 1))), axis
-
-
-def _unrows(rows: Any, x: Any, axis: int | None) -> Any:
-    if axis is None:
-        return rows
-    others = [d for d in range(x.ndim) if d != axis]
-    shaped = lax.reshape(rows, (rows.shape[0], *(x.shape[d] for d in others)))
-    return lax.transpose(shaped, (*range(1, axis + 1), 0, *range(axis + 1, x.ndim)))
 
 
 def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
@@ -110,7 +101,7 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
         return order, lax.full((0,), False, np.dtype(bool))
     new: Any = lax.full((count - 1,), False, np.dtype(bool))
     for key in ordered:
-        later, earlier = lax.slice_in_dim(key, 1, None), lax.slice_in_dim(key, 0, count - 1)
+        later, earlier = key[1:], key[:-1]
         differs = later != earlier
         if equal_nan and dtypes.issubdtype(key.dtype, np.inexact):
             differs = differs & ~(isnan(later) & isnan(earlier))
@@ -247,27 +238,9 @@ def _first_places(values: Any, x: Any, is_there: Any) -> Any:
 # ── `unique`, its results by name ────────────────────────────────────────────────────────────
 
 
-class UniqueAll(NamedTuple):
-    """What `unique_all` returns."""
-
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
-
-
-class UniqueCounts(NamedTuple):
-    """What `unique_counts` returns."""
-
-    values: Any
-    counts: Any
-
-
-class UniqueInverse(NamedTuple):
-    """What `unique_inverse` returns."""
-
-    values: Any
-    inverse_indices: Any
+UniqueAll = namedtuple("UniqueAll", "values indices inverse_indices counts")
+UniqueCounts = namedtuple("UniqueCounts", "values counts")
+UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
 
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None,

@@ -328,12 +328,10 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     axis = static_axes("roll", axis)
     if axis is None:
         return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
-    axes = canonical_axes(axis, a.ndim) if isinstance(axis, int) else tuple(
-        canonical_axis(each, a.ndim) for each in axis)
-    shifts: Any = shift if isinstance(shift, (tuple, list)) else [shift] * len(axes)
-    if isinstance(shift, Array) and shift.ndim:
-        shifts = [shift[i] for i in range(shift.shape[0])]
-    if len(axes) == 1 and len(shifts) > 1:
+    axes = [canonical_axis(each, a.ndim) for each in (axis if np.iterable(axis) else [axis])]
+    several = isinstance(shift, (tuple, list)) or np.ndim(shift)
+    shifts = [shift[i] for i in range(len(shift))] if several else [shift] * len(axes)
+    if len(axes) == 1:
         axes = axes * len(shifts)
     for each, place in zip(shifts, axes, strict=True):
         a = _rolled(a, each, place)

@@ -14,8 +14,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, another
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, check_arraylike, choose,
-                                     convert, documented, like, promote_dtypes_inexact,
+from minijax.numpy.arguments import (ArrayLike, as_array, check_arraylike, choose, convert,
+                                     documented, like, promote_dtypes_inexact,
                                      promote_dtypes_numeric, promoted, weak_if_scalar)
 
 Unary = Callable[[ArrayLike], Array]
@@ -32,7 +32,7 @@ def _inexact(name: str, function: Callable[[Any], Any], summary: str, shows: str
 
 
 def _real_abs(x: Any) -> Any:
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if _is_complex(x):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
     return lax.abs(x)
 
@@ -103,8 +103,7 @@ def absolute(x: ArrayLike, /) -> Array:
     Array([1.5, 2. ], dtype=float32)
     """
     x = as_array("absolute", x)
-    is_plain = x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger)
-    return x if is_plain else lax.abs(x)
+    return x if x.dtype.kind in "bu" else lax.abs(x)
 
 
 abs = absolute
@@ -144,8 +143,8 @@ def signbit(x: ArrayLike, /) -> Array:
     Array([ True, False], dtype=bool)
     """
     x = as_array("signbit", x)
-    if x.dtype == bool or dtypes.issubdtype(x.dtype, np.unsignedinteger):
-        return lax.full_like(x, False, dtype=np.dtype(bool))
+    if x.dtype.kind in "bu":
+        return _everywhere(x, False)
     if dtypes.issubdtype(x.dtype, np.integer):
         return x < convert(0, x.dtype)
     if _is_complex(x):
@@ -207,7 +206,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return a
-    if dtypes.issubdtype(a.dtype, np.complexfloating):
+    if _is_complex(a):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
     if decimals == 0:
         return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -222,8 +221,20 @@ around = round
 
 # ── Questions about floats ───────────────────────────────────────────────────────────────────
 
-def _is_float(x: Array) -> bool:
+def _is_float(x: Any) -> bool:
     return dtypes.issubdtype(x.dtype, np.floating)
+
+
+def _is_complex(x: Any) -> bool:
+    return dtypes.issubdtype(x.dtype, np.complexfloating)
+
+
+def _equals(x: Any, number: float) -> Any:
+    return lax.eq(x, convert(number, x.dtype))
+
+
+def _everywhere(x: Any, answer: bool) -> Any:
+    return lax.full_like(x, answer, dtype=np.dtype(bool))
 
 
 def isfinite(x: ArrayLike, /) -> Array:
@@ -233,11 +244,9 @@ def isfinite(x: ArrayLike, /) -> Array:
     Array([ True, False, False], dtype=bool)
     """
     x = as_array("isfinite", x)
-    if _is_float(x):
-        return lax.is_finite(x)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if _is_complex(x):
         return lax.is_finite(lax.real(x)) & lax.is_finite(lax.imag(x))
-    return lax.full_like(x, True, dtype=np.dtype(bool))
+    return lax.is_finite(x) if _is_float(x) else _everywhere(x, True)
 
 
 def isinf(x: ArrayLike, /) -> Array:
@@ -247,11 +256,9 @@ def isinf(x: ArrayLike, /) -> Array:
     Array([False,  True, False], dtype=bool)
     """
     x = as_array("isinf", x)
-    if _is_float(x):
-        return lax.eq(lax.abs(x), convert(np.inf, x.dtype))
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if _is_complex(x):
         return isinf(lax.real(x)) | isinf(lax.imag(x))
-    return lax.full_like(x, False, dtype=np.dtype(bool))
+    return _equals(lax.abs(x), np.inf) if _is_float(x) else _everywhere(x, False)
 
 
 def isnan(x: ArrayLike, /) -> Array:
@@ -284,11 +291,9 @@ def isneginf(x: ArrayLike, /) -> Array:
 
 def _is_infinity(name: str, x: ArrayLike, infinity: float) -> Array:
     x = as_array(name, x)
-    if _is_float(x):
-        return lax.eq(x, convert(infinity, x.dtype))
     if _is_complex(x):
         raise ValueError("isposinf/isneginf are not well defined for complex types")
-    return lax.full_like(x, False, dtype=np.dtype(bool))
+    return _equals(x, infinity) if _is_float(x) else _everywhere(x, False)
 
 
 def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
@@ -299,7 +304,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
     Array([0., 1.], dtype=float32)
     """
     x = as_array("nan_to_num", x)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if _is_complex(x):
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (x.real, x.imag))
         return lax.complex(*parts)
     if not _is_float(x):
@@ -311,10 +316,6 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
 
 
 # ── Complex numbers ──────────────────────────────────────────────────────────────────────────
-
-def _is_complex(x: Any) -> bool:
-    return dtypes.issubdtype(x.dtype, np.complexfloating)
-
 
 def real(val: ArrayLike, /) -> Array:
     """The real part.
@@ -355,7 +356,7 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> round(angle(1j), 2)
     Array(1.57, dtype=float32, weak_type=True)
     """
-    [z] = as_arrays("angle", z)
+    z = as_array("angle", z)
     x, y = real(z), imag(z)
     if z.dtype.kind in "biu" or z.ndim == 0 and not _is_complex(z):
         x, y = (convert(part, dtypes.default_float_dtype()) for part in (x, y))
