@@ -16,11 +16,11 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, choose, convert, like,
-                                     promote_args, promote_args_inexact, promote_args_numeric,
-                                     promote_dtypes_numeric, promote_shapes, result_dtype,
-                                     weak_if_scalar)
-from minijax.numpy.unary import documented, isinf, isnan, signbit
+from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, choose, convert,
+                                     documented, like, promote_args, promote_args_inexact,
+                                     promote_args_numeric, promote_dtypes_numeric, promote_shapes,
+                                     result_dtype, weak_if_scalar)
+from minijax.numpy.unary import isinf, isnan, signbit
 
 Binary = Callable[[ArrayLike, ArrayLike], Array]
 
@@ -68,11 +68,15 @@ arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y 
 atan2 = arctan2
 nextafter = binary("nextafter", lax.nextafter, "The next float after x towards y.",
                    "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact)
-fmod = binary("fmod", lambda x, y: _fmod(x, y), "What is left of x / y, with the sign of x.",
-              "float(fmod(-5., 3.)) -> -2.0")
 
 
-def _fmod(x: Any, y: Any) -> Any:
+def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """What is left of x / y, with the sign of x.
+
+    >>> float(fmod(-5., 3.))
+    -2.0
+    """
+    x, y = promote_args("fmod", x1, x2)
     if dtypes.issubdtype(x.dtype, np.integer):
         y = choose(y == 0, 1, y)
     return lax.rem(*promote_dtypes_numeric(x, y))
@@ -174,7 +178,15 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     if exponent is not None:
         [base] = promote_dtypes_numeric(x1)
         return lax.integer_pow(base, exponent)
-    return _power(x1, x2)
+    x, y = promote_shapes("power", as_value(x1), as_value(x2))
+    if y.dtype.kind in "biu" and dtypes.issubdtype(x.dtype, np.inexact):
+        # left as it is: the derivative by x then holds at x = 0
+        dtype, weak = result_dtype(x, y)
+        if dtype == x.dtype:
+            y = convert(y, np.dtype("int32")) if y.dtype == bool else y
+            return lax.pow(convert(x, dtype, weak), y)
+    x, y = promote_args_numeric("power", x, y)
+    return (_integer_power if dtypes.issubdtype(x.dtype, np.integer) else lax.pow)(x, y)
 
 
 def _known_integer(x: Any) -> int | None:
@@ -184,21 +196,6 @@ def _known_integer(x: Any) -> int | None:
         return operator.index(x)
     except TypeError:
         return None
-
-
-def _power(x1: ArrayLike, x2: ArrayLike) -> Array:
-    x, y = promote_shapes("power", as_value(x1), as_value(x2))
-    is_int = dtypes.issubdtype(y.dtype, np.integer) or y.dtype == bool
-    if is_int and dtypes.issubdtype(x.dtype, np.inexact):
-        # left as it is: the derivative by x then holds at x = 0
-        dtype, weak = result_dtype(x, y)
-        if dtype == x.dtype:
-            y = convert(y, np.dtype("int32")) if y.dtype == bool else y
-            return lax.pow(convert(x, dtype, weak), y)
-    x, y = promote_args_numeric("power", x, y)
-    if dtypes.issubdtype(x.dtype, np.integer):
-        return _integer_power(x, y)
-    return lax.pow(x, y)
 
 
 def _integer_power(x: Any, y: Any) -> Any:
@@ -238,32 +235,17 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def _logaddexp(x: Any, y: Any) -> Any:
     difference = x - y
     far = difference != difference  # of two infinities, or nan
-    size = _size(difference)
-    near = _larger(x, y) + lax.log1p(lax.exp(-size))
-    return _turned_back(choose(far, x + y, near))
-
-
-def _turned_back(z: Any) -> Any:
-    """A complex logarithm with its angle between -pi and pi."""
-    if not dtypes.issubdtype(z.dtype, np.complexfloating):
-        return z
-    angle = lax.imag(z)
+    if not dtypes.issubdtype(x.dtype, np.complexfloating):
+        size = lax.abs(difference)
+        near = lax.max(x, y) + lax.log1p(lax.exp(-size))
+        return choose(far, x + y, near)
+    size = choose(lax.real(difference) < 0, -difference, difference)
+    larger = choose(lax.real(x) >= lax.real(y), x, y)
+    near = larger + lax.log1p(lax.exp(-size))
+    z = choose(far, x + y, near)
+    angle = lax.imag(z)  # to be between -pi and pi
     turns = lax.floor((angle + np.pi) / (2 * np.pi))
     return lax.complex(lax.real(z), angle - turns * (2 * np.pi))
-
-
-def _larger(x: Any, y: Any) -> Any:
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
-        return choose(lax.real(x) >= lax.real(y), x, y)
-    return lax.max(x, y)
-
-
-def _size(difference: Any) -> Any:
-    """The difference, its real part made positive."""
-    if dtypes.issubdtype(difference.dtype, np.complexfloating):
-        negative = lax.real(difference) < 0
-        return choose(negative, -difference, difference)
-    return lax.abs(difference)
 
 
 @_logaddexp.defjvp

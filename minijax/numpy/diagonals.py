@@ -14,8 +14,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, like, places_along)
-from minijax.numpy.creation import array, stacked
+                                     convert, like, places_along, stacked)
+from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape
 

@@ -192,16 +192,11 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
                                     unit_diagonal=True)
     is_last = places_along(x.shape, -2)[0] == n - 1
     scale = choose(is_last, *(lax.expand_dims(y, (y.ndim, y.ndim + 1)) for y in (others, whole)))
-    x = lax.linalg.triangular_solve(_without_zeros(factors), scale * x, left_side=True)
-    return whole, contractions.trace(x, axis1=-2, axis2=-1)
-
-
-def _without_zeros(factors: Any) -> Any:
-    """The factors with ones for the last pivot and for zeros in the diagonal."""
-    n = factors.shape[-1]
     row, column = places_along(factors.shape, -2, -1)
-    replaced = (row == n - 1) | (factors == 0)
-    return choose((row == column) & replaced, 1, factors)
+    no_pivot = (row == n - 1) | (factors == 0)  # ones stand for the last, and for zeros
+    pivots = choose((row == column) & no_pivot, 1, factors)
+    x = lax.linalg.triangular_solve(pivots, scale * x, left_side=True)
+    return whole, contractions.trace(x, axis1=-2, axis2=-1)
 
 
 def _diagonal(x: Any) -> Any:

@@ -16,9 +16,9 @@ from minijax.core import Array
 from minijax.numpy import reductions, sorting
 from minijax.primitives.axes import with_item, without
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, convert, like, promote_dtypes, static_axes,
-                                     static_value)
-from minijax.numpy.creation import linspace, stacked
+                                     canonical_axis, convert, like, promote_dtypes, stacked,
+                                     static_axes, static_value)
+from minijax.numpy.creation import linspace
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
 from minijax.numpy.vectorize import apply_along_axis

@@ -151,7 +151,12 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     if not return_indices:
         return values
     is_there = lax.iota(number.dtype, values.size) < number
-    return values, *(_first_places(values, x, is_there) for x in (a, b))
+
+    def first_places(x: Any) -> Any:
+        same = lax.expand_dims(values, (1,)) == lax.expand_dims(x, (0,))
+        place = reductions.argmax(same, 1) if x.size else lax.full_like(is_there, 0, np.int32)
+        return choose(is_there, place, x.size)
+    return values, first_places(a), first_places(b)
 
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
@@ -226,13 +231,6 @@ def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[An
     nothing = lax.full_like(values, 0 if fill_value is None else fill_value)
     number = reductions.sum(convert(numbers > 0, count))
     return choose(any_kept, values, nothing), choose(any_kept, number, 0)
-
-
-def _first_places(values: Any, x: Any, is_there: Any) -> Any:
-    """Where each value occurs first in `x`; the size of `x` where there is none."""
-    same = lax.expand_dims(values, (1,)) == lax.expand_dims(x, (0,))
-    place = reductions.argmax(same, 1) if x.size else lax.full(values.shape, 0, np.dtype("int32"))
-    return choose(is_there, place, x.size)
 
 
 # ── `unique`, its results by name ────────────────────────────────────────────────────────────

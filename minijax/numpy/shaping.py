@@ -18,8 +18,7 @@ from minijax.core import Array, Tracer, another
 from minijax.numpy.arguments import (ArrayLike, Axes, as_array, as_arrays,
                                      broadcast_arrays_to_one_shape, broadcast_to_shape,
                                      canonical_axes, canonical_axis, check_arraylike, convert,
-                                     static_axes)
-from minijax.numpy.creation import shape_of_argument
+                                     shape_of_argument, static_axes)
 from minijax.primitives.axes import canonical_shape
 
 
