@@ -313,14 +313,19 @@ class Scalars:
         return x if isinstance(x, self.operands) else self.const(x, dtype)
 
     def _alike(self, args: tuple) -> list:
-        dtype = next(x.dtype for x in args if isinstance(x, self.operands))
-        return [self.operand(x, dtype) for x in args]
+        operands = self.operands
+        dtype = next(x.dtype for x in args if isinstance(x, operands))
+        return [x if isinstance(x, operands) else self.const(x, dtype) for x in args]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")
         if op not in OPS:
             raise AttributeError(f"there is no scalar operation {name!r}")
-        return lambda *args: self.operation(op, args)
+
+        def method(self: Scalars, *args: Any) -> Any:
+            return self.operation(op, args)
+        setattr(Scalars, name, method)  # to be found without asking here again
+        return getattr(self, name)
 
     def operation(self, op: str, args: tuple) -> Any:
         """An operation of that name on operands and bare numbers."""

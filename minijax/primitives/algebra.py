@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -190,7 +191,7 @@ rsqrt_p, rsqrt = unary(
     "rsqrt", "One over the square root.", shows="4.0 -> 0.5",
     impl=lambda x: np.divide(x.dtype.type(1), _square_root(x)),
     derivative=lambda t, z, x: mul(t, mul(constant(-.5, x), div(z, x))),
-    element=lambda s, x: s.div(s.const(1, x.dtype), s.sqrt(x)),
+    element=lambda s, x: s.div(1, s.sqrt(x)),
     examples=points((.5, 2.)))
 
 cbrt_p, cbrt = unary(
@@ -200,24 +201,16 @@ cbrt_p, cbrt = unary(
     examples=points((.5, 2.)))
 
 
-def _power(multiply: Any, x: Any, y: int) -> Any:
-    """x**y for y > 0 by squaring, in XLA's order of multiplications."""
-    result = None
-    while True:
-        if y & 1:
-            result = x if result is None else multiply(result, x)
-        y >>= 1
-        if not y:
-            return result
-        x = multiply(x, x)
-
-
 def _integer_power(s: Any, x: Any, y: int) -> Any:
+    """x**y by squaring, in XLA's order of multiplications."""
+    result, left = None, y if y > 0 else -y
     one = s.const(1, x.dtype)
-    if not y:
-        return one
-    power = _power(s.mul, x, y if y > 0 else -y)
-    return power if y > 0 else s.div(one, power)
+    while left:
+        if left & 1:
+            result = x if result is None else s.mul(result, x)
+        left >>= 1
+        x = s.mul(x, x) if left else x
+    return one if result is None else result if y > 0 else s.div(one, result)
 
 
 def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
@@ -228,14 +221,14 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
     return [x]
 
 
+# NumPy's own operations, which take complex numbers too.
+_NUMPY = SimpleNamespace(mul=np.multiply, div=_quotient, const=lambda value, d: d.type(value))
+
+
 def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
-    if not y:
-        return [np.ones_like(x)]
-    if x.dtype in SHORT_FLOATS:
-        return [_integer_power(numpy_scalars(), x, y)]
-    power = _power(np.multiply, x, y if y > 0 else -y)
-    return [power if y > 0 else _quotient(x.dtype.type(1), power)]
+    s = numpy_scalars() if x.dtype in SHORT_FLOATS else _NUMPY
+    return [_integer_power(s, x, y) if y else np.ones_like(x)]
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:

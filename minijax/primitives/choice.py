@@ -6,7 +6,9 @@ In JAX: `jax/_src/lax/lax.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,24 +19,20 @@ from minijax.primitives.emitted import batched_in_front, constant, filled, sprea
 from minijax.primitives.examples import anything, bits, integers
 from minijax.primitives.families import binary, per_argument, unary
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
-                                      by_formula, check_dtypes, check_same_dtypes, place)
+                                      at_each, by_formula, check_dtypes, check_same_dtypes)
 
 Pair = tuple[Primitive, Callable[[Any, Any], Any]]
 
-
-def _step(name: str, meaning: str, op: str, **slots: Any) -> Pair:
-    """A primitive of two operands that is a scalar operation, and varies with neither."""
-    return binary(name, meaning, derivatives=(None, None),
-                  element=lambda s, x, y: getattr(s, op)(x, y), **slots)
+# A primitive of two operands that varies with neither.
+unvarying = functools.partial(binary, derivatives=(None, None))
 
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
 def comparison(name: str, meaning: str, impl: np.ufunc, accepts: tuple, shown: bool) -> Pair:
     """A primitive that compares; `shown` is its answer for 1.5 and 2."""
-    return _step(name, meaning, name, impl=impl, accepts=accepts, examples=anything(2),
-                 result=lambda dtype: np.dtype(bool),
-                 shows=f"1.5, 2.0 -> {shown}")
+    return unvarying(name, meaning, shows=f"1.5, 2.0 -> {shown}", accepts=accepts, impl=impl,
+                     result=lambda dtype: np.dtype(bool), examples=anything(2))
 
 
 eq_p, eq = comparison("eq", "Whether ``x == y``.", np.equal, ANYTHING, False)
@@ -52,27 +50,25 @@ not_p, bitwise_not = unary(
     "not", "Elementwise ``~x``.", accepts=BITS,
     impl=np.invert,
     derivative=None,
-    element=lambda s, x: s.not_(x),
     examples=bits(1))
 
-and_p, bitwise_and = _step("and", "Elementwise ``x & y``.", "and_", impl=np.bitwise_and,
-                           accepts=BITS, examples=bits(2))
-or_p, bitwise_or = _step("or", "Elementwise ``x | y``.", "or_", impl=np.bitwise_or,
-                         accepts=BITS, examples=bits(2))
-xor_p, bitwise_xor = _step("xor", "Elementwise ``x ^ y``.", "xor", impl=np.bitwise_xor,
-                           accepts=BITS, examples=bits(2))
+and_p, bitwise_and = unvarying("and", "Elementwise ``x & y``.", impl=np.bitwise_and, accepts=BITS,
+                               examples=bits(2))
+or_p, bitwise_or = unvarying("or", "Elementwise ``x | y``.", impl=np.bitwise_or, accepts=BITS,
+                             examples=bits(2))
+xor_p, bitwise_xor = unvarying("xor", "Elementwise ``x ^ y``.", impl=np.bitwise_xor, accepts=BITS,
+                               examples=bits(2))
 
-shift_left_p, shift_left = _step(
-    "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", "shl", accepts=INTEGER,
-    examples=integers(2), shows="1, 4 -> 16")
-shift_right_logical_p, shift_right_logical = _step(
-    "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", "shr_logical",
-    accepts=INTEGER, examples=integers(2),
-    shows="-1, 28 -> 15")
-shift_right_arithmetic_p, shift_right_arithmetic = _step(
+shift_left_p, shift_left = unvarying(
+    "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", shows="1, 4 -> 16",
+    accepts=INTEGER, element=lambda s, x, y: s.shl(x, y), examples=integers(2))
+shift_right_logical_p, shift_right_logical = unvarying(
+    "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", shows="-1, 28 -> 15",
+    accepts=INTEGER, element=lambda s, x, y: s.shr_logical(x, y), examples=integers(2))
+shift_right_arithmetic_p, shift_right_arithmetic = unvarying(
     "shift_right_arithmetic", "Elementwise ``x >> y``, filled up with the sign of x.",
-    "shr_arithmetic", accepts=INTEGER, examples=integers(2),
-    shows="-16, 2 -> -4")
+    shows="-16, 2 -> -4",
+    accepts=INTEGER, element=lambda s, x, y: s.shr_arithmetic(x, y), examples=integers(2))
 
 
 # ── Choosing ─────────────────────────────────────────────────────────────────────────────────
@@ -94,19 +90,14 @@ def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
     return [cases[0].update(weak_type=all_weak(cases))]
 
 
-def _select_impl(which: np.ndarray, *cases: np.ndarray) -> list[np.ndarray]:
+def _chosen(s: Any, which: Any, *cases: Any) -> Any:
     chosen = cases[0]
     for i, case in enumerate(cases[1:], start=1):
-        chosen = np.where(which if which.dtype == bool else which >= i, case, chosen)
-    return [chosen]
-
-
-def _select_element(s: Any, index: tuple, which: Any, *cases: Any) -> Any:
-    k = which(place(s, index, which.shape))
-    chosen = cases[0](index)
-    for i, case in enumerate(cases[1:], start=1):
-        chosen = s.select(k if k.dtype == bool else s.ge(k, i), case(index), chosen)
+        chosen = s.select(which if which.dtype == bool else s.ge(which, i), case, chosen)
     return chosen
+
+
+_NUMPY = SimpleNamespace(select=np.where, ge=np.greater_equal)
 
 
 def _select_jvp(primals: list, tangents: list) -> tuple[list, list]:
@@ -165,12 +156,12 @@ def _select_examples() -> list[Example]:
 
 select_n_p = Primitive(
     "select_n",
-    impl=_select_impl,
+    impl=lambda *args: [_chosen(_NUMPY, *args)],
     abstract_eval=_select_type,
     jvp=_select_jvp,
     transpose=_select_transpose,
     batch=_select_batch,
-    element=_select_element,
+    element=at_each(_chosen),
     examples=_select_examples)
 
 
@@ -228,11 +219,6 @@ def _within(t: Array, x: Array, chosen: Array) -> Array:
     return select(chosen, stretched(t, x.shape), filled(0, x))
 
 
-def _clamp_element(s: Any, index: tuple, low: Any, x: Any, high: Any) -> Any:
-    return _clamped(s, low(place(s, index, low.shape)), x(index),
-                    high(place(s, index, high.shape)))
-
-
 def _clamp_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
     low, x, high = args
     same = len(set(dims)) == 1 and low.shape == x.shape == high.shape
@@ -265,7 +251,7 @@ clamp_p = Primitive(
         lambda t, z, low, x, high: _within(t, x, lt(high, x))),
     transpose=NOT_LINEAR,
     batch=_clamp_batch,
-    element=_clamp_element,
+    element=at_each(_clamped),
     examples=_clamp_examples)
 
 

@@ -20,11 +20,6 @@ from minijax.primitives.slots import COMPLEX, check_dtypes, real_dtype
 PARTS = (np.float32, np.float64)
 
 
-def _refuse(*_: Any, **__: Any) -> Any:
-    # JAX: compiles complex numbers too.
-    raise NotImplementedError("complex numbers are not compiled; run the function without jit")
-
-
 def _complex_examples(count: int) -> list[Example]:
     """Complex arguments, or `count` real ones."""
     found = []
@@ -41,7 +36,6 @@ real_p, real = unary(
     impl=np.real, result=real_dtype,
     derivative=lambda t, z, x: real(t),
     transpose=transposed(lambda ct, x: complex(ct, constant(0, ct))),
-    element=_refuse,
     examples=lambda: _complex_examples(0))
 
 imag_p, imag = unary(
@@ -49,7 +43,6 @@ imag_p, imag = unary(
     impl=np.imag, result=real_dtype,
     derivative=lambda t, z, x: imag(t),
     transpose=transposed(lambda ct, x: complex(constant(0, ct), neg(ct))),
-    element=_refuse,
     examples=lambda: _complex_examples(0))
 
 complex_p, complex = binary(
@@ -58,7 +51,6 @@ complex_p, complex = binary(
     derivatives=(lambda t, z, x, y: complex(t, constant(0, t)),
                  lambda t, z, x, y: complex(constant(0, t), t)),
     transpose=transposed(lambda ct, x, y: real(ct), lambda ct, x, y: imag(neg(ct))),
-    element=_refuse,
     examples=lambda: _complex_examples(2),
     shows="1.0, 2.0 -> 1.+2.j")
 
@@ -78,7 +70,6 @@ conj_p = elementwise(
     abstract_eval=_conj_type,
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
     transpose=transposed(_conj_transpose),
-    element=_refuse,
     examples=lambda: [e._replace(params={"input_dtype": np.asarray(e.args[0]).dtype})
                       for count in (0, 1) for e in _complex_examples(count)])
 

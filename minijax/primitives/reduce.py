@@ -6,6 +6,7 @@ an index*.  In JAX: `jax/_src/lax/lax.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -127,10 +128,9 @@ def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
     return with_ordered_zeros(op, found, lambda test: np.any(test(x), axes))
 
 
-reduce_max_p = reduction(
-    "reduce_max", "max", accepts=ANYTHING,
-    impl=lambda x, axes: _extremum_of("max", x, axes),
-    jvp=per_argument(_extremum_tangent))
+reduce_max_p, reduce_min_p = (
+    reduction(f"reduce_{op}", op, accepts=ANYTHING, impl=functools.partial(_extremum_of, op),
+              jvp=per_argument(_extremum_tangent)) for op in ("max", "min"))
 
 
 def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
@@ -141,12 +141,6 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     Array(3., dtype=float32)
     """
     return reduce_max_p.bind(operand, axes=tuple(axes))
-
-
-reduce_min_p = reduction(
-    "reduce_min", "min", accepts=ANYTHING,
-    impl=lambda x, axes: _extremum_of("min", x, axes),
-    jvp=per_argument(_extremum_tangent))
 
 
 def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
@@ -161,10 +155,9 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Logic ────────────────────────────────────────────────────────────────────────────────────
 
-reduce_and_p = reduction(
-    "reduce_and", "and", accepts=BITS,
-    impl=lambda x, axes: np.bitwise_and.reduce(x, axes),
-    jvp=constant_in_all)
+reduce_and_p, reduce_or_p, reduce_xor_p = (
+    reduction(f"reduce_{op}", op, accepts=BITS, impl=ufunc.reduce, jvp=constant_in_all)
+    for op, ufunc in (("and", np.bitwise_and), ("or", np.bitwise_or), ("xor", np.bitwise_xor)))
 
 
 def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
@@ -177,12 +170,6 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
     return reduce_and_p.bind(operand, axes=tuple(axes))
 
 
-reduce_or_p = reduction(
-    "reduce_or", "or", accepts=BITS,
-    impl=lambda x, axes: np.bitwise_or.reduce(x, axes),
-    jvp=constant_in_all)
-
-
 def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     """Whether any holds along axes; bit by bit for integers.
 
@@ -191,12 +178,6 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
     Array(True, dtype=bool)
     """
     return reduce_or_p.bind(operand, axes=tuple(axes))
-
-
-reduce_xor_p = reduction(
-    "reduce_xor", "xor", accepts=BITS,
-    impl=lambda x, axes: np.bitwise_xor.reduce(x, axes),
-    jvp=constant_in_all)
 
 
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
