@@ -2,7 +2,8 @@
 
 `check CHAPTER.ipynb` runs one and prints what its cells tagged `finding` print; the exit status
 is 1 if a cell fails. `weave [CHAPTER.md …]` writes live cells and solutions from the package into
-both halves; `refresh [CHAPTER.md …]` weaves, and writes each `.ipynb` anew from its `.md` half.
+both halves, and into `mini/` what the reader's library is at the end of each; `refresh
+[CHAPTER.md …]` weaves, and writes each `.ipynb` anew from its `.md` half.
 `report` lists what `explained.toml` asks for and no chapter shows; `grade COPY` runs every
 `check` of a student's copy and prints the score.
 It stands beside the chapters, and not in the package: the library needs no Jupyter.
@@ -178,6 +179,15 @@ def weave(source: Path, halves: Sequence[str] = (".md", ".ipynb")) -> int:
     return 0
 
 
+def keep_libraries() -> None:
+    """Write what `mini` is at the end of each chapter, from which the next ones begin."""
+    for path, text in weaving.kept_libraries(sorted(HERE.glob("[0-9]*.md"))).items():
+        path.parent.mkdir(exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+            print(f"{path.name}: written anew")
+
+
 def report() -> int:
     """Print what the chapters still have to explain; 0 if there is nothing."""
     missing = weaving.report(sorted(HERE.glob("[0-9]*.md")), HERE / "explained.toml")
@@ -214,6 +224,8 @@ def main(arguments: list[str] | None = None) -> int:
         if not options.chapters:
             parser.error("say which copy to grade: make grade FILE=…")
         return max(map(grade, options.chapters), default=0)
+    if options.command in ("weave", "refresh"):
+        keep_libraries()
     command, suffix = COMMANDS[options.command]
     chapters = options.chapters or sorted(HERE.glob("[0-9]*.md"))
     return max((command(chapter.with_suffix(suffix)) for chapter in chapters), default=0)

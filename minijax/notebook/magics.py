@@ -1,4 +1,4 @@
-"""The magics of the course: `%%live`, `%live_reset`, `%full_error`, and short errors.
+"""The magics of the course: `%%live`, `%live_reset`, `%%mini`, `%full_error`, and short errors.
 
 Stands on `live` and `errors`; IPython hands over its shell, so nothing of it is imported.
 JAX has no counterpart.
@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from minijax.notebook.errors import full_error, short_error
+from minijax.notebook.library import library
 from minijax.notebook.live import live, live_reset
 from minijax.notebook.source import full_names
 
@@ -19,6 +20,7 @@ def load(shell: Any) -> None:
     """Make the magics known to an IPython shell, and its errors short."""
     shell.register_magic_function(_live, "cell", "live")
     shell.register_magic_function(_live_reset, "line", "live_reset")
+    shell.register_magic_function(_mini, "line_cell", "mini")
     shell.register_magic_function(_full_error, "line", "full_error")
     shell.set_custom_exc((Exception,), _show_error)
 
@@ -38,6 +40,18 @@ def _live(line: str, cell: str) -> None:
 def _live_reset(line: str) -> None:
     """`%live_reset [NAME …]`: what live cells changed is as in the package's files again."""
     print("live:", ", ".join(live_reset(*line.split())) or "nothing was changed,", "restored")
+
+
+def _mini(line: str, cell: str | None = None) -> None:
+    """`%%mini`: the cell is put into the reader's library. `%mini begin NN`, `%mini save`."""
+    if cell is not None:
+        library.write(cell)
+        return
+    verb, *chapter = line.split() or [""]
+    if verb not in ("begin", "save"):
+        raise ValueError("%mini begin NN begins from what stands after that chapter, or from your "
+                         "own file; %mini save writes that file; %%mini puts a cell into mini")
+    print(library.begin(*chapter) if verb == "begin" else library.save())
 
 
 def _full_error(line: str) -> None:

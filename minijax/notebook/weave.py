@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from minijax.notebook import checks, source
+from minijax.notebook.library import kept_after
 
 # The tags of cells whose live source differs on purpose.
 EDITED = ("live-edit", "raises-exception")
@@ -113,6 +114,19 @@ def weave(chapter: Path, halves: Sequence[str] = (".md", ".ipynb")) -> list[str]
             path.write_text(new, encoding="utf-8")
             changed.append(path.name)
     return changed
+
+
+# ---------------------------------------------------------------- the library that is built
+
+
+def kept_libraries(chapters: Sequence[Path]) -> dict[Path, str]:
+    """The files of what `mini` is at the end of each chapter, beside the chapters."""
+    cells = [(chapter.stem.partition("_")[0],
+              [found["body"][found["body"].find("%%mini\n"):].rstrip()
+               for found in _CODE_CELL.finditer(chapter.read_text(encoding="utf-8"))
+               if "%%mini\n" in found["body"] and not _is_edited(found["body"])])
+             for chapter in sorted(chapters)]
+    return {chapters[0].parent / path: text for path, text in kept_after(cells).items()}
 
 
 # ---------------------------------------------------------------- what is explained

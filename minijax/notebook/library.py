@@ -1,0 +1,136 @@
+"""The reader's own library, `mini`: cells that begin with `%%mini` write it, chapter by chapter.
+
+Stands on `source`.  JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+from minijax.notebook.source import bound_names, set_on
+
+NAME = "mini"
+OWN = Path("my_mini.py")  # a reader's library, where there is one
+KEPT = Path("mini")  # the folder, beside the chapters, of what stands at the end of each
+
+
+class Piece(NamedTuple):
+    """A statement: the names that it defines, those whose attributes it sets, its text."""
+
+    defines: frozenset[str]
+    about: frozenset[str]
+    runs_now: bool  # no function or class, whose body may mention what comes later
+    text: str
+
+
+def with_cell(text: str, cell: str) -> str:
+    """A library's text after a cell.
+
+    A function or class that it defines again takes the place of the old one; a value that it
+    defines again comes last, and what was set on the old one goes with it.
+
+    >>> print(with_cell("def f(): return 1\\na = 1\\na.b = 2", "a = 3\\ndef f(): return 2"), end="")
+    def f(): return 2
+    <BLANKLINE>
+    <BLANKLINE>
+    a = 3
+    """
+    pieces = _pieces(text)
+    for new in _pieces(cell):
+        old = [piece for piece in pieces if piece.defines & new.defines]
+        if old and not new.runs_now:
+            pieces[pieces.index(old[0])] = new
+            continue
+        gone = new.defines if new.runs_now else frozenset()
+        pieces = [piece for piece in pieces
+                  if not (piece.defines or piece.about) or (piece.defines | piece.about) - gone]
+        pieces.append(new)
+    return _joined([piece.text for piece in pieces])
+
+
+def _pieces(text: str) -> list[Piece]:
+    """The statements of a text, each with the comment above it."""
+    lines, pieces, end = text.splitlines(), [], 0
+    for node in ast.parse(text).body:
+        last = node.end_lineno or node.lineno
+        pieces.append(Piece(frozenset(bound_names(node)), frozenset(set_on(node)),
+                            not isinstance(node, ast.FunctionDef | ast.ClassDef),
+                            "\n".join(lines[end:last]).strip("\n")))
+        end = last
+    return pieces
+
+
+def _joined(pieces: Sequence[str]) -> str:
+    """Statements as a module: functions and classes stand apart, short ones together."""
+    text = ""
+    for before, piece in zip(["", *pieces], pieces, strict=False):
+        apart = any("\n" in one or one.startswith("def ") for one in (before, piece))
+        text += ("\n\n\n" if apart else "\n") * bool(before) + piece
+    return text + "\n" * bool(text)
+
+
+class Library:
+    """A module that is written while it is used.
+
+    Each cell puts its definitions into the text, and the whole text is run anew: what stands
+    earlier sees what was written later, as in a file.
+    """
+
+    def __init__(self) -> None:
+        self.text = ""
+        self.module = ModuleType(NAME, "The library that the reader writes.")
+
+    def begin(self, chapter: str = "") -> str:
+        """Begin from the reader's own file, or from what stands after a chapter; says which."""
+        if not chapter:
+            self._become("")
+            return "mini: empty"
+        own, kept = OWN.exists(), KEPT / f"after_{chapter}.py"
+        file = OWN if own else kept if kept.exists() else "notebooks" / kept
+        self._become(file.read_text(encoding="utf-8"))
+        where = f"yours, from {OWN}" if own else f"as it stands after chapter {chapter}"
+        lines = len([line for line in self.text.splitlines() if line.strip()])
+        return f"mini: {where}, {lines} lines"
+
+    def write(self, cell: str) -> None:
+        """Put what a cell defines into the library; one that cannot be run changes nothing."""
+        self._become(with_cell(self.text, cell))
+
+    def save(self) -> str:
+        """Write the library into the reader's own file, from which later chapters begin."""
+        OWN.write_text(self.text, encoding="utf-8")
+        return f"mini: written to {OWN}"
+
+    def _become(self, text: str) -> None:
+        names = {"__name__": NAME, "__file__": f"{NAME}.py"}
+        linecache.cache[f"{NAME}.py"] = (len(text), None, text.splitlines(keepends=True), NAME)
+        exec(compile(text, f"{NAME}.py", "exec"), names)
+        self.text = text
+        vars(self.module).clear()
+        vars(self.module).update(names)
+        sys.modules[NAME] = self.module
+
+
+library = Library()
+
+
+def kept_after(chapters: Sequence[tuple[str, Sequence[str]]]) -> dict[Path, str]:
+    """What stands at the end of each chapter, from the cells of all in order.
+
+    Args:
+      chapters: the number of each, and its cells.
+    """
+    text, kept = "", {}
+    for number, cells in chapters:
+        building = [cell.split("\n", 1)[1] for cell in cells if cell.startswith("%%mini\n")]
+        for cell in building:
+            text = with_cell(text, cell)
+        if building:
+            kept[KEPT / f"after_{number}.py"] = text
+    return kept
