@@ -18,11 +18,11 @@ from minijax.core import ShapedArray
 from minijax.higher_order.compiled import called
 from minijax.higher_order.cond import INT, cond_p
 from minijax.higher_order.jit import jit
-from minijax.higher_order.loops import (CARRY, CONST, ROW, Scan, While, scan_in_python,
-                                         while_in_python)
-from minijax.higher_order.rules import chosen, cut, rearranged
+from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
+                                         scan_in_python, while_in_python)
+from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
 from minijax.primitives import algebra, choice, convert
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
@@ -383,17 +383,32 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
 
 
 def _scanned(body: Body, carry: Carry, rows: Sequence[Any], *params: Any) -> list:
-    """The outputs of the loop, which computes what its body does not merely hand on."""
+    """The outputs of a scan, of which some are what it was given."""
     jaxpr, kept = body.closed.jaxpr, carry.kept_by(body)
-    consts, state, row = cut(range(len(jaxpr.invars)), len(body.consts), len(kept))
-    copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
+    copied: dict[Any, Any] = dict(zip(jaxpr.invars[len(body.consts) + len(kept):], rows,
+                                      strict=True))
     handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
                  *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
+    return _computed(Scan(body.closed, len(body.consts), len(kept), *params), body, carry, kept,
+                     handed_on, rows=rows)
+
+
+def _computed(loop: Loop, body: Body, carry: Carry, kept: Sequence[bool],
+              handed_on: Sequence[Any], test_consts: Sequence[Any] = (),
+              rows: Sequence[Any] = ()) -> list:
+    """The outputs of a loop, which computes those that its body does not merely hand on.
+
+    Args:
+      kept: which of the carry are no state, but constants.
+      handed_on: for each output None where it is to be computed.
+    """
+    consts, state, row = cut(range(len(body.closed.in_avals)), len(body.consts), len(kept))
     computes = [i for i, x in enumerate(handed_on) if x is None]
-    outs = iter(Scan(body.closed, len(consts), len(state), *params).run(
+    outs = iter(loop.run(
         rearranged(body.closed, [*state, *consts, *row], computes),
-        [*(CONST if k else CARRY for k in kept), *[CONST] * len(consts), *[ROW] * len(row)],
-        [*carry.values, *body.consts, *rows],
+        [*[TEST] * len(test_consts), *(CONST if k else CARRY for k in kept),
+         *[CONST] * len(consts), *[ROW] * len(row)],
+        [*test_consts, *carry.values, *body.consts, *rows],
         [CARRY if i < len(kept) else ROW for i in computes]))
     return [next(outs) if x is None else x for x in handed_on]
 
@@ -518,21 +533,16 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 
 
 def _looped(condition: Body, body: Body, carry: Carry) -> list:
-    """The last state, of which the loop computes what its body does not merely hand on."""
+    """The last state; what is handed on is a constant only where the condition does not read it."""
     test = condition.closed.jaxpr
     test_consts, tested = cut(range(len(test.invars)), len(condition.consts))
-    consts, state = cut(range(len(body.closed.in_avals)), len(body.consts))
     read = {*test.outvars, *(v for eqn in test.eqns for v in eqn.invars)}
     kept = [k and test.invars[i] not in read
             for k, i in zip(carry.kept_by(body), tested, strict=True)]
-    changes = [not k for k in kept]
-    computes = chosen(range(len(state)), changes)
-    test_program = rearranged(condition.closed, [*test_consts, *chosen(tested, changes)])
-    outs = iter(While(test_program, len(test_consts), body.closed, len(consts)).run(
-        condition.consts, rearranged(body.closed, [*state, *consts], computes),
-        [*(CONST if k else CARRY for k in kept), *[CONST] * len(consts)],
-        [*carry.values, *body.consts], [CARRY] * len(computes)))
-    return [x if k else next(outs) for x, k in zip(carry.given, kept, strict=True)]
+    program = rearranged(condition.closed, [*test_consts, *parted(tested, kept)[False]])
+    return _computed(While(program, len(test_consts), body.closed, len(body.consts)), body, carry,
+                     kept, [x if k else None for x, k in zip(carry.given, kept, strict=True)],
+                     test_consts=condition.consts)
 
 
 def _check_condition(condition: Body) -> None:

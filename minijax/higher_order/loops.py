@@ -34,9 +34,10 @@ from minijax.stage import stage
 
 T = TypeVar("T")
 
-# What an input or output of a loop's body is: the same in each turn, handed on from turn to turn,
-# or a row of an array that the loop goes along.  Inputs come in this order, and outputs do.
-CONST, CARRY, ROW = range(3)
+# What an operand of a loop is: a constant of its condition, or of its body; what is handed on from
+# turn to turn; or an array that the loop goes along, a row in each turn.  Operands come in this
+# order, and so do inputs and outputs of a body, which knows nothing of the condition's constants.
+TEST, CONST, CARRY, ROW = range(4)
 Kinds = list[int]
 
 
@@ -45,11 +46,26 @@ Kinds = list[int]
 class Loop:
     """The parameters of a loop: its body is from [constants, carry, rows] to [carry, rows]."""
 
-    def __init__(self, body: ClosedJaxpr, num_consts: int, num_carry: int):
+    primitive: ProgramPrimitive
+
+    def __init__(self, body: ClosedJaxpr, num_tests: int, num_consts: int, num_carry: int):
         self.body, self.num_consts, self.num_carry = body, num_consts, num_carry
         self.kinds, self.out_kinds = (
             [CONST] * consts + [CARRY] * num_carry + [ROW] * (len(avals) - consts - num_carry)
             for consts, avals in ((num_consts, body.in_avals), (0, body.out_avals)))
+        self.tests = [TEST] * num_tests
+
+    def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
+        """Those of the loop with a body for operands of these kinds."""
+        raise NotImplementedError
+
+    def run(self, program: ClosedJaxpr, kinds: Kinds, args: Sequence[Any], out_kinds: Kinds,
+            **changes: Any) -> list:
+        """The loop with a body that has inputs and outputs of these kinds, in any order."""
+        body, _, out_order = in_order(program, [k for k in kinds if k != TEST], out_kinds)
+        operands = [args[i] for i in sorted(range(len(kinds)), key=kinds.__getitem__)]
+        outs = self.primitive.bind(*operands, **self.params(body, kinds) | changes)
+        return [x for _, x in sorted(zip(out_order, outs, strict=True), key=itemgetter(0))]
 
     def settled(self, derive: Callable[[ClosedJaxpr, Flags, Flags], tuple[T, Flags]],
                 flags: Flags) -> tuple[T, list[bool], list[bool]]:
@@ -72,18 +88,13 @@ class Loop:
                 return derived, flags, list(found)
             carry = list(found[:self.num_carry])
 
-    def jvp_by(self, run: Callable[..., list], primals: Sequence[Any], tangents: Sequence[Any]
-               ) -> tuple[list, list]:
-        """Outputs and their tangents, which the loop carries along.
-
-        Args:
-          run: ``(program, kinds, args, out_kinds) -> outs``: the loop with another body, the
-            inputs and outputs of which are of these kinds, in any order.
-        """
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
+        """Outputs and their tangents, which the loop carries along."""
+        tangents = tangents[len(self.tests):]  # a condition has none
         program, has, out_has = self.settled(jvp_jaxpr, has_tangent(tangents))
-        outs = run(program, [*self.kinds, *chosen(self.kinds, has)],
-                   [*primals, *map(instantiate, chosen(tangents, has))],
-                   [*self.out_kinds, *chosen(self.out_kinds, out_has)])
+        outs = self.run(program, [*self.tests, *self.kinds, *chosen(self.kinds, has)],
+                        [*primals, *map(instantiate, chosen(tangents, has))],
+                        [*self.out_kinds, *chosen(self.out_kinds, out_has)])
         return with_zeros(outs, out_has)
 
 
@@ -126,7 +137,7 @@ def while_in_python(cond_fun: Callable, body_fun: Callable, state: Any) -> Any:
     return state
 
 
-def loop_primitive(name: str, view: type, examples: Callable[[], list[Example]]
+def loop_primitive(name: str, view: type[Any], examples: Callable[[], list[Example]]
                    ) -> ProgramPrimitive:
     """A primitive whose rules are the methods of its parameters, seen as a `view`."""
     def rule(method: Callable) -> Callable:
@@ -136,8 +147,9 @@ def loop_primitive(name: str, view: type, examples: Callable[[], list[Example]]
         return of_params
     slots: Any = {slot: rule(getattr(view, slot)) for slot in (
         "impl", "abstract_eval", "jvp", "transpose", "batch", "loop", "split")}
-    return ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
-                            handles_keys=True)
+    view.primitive = ProgramPrimitive(name, **slots, examples=examples, multiple_results=True,
+                                      handles_keys=True)
+    return view.primitive
 
 
 # ── scan ─────────────────────────────────────────────────────────────────────────────────────
@@ -147,20 +159,12 @@ class Scan(Loop):
 
     def __init__(self, jaxpr: ClosedJaxpr, num_consts: int, num_carry: int, length: int,
                  reverse: bool, unroll: int):
-        super().__init__(jaxpr, num_consts, num_carry)
+        super().__init__(jaxpr, 0, num_consts, num_carry)
         self.length, self.reverse, self.unroll = length, reverse, unroll
 
     def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
-        """Those of the loop with a body whose inputs are of these kinds."""
         return {"jaxpr": body, "num_consts": kinds.count(CONST), "num_carry": kinds.count(CARRY),
                 "length": self.length, "reverse": self.reverse, "unroll": self.unroll}
-
-    def run(self, program: ClosedJaxpr, kinds: Kinds, args: Sequence[Any], out_kinds: Kinds,
-            **changes: Any) -> list:
-        """The loop with a body that has inputs and outputs of these kinds, in any order."""
-        body, order, out_order = in_order(program, kinds, out_kinds)
-        outs = scan_p.bind(*[args[i] for i in order], **self.params(body, kinds) | changes)
-        return [x for _, x in sorted(zip(out_order, outs, strict=True), key=itemgetter(0))]
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
         consts, init, xs = cut(buffers, self.num_consts, self.num_carry)
@@ -177,9 +181,6 @@ class Scan(Loop):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         carry, rows = cut(self.body.out_avals, self.num_carry)
         return [*carry, *(with_axis(a, 0, self.length) for a in rows)]
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
-        return self.jvp_by(self.run, primals, tangents)
 
     def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
         body, batched, out_batched = self.settled(
@@ -283,23 +284,16 @@ class While(Loop):
 
     def __init__(self, cond_jaxpr: ClosedJaxpr, cond_nconsts: int, body_jaxpr: ClosedJaxpr,
                  body_nconsts: int):
-        super().__init__(body_jaxpr, body_nconsts, len(body_jaxpr.out_avals))
+        super().__init__(body_jaxpr, cond_nconsts, body_nconsts, len(body_jaxpr.out_avals))
         self.condition, self.sizes = cond_jaxpr, (cond_nconsts, body_nconsts)
 
-    def run(self, cond_consts: Sequence[Any], program: ClosedJaxpr, kinds: Kinds,
-            args: Sequence[Any], out_kinds: Kinds) -> list:
-        """The loop with a body that has inputs of these kinds, in any order.
-
-        At what is carried behind that which the condition knows of, it does not look.
-        """
-        body, order, _ = in_order(program, kinds, out_kinds)
-        consts, carry = cut([args[i] for i in order], kinds.count(CONST))
+    def params(self, body: ClosedJaxpr, kinds: Kinds) -> Params:
+        num_tests, num_consts = kinds.count(TEST), kinds.count(CONST)
         known = len(self.condition.in_avals)
-        ignored = [x.aval for x in carry[known - len(cond_consts):]]
+        ignored = body.in_avals[num_consts:][known - num_tests:]  # what is carried besides
         condition = self.condition.derived(("ignoring", *ignored), lambda: rearranged(
             self.condition, [*range(known), *ignored]))
-        return while_p.bind(*cond_consts, *consts, *carry,
-                            **_while_params(condition, len(cond_consts), body, len(consts)))
+        return _while_params(condition, num_tests, body, num_consts)
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
         cond_consts, body_consts, init = cut(buffers, *self.sizes)
@@ -308,11 +302,6 @@ class While(Loop):
 
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return self.body.out_avals
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list, list]:
-        cond_consts, primals = cut(primals, self.sizes[0])
-        return self.jvp_by(functools.partial(self.run, cond_consts), primals,
-                           tangents[len(cond_consts):])
 
     def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
         cond_b, body_b = cut([d is not None for d in dims], self.sizes[0])
