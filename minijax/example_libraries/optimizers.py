@@ -7,7 +7,6 @@ In JAX: `jax/example_libraries/optimizers.py`.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -383,8 +382,7 @@ def l2_norm(tree: Params) -> Array:
     >>> l2_norm({"a": jnp.array([3.]), "b": jnp.array(4.)})
     Array(5., dtype=float32)
     """
-    leaves = tree_util.tree_leaves(tree)
-    return jnp.sqrt(functools.reduce(operator.add, [jnp.vdot(x, x) for x in leaves], 0))
+    return jnp.sqrt(sum(jnp.vdot(x, x) for x in tree_util.tree_leaves(tree)))
 
 
 def clip_grads(grad_tree: Params, max_norm: ArrayLike) -> Params:

@@ -286,8 +286,7 @@ def multigammaln(a: ArrayLike, d: int) -> Array:
     """
     [a] = promote_args_inexact("multigammaln", a)
     order = int(static_value(d, "The dimension of multigammaln."))
-    parts = [lax.lgamma(a - i / 2) for i in range(order)]
-    total = functools.reduce(jnp.add, parts)
+    total = functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)])
     return total + order * (order - 1) / 4 * math.log(math.pi)
 
 
@@ -299,12 +298,8 @@ def ndtr(x: ArrayLike) -> Array:
     >>> ndtr(0.)
     Array(0.5, dtype=float32)
     """
-    x = _strong_float(x)
-    w = x * math.sqrt(.5)
-    z = jnp.abs(w)
-    upper = jnp.where(w > 0, 2 - lax.erfc(z), lax.erfc(z))
-    near = z < math.sqrt(.5)
-    return .5 * jnp.where(near, 1 + lax.erf(w), upper)
+    # JAX: one of three formulas, by the size of x; erfc is exact everywhere here.
+    return .5 * lax.erfc(_strong_float(x) * -math.sqrt(.5))
 
 
 def _strong_float(x: ArrayLike) -> Any:
@@ -371,11 +366,7 @@ def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
 
 def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
     """By Horner's rule; the lowest power first."""
-    *lower, value = coefficients
-    total = jnp.full_like(x, value)
-    for c in reversed(lower):
-        total = total * x + c
-    return total
+    return functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
