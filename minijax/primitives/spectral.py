@@ -13,6 +13,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, ShapedArray, as_value
+<<<<<<< HEAD
 from minijax.primitives.algebra import add, div, mul, sub
 from minijax.primitives import choice, linalg, slicing, slots
 from minijax.primitives.complex_numbers import conj, real
@@ -22,6 +23,20 @@ from minijax.primitives.matrices import (LAPACK, address, adjoint, by_lapack, ea
                                          examples_of_matrices, factored, factorization,
                                          fill_with_identities, flipped, identity_like, lower_part,
                                          masked, product, spread_out, symmetric, turn_back)
+=======
+from minijax.primitives.choice import eq
+from minijax.primitives.complex_numbers import conj, real
+from minijax.primitives.convert import convert_element_type
+from minijax.primitives.emitted import filled, reduce_sum_p
+from minijax.primitives.linalg import (LAPACK, address, adjoint, by_lapack, each_turned,
+                                       examples_of_matrices, factored, factorization,
+                                       fill_with_identities, identity_like, lower_part, masked,
+                                       product, spread_out, symmetric, symmetrized,
+                                       triangular_solve, turn_back)
+from minijax.primitives.shape import expand_dims
+from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.primitives.slots import nest, real_dtype
+>>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
@@ -30,26 +45,21 @@ def diagonal_of(x: Array) -> Array:
     return reduce_sum_p.bind(masked(x, choice.eq), axes=(x.ndim - 1,))
 
 
-def times_columns(x: Array, scale: Array) -> Array:
-    """Every column times its number."""
-    return mul(x, spread(scale, (*range(x.ndim - 2), x.ndim - 1), x.shape))
+def row(w: Array) -> Array:
+    """Numbers for the columns of a matrix."""
+    return expand_dims(w, (w.ndim - 1,))
 
 
-def times_rows(scale: Array, x: Array) -> Array:
-    return mul(spread(scale, range(x.ndim - 1), x.shape), x)
+def column(w: Array) -> Array:
+    """Numbers for the rows of a matrix."""
+    return expand_dims(w, (w.ndim,))
 
 
-def differences(w: Array) -> Array:
-    """``w[j] - w[i]`` in row i and column j."""
-    shape = (*w.shape, w.shape[-1])
-    rows = spread(w, range(w.ndim), shape)
-    return sub(flipped(rows), rows)
-
-
-def inverse_off_diagonal(gaps: Array) -> Array:
-    """``1 / gaps`` with zeros on the diagonal, where there is no gap."""
+def inverse_gaps(w: Array, dtype: Any) -> Array:
+    """``1 / (w[j] - w[i])`` in row i and column j, and zeros on the diagonal."""
+    gaps = row(w) - column(w)
     one = identity_like(gaps)
-    return sub(div(filled(1, gaps), add(gaps, one)), one)
+    return convert_element_type(1 / (gaps + one) - one, dtype)
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
@@ -73,16 +83,21 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     x = linalg.triangular_solve(square, slope)
     inside = product(adjoint(q), x)
     below = lower_part(inside, -1)
-    turn = sub(below, adjoint(below))  # how Q turns: antisymmetric
+    turn = below - adjoint(below)  # how Q turns: antisymmetric
     if dtypes.issubdtype(q.dtype, np.complexfloating):
-        imaginary = div(sub(inside, conj(inside)), filled(2, inside))
-        turn = add(turn, mul(imaginary, identity_like(inside)))
-    q_slope = add(product(q, sub(turn, inside)), x)
-    r_slope = product(sub(inside, turn), square)
+        turn = turn + (inside - conj(inside)) / 2 * identity_like(inside)
+    q_slope = product(q, turn - inside) + x
+    r_slope = product(inside - turn, square)
     if n > m:
+<<<<<<< HEAD
         rest, slope = (slicing.slice_in_dim(x, m, n, axis=axis) for x in (r, t))
         r_rest = product(adjoint(q), sub(slope, product(q_slope, rest)))
         r_slope = slicing.concatenate([r_slope, r_rest], axis)
+=======
+        rest, slope = (slice_in_dim(x, m, n, axis=axis) for x in (r, t))
+        r_rest = product(adjoint(q), slope - product(q_slope, rest))
+        r_slope = concatenate([r_slope, r_rest], axis)
+>>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
     return [q_slope, r_slope]
 
 
@@ -157,8 +172,8 @@ def _eigh_slopes(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]
     """Giles, *Collected matrix derivative results* (2008), section 3.1."""
     vectors, values = outs
     inside = product(product(adjoint(vectors), t), vectors)
-    turn = convert_element_type(inverse_off_diagonal(differences(values)), t.dtype)
-    return [product(vectors, mul(turn, inside)), _real_part(diagonal_of(inside))]
+    turn = inverse_gaps(values, t.dtype)
+    return [product(vectors, turn * inside), _real_part(diagonal_of(inside))]
 
 
 def _real_part(x: Array) -> Array:
@@ -254,27 +269,35 @@ def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Arra
     """Giles, *Collected matrix derivative results* (2008), section 3.2."""
     v, scale = adjoint(right), convert_element_type(values, t.dtype)
     inside = product(product(adjoint(left), t), v)
+<<<<<<< HEAD
     gaps = convert_element_type(inverse_off_diagonal(differences(mul(values, values))), t.dtype)
     scaled, turned = times_columns(inside, scale), times_rows(scale, inside)
     left_turn = mul(gaps, add(scaled, adjoint(scaled)))
     v_slope = product(v, mul(gaps, add(turned, adjoint(turned))))
     zero = convert_element_type(choice.eq(values, filled(0, values)), t.dtype)
     inverse = sub(div(filled(1, scale), add(scale, zero)), zero)
+=======
+    gaps = inverse_gaps(values * values, t.dtype)
+    scaled, turned = inside * row(scale), column(scale) * inside
+    left_turn = gaps * (scaled + adjoint(scaled))
+    v_slope = product(v, gaps * (turned + adjoint(turned)))
+    zero = convert_element_type(eq(values, filled(0, values)), t.dtype)
+    inverse = row(1 / (scale + zero) - zero)
+>>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
     if dtypes.issubdtype(t.dtype, np.complexfloating):  # the phases of the vectors
-        imaginary = mul(div(sub(inside, conj(inside)), filled(2, inside)), identity_like(inside))
-        left_turn = add(left_turn, times_columns(imaginary, inverse))
+        imaginary = (inside - conj(inside)) / 2 * identity_like(inside)
+        left_turn = left_turn + imaginary * inverse
     left_slope = product(left, left_turn)
     if left.shape[-2] > left.shape[-1]:
-        left_slope = add(left_slope, times_columns(_outside(left, product(t, v)), inverse))
+        left_slope = left_slope + _outside(left, product(t, v)) * inverse
     if v.shape[-2] > v.shape[-1]:
-        turned = _outside(v, product(adjoint(t), left))
-        v_slope = add(v_slope, times_columns(turned, inverse))
+        v_slope = v_slope + _outside(v, product(adjoint(t), left)) * inverse
     return [_real_part(diagonal_of(inside)), left_slope, adjoint(v_slope)]
 
 
 def _outside(basis: Array, x: Array) -> Array:
     """The part of x that is orthogonal to the columns of an orthonormal basis."""
-    return sub(x, product(basis, product(adjoint(basis), x)))
+    return x - product(basis, product(adjoint(basis), x))
 
 
 def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool,

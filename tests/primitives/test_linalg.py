@@ -7,7 +7,7 @@ import pytest
 
 import minijax
 from minijax import config, lax
-from minijax.primitives.matrices import spread_out, symmetric
+from minijax.primitives.linalg import spread_out, symmetric
 
 CHOLESKY, EIGH = lax.linalg.cholesky_p, lax.linalg.eigh_p
 
