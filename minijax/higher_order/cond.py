@@ -19,12 +19,13 @@ from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, parted, remove_dead_equations,
                            subjaxprs)
-from minijax.primitives import algebra, analytic, choice, emitted, locate
+from minijax.primitives import algebra, analytic, choice, emitted
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
 from minijax.primitives.index import dynamic_slice_p
 from minijax.primitives.reduce import reduce_or_p
 from minijax.primitives.shape import squeeze_p
+from minijax.primitives.sort import argmax_p
 from minijax.stage import stage
 
 INT = np.dtype(np.int32)
@@ -164,7 +165,7 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
 def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                 batched: Sequence[bool]) -> None:
     checks, _ = batch_jaxpr(_only_checks(program), axis, batched)
-    first = locate.argmax_p.bind(active, axes=(0,), index_dtype=INT)
+    first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
     given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
     any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
                                              weak_type=False)

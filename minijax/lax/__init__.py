@@ -51,7 +51,6 @@ from minijax.primitives.index import (
     dynamic_update_slice_p,
 )
 from minijax.primitives.keys import eq, ne
-from minijax.primitives.locate import argmax, argmax_p, argmin, argmin_p
 from minijax.primitives.reduce import (
     reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min, reduce_min_p, reduce_or,
     reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
@@ -67,7 +66,9 @@ from minijax.primitives.shape import (
 from minijax.primitives.slicing import (
     concatenate, concatenate_p, index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p, split,
 )
-from minijax.primitives.sort import sort, sort_key_val, sort_p, top_k
+from minijax.primitives.sort import (
+    argmax, argmax_p, argmin, argmin_p, sort, sort_key_val, sort_p, top_k,
+)
 from minijax.primitives.windows import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )

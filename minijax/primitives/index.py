@@ -15,7 +15,8 @@ import numpy as np
 from minijax import config, core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, with_item)
+from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, refuse, replaced,
+                                     with_item)
 from minijax.primitives.checks import check_starts_within
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
@@ -56,13 +57,13 @@ def check_starts(fun: str, starts: Sequence[ShapedArray], colon: str) -> None:
     Raises:
       TypeError: naming the function.
     """
-    if any(i.ndim != 0 for i in starts):
-        raise TypeError(f"start_indices arguments to {fun} must be scalars, "
-                        f"got indices {tuple(starts)}")
-    if any(i.dtype != starts[0].dtype or not dtypes.issubdtype(i.dtype, np.integer)
-           for i in starts):
-        raise TypeError(f"index arguments to {fun} must be integers of the same type, "
-                        f"got{colon} {', '.join(core.dtype_name(i.dtype) for i in starts)}")
+    kinds = {i.dtype for i in starts}
+    refuse(
+        (any(i.ndim != 0 for i in starts),
+         f"start_indices arguments to {fun} must be scalars, got indices {tuple(starts)}"),
+        (len(kinds) > 1 or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds),
+         f"index arguments to {fun} must be integers of the same type, "
+         f"got{colon} {', '.join(core.dtype_name(i.dtype) for i in starts)}"))
 
 
 def canonical_starts(operand: Any, start_indices: Any,
@@ -112,23 +113,26 @@ def wrapped(i: Array, size: int) -> Array:
 
 def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray,
                         slice_sizes: Shape) -> list[ShapedArray]:
-    if any(map(operator.lt, x.shape, slice_sizes)):
-        raise TypeError("slice slice_sizes must be less than or equal to operand shape, got "
-                        f"slice_sizes {slice_sizes} for operand shape {x.shape}.")
-    if any(n < 0 for n in slice_sizes):
-        raise TypeError("slice slice_sizes must be greater than or equal to zero, "
-                        f"got slice_sizes of {slice_sizes}.")
+    refuse(
+        (any(map(operator.lt, x.shape, slice_sizes)),
+         "slice slice_sizes must be less than or equal to operand shape, got "
+         f"slice_sizes {slice_sizes} for operand shape {x.shape}."),
+        (min(slice_sizes, default=0) < 0,
+         "slice slice_sizes must be greater than or equal to zero, "
+         f"got slice_sizes of {slice_sizes}."))
     check_starts("dynamic_slice", starts, ":")
     return [x.update(shape=slice_sizes)]
 
 
-def window_at(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> tuple[Array, Dim]:
-    """Scalar start indices as one index vector, or one for each example of a batch."""
-    if all(d is None for d in dims):
-        return concatenate([spread(i, (), (1,)) for i in starts], 0), None
+# What holds of one window an example, as a gather or a scatter is told.
+ONE_WINDOW = {"unique_indices": True, "indices_are_sorted": True, "mode": GatherScatterMode.CLIP}
+
+
+def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
+    """Scalar start indices, some of them batched, as one index vector for each example."""
     columns = [spread(i, () if d is None else (0,), (axis.size, 1))
                for i, d in zip(starts, dims, strict=True)]
-    return concatenate(columns, 1), 0
+    return concatenate(columns, 1)
 
 
 def _batch_dynamic_slice(axis: Axis, args: list, dims: list,
@@ -139,11 +143,10 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list,
         sizes = with_item(slice_sizes, x_dim, axis.size)
         return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
     window = tuple(range(len(slice_sizes)))
-    places, place_dim = window_at(starts, start_dims, axis)
     return gather_p.rule("batch")(
-        axis, [x, places], [x_dim, place_dim], slice_sizes=slice_sizes,
-        dimension_numbers=GatherDimensionNumbers(window, (), window), unique_indices=True,
-        indices_are_sorted=True, mode=GatherScatterMode.CLIP, fill_value=None)
+        axis, [x, start_vectors(starts, start_dims, axis)], [x_dim, 0], slice_sizes=slice_sizes,
+        dimension_numbers=GatherDimensionNumbers(window, (), window), fill_value=None,
+        **ONE_WINDOW)
 
 
 def zero_like(starts: Sequence[Any]) -> Array:
@@ -196,20 +199,17 @@ def dynamic_slice_in_dim(operand: Any, start_index: Any, slice_size: int, axis: 
     >>> dynamic_slice_in_dim(np.arange(5), 1, 2)
     Array([1, 2], dtype=int32)
     """
-    starts, wrap, axis = along(operand, start_index, axis, allow_negative_indices)
-    sizes = list(np.shape(operand))
-    sizes[axis] = operator.index(slice_size)
+    starts, wrap = along(operand, start_index, axis, allow_negative_indices)
+    sizes = replaced(np.shape(operand), operator.index(axis), operator.index(slice_size))
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=wrap)
 
 
-def along(operand: Any, start_index: Any, axis: int,
-          allow_negative: bool) -> tuple[list, list[bool], int]:
+def along(operand: Any, start_index: Any, axis: int, allow_negative: bool) -> tuple[tuple, tuple]:
     """Start indices that are zero but for one axis, and whether each may be negative."""
     ndim, axis = np.ndim(operand), operator.index(axis)
     zero = np.zeros((), dtypes.dtype(start_index))[()]
-    starts, wrap = [zero] * ndim, [False] * ndim
-    starts[axis], wrap[axis] = start_index, allow_negative
-    return starts, wrap, axis
+    return (replaced([zero] * ndim, axis, start_index),
+            replaced([False] * ndim, axis, allow_negative))
 
 
 def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *,
@@ -229,15 +229,16 @@ def dynamic_index_in_dim(operand: Any, index: Any, axis: int = 0, keepdims: bool
 
 def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> list[ShapedArray]:
     name = "dynamic_update_slice"
-    if x.ndim != update.ndim:
-        raise TypeError(f"{name} update must have the same rank as operand, got update shape "
-                        f"{update.shape} for operand shape {x.shape}.")
-    if x.ndim != len(starts):
-        raise TypeError(f"{name} start_indices must have length equal to the rank of operand, "
-                        f"got indices {starts} for operand shape {x.shape}.")
-    if any(map(operator.lt, x.shape, update.shape)):
-        raise TypeError(f"{name} update shape must be smaller than operand shape, got update "
-                        f"shape {update.shape} for operand shape {x.shape}.")
+    refuse(
+        (x.ndim != update.ndim,
+         f"{name} update must have the same rank as operand, got update shape {update.shape} for "
+         f"operand shape {x.shape}."),
+        (x.ndim != len(starts),
+         f"{name} start_indices must have length equal to the rank of operand, got indices "
+         f"{starts} for operand shape {x.shape}."),
+        (any(map(operator.lt, x.shape, update.shape)),
+         f"{name} update shape must be smaller than operand shape, got update shape "
+         f"{update.shape} for operand shape {x.shape}."))
     check_same_dtypes(name, x, update)
     check_starts(name, starts, "")
     return [x.update(weak_type=all_weak([x, update, *starts]))]
@@ -254,12 +255,10 @@ def _batch_update(axis: Axis, args: list, dims: list) -> tuple[list, list]:
     x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, zero_like(starts), *starts)], [0]
-    places, place_dim = window_at(starts, start_dims, axis)
     window = tuple(range(len(starts)))
     return scatter_p.rule("batch")(
-        axis, [x, places, update], [0, place_dim, 0],
-        dimension_numbers=ScatterDimensionNumbers(window, (), window),
-        indices_are_sorted=True, unique_indices=True, mode=GatherScatterMode.CLIP)
+        axis, [x, start_vectors(starts, start_dims, axis), update], [0, 0, 0],
+        dimension_numbers=ScatterDimensionNumbers(window, (), window), **ONE_WINDOW)
 
 
 def _update_loop(b: Any, outputs: list, operands: list) -> None:
@@ -313,7 +312,7 @@ def dynamic_update_slice_in_dim(operand: Any, update: Any, start_index: Any, axi
     >>> dynamic_update_slice_in_dim(np.arange(5), np.array([7, 8]), 1, 0)
     Array([0, 7, 8, 3, 4], dtype=int32)
     """
-    starts, wrap, _ = along(operand, start_index, axis, allow_negative_indices)
+    starts, wrap = along(operand, start_index, axis, allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=wrap)
 
 

@@ -58,7 +58,8 @@ def flipped(x: Array) -> Array:
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
     turned = flipped(x)
-    return complex_numbers.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
+    is_complex = dtypes.issubdtype(x.dtype, np.complexfloating)
+    return complex_numbers.conj(turned) if is_complex else turned
 
 
 def product(x: Array, y: Array) -> Array:
@@ -139,7 +140,7 @@ def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     """Where an external finds the element of a buffer at the leading indices."""
     view = b.stored(buffer)
     for i in index:
-        view = b.view(view, i)
+        view = b.row(view, i)
     return b.address(view)
 
 
@@ -311,13 +312,8 @@ def of_equations(applied: Callable[..., Array]) -> ForPrimitive:
         x = p.bind(*primals, **params)
         terms = [] if isinstance(b_dot, Zero) else [b_dot]
         if not isinstance(a_dot, Zero):
-XX HEAD
-            terms.append(neg(applied(a_dot, x, **params)))
-        return [x], [p.bind(primals[0], families.sum_of(terms), **params)]
-=======
             terms.append(-applied(a_dot, x, **params))
         return [x], [p.bind(primals[0], families.sum_of(terms), **params)]
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
     return jvp
 
 

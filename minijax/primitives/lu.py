@@ -12,28 +12,13 @@ from typing import Any
 
 import numpy as np
 
-<<<<<<< HEAD
-from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
-                          dtype_name)
-from minijax.primitives import algebra, emitted, families, gather, kernels, slots
-from minijax.primitives.linalg import batched_equations, of_equations, triangular_solve
-from minijax.primitives.matrices import (by_lapack, check_matrix, examples_of_matrices, factored,
-                                         factorization, flipped, identity_like, lower_part,
-                                         product, spread_out, upper_part)
-from minijax.primitives.slicing import concatenate, slice_in_dim
-=======
 from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot, dtype_name
-from minijax.primitives.emitted import batch_in_front, transposed
-from minijax.primitives.families import constant_in_all
-from minijax.primitives.gather import taken_along
-from minijax.primitives.kernels import by_program, kernel
+from minijax.primitives import emitted, families, gather, kernels, slots
 from minijax.primitives.linalg import (batched_equations, by_lapack, check_matrix,
                                        examples_of_matrices, factored, factorization, flipped,
                                        identity_like, lower_part, masked, of_equations, product,
                                        spread_out, triangular_solve, upper_part)
 from minijax.primitives.slicing import pad, zero_of
-from minijax.primitives.slots import check_same_dtypes, nest
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
@@ -73,42 +58,18 @@ def _lu_slopes(t: Array, outs: Sequence[Array]) -> list:
     rows = gather.taken_along(t, permutation, t.ndim - 2)
     left = triangular_solve(lower, rows, left_side=True, lower=True, unit_diagonal=True)
     inside = triangular_solve(upper, left)
-<<<<<<< HEAD
-    slope = algebra.add(product(lower, lower_part(inside, -1)), product(upper_part(inside), upper))
-=======
     slope = product(lower, lower_part(inside, -1)) + product(upper_part(inside), upper)
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
     return [slope, *(Zero(x.aval.to_tangent_aval()) for x in (pivots, permutation))]
 
 
 def _square_factors(factors: Array) -> tuple[Array, Array]:
     """L and U, with columns and rows of the identity where a matrix is not square."""
-<<<<<<< HEAD
-    *_, m, n = factors.shape
-    size = min(m, n)
-    axis = factors.ndim - 1
-    lower = lower_part(slice_in_dim(factors, 0, size, axis=axis), -1)
-    upper = upper_part(slice_in_dim(factors, 0, size, axis=axis - 1))
-    if m > n:
-        lower = concatenate([lower, _zeros(lower, m - n, axis)], axis)
-    lower = algebra.add(lower, identity_like(lower))
-    if n > m:
-        rest = slice_in_dim(identity_like(_zeros(upper, n, axis - 1)), m, n, axis=axis - 1)
-        upper = concatenate([upper, rest], axis - 1)
-    return lower, upper
-
-
-def _zeros(x: Array, size: int, axis: int) -> Array:
-    shape = (*x.shape[:axis], size, *x.shape[axis + 1:])
-    return as_value(np.zeros(shape, x.dtype))
-=======
     m, n = factors.shape[-2:]
     as_is = [(0, 0, 0)] * (factors.ndim - 1)
     lower = lower_part(pad(factors, zero_of(factors.dtype), [*as_is, (0, m - n, 0)]), -1)
     upper = upper_part(pad(factors, zero_of(factors.dtype), [*as_is[1:], (0, n - m, 0), as_is[0]]))
     one = identity_like(upper)
     return lower + identity_like(lower), upper + masked(one, lambda rows, columns: rows >= m)
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
 
 
 # ── lu: the loops ────────────────────────────────────────────────────────────────────────────

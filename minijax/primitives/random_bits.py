@@ -108,16 +108,10 @@ def threefry2x32(k1: Array, k2: Array, x1: Array, x2: Array) -> list[Array]:
     >>> f"{int(first):08x} {int(second):08x}"
     '6b200159 99ba4efe'
     """
-    shape = broadcast_shapes(*(np.shape(x) for x in (k1, k2, x1, x2)))
-    return threefry2x32_p.bind(*(align(x, shape) for x in (k1, k2, x1, x2)))
-
-
-def align(x: Any, shape: tuple[int, ...]) -> Any:
-    """`x` broadcast to `shape`, its last axes on the last axes there."""
-    own = np.shape(x)
-    if own == shape:
-        return x
-    return broadcast_in_dim(x, shape, range(len(shape) - len(own), len(shape)))
+    words = k1, k2, x1, x2
+    shape = broadcast_shapes(*map(np.shape, words))
+    return threefry2x32_p.bind(*(x if np.shape(x) == shape else broadcast_in_dim(
+        x, shape, range(len(shape) - np.ndim(x), len(shape))) for x in words))
 
 
 # ── fma ──────────────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""Primitive sort: several arrays at once, by one or more of them; and what is made of it.
+"""Order: sort, of several arrays at once, what is made of it, and where the extremum is.
 
 Stands on `gather`, for its derivative.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/lax.py`.
@@ -7,7 +7,7 @@ In JAX: `jax/_src/lax/lax.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,11 +15,13 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives import axes, choice, emitted, gather, kernels
+from minijax.primitives import choice, emitted, families, gather, kernels, slicing
+from minijax.primitives.axes import Axes, canonical_axis, keeping, without
 from minijax.primitives.convert import bitcast_convert_type, converted
-from minijax.primitives.examples import grid
+from minijax.primitives.examples import grid, reducible
 from minijax.primitives.shape import broadcasted_iota, rev
-from minijax.primitives.slicing import slice_in_dim
+from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, in_numpy,
+                                      widened)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -120,7 +122,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
         raise ValueError(f"{num_keys=} must equal 1 for a single operand.")
     if not 1 <= num_keys <= len(operands):
         raise ValueError(f"{num_keys=} must be between 1 and len(operand)={len(operands)}")
-    outs = sort_p.bind(*operands, dimension=axes.canonical_axis(dimension, np.ndim(operands[0])),
+    outs = sort_p.bind(*operands, dimension=canonical_axis(dimension, np.ndim(operands[0])),
                        is_stable=is_stable, num_keys=num_keys)
     return tuple(outs) if isinstance(operand, Sequence) else outs[0]
 
@@ -152,7 +154,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     k, shape = operator.index(k), list(np.shape(operand))
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
-    axis = axes.canonical_axis(axis, len(shape))
+    axis = canonical_axis(axis, len(shape))
     if dtypes.issubdtype(dtypes.dtype(operand), np.complexfloating):
         raise ValueError("top_k is not compatible with complex inputs.")
     if shape[axis] < k:
@@ -165,7 +167,8 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if dtypes.issubdtype(operand.dtype, np.floating):
         columns = (_total_order(operand), *columns)
     ordered = sort([rev(x, (axis,)) for x in columns], axis)[-2:]
-    return [rev(slice_in_dim(x, shape[axis] - k, None, axis=axis), (axis,)) for x in ordered]
+    return [rev(slicing.slice_in_dim(x, shape[axis] - k, None, axis=axis), (axis,))
+            for x in ordered]
 
 
 def _total_order(x: Array) -> Array:
@@ -174,3 +177,105 @@ def _total_order(x: Array) -> Array:
     bits = bitcast_convert_type(x, word)
     flipped = choice.bitwise_xor(bits, emitted.constant(np.iinfo(word).max, bits))
     return choice.select(choice.lt(bits, emitted.constant(0, bits)), flipped, bits)
+
+
+# ── Where the extremum is ────────────────────────────────────────────────────────────────────
+
+def _locator(name: str, op: str, comparison: str) -> Primitive:
+    """A primitive that gives the first place of the extremum, or of the first nan."""
+    def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
+        [axis] = axes
+        if not 0 <= axis < x.ndim:
+            raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
+        if x.shape[axis] < 1:
+            raise ValueError("argmin and argmax require non-empty reduced dimension. "
+                             f"operand.shape={x.shape} axis={axis}")
+        if not dtypes.issubdtype(index_dtype, np.integer):
+            raise TypeError("index_dtype must be an integer type, but got "
+                            f"{dtype_name(index_dtype)}")
+        check_dtypes(comparison, [x, x], [ORDERED, ORDERED])
+        return [ShapedArray(without(x.shape, axes), index_dtype)]
+
+    def element(s: Any, index: tuple, x: Any, axes: Axes, index_dtype: Any) -> Any:
+        [axis] = axes
+
+        def at(k: Any) -> Any:
+            return widened(s, x(keeping(index, axes, [k])))
+        in_passes = axis == len(x.shape) - 1 or x.dtype.itemsize == 8
+        locate = _place_in_two_passes if in_passes else _place_by_keys
+        return s.convert(locate(s, op, x.shape[axis], at), index_dtype)
+
+    return Primitive(
+        name,
+        impl=in_numpy(lambda x, axes, index_dtype: getattr(np, name)(
+            x, axes[0]).astype(index_dtype)),
+        abstract_eval=abstract_eval,
+        jvp=families.constant_in_all,
+        transpose=NOT_DIFFERENTIABLE,
+        batch=emitted.batch_along("axes", removed=True),
+        element=element,
+        examples=reducible(ORDERED, lambda rank: [
+            {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
+
+
+def _place_in_two_passes(s: Any, op: str, n: int, at: Callable[[Any], Any]) -> Any:
+    """Find the extremum, then its first place: both passes run in wide registers."""
+    best = s.accumulate(op, None, (n,), at)
+
+    def place(k: Any) -> Any:
+        y = at(k)
+        found = s.eq(y, best) if y.dtype.kind != "f" else s.or_(s.eq(y, best), s.ne(y, y))
+        return s.select(found, s.convert(k, np.int32), s.const(n - 1, np.int32))
+    # JAX: counts in 64 bits where an axis needs them.
+    return s.accumulate("min", None, (n,), place)
+
+
+def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any]) -> Any:
+    """One pass over integers that hold the value above and the place below.
+
+    It is a single accumulation, so many columns can be walked row by row.
+    """
+    def key(k: Any) -> Any:
+        place = s.sub(n - 1, k) if op == "max" else k
+        value = s.convert(_ordered_bits(s, op, at(k)), np.int64)
+        return s.or_(s.shl(value, 32), s.convert(place, np.int64))
+    place = s.and_(s.accumulate(op, None, (n,), key), 2**32 - 1)
+    return s.sub(n - 1, place) if op == "max" else place
+
+
+def _ordered_bits(s: Any, op: str, x: Any) -> Any:
+    """Signed integers in the order of x, nan beyond the end that is looked for."""
+    if x.dtype == np.uint32:
+        return s.bitcast(s.xor(x, 1 << 31), np.int32)
+    if x.dtype.kind != "f":
+        return x
+    bits = s.bitcast(s.add(x, 0.), np.int32)  # -0 becomes 0
+    limits = np.iinfo(np.int32)
+    ordered = s.select(s.lt(bits, 0), s.xor(bits, limits.max), bits)
+    return s.select(s.ne(x, x), s.const(limits.max if op == "max" else limits.min, np.int32),
+                    ordered)
+
+
+argmax_p, argmin_p = _locator("argmax", "max", "gt"), _locator("argmin", "min", "lt")
+
+
+def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Where the maximum is along an axis: the first place, and that of nan if there is one.
+
+    >>> import numpy as np
+    >>> argmax(np.array([1., 3., 3.]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype_supported(index_dtype, "argmax")
+    return argmax_p.bind(operand, axes=(axis,), index_dtype=dtype)
+
+
+def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
+    """Where the minimum is along an axis: the first place, and that of nan if there is one.
+
+    >>> import numpy as np
+    >>> argmin(np.array([3., 1., 1.]), 0, "int32")
+    Array(1, dtype=int32)
+    """
+    dtype = dtypes.check_user_dtype_supported(index_dtype, "argmin")
+    return argmin_p.bind(operand, axes=(axis,), index_dtype=dtype)

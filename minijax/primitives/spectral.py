@@ -13,30 +13,15 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, ShapedArray, as_value
-<<<<<<< HEAD
-from minijax.primitives.algebra import add, div, mul, sub
 from minijax.primitives import choice, linalg, slicing, slots
-from minijax.primitives.complex_numbers import conj, real
-from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import filled, reduce_sum_p, spread
-from minijax.primitives.matrices import (LAPACK, address, adjoint, by_lapack, each_turned,
-                                         examples_of_matrices, factored, factorization,
-                                         fill_with_identities, flipped, identity_like, lower_part,
-                                         masked, product, spread_out, symmetric, turn_back)
-=======
-from minijax.primitives.choice import eq
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
 from minijax.primitives.linalg import (LAPACK, address, adjoint, by_lapack, each_turned,
                                        examples_of_matrices, factored, factorization,
                                        fill_with_identities, identity_like, lower_part, masked,
-                                       product, spread_out, symmetric, symmetrized,
-                                       triangular_solve, turn_back)
+                                       product, spread_out, symmetric, turn_back)
 from minijax.primitives.shape import expand_dims
-from minijax.primitives.slicing import concatenate, slice_in_dim
-from minijax.primitives.slots import nest, real_dtype
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
@@ -89,15 +74,9 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     q_slope = product(q, turn - inside) + x
     r_slope = product(inside - turn, square)
     if n > m:
-<<<<<<< HEAD
         rest, slope = (slicing.slice_in_dim(x, m, n, axis=axis) for x in (r, t))
-        r_rest = product(adjoint(q), sub(slope, product(q_slope, rest)))
-        r_slope = slicing.concatenate([r_slope, r_rest], axis)
-=======
-        rest, slope = (slice_in_dim(x, m, n, axis=axis) for x in (r, t))
         r_rest = product(adjoint(q), slope - product(q_slope, rest))
-        r_slope = concatenate([r_slope, r_rest], axis)
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
+        r_slope = slicing.concatenate([r_slope, r_rest], axis)
     return [q_slope, r_slope]
 
 
@@ -269,21 +248,12 @@ def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Arra
     """Giles, *Collected matrix derivative results* (2008), section 3.2."""
     v, scale = adjoint(right), convert_element_type(values, t.dtype)
     inside = product(product(adjoint(left), t), v)
-<<<<<<< HEAD
-    gaps = convert_element_type(inverse_off_diagonal(differences(mul(values, values))), t.dtype)
-    scaled, turned = times_columns(inside, scale), times_rows(scale, inside)
-    left_turn = mul(gaps, add(scaled, adjoint(scaled)))
-    v_slope = product(v, mul(gaps, add(turned, adjoint(turned))))
-    zero = convert_element_type(choice.eq(values, filled(0, values)), t.dtype)
-    inverse = sub(div(filled(1, scale), add(scale, zero)), zero)
-=======
     gaps = inverse_gaps(values * values, t.dtype)
     scaled, turned = inside * row(scale), column(scale) * inside
     left_turn = gaps * (scaled + adjoint(scaled))
     v_slope = product(v, gaps * (turned + adjoint(turned)))
-    zero = convert_element_type(eq(values, filled(0, values)), t.dtype)
+    zero = convert_element_type(choice.eq(values, filled(0, values)), t.dtype)
     inverse = row(1 / (scale + zero) - zero)
->>>>>>> 462f80e (Stacks of matrices are one file; slopes of factorisations are formulas in infix, and triangles of what is not square are cut and padded)
     if dtypes.issubdtype(t.dtype, np.complexfloating):  # the phases of the vectors
         imaginary = (inside - conj(inside)) / 2 * identity_like(inside)
         left_turn = left_turn + imaginary * inverse
