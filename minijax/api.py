@@ -89,15 +89,14 @@ def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: source_info
         if place is not None:
             sizes.setdefault(x.shape[place], []).append(
                 f"axis {place} of argument {name} of type {x.aval.str_long()}")
-    if axis_size is not None and set(sizes) - {axis_size}:
-        first = f"  * the `axis_size` argument was {axis_size};\n"
-        raise ValueError(_sizes_differ(api, sizes, first))
-    if len(sizes) > 1:
-        raise ValueError(_sizes_differ(api, sizes, ""))
     if not sizes and axis_size is None:
         raise ValueError(f"{api} must have at least one non-None value in in_axes or axis_size "
                          "must be specified")
-    return (axis_size if axis_size is not None else next(iter(sizes))), places
+    size = axis_size if axis_size is not None else next(iter(sizes))
+    if set(sizes) - {size}:
+        given = "" if axis_size is None else f"  * the `axis_size` argument was {axis_size};\n"
+        raise ValueError(_sizes_differ(api, sizes, given))
+    return size, places
 
 
 def _axis_of(api: str, x: Array, axis: int, name: str | None) -> int:

@@ -150,20 +150,11 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
         if tree != in_tree:
             raise ValueError("unexpected tree structure of the tangents of a linearized "
                              f"function: expected {in_tree}, got {tree}.")
-        values = [check_arg(t) for t in dots]
-        for x, t in zip(at.primals, values, strict=True):
-            _check_linear_input(x.aval, t.aval)
+        values = [_checked(x.aval, t, _OF_LINEARIZED)
+                  for x, t in zip(at.primals, dots, strict=True)]
         return at.flat.result(at.program(*values))
 
     return at.flat.with_aux(at.result, derivative)
-
-
-def _check_linear_input(primal: ShapedArray, got: ShapedArray) -> None:
-    want = primal.to_tangent_aval()
-    if (want.shape, want.dtype) != (got.shape, got.dtype):
-        raise ValueError("linearized function called on tangent values inconsistent with the "
-                         f"original primal values:\nGot tangent aval {got.str_long()} for primal "
-                         f"aval {primal.str_long()} but expected {want.str_long()}.")
 
 
 def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
@@ -192,20 +183,27 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != at.flat.out_tree:
             raise ValueError(_tree_message(at.flat, tree))
-        return at.pull_back([_check_cotangent(x.aval, ct)
+        return at.pull_back([_checked(x.aval, ct, _OF_VJP)
                              for x, ct in zip(at.outs, cts, strict=True)])
 
     return at.flat.with_aux(at.result, pull)
 
 
-def _check_cotangent(out: ShapedArray, cotangent: Any) -> Any:
-    ct, want = check_arg(cotangent), out.to_tangent_aval()
-    if (want.shape, want.dtype) != (ct.shape, ct.dtype):
-        raise ValueError(
-            "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got "
-            f"{ct.aval.str_long()}, but expected {want.str_long()} because the corresponding "
-            f"output of the differentiated function had JAX type {out.str_long()}")
-    return Zero(want) if ct.dtype == dtypes.float0 else ct
+def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
+    """A tangent or cotangent of what has type `x`, refused where it is of another type."""
+    t, want = check_arg(tangent), x.to_tangent_aval()
+    if (want.shape, want.dtype) != (t.shape, t.dtype):
+        raise ValueError(message.format(got=t.aval.str_long(), want=want.str_long(),
+                                        of=x.str_long()))
+    return Zero(want) if t.dtype == dtypes.float0 else t
+
+
+_OF_LINEARIZED = (
+    "linearized function called on tangent values inconsistent with the original primal values:\n"
+    "Got tangent aval {got} for primal aval {of} but expected {want}.")
+_OF_VJP = ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function: got {got}, but "
+           "expected {want} because the corresponding output of the differentiated function had "
+           "JAX type {of}")
 
 
 def _tree_message(flat: FlatFunction, got: tree_util.PyTreeDef) -> str:
@@ -241,7 +239,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
         if tree != flat.out_tree:
             raise TypeError("cotangent tree does not match function output, "
                             f"expected {flat.out_tree} but got {tree}")
-        values = [_check_cotangent(a, ct) for a, ct in zip(closed.out_avals, cts, strict=True)]
+        values = [_checked(a, ct, _OF_VJP) for a, ct in zip(closed.out_avals, cts, strict=True)]
         program = split.separated(closed, [True] * len(avals))
         return unflattened_args(flat, transpose.backward_pass(
             program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))

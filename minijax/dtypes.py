@@ -8,6 +8,7 @@ In JAX: ``jax/_src/dtypes.py``.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -101,11 +102,9 @@ def key_dtype(impl: str) -> KeyType:
     >>> key_dtype("threefry2x32").itemsize
     8
     """
-    try:
-        return _KEY_TYPES[impl]
-    except KeyError:
-        raise ValueError(f"There is no generator {impl!r}; there is {', '.join(_KEY_TYPES)}."
-                         ) from None
+    if impl not in _KEY_TYPES:
+        raise ValueError(f"There is no generator {impl!r}; there is {', '.join(_KEY_TYPES)}.")
+    return _KEY_TYPES[impl]
 
 
 # -- kinds ---------------------------------------------------------------------------------------
@@ -209,9 +208,6 @@ def itemsize_bits(dtype: Any) -> int:
     return 8 * wanted.itemsize
 
 
-_SHORTER = (("float", "f"), ("uint", "u"), ("int", "i"), ("complex", "c"))
-
-
 @functools.cache
 def short_name(dtype: DType) -> str:
     """Return how jaxprs print a dtype.
@@ -223,10 +219,7 @@ def short_name(dtype: DType) -> str:
         return dtype.name
     if dtype == float0:
         return "float0"
-    name = dtype.name
-    for word, letter in _SHORTER:
-        name = name.replace(word, letter)
-    return name
+    return re.sub("float|uint|int|complex", lambda word: word[0][0], dtype.name)
 
 
 def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:

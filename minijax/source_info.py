@@ -11,10 +11,11 @@ import functools
 import inspect
 import itertools
 import linecache
+import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import CodeType, FrameType
 from typing import Any, NamedTuple, TypeVar
 
@@ -48,13 +49,8 @@ class SourceInfo:
         """The same line, in its backward pass."""
         return SourceInfo(self.code, self.line, self.instruction, True)
 
-    @property
-    def file(self) -> str:
-        return self.code.co_filename
-
-    @property
-    def function(self) -> str:
-        return self.code.co_name
+    file = property(operator.attrgetter("code.co_filename"))
+    function = property(operator.attrgetter("code.co_name"))
 
     @property
     def column(self) -> int | None:
@@ -228,7 +224,6 @@ class DebugInfo:
     func_filename: str | None = None
     func_lineno: int | None = None
     names: Names | Callable[[], Names] = field(default=(), repr=False, compare=False)
-    result_paths: tuple[str, ...] | None = field(default=None, compare=False)
 
     @cached_property
     def arg_names(self) -> Names:
@@ -241,14 +236,6 @@ class DebugInfo:
         if self.func_filename is None:
             return self.func_name
         return f"{self.func_name} at {self.func_filename}:{self.func_lineno}"
-
-    def with_results(self, tree: tree_util.PyTreeDef) -> DebugInfo:
-        """The same with `result_paths`, the paths of the leaves of the function's result.
-
-        A path begins with `result`, such as `result[0]['w']`.
-        """
-        paths = tuple("result" + tree_util.keystr(path) for path in _leaf_paths(tree))
-        return replace(self, result_paths=paths)
 
 
 def describe(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any],
@@ -349,6 +336,11 @@ def _argument_names(tree: tree_util.PyTreeDef, roots: Sequence[str], parameters:
             name = root.key if known else f"{parameters.other}[{root.key!r}]"
         names.append(name + tree_util.keystr(tuple(rest)))
     return tuple(names)
+
+
+def result_paths(tree: tree_util.PyTreeDef) -> list[str]:
+    """The paths of the leaves of a function's result, such as `[0]['w']`."""
+    return [tree_util.keystr(path) for path in _leaf_paths(tree)]
 
 
 def _leaf_paths(tree: tree_util.PyTreeDef) -> list[tuple[Any, ...]]:

@@ -211,8 +211,7 @@ class FlatFunction:
         try:
             return core.as_value(leaf)
         except TypeError:
-            paths = info.with_results(self.out_tree).result_paths or ()
-            path = paths[place].removeprefix("result") if place < len(paths) else ""
+            path = source_info.result_paths(self.out_tree)[place]
             where = f" at output component {path}" if path else ""
             raise TypeError(f"function {info.func_src_info} traced for {info.traced_for} returned "
                             f"a value of type {type(leaf)}{where}, which is not a valid JAX type"
@@ -233,22 +232,3 @@ def check_arg(x: Any) -> Array:
         return core.as_value(x)
     except TypeError:
         raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
-
-
-def abstractify(x: Any, fun: Callable, name: str | None) -> ShapedArray:
-    """The type of an argument.
-
-    Raises:
-      TypeError: when it is no array; names the function and the argument.
-    """
-    try:
-        return core.get_aval(x)
-    except TypeError:
-        path = f" at path {name}" if name else ""
-        raise TypeError(
-            f"Error interpreting argument to {fun} as an abstract array. The problematic value "
-            f"is of type {type(x)} and was passed to the function{path}.\n"
-            "This typically means that a jit-wrapped function was called with a non-array "
-            "argument, and this argument was not marked as static using the static_argnums or "
-            "static_argnames parameters of jax.jit.") from None
-

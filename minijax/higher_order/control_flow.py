@@ -261,12 +261,11 @@ def _check_branches(kind: str, pairs: list[tuple[str, Body]]) -> None:
             raise TypeError(
                 f"{kind} branch outputs must have the same pytree structure, but they differ:"
                 f"{places}\n\n{listed(differ)}{advice} they have the same pytree structure.")
-        paths = one.info.with_results(one.out_tree).result_paths or ()
-        places_of = (path.removeprefix("result") for path in paths)
+        paths = source_info.result_paths(one.out_tree)
         if wrong := type_differences(
                 (f"The output of {first}{f' at path {place}' if place else ''}", a,
                  f"output of {second}", b)
-                for place, a, b in zip(places_of, one.out_avals, two.out_avals, strict=True)):
+                for place, a, b in zip(paths, one.out_avals, two.out_avals, strict=True)):
             raise TypeError(f"{kind} branches must have equal output types but they differ."
                             f"{places}\n\n" + "\n\n".join(f"{line}." for line in wrong)
                             + f"{advice} all output types match.")

@@ -23,7 +23,7 @@ from minijax.higher_order.arguments import (Named, StaticValue, donated_leaves, 
 from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
 from minijax.higher_order.stages import Lowered, ShapeDtypeStruct, Traced
 from minijax.jaxpr import eval_jaxpr
-from minijax.stage import FlatFunction, abstractify, hoist_tracers, stage
+from minijax.stage import FlatFunction, hoist_tracers, stage
 from minijax.tracebacks import api_boundary, hide_internal_frames
 
 
@@ -70,10 +70,17 @@ class Given:
         self.avals = [x.aval for x in self.leaves]
 
     def _as_value(self, x: Any, place: int) -> Array:
-        if not core.is_array_like(x):  # only a refusal needs names, which cost a walk of the tree
+        try:
+            return core.as_value(x)
+        except TypeError:  # only a refusal needs names, which cost a walk of the tree
             names = source_info.describe(self.whole, self.args, self.kwargs, "jit").arg_names
-            abstractify(x, self.whole, names[place] if place < len(names) else None)
-        return core.as_value(x)
+            path = f" at path {names[place]}" if place < len(names) and names[place] else ""
+            raise TypeError(
+                f"Error interpreting argument to {self.whole} as an abstract array. The "
+                f"problematic value is of type {type(x)} and was passed to the function{path}.\n"
+                "This typically means that a jit-wrapped function was called with a non-array "
+                "argument, and this argument was not marked as static using the static_argnums or "
+                "static_argnames parameters of jax.jit.") from None
 
     @property
     def fun(self) -> Callable:
