@@ -534,18 +534,6 @@ def leaves_no_tracer(enter: F) -> F:
     return cast(F, entered)
 
 
-def find_axis(name: Any) -> Axis:
-    """The innermost mapped axis of that name.
-
-    Raises:
-      NameError: when no enclosing `vmap` bears the name.
-    """
-    for axis in reversed(current_trace.get().axes):
-        if axis.name == name:
-            return axis
-    raise errors.unbound_axis(name)
-
-
 def check_not_leaked(trace: Trace, x: Tracer) -> None:
     """Refuse a tracer whose transformation has ended."""
     if not trace.is_open(x.level):

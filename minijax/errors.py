@@ -20,8 +20,6 @@ from minijax import caches
 
 ERROR_PAGE = "https://jax.readthedocs.io/en/latest/errors.html"
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
-_LIBRARY = os.path.dirname(os.__file__) + os.sep
-_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
 _GLUE = (contextlib.__file__, functools.__file__)  # between a decorator of ours and its user
 
 
@@ -721,19 +719,6 @@ def with_cure(error: E, cure: str) -> E:
     return error
 
 
-def unbound_axis(name: object, operation: str | None = None) -> NameError:
-    """Return the error for an axis name that no enclosing transformation bears.
-
-    >>> print(unbound_axis("i"))
-    unbound axis name: i
-    """
-    message = f"unbound axis name: {name}" if operation is None else (
-        f"Found an unbound axis name: {name}. To fix this, please call {operation} under "
-        "`jax.shard_map`.")
-    return with_cure(NameError(message),
-                     f"An axis bears that name inside of vmap(f, axis_name={name!r}).")
-
-
 # -- where in the user's program -----------------------------------------------------------------
 
 
@@ -754,17 +739,6 @@ def is_internal(filename: str) -> bool:
                  or os.path.abspath(filename).startswith(_PACKAGE))
         internal_files[filename] = known
     return known
-
-
-@caches.remembered(maxsize=4096)
-def is_own(filename: str) -> bool:
-    """Return whether a file is the user's: neither this package's, nor a library's, nor Python's.
-
-    >>> is_own("model.py"), is_own(functools.__file__)
-    (True, False)
-    """
-    installed = any(folder in filename for folder in _INSTALLED)
-    return not (is_internal(filename) or installed or filename.startswith(("<frozen", _LIBRARY)))
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

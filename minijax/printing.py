@@ -223,7 +223,6 @@ class Printer:
 
     names: Names
     source_info: bool = False
-    effects: bool = False
 
     def top(self, program: Jaxpr) -> Doc:
         """The whole text: shared programs first, each under its name."""
@@ -247,14 +246,10 @@ class Printer:
             Text(". "), Text("let", "keyword"), row(line_break(), equations, indent=2),
             line_break(),
             Text("in ", "keyword"), Text("("), outputs,
-            Text(",)" if len(program.outvars) == 1 else ")"), self.effects_of(program),
+            Text(",)" if len(program.outvars) == 1 else ")"),
             indent=2,
         )  # fmt: skip
         return group(inside, Text(" }"))
-
-    def effects_of(self, program: Jaxpr) -> Doc:
-        names = ", ".join(sorted(map(str, program.effects)))
-        return Text(f" : {{ {names} }}" if self.effects else "")
 
     def equation(self, eqn: JaxprEqn) -> Doc:
         """`outputs = primitive[parameters] operands`."""
@@ -321,18 +316,16 @@ def _param_text(value: Any) -> str:
 # ---------------------------------------------------------------- text
 
 
-def pieces_of(program: Program, *, width: int = 80, source_info: bool = False,
-              print_effects: bool = False) -> list[Text]:
+def pieces_of(program: Program, *, width: int = 80, source_info: bool = False) -> list[Text]:
     """A program as pieces of text, each with its style."""
     top = opened(program)
-    return layout(Printer(Names(top), source_info, print_effects).top(top), width)
+    return layout(Printer(Names(top), source_info).top(top), width)
 
 
 def jaxpr_text(program: Program, **options: Any) -> str:
     """A program as JAX prints it.
 
-    The options: `width`; `source_info` puts the user's line behind each equation, `print_effects`
-    the effects behind each program.
+    The options: `width`; `source_info` puts the user's line behind each equation.
 
     >>> import minijax
     >>> print(jaxpr_text(minijax.make_jaxpr(lambda x: x * 2.0 + 1.0)(3.0)))

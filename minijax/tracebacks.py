@@ -10,7 +10,6 @@ from __future__ import annotations
 import builtins
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType, TracebackType
 from typing import Any, TypeVar
@@ -143,20 +142,6 @@ def api_boundary(fun: F, *, is_whole: bool = False) -> F:
             hide_internal_frames(error)
             raise
     return boundary  # type: ignore[return-value]
-
-
-def whole_functions_running() -> int:
-    """How many functions are running, one called by the other, that are one operation to users.
-
-    >>> whole_functions_running()
-    0
-    """
-    frame: FrameType | None = sys._getframe(1)
-    count = 0
-    while frame is not None and not is_user_frame(frame):
-        count += frame.f_code.co_name == "boundary" and bool(frame.f_locals.get("is_whole"))
-        frame = frame.f_back
-    return count
 
 
 def guard(*facades: dict[str, Any]) -> None:

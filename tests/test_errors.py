@@ -16,6 +16,7 @@ import pytest
 
 import minijax
 from minijax import errors
+from minijax.sharp_bits import captured
 
 ORIGIN = ("\nThe error occurred while tracing the function f at model.py:7 for jit. This concrete "
           "value was not available in Python because it depends on the value of the argument x.")
@@ -201,6 +202,6 @@ def test_only_frames_of_the_package_are_internal():
 
 def test_files_of_libraries_and_of_the_package_are_not_the_users():
     for file in ("model.py", "<stdin>", os.path.join(tempfile.gettempdir(), "cell.py"), __file__):
-        assert errors.is_own(file), file
+        assert captured.is_own(file), file
     for module in (np, os, jax, pytest, errors):
-        assert not errors.is_own(module.__file__), module
+        assert not captured.is_own(module.__file__), module

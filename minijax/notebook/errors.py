@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from minijax import source_info, tracebacks
-from minijax.errors import is_own
+from minijax.sharp_bits.captured import is_own
 from minijax.notebook.error_pages import parts_of
 
 AROUND = 2  # lines shown before the marked one

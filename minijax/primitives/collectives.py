@@ -22,7 +22,32 @@ from minijax.primitives.shape import iota_p, reshape
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
-    raise errors.unbound_axis(axis_name)
+    raise unbound_axis(axis_name)
+
+
+def unbound_axis(name: object, operation: str | None = None) -> NameError:
+    """The error for an axis name that no enclosing transformation bears.
+
+    >>> print(unbound_axis("i"))
+    unbound axis name: i
+    """
+    message = f"unbound axis name: {name}" if operation is None else (
+        f"Found an unbound axis name: {name}. To fix this, please call {operation} under "
+        "`jax.shard_map`.")
+    return errors.with_cure(NameError(message),
+                            f"An axis bears that name inside of vmap(f, axis_name={name!r}).")
+
+
+def find_axis(name: Any, operation: str | None = None) -> Axis:
+    """The innermost mapped axis of that name.
+
+    Raises:
+      NameError: when no enclosing `vmap` bears the name.
+    """
+    for axis in reversed(core.current_trace.get().axes):
+        if axis.name == name:
+            return axis
+    raise unbound_axis(name, operation)
 
 
 def collective(name: str, *, type_of: Callable[..., ShapedArray], jvp: Any, transpose: Any,
@@ -57,7 +82,7 @@ def axis_index(axis_name: Any) -> Any:
     """
     place: Any = None
     for name in _names(axis_name):
-        size = _find(name, "axis_index").size
+        size = find_axis(name, "axis_index").size
         index = axis_index_p.bind(axis_name=name)
         place = index if place is None else place * size + index
     return np.int32(0) if place is None else place
@@ -69,18 +94,11 @@ def axis_size(axis_name: Any) -> int:
     Raises:
       NameError: when no enclosing `vmap` bears the name.
     """
-    return math.prod(core.find_axis(name).size for name in _names(axis_name))
+    return math.prod(find_axis(name).size for name in _names(axis_name))
 
 
 def _names(axis_name: Any) -> tuple:
     return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
-
-
-def _find(name: Any, what: str) -> Axis:
-    try:
-        return core.find_axis(name)
-    except NameError:
-        raise errors.unbound_axis(name, what) from None
 
 
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
@@ -112,7 +130,7 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
             x = reduce.bind(x, axes=tuple(sorted(numbers)))
         for name in names:
             if not isinstance(name, int):
-                _find(name, "psum")  # JAX's words, for extremes as for sums
+                find_axis(name, "psum")  # JAX's words, for extremes as for sums
                 x = p.bind(x, axis_name=name)
         return x
     return p, over

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import os
 import random
 import sys
 import types
@@ -21,11 +22,24 @@ import numpy as np
 
 from minijax import caches
 from minijax.core import Array
-from minijax.errors import is_own
+from minijax.errors import is_internal
 from minijax.sharp_bits.contents import GENERATORS, MOST_PARTS, Content, content, plain_keys
 
 MOST_SEEN = 20_000  # objects; a program that captures more is looked at in part
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
+_LIBRARY = os.path.dirname(os.__file__) + os.sep
+_INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+
+
+@caches.remembered(maxsize=4096)
+def is_own(filename: str) -> bool:
+    """Return whether a file is the user's: neither this package's, nor a library's, nor Python's.
+
+    >>> is_own("model.py"), is_own(functools.__file__)
+    (True, False)
+    """
+    installed = any(folder in filename for folder in _INSTALLED)
+    return not (is_internal(filename) or installed or filename.startswith(("<frozen", _LIBRARY)))
 
 
 class Place(NamedTuple):

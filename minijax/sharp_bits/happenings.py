@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.errors import is_own
+from minijax.sharp_bits.captured import is_own
 from minijax.sharp_bits.captured import Change, Place, Snapshot
 from minijax.source_info import SourceInfo, source_of
 

@@ -8,8 +8,10 @@ Stands on `jaxpr`, `findings`, `origins`.  Chapter 19, *NaNs*.  In JAX: `jax/_sr
 from __future__ import annotations
 
 import contextvars
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
+from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -151,7 +153,21 @@ def _tell(origins: list[Origin]) -> None:
             continue
         found = origin.finding()
         error = errors.NonFiniteError(found.message, origin.place, found.fix)
-        _report_from(tracebacks.whole_functions_running(), found, error, origin.kind)
+        _report_from(whole_functions_running(), found, error, origin.kind)
+
+
+def whole_functions_running() -> int:
+    """How many functions are running, one called by the other, that are one operation to users.
+
+    >>> whole_functions_running()
+    0
+    """
+    frame: FrameType | None = sys._getframe(1)
+    count = 0
+    while frame is not None and not tracebacks.is_user_frame(frame):
+        count += frame.f_code.co_name == "boundary" and bool(frame.f_locals.get("is_whole"))
+        frame = frame.f_back
+    return count
 
 
 def _report_from(depth: int, found: Finding, error: errors.NonFiniteError, kind: str) -> None:
