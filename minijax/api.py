@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 
-from minijax import core, derivatives, errors, jaxpr, source_info, stage, tracebacks, tree_util
+from minijax import core, derivatives, errors, jaxpr, stage, tracebacks, tree_util
 from minijax.core import Array
 from minijax.higher_order.arguments import as_tuple
 from minijax.higher_order.jit import jit
@@ -63,22 +63,18 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
              axis_name: Hashable, axis_size: int | None) -> Any:
     """A function's results over axes of its arguments; `api` is what errors call the caller."""
-    leaves, in_tree = tree_util.tree_flatten((args, kwargs))
+    flat, leaves = derivatives.flattened(fun, args, api, kwargs=kwargs)
     dims = tree_util.flatten_axes(f"{api} in_axes", tree_util.tree_structure(args), in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
     values = [stage.check_arg(x) for x in leaves]
-    info = source_info.describe(fun, args, kwargs, api)
-    size, places = _mapped_axes(values, dims, info, axis_size)
-    flat = stage.FlatFunction(fun, in_tree, info)
-    outs, out_dims = vmap_flat(flat, size, axis_name, values, places, info)
-    assert flat.out_tree is not None
+    size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
+    outs, out_dims = vmap_flat(flat, size, axis_name, values, places, flat.debug_info)
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
-    results = [_moved_out(api, x, d, w, size)
-               for x, d, w in zip(outs, out_dims, wanted, strict=True)]
-    return tree_util.tree_unflatten(flat.out_tree, results)
+    return flat.result([_moved_out(api, x, d, w, size)
+                        for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 
 
-def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: source_info.DebugInfo,
+def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
                  axis_size: int | None) -> tuple[int, list[Dim]]:
     """The size of the mapped axis, and each argument's place of it."""
     api = info.traced_for

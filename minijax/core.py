@@ -353,13 +353,13 @@ class Level:
     the current trace, so there is nothing to close and nothing an exception could leave open.
     """
 
-    __slots__ = ("__weakref__", "debug_info", "depth", "is_watched")
     depth: int
+    is_watched = False
+    steps_outside: int  # for who looks for nans, as `is_watched` is for who looks for leaks
 
     def __init__(self, parent: Trace, debug_info: source_info.DebugInfo | None = None):
         self.depth = parent.level.depth + 1 if parent.level else 1
         self.debug_info = debug_info
-        self.is_watched = False
         base_trace.note("level", self)
 
     def creation_frames(self) -> tuple[source_info.SourceInfo, ...]:
@@ -394,10 +394,9 @@ class Trace:
         raise NotImplementedError
 
     def ancestry(self) -> Iterator[Trace]:
-        trace: Trace | None = self
-        while trace is not None:
-            yield trace
-            trace = trace.parent
+        yield self
+        if self.parent is not None:
+            yield from self.parent.ancestry()
 
     def is_open(self, level: Level) -> bool:
         return any(trace.level is level for trace in self.ancestry())

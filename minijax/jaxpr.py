@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from minijax import caches, config, context, core
+from minijax import caches, config, context, core, printing
 from minijax.core import Effects, Primitive, ShapedArray, no_effects
 from minijax.errors import JaxprTypeError
 from minijax.source_info import DebugInfo, SourceInfo
@@ -79,7 +79,6 @@ class JaxprEqn:
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
-        from minijax import printing
         return printing.equation_text(self)
 
 
@@ -102,7 +101,6 @@ class Jaxpr(core.Program):
         return dataclasses.replace(self, **changes)
 
     def __repr__(self) -> str:
-        from minijax import printing
         return printing.jaxpr_text(self)
 
     def _repr_html_(self) -> str:

@@ -418,14 +418,9 @@ def register_pytree_node(
     kinds[nodetype] = Kind(
         nodetype, _checked(flatten_func),
         lambda data, children: unflatten_func(data, tuple(children)),
-        by_flat_index if with_keys is None else _keys_given_by(with_keys),
+        by_flat_index if with_keys is None else
+        lambda tree, data, count: [key for key, _ in with_keys(tree)[0]],
         lambda data, children: f"CustomNode({nodetype.__name__}[{data}], [{', '.join(children)}])")
-
-
-def _keys_given_by(flatten_with_keys: FlattenWithKeys
-                   ) -> Callable[[Any, Any, int], list[KeyEntry]]:
-    """The keys alone, of a function that gives each child together with its key."""
-    return lambda tree, data, count: [key for key, _ in flatten_with_keys(tree)[0]]
 
 
 def register_pytree_node_class(cls: type[T]) -> type[T]:

@@ -29,7 +29,7 @@ from minijax.primitives.analytic import sin_p
 from minijax.primitives.choice import lt_p
 from minijax.primitives.emitted import add_any_p, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
-from minijax.source_info import Step, in_step
+from minijax.sharp_bits.steps import Step, in_step
 from minijax.stage import stage
 
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core, source_info
+from minijax import core
 from minijax.core import (Array, Axis, Level, NamedAxisEffect, Primitive, ShapedArray, Trace,
                           Tracer)
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
@@ -44,7 +44,6 @@ class BatchTrace(Trace):
                  debug_info: DebugInfo | None = None, level: Level | None = None):
         super().__init__(level or Level(parent, debug_info), parent)
         self.axis = Axis(size, name, self.level)
-        self.steps_outside = len(source_info.current_steps.get())
         if name is not None:
             self.axes = (*self.axes, self.axis)
 

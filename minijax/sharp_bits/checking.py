@@ -29,7 +29,7 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "callback": [(NON_FINITE, nans.called_back)],  # from compiled code
     "interpret": [(NON_FINITE, nans.interpreted)],  # a program
     "enter": [(LEAKS, leaks.checked)],       # a transformation, on a user's function
-    "level": [(LEAKS, leaks.watch)],         # of a transformation
+    "level": [(LEAKS, leaks.watch), (NON_FINITE, nans.entered)],  # of a transformation
     "stage": [(PURITY, purity.watched)],     # a function
     "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
     "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.missed)],

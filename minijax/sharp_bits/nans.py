@@ -24,7 +24,8 @@ from minijax.primitives import emitted, slicing
 from minijax.sharp_bits.findings import Finding, is_collecting, report, sharp_bits
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
                                         is_new_in_the_backward_pass, without_bad)
-from minijax.source_info import SourceInfo, Step, in_step
+from minijax.sharp_bits.steps import Step, current_steps, in_step
+from minijax.source_info import SourceInfo
 
 T = TypeVar("T")
 
@@ -120,7 +121,7 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
               or is_new_in_the_backward_pass(kind)):
             source = core.current_source.get() or source_info.user_frame()
             _tell([Origin(kind, primitive, tuple(args), tuple(outs), source,
-                          source_info.current_steps.get(), derivative_of(primitive))])
+                          current_steps.get(), derivative_of(primitive))])
 
 
 def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str,
@@ -349,6 +350,11 @@ def _say_it_came_in(kind: str, function: str | None) -> None:
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────
 
+def entered(level: core.Level) -> None:
+    """Have a new level remember how many of the steps are around it."""
+    level.steps_outside = len(current_steps.get())
+
+
 def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values: Sequence[Any],
             dims: Sequence[int | None], params: Params) -> tuple[list, list]:
     """What a batching rule returns; where that is bad, the operation on one example at a time.
@@ -378,7 +384,8 @@ def batched(rule: Callable[..., tuple[list, list]], primitive: Primitive, values
         bad = _bad_examples(outs, out_dims, kind)
         for i in bad[:3]:
             step = Step("vmap", i, trace.axis.size, tuple(k for k in bad if k != i))
-            _looking({"again": True}, in_step, step, operation, i, outside=trace.steps_outside)
+            _looking({"again": True}, in_step, step, operation, i,
+                     outside=getattr(trace.level, "steps_outside", None))
     return outs, out_dims
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from minijax import config, core, dtypes, source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
 from minijax.sharp_bits.findings import Finding, finding, has_collected
+from minijax.sharp_bits.steps import Step
 
 # For each kind of bad number: the flag that looks for it, the test, what to do about it.
 KINDS: dict[str, tuple[config.Flag, Any]] = {
@@ -103,7 +104,7 @@ class Origin:
     operands: tuple[ArrayImpl, ...]
     outs: tuple[ArrayImpl, ...]
     source: source_info.SourceInfo | None
-    steps: tuple[source_info.Step, ...]
+    steps: tuple[Step, ...]
     derivative_of: str | None = None
 
     @property
