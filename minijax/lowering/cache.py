@@ -15,10 +15,10 @@ import secrets
 import stat
 import time
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
 from minijax import config
@@ -29,6 +29,7 @@ from .library import runtime_addresses
 from .loops import Call, Kernel, Statement, walk
 from .routines import external
 
+T = TypeVar("T")
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
 _loaded: WeakValueDictionary[str, cpu.Loaded] = WeakValueDictionary()
 
@@ -50,27 +51,25 @@ def _obtain(key: str, text: str, kernel: Kernel) -> cpu.Loaded:
     if loaded is None:
         externals = external_names(kernel.body)
         externals |= {"threads"} if "@minijax_" in text else set()
-        loaded = _load_from_disk(key, externals) or _compile(key, text, externals)
+        loaded = machine_code(text, lambda code: load(code, entry.SYMBOL, externals))
         _loaded[key] = loaded
     return loaded
 
 
-def _load_from_disk(key: str, externals: frozenset[str]) -> cpu.Loaded | None:
+def machine_code(text: str, use: Callable[[bytes], T]) -> T:
+    """Return what `use` makes of the object code of a text, from disk where that can be linked.
+
+    Call it within cpu.undisturbed.
+    """
+    key = cache_key(text)
     code = read(key)
-    if code is None:
-        return None
-    try:
-        return load(code, entry.SYMBOL, externals)
-    except cpu.UnresolvedSymbol:
-        remove(key)
-        return None
-
-
-def _compile(key: str, text: str, externals: frozenset[str]) -> cpu.Loaded:
+    if code is not None:
+        with contextlib.suppress(cpu.UnresolvedSymbol):
+            return use(code)
     code = cpu.compile(text)
-    loaded = load(code, entry.SYMBOL, externals)
+    made = use(code)
     write(key, code)
-    return loaded
+    return made
 
 
 def load(code: bytes, symbol: str, externals: Collection[str]) -> cpu.Loaded:
@@ -87,16 +86,6 @@ def addresses(names: Collection[str]) -> dict[str, int]:
     for name in names:
         found |= pool.symbols(machine_code) if name == "threads" else external(name).symbols()
     return found
-
-
-def machine_code(text: str) -> bytes:
-    """Return the object code of a text that is no kernel; call it within cpu.undisturbed."""
-    key = cache_key(text)
-    code = read(key)
-    if code is None:
-        code = cpu.compile(text)
-        write(key, code)
-    return code
 
 
 def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
@@ -264,18 +253,11 @@ def _digest(key: str, code: bytes) -> bytes:
 
 
 def read(key: str) -> bytes | None:
-    """Return the object code kept under a key; a damaged or foreign entry is dropped."""
+    """Return the object code kept under a key; None for a damaged or foreign entry too."""
     with _opened() as folder:
-        if folder is None:
-            return None
-        entry = folder.read(f"{key}.kernel")
-        if entry is None:
-            return None
-        head, code = entry[:len(MAGIC) + 32], entry[len(MAGIC) + 32:]
-        if head == MAGIC + _digest(key, code):
-            return code
-        folder.remove(f"{key}.kernel")
-    return None
+        found = folder.read(f"{key}.kernel") if folder is not None else None
+    head, code = (found or b"")[:len(MAGIC) + 32], (found or b"")[len(MAGIC) + 32:]
+    return code if head == MAGIC + _digest(key, code) else None
 
 
 def write(key: str, code: bytes) -> None:
@@ -285,10 +267,3 @@ def write(key: str, code: bytes) -> None:
             folder.write(f"{key}.kernel", MAGIC + _digest(key, code) + code)
             if next(_written) % 64 == 0:
                 folder.trim(MOST)
-
-
-def remove(key: str) -> None:
-    """Forget what is kept under a key."""
-    with _opened() as folder:
-        if folder is not None:
-            folder.remove(f"{key}.kernel")

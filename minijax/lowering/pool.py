@@ -156,9 +156,6 @@ BLAS = """
 declare i32 @minijax_blas_get()
 declare void @minijax_blas_set(i32)
 define void @minijax_blas(i64 %change) nounwind {
-  %nothing = icmp eq i64 %change, 0
-  br i1 %nothing, label %end, label %count
-count:
   %lock = load ptr, ptr @pool.blas_lock
   call i32 @PyThread_acquire_lock(ptr %lock, i32 1)
   %before = load i64, ptr @pool.blas_users
@@ -176,8 +173,6 @@ count:
   %wanted = select i1 %first, i32 1, i32 %kept
   call void @minijax_blas_set(i32 %wanted)
   call void @PyThread_release_lock(ptr %lock)
-  br label %end
-end:
   ret void
 }
 """
@@ -204,7 +199,7 @@ _started: list[Any] = []  # the code, and whatever the helpers hold on to
 asleep: list[bool] = []  # not empty in a forked child, until it has helpers of its own
 
 
-def symbols(machine_code: Callable[[str], bytes]) -> dict[str, int]:
+def symbols(machine_code: Callable[..., Any]) -> dict[str, int]:
     """Where the pool's functions are; the first call loads them and starts the helpers.
 
     May be called only where machine code may be made: within cpu.undisturbed.
@@ -231,7 +226,7 @@ def wanted() -> int:
     return len(os.sched_getaffinity(0)) if can_ask else os.cpu_count() or 1
 
 
-def _load(machine_code: Callable[[str], bytes]) -> cpu.Linked:
+def _load(machine_code: Callable[..., cpu.Linked]) -> cpu.Linked:
     """Link the text, as far as this system has clocks and this BLAS a number of threads."""
     windows = sys.platform == "win32"
     system = ctypes.CDLL("kernel32" if windows else None)
@@ -250,7 +245,8 @@ def _load(machine_code: Callable[[str], bytes]) -> cpu.Linked:
     get, put = thread_setting()
     if get and put:
         known |= {"minijax_blas_get": get, "minijax_blas_set": put}
-    return cpu.link(machine_code(text + (BLAS if get and put else NO_BLAS)), NAMES, known)
+    text += BLAS if get and put else NO_BLAS
+    return machine_code(text, lambda code: cpu.link(code, NAMES, known))
 
 
 def _address(library: ctypes.CDLL, name: str) -> int:
