@@ -343,7 +343,7 @@ class _Function:
         self.parallel = (*before, group) if group else before
         if loop.vectorize == "reduce":
             self.reassociated |= set(_accumulations(loop))
-        whole = loop.vectorize == "reduce" and FEW <= _turns(loop) <= MANY
+        whole = loop.vectorize == "reduce" and FEW <= (loop.turns or 0) <= MANY
         self.emit(f"br label %{label}")
         self.begin(label)
         # The incoming block of the second value is known only after the body: its line comes last.
@@ -452,12 +452,6 @@ class _Function:
             else:
                 args.append(self.typed(arg))
         self.emit(f"call void @{call.external}({', '.join(args)})")
-
-
-def _turns(loop: For) -> int:
-    """How many; 0 if that is not known."""
-    known = isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)
-    return int(loop.stop.value) - int(loop.start.value) if known else 0  # type: ignore[union-attr]
 
 
 def _accumulations(loop: For) -> Iterator[Let]:

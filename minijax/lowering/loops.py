@@ -150,6 +150,13 @@ class For:
     note: str = ""
     vectorize: str = ""
 
+    @property
+    def turns(self) -> int | None:
+        """How many; None if that is not known."""
+        if isinstance(self.start, Constant) and isinstance(self.stop, Constant):
+            return int(self.stop.value) - int(self.start.value)
+        return None
+
 
 @dataclass(frozen=True, eq=False)
 class While:

@@ -86,12 +86,9 @@ def _shared(body: Sequence[Statement], uses: Counter[Buffer]) -> Iterator[tuple[
 
 
 def _share(loop: For, uses: Counter[Buffer]) -> Outlined | None:
-    if loop.vectorize not in ("parallel", "apart"):
-        return None
-    if not (isinstance(loop.start, Constant) and isinstance(loop.stop, Constant)):
-        return None
-    turns, cost = int(loop.stop.value), cost_of((loop,))
-    if loop.start.value != 0 or turns < 2 or cost < WORTH:
+    turns, cost = loop.turns or 0, cost_of((loop,))
+    starts_late = not isinstance(loop.start, Constant) or loop.start.value != 0
+    if loop.vectorize not in ("parallel", "apart") or starts_late or turns < 2 or cost < WORTH:
         return None
     names = _Names((loop,))
     private = [x for x in names.buffers if x.role == "temp"

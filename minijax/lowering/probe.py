@@ -180,10 +180,8 @@ def cost_of(body: Sequence[Statement]) -> float:
                 total += 1.0
             case Call():
                 total += _LIBRARY
-            case For(_, start, stop, inner):
-                known = isinstance(start, Constant) and isinstance(stop, Constant)
-                trips = (int(stop.value) - int(start.value) if known  # type: ignore[union-attr]
-                         else _UNKNOWN_TRIPS)
+            case For(body=inner, turns=turns):
+                trips = _UNKNOWN_TRIPS if turns is None else turns
                 total += trips * (cost_of(inner) + 1.0)
             case While(condition, _, inner):
                 total += _UNKNOWN_TRIPS * (cost_of(condition) + cost_of(inner) + 1.0)

@@ -69,10 +69,7 @@ def note_of(eqn: JaxprEqn) -> str:
 
 
 def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
-    same = 0
-    while same < min(len(x), len(y)) and x[same] is y[same]:
-        same += 1
-    return x[:same]
+    return tuple(nest for nest in x if nest in y)
 
 
 def plan(jaxpr: Jaxpr, outs: Sequence[Var]) -> list[Nest]:
@@ -102,13 +99,9 @@ class _TaskValue(Value):
         super().__init__(run.b, computed.shape, computed.dtype)
         self.run, self.v, self.computed, self.place, self.skip = run, v, computed, place, skip
 
-    def key(self, index: tuple[Operand, ...]) -> Any:
-        """Under what the builder remembers an element."""
-        return ("value", self, index)
-
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         at = self.b.within(index, self.shape)
-        found = self.b.find(self.key(at))
+        found = self.b.find(("value", self, at))
         if found is not None:
             return found
         if self.place is None or not self.run.has_stored(self.v, at):
@@ -136,10 +129,6 @@ class Run:
                                               strict=True))
         self.variables = [x if isinstance(x, Cell) and x.variable else None for x in into]
         self.into = [self._place(out, x) for out, x in zip(jaxpr.outvars, into, strict=True)]
-        self.nests: list[Nest] = []
-        self.order: dict[Nest, int] = {}
-        self.paths: dict[Node, tuple[Nest, ...]] = {}
-        self.makers: dict[Var, Node] = {}
         self.evaluating: JaxprEqn | None = None
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var, list[Stored]] = {}
@@ -159,7 +148,6 @@ class Run:
         return Stored(self.b, given) if isinstance(given, Buffer) else given
 
     def run(self) -> list[Value]:
-        outs = self.jaxpr.outvars
         owners = self._with_copies()
         self.nests = plan(self.jaxpr, list(owners.values()))
         self.paths = dict(paths(self.nests))
@@ -174,7 +162,7 @@ class Run:
         self.b.mark("begins", self)
         for nest in self.nests:
             self.emit(nest, ())
-        results = [_in_memory(self.read(out)) for out in outs]
+        results = [_in_memory(self.read(out)) for out in self.jaxpr.outvars]
         self._write_cells(results)
         return results
 
@@ -201,22 +189,23 @@ class Run:
     def _share_places(self) -> None:
         """Let a rule that changes its operand do so in place, where nobody reads the old value."""
         for writer in reversed(self.paths):
-            old = self._overwritten(writer)
-            if old in self.makers and old not in self.places:
+            at = writer.eqn.primitive.in_place
+            old = writer.eqn.invars[at] if at is not None else None
+            if (isinstance(old, Var) and old in self.makers and old not in self.places
+                    and old.aval.shape and self._updates_last(writer, {old})):
                 place = self._whole_place(writer.outvars[0])
                 if self._safe_in_place(old, place.buffer):
                     self.places[old] = [place]
 
-    def _overwritten(self, writer: Node) -> Var | None:
-        """The array that a rule may change: no other argument is it, and no later task reads it."""
-        at, args = writer.eqn.primitive.in_place, writer.eqn.invars
-        if at is None:
-            return None
-        old = args[at]
-        if not isinstance(old, Var) or not old.aval.shape or args.count(old) > 1:
-            return None
-        readers = [task for task in self.paths if old in task.reads and task is not writer]
-        return old if all(self._before(task, writer) for task in readers) else None
+    def _updates_last(self, writer: Node, held: set[Var]) -> bool:
+        """Whether a task's rule changes this very operand in place, reads none of the others, and
+        whoever else reads them has done so before.
+        """
+        at = writer.eqn.primitive.in_place
+        return at is not None and all((x in held) == (k == at)
+                                      for k, x in enumerate(writer.eqn.invars)) and all(
+            task is writer or held.isdisjoint(task.reads) or self._before(task, writer)
+            for task in self.paths)
 
     def _whole_place(self, v: Var) -> Stored:
         """A place that holds all of an output in one buffer of its own."""
@@ -239,9 +228,8 @@ class Run:
         """Whether everything that reads the buffer has done so when a value is written there."""
         writer = self.makers[written]
         held = {v for v, x in self.env.items() if getattr(x, "buffer", None) is buffer}
-        if self._updates(writer, held):
-            return all(task is writer or not held & set(task.reads) or self._before(task, writer)
-                       for task in self.paths)
+        if self._updates_last(writer, held):
+            return True
         for task, path in self.paths.items():
             patterns = [p for v in held & set(task.reads) for p in task.reads[v]]
             same_leaf = path[-1] is self.paths[writer][-1] and not (
@@ -254,13 +242,6 @@ class Run:
     def _before(self, task: Node, writer: Node) -> bool:
         """Whether a task is done before another begins."""
         return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
-
-    @staticmethod
-    def _updates(writer: Node, held: set[Var]) -> bool:
-        """Whether the writer's rule changes this very operand in place, and reads no other."""
-        changed = writer.eqn.primitive.in_place
-        return changed is not None and all((x in held) == (k == changed)
-                                           for k, x in enumerate(writer.eqn.invars))
 
     def _define_values(self) -> None:
         """An operand for every variable: stored, or computed where it is asked."""

@@ -169,8 +169,8 @@ class Matrix(NamedTuple):
         return Address(self.buffer, Flat(self.start)), max(self.stride, 1)  # BLAS refuses a zero
 
 
-def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence, most: Sequence[int]
-         ) -> None:
+def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence,
+         most: Sequence[int]) -> None:
     """One product of matrices by BLAS, of `sizes` m, n and k, which are never more than `most`.
 
     BLAS reads columns where we have rows: its operands change places. Threads share what is much,
