@@ -41,10 +41,8 @@ class Lowered:
 
     def as_text(self, stage: str = "source") -> str:
         """One stage as text: "jaxpr", "simplified", "loops" or "source" (readable Python)."""
-        if stage == "jaxpr":
-            return str(self.jaxpr)
-        if stage == "simplified":
-            return str(self.simplified)
+        if stage in ("jaxpr", "simplified"):
+            return str(getattr(self, stage))
         if stage == "loops":
             return str(self.kernel)
         if stage == "source":

@@ -7,8 +7,10 @@ In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play 
 
 from __future__ import annotations
 
-# By kind of the operand and of the result: {s} → {t}. Where the width of integers or floats
-# decides, the instruction is chosen in `convert` of llvm.py.
+# To a narrower and to a wider type of the same kind; integers with and without a sign are one.
+CHANGES = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "zext")}
+
+# By kind of the operand and of the result: {s} → {t}.
 CONVERSIONS: dict[str, str] = {
     "b→i": "zext i1 {x} to {t}", "b→u": "zext i1 {x} to {t}", "b→f": "uitofp i1 {x} to {t}",
     "i→b": "icmp ne {s} {x}, 0", "u→b": "icmp ne {s} {x}, 0", "f→b": "fcmp une {s} {x}, 0.0",

@@ -15,7 +15,7 @@ from itertools import accumulate
 import numpy as np
 
 from .entry import DECLARATIONS, ENTER
-from .instructions import CONVERSIONS, FUNCTIONS
+from .instructions import CHANGES, CONVERSIONS, FUNCTIONS
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
@@ -23,7 +23,7 @@ from .loops import (
 from .metadata import Metadata
 from .outlined import Outlined, outlined_loops
 from .routines import external
-from .scalars import BFLOAT16, OPS, kind_of
+from .scalars import OPS, kind_of
 
 REASSOCIABLE = ("add", "mul")
 FEW, MANY = 8, 128  # turns: LLVM would write such a loop out before it looked for vectors
@@ -235,24 +235,21 @@ class _Function:
         self.module.functions[f"{facts.get('s', '')}{function}.{t}"] = text.lstrip()
 
     def convert(self, x: Operand, dtype: np.dtype) -> str:
-        """An expression for x converted to a dtype."""
-        if x.dtype == dtype:
-            return self.value(x)
+        """An expression for x converted to a dtype; 16-bit floats from and to float32 only."""
         s, t, given, wanted = llvm_type(x.dtype), llvm_type(dtype), kind_of(x.dtype), kind_of(dtype)
+        if x.dtype == dtype or (s == t and given in "iu" and wanted in "iu"):
+            return self.value(x)
         if "h" in (given, wanted):
-            return self.convert_half(x, dtype)
-        if wanted == "f" == given:
-            change = "fpext" if dtype.itemsize > x.dtype.itemsize else "fptrunc"
-        elif wanted in "iu" and given in "iu":
-            if dtype.itemsize == x.dtype.itemsize:
-                return self.value(x)
-            widen = "sext" if given == "i" else "zext"
-            change = widen if dtype.itemsize > x.dtype.itemsize else "trunc"
-        else:
-            if given == "f" and wanted in "iu":
-                self.require_saturation(s, t, wanted, dtype)
-            return CONVERSIONS[f"{given}→{wanted}"].format(s=s, t=t, x=self.value(x))
-        return f"{change} {s} {self.value(x)} to {t}"
+            function = f"{x.dtype.name}_to_{dtype.name}"
+            self.require(function)
+            return f"call {t} @{function}({self.typed(x)})"
+        if given == wanted == "f" or (given in "iu" and wanted in "iu"):
+            narrower, wider = CHANGES[given]
+            change = wider if dtype.itemsize > x.dtype.itemsize else narrower
+            return f"{change} {s} {self.value(x)} to {t}"
+        if given == "f" and wanted in "iu":
+            self.require_saturation(s, t, wanted, dtype)
+        return CONVERSIONS[f"{given}→{wanted}"].format(s=s, t=t, x=self.value(x))
 
     def require_saturation(self, s: str, t: str, kind: str, dtype: np.dtype) -> None:
         """Have the module define the conversion from a float type to an integer type."""
@@ -260,14 +257,6 @@ class _Function:
         low, beyond = (_float_literal(float(x)) for x in (limits.min, int(limits.max) + 1))
         self.require("to_signed" if kind == "i" else "to_unsigned", t, s=s, least=limits.min,
                      most=limits.max, low=low, beyond=beyond)
-
-    def convert_half(self, x: Operand, dtype: np.dtype) -> str:
-        """A 16-bit float converts from and to float32 only."""
-        half, wanted = (x.dtype, "float32") if kind_of(dtype) == "f" else (dtype, "")
-        name = "bfloat16" if half == BFLOAT16 else "float16"
-        function = f"{name}_to_float32" if wanted else f"float32_to_{name}"
-        self.require(function)
-        return f"call {llvm_type(dtype)} @{function}({self.typed(x)})"
 
     def bitcast(self, x: Operand, dtype: np.dtype) -> str:
         """An expression for the bits of x as another dtype."""

@@ -6,6 +6,7 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -262,22 +263,19 @@ class Run:
 
     def _stored_value(self, v: Var, computed: Value, readers: Sequence[Node]) -> Value:
         """A value in its destination, or in a temp as small as its readers' loops allow."""
-        path = shared = self.paths[self.makers[v]]
-        if self.places.get(v):
-            return _TaskValue(self, v, computed, self.places[v][0], 0)
-        for other in readers:
-            shared = _common(shared, self.paths[other])
-        if v in self.places:  # someone outside will read it
-            shared = ()
-        inside = bool(shared) and shared[-1] is path[-1]
-        skip = sum(nest.size is not None for nest in shared)
-        rest = computed.shape[skip:]
-        if inside or not rest:
-            return _TaskValue(self, v, computed, None, skip)
-        buffer = self.b.temp(rest, computed.dtype)
-        self.b.origin(buffer, v)
-        self.places[v] = [Stored(self.b, buffer)]
-        return _TaskValue(self, v, computed, self.places[v][0], skip)
+        path, skip = self.paths[self.makers[v]], 0
+        if not self.places.get(v):
+            outside = v in self.places  # someone will read it there
+            shared = () if outside else functools.reduce(
+                _common, (self.paths[other] for other in readers), path)
+            skip = sum(nest.size is not None for nest in shared)
+            rest = computed.shape[skip:]
+            if rest and shared[-1:] != path[-1:]:
+                buffer = self.b.temp(rest, computed.dtype)
+                self.b.origin(buffer, v)
+                self.places[v] = [Stored(self.b, buffer)]
+        place = next(iter(self.places.get(v, [])), None)
+        return _TaskValue(self, v, computed, place, skip)
 
     # -- loops ---------------------------------------------------------------------------------
 
@@ -304,7 +302,10 @@ class Run:
                 for child in nest.children:
                     self.emit(child, (*prefix, self.turns[nest]), not nest.innermost)
         self.closed.add(nest)
-        self._freeze(nest)
+        for task in nest.tasks:
+            for v in task.outvars:
+                for place in self.places.get(v, []):
+                    self.b.freeze(place.buffer)
 
     def has_stored(self, v: Var, index: Sequence[Operand]) -> bool:
         """Whether an element of a stored value has been written when this point is reached."""
@@ -314,12 +315,6 @@ class Run:
             if nest.size is not None and self.turns.get(nest) is not index[nest.depth]:
                 return False
         return False
-
-    def _freeze(self, nest: Nest) -> None:
-        for task in nest.tasks:
-            for v in task.outvars:
-                for place in self.places.get(v, []):
-                    self.b.freeze(place.buffer)
 
     def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False) -> None:
         """Compute every task at one index, then store: what they read may change."""
@@ -387,23 +382,20 @@ class Run:
         for x in values:
             if isinstance(x, Stored) and x.held is not None:
                 x.held.mark(b, "expects", x, x.buffer, x.prefix)
-        if task.kind == "library":
-            buffers = [b.materialize(x) for x in values]
+        given = [b.materialize(x) for x in values] if task.kind == "library" else values
         outputs = []
         for v in eqn.outvars:
-            place = next((p for p in self.places.get(v, []) if not p.prefix), None)
-            buffer = place.buffer if place is not None else b.temp(v.aval.shape, v.aval.dtype)
+            buffer = self._whole_place(v).buffer
             b.origin(buffer, v)
             b.touch(buffer)  # it may hold the operand that the rule is going to change
             outputs.append(buffer)
-        given = buffers if task.kind == "library" else values
         with self._noting(task):
             task.rule(b, outputs, given, **eqn.params)
         for v, buffer in zip(eqn.outvars, outputs, strict=True):
             b.freeze(buffer)
             b.mark("holds", self, v, buffer, (), buffer.shape)
             self.env[v] = Stored(b, buffer, held=Held(self, v))
-            for place in self.places.get(v, []):
+            for place in self.places[v]:
                 if place.buffer is not buffer:
                     operands.copy(b, self.env[v], place)
 
