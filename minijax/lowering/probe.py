@@ -18,7 +18,7 @@ from minijax.primitives.slots import nest
 
 from .arithmetic import Part
 from .program import ProgramBuilder
-from .loops import Call, Constant, For, If, Let, Load, Operand, Scalar, Statement, While
+from .loops import Call, Constant, For, If, Let, Load, Operand, Scalar, Statement, While, walk
 from .operands import Value
 
 # One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
@@ -147,7 +147,7 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
         statements = b.scopes[-1].statements
     probe = b.probe
     probe.accumulations = b.accumulations
-    probe.cost, probe.statements = cost_of(statements), count_of(statements)
+    probe.cost, probe.statements = cost_of(statements), sum(1 for _ in walk(statements))
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     probe.reduces_columns = _reduces_columns(probe, in_types, len(out_shape) - 1)
     return probe
@@ -160,13 +160,6 @@ def _reduces_columns(probe: Probe, in_types: Sequence[Any], last: int) -> bool:
     inner = [p[-1] for k, p, _ in probe.accesses if p and len(in_types[k].shape) > 1]
     return (math.prod(extents) >= 4 and not isinstance(init, Scalar) and bool(inner)
             and all(term == ("axis", last) for term in inner))
-
-
-def count_of(body: Sequence[Statement]) -> int:
-    """How many statements a body has, those of its loops and branches included."""
-    inner = ("condition", "body", "then", "orelse")
-    return sum(1 + sum(count_of(getattr(statement, part, ())) for part in inner)
-               for statement in body)
 
 
 def cost_of(body: Sequence[Statement]) -> float:

@@ -97,20 +97,14 @@ def _rem(x: Any, y: Any) -> Any:
     return remainder if x.dtype.kind == "f" else np.where(y == 0, x, remainder)[()]
 
 
-def _min(x: Any, y: Any) -> Any:
-    """NumPy's minimum (nan wins), with -0 below +0."""
-    smaller = np.minimum(x, y)
-    if x.dtype.kind != "f":
-        return smaller
-    return np.where((x == 0) & (y == 0), np.where(np.signbit(x), x, y), smaller)[()]
-
-
-def _max(x: Any, y: Any) -> Any:
-    """NumPy's maximum (nan wins), with +0 above -0."""
-    larger = np.maximum(x, y)
-    if x.dtype.kind != "f":
-        return larger
-    return np.where((x == 0) & (y == 0), np.where(np.signbit(x), y, x), larger)[()]
+def _ordered(ufunc: np.ufunc, of_zeros: Meaning) -> Meaning:
+    """NumPy's extremum (nan wins), with -0 below +0, which it takes for equal."""
+    def extremum(x: Any, y: Any) -> Any:
+        found = ufunc(x, y)
+        if x.dtype.kind != "f":
+            return found
+        return np.where((x == 0) & (y == 0), of_zeros(x, y), found)[()]
+    return extremum
 
 
 def _shifted_right(kind: str) -> Meaning:
@@ -224,8 +218,9 @@ _op("rem", 2, _rem, i="@rem_signed", u="@rem_unsigned", f="frem")
 _op("neg", 1, np.negative, iu="sub {t} 0, {x}", f="fneg {t} {x}")
 _op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u="{x}", f="@llvm.fabs")
 _op("fma", 3, _fma, f="@llvm.fma")
-_op("min", 2, _min, i="@llvm.smin", u="@llvm.umin", f="@llvm.minimum")
-_op("max", 2, _max, i="@llvm.smax", u="@llvm.umax", f="@llvm.maximum")
+_op("min", 2, _ordered(np.minimum, lambda x, y: -(-x - y)),
+    i="@llvm.smin", u="@llvm.umin", f="@llvm.minimum")
+_op("max", 2, _ordered(np.maximum, np.add), i="@llvm.smax", u="@llvm.umax", f="@llvm.maximum")
 _op("sqrt", 1, np.sqrt, f="@llvm.sqrt")
 _op("floor", 1, np.floor, f="@llvm.floor")
 _op("ceil", 1, np.ceil, f="@llvm.ceil")
@@ -287,13 +282,8 @@ class Scalars:
 
     operands: Any  # the types of what is not a bare number
 
-    def const(self, value: Any, dtype: Any) -> Any:
-        """A constant of the given dtype."""
-        raise NotImplementedError
-
-    def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Any:
-        """One operation as it is."""
-        raise NotImplementedError
+    const: Callable[[Any, Any], Any]  # of a value: a constant of the given dtype
+    let: Callable[..., Any]  # of a name and operands: the operation as it is (`target`: its dtype)
 
     def convert(self, x: Any, dtype: Any) -> Any:
         """x in another dtype."""

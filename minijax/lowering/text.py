@@ -69,7 +69,7 @@ def run_text(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
       RuntimeError: where a check of the kernel fails.
     """
     printer = _Printer(kernel)
-    namespace = runtime()
+    namespace = runtime(s.external for s in walk(kernel.body) if isinstance(s, Call))
     exec(compile(printer.text(), f"<minijax {kernel.name}>", "exec"), namespace)
     outputs = [np.zeros(buffer.shape, buffer.dtype) for buffer in kernel.outputs]
     constants = [buffer.value for buffer in kernel.constants]

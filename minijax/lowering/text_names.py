@@ -6,7 +6,7 @@ Stands on scalars.py, routines.py and printing.py. Chapter 24.
 from __future__ import annotations
 
 import keyword
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -33,29 +33,19 @@ def _external(name: str) -> Callable[..., None]:
     return run
 
 
-class _Namespace(dict):
-    """The names of the text; library externals are looked up when they are first called."""
-
-    def __missing__(self, name: str) -> Any:
-        try:
-            return self.setdefault(name, _external(name))
-        except KeyError:
-            raise NameError(name) from None
-
-
-def runtime() -> dict[str, Any]:
-    """The names that the text uses: converters, operations, and a range of NumPy integers."""
+def runtime(externals: Iterable[str] = ()) -> dict[str, Any]:
+    """The names that the text uses: converters, operations, library routines, NumPy integers."""
     s = NumpyScalars()
-    # A dict subclass sees missing names only if `exec` does not add the builtins' module itself.
-    names: dict[str, Any] = {"__builtins__": {}}
-    names |= {CALLED.get(name, name): getattr(s, name) for name in OPS}
+    names: dict[str, Any] = {CALLED.get(name, name): getattr(s, name) for name in OPS}
     # A dtype converts what it is called with, as the loops do.
     names |= {dtype_name(dtype): partial(s.convert, dtype=dtype) for dtype in _DTYPES}
-    return _Namespace(
-        names, at=lambda x, position: x.reshape(-1)[position:], inf=float("inf"), nan=float("nan"),
-        bitcast=lambda x, to: s.bitcast(x, **to.keywords),
-        range=lambda *ends: (np.int64(i) for i in range(*ends)),
-        empty=lambda shape, to: np.zeros(shape, **to.keywords))
+    names |= {name: _external(name) for name in externals}
+    return names | {
+        "__builtins__": {}, "inf": float("inf"), "nan": float("nan"),
+        "at": lambda x, position: x.reshape(-1)[position:],
+        "bitcast": lambda x, to: s.bitcast(x, **to.keywords),
+        "range": lambda *ends: (np.int64(i) for i in range(*ends)),
+        "empty": lambda shape, to: np.zeros(shape, **to.keywords)}
 
 
 def dtype_name(dtype: np.dtype) -> str:

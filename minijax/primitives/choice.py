@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, Zero
-from minijax.primitives.emitted import batched_in_front, constant, filled, spread, stretched
+from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
+from minijax.primitives.emitted import batched_in_front, constant, filled, linear, spread, stretched
 from minijax.primitives.examples import anything, bits, integers
 from minijax.primitives.families import binary, per_argument, unary
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
@@ -100,14 +100,6 @@ def _chosen(s: Any, which: Any, *cases: Any) -> Any:
 _NUMPY = SimpleNamespace(select=np.where, ge=np.greater_equal)
 
 
-def _select_jvp(primals: list, tangents: list) -> tuple[list, list]:
-    out = select_n_p.bind(*primals)
-    which, *given = primals[0], *tangents[1:]
-    varying = next(t for t in given if not isinstance(t, Zero))
-    given = [filled(0, varying) if isinstance(t, Zero) else t for t in given]
-    return [out], [select_n_p.bind(which, *given)]
-
-
 def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
     [ct] = cotangents
     return [None] + [_part_of_case(ct, which, i, len(cases) - 1)
@@ -158,7 +150,7 @@ select_n_p = Primitive(
     "select_n",
     impl=lambda *args: [_chosen(_NUMPY, *args)],
     abstract_eval=_select_type,
-    jvp=_select_jvp,
+    jvp=linear(but=[0]),
     transpose=_select_transpose,
     batch=_select_batch,
     element=at_each(_chosen),

@@ -111,15 +111,15 @@ def unstretched(ct: Array, shape: Shape) -> Array:
 
 # ── Rules of what is linear ──────────────────────────────────────────────────────────────────
 
-def linear(*places: int) -> Any:
+def linear(*places: int, but: Sequence[int] = ()) -> Any:
     """The derivative of what is linear in these arguments together: itself, of their tangents.
 
-    Without places, in all arguments.
+    Without places, in all arguments but some.
     """
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         outs = p.bind_list(*primals, **params)
-        args = [instantiate(t) if not places or i in places else x
+        args = [instantiate(t) if i in places or not places and i not in but else x
                 for i, (x, t) in enumerate(zip(primals, tangents, strict=True))]
         return outs, p.bind_list(*args, **params)
     return jvp

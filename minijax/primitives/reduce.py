@@ -100,11 +100,9 @@ def greatest_value(dtype: Any) -> Any:
 
 
 def _limit(dtype: Any, infinity: float, end: str) -> Any:
-    if dtypes.issubdtype(dtype, np.bool_):
-        return np.bool_(end == "max")
     if dtypes.issubdtype(dtype, np.integer):
         return dtype.type(getattr(dtypes.iinfo(dtype), end))
-    return dtype.type(infinity)
+    return dtype.type(infinity > 0 if dtype.kind == "b" else infinity)
 
 
 def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
