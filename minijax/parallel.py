@@ -10,20 +10,17 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from minijax import api, source_info, tree_util
-from minijax.derivatives import check_callable
-from minijax.device import Device
+from minijax import api, derivatives, device, source_info, tracebacks, tree_util
 from minijax.device import devices as all_devices
 from minijax.higher_order.arguments import as_tuple, without_static
 from minijax.higher_order.jit import jit
-from minijax.tracebacks import api_boundary
 
 
 # JAX: each row runs on its device, and the result lies spread over them. Here all devices are
 # one processor, so the rows are computed together, as `vmap` does: it has threads already.
 def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, out_axes: Any = 0,
          static_broadcasted_argnums: int | Iterable[int] = (),
-         devices: Sequence[Device] | None = None, backend: str | None = None,
+         devices: Sequence[device.Device] | None = None, backend: str | None = None,
          axis_size: int | None = None, donate_argnums: int | Iterable[int] = ()) -> Callable:
     """A function of one example, compiled, for as many examples as there are devices.
 
@@ -50,7 +47,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     >>> pmap(lambda x, y: x * y, in_axes=(0, None))(np.ones((1, 3)), 2)
     Array([[2., 2., 2.]], dtype=float32)
     """
-    check_callable(fun)
+    derivatives.check_callable(fun)
     for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
         if not all(type(axis) is int for axis in tree_util.tree_leaves(axes)):
             raise TypeError(f"pmap {what} must be an int, None, or (nested) container with those "
@@ -78,13 +75,13 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
                              f"axis_size {size}.")
         _check_devices(fun, size, all_devices(backend) if devices is None else devices)
 
-    @api_boundary
+    @tracebacks.api_boundary
     @functools.wraps(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         check(args, kwargs)
         return compiled(*args, **kwargs)
 
-    @api_boundary
+    @tracebacks.api_boundary
     def lower(*args: Any, **kwargs: Any) -> Any:
         check(args, kwargs)
         return compiled.lower(*args, **kwargs)
@@ -112,7 +109,7 @@ def _axis_size(args: tuple, kwargs: dict, in_axes: Any) -> int:
     raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
-def _check_devices(fun: Callable, size: int, devices: Sequence[Device]) -> None:
+def _check_devices(fun: Callable, size: int, devices: Sequence[device.Device]) -> None:
     name = source_info.function_name(fun)
     if not size:
         raise ValueError(f"pmap of {name} over an axis of size 0: there must be at least one row "

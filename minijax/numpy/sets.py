@@ -14,12 +14,10 @@ import numpy as np
 
 from minijax import core, dtypes, lax
 from minijax.core import Array
-from minijax.numpy import reductions
+from minijax.numpy import reductions, searching, unary
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, choose, convert,
                                      promote_dtypes, static_value)
-from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.numpy.unary import isnan
 
 
 def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
@@ -66,7 +64,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
     # one more than asked for, where the last one ends
-    bounds = nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
+    bounds = searching.nonzero(first, size=size + 1, fill_value=rows.shape[0])[0]
     starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
     filled = starts >= rows.shape[0]
     places = order.at[choose(filled, 0, starts)].get(mode="clip")
@@ -104,7 +102,7 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
         later, earlier = key[1:], key[:-1]
         differs = later != earlier
         if equal_nan and dtypes.issubdtype(key.dtype, np.inexact):
-            differs = differs & ~(isnan(later) & isnan(earlier))
+            differs = differs & ~(unary.isnan(later) & unary.isnan(earlier))
         new = new | differs
     return order, lax.concatenate([lax.full((1,), True, new.dtype), new], 0)
 

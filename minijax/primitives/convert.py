@@ -14,8 +14,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, tree_util
 from minijax.core import (ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
-from minijax.primitives import axes, checks, examples, slots
-from minijax.primitives.emitted import batch_in_front, linear, transposed
+from minijax.primitives import axes, checks, emitted, examples, slots
 from minijax.primitives.families import constant_in_all, elementwise
 from minijax.primitives.shape import broadcast
 
@@ -63,7 +62,7 @@ convert_element_type_p = elementwise(
     impl=_convert_impl,
     abstract_eval=_convert_type,
     jvp=_convert_jvp,
-    transpose=transposed(lambda ct, x, **_: converted(ct, x.aval.dtype, x.aval.weak_type)),
+    transpose=emitted.transposed(lambda ct, x, **_: converted(ct, x.aval.dtype, x.aval.weak_type)),
     element=lambda s, x, new_dtype, weak_type: s.convert(x, new_dtype),
     examples=_convert_examples)
 
@@ -225,7 +224,7 @@ bitcast_convert_type_p = Primitive(
     abstract_eval=_bitcast_type,
     jvp=constant_in_all,
     transpose=slots.NOT_DIFFERENTIABLE,
-    batch=batch_in_front(),
+    batch=emitted.batch_in_front(),
     element=_bitcast_element,
     examples=_bitcast_examples)
 
@@ -254,8 +253,8 @@ copy_p = elementwise(
     "copy",
     impl=lambda x: [x.copy()],
     abstract_eval=lambda x: [x],
-    jvp=linear(0),
-    transpose=transposed(lambda ct, x: copy_p.bind(ct)),
+    jvp=emitted.linear(0),
+    transpose=emitted.transposed(lambda ct, x: copy_p.bind(ct)),
     element=lambda s, x: x,
     examples=examples.points((-2., 2.)))
 
