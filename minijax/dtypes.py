@@ -131,32 +131,6 @@ def is_valid_dtype(dtype: Any) -> bool:
     return isinstance(dtype, KeyType) or dtype in VALID
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
-    """Return whether `dtype` is of a kind: a word of the array API, a dtype, or a tuple of these.
-
-    >>> isdtype("float32", "real floating"), isdtype("int8", ("bool", "uint8"))
-    (True, False)
-    """
-    wanted = dtype if isinstance(dtype, KeyType) else np.dtype(dtype)
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    return any(wanted in _dtypes_of_kind(each) for each in kinds)
-
-
-def _dtypes_of_kind(kind: Any) -> list[Any]:
-    if isinstance(kind, str) and kind in KINDS:
-        return KINDS[kind]
-    if isinstance(kind, KeyType):
-        return [kind]
-    try:
-        return [np.dtype(kind)]
-    except TypeError:
-        if isinstance(kind, str):
-            raise ValueError(f"Unrecognized kind={kind!r} expected one of {list(KINDS)}, "
-                             "or a compatible input for jnp.dtype()") from None
-        raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
-                        ) from None
-
-
 # ml_dtypes' scalar classes are no subclasses of NumPy's: here is what they would inherit from.
 _PARENTS: dict[Any, type] = {
     **{d.type: np.floating for d in [*SMALL_FLOATS, BFLOAT16]},
@@ -590,15 +564,6 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
     if weak:
         found = canonicalize_dtype(_DEFAULTS["f" if found in FLOATS else found.kind])
     return (found, weak) if return_weak_type_flag else found
-
-
-def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
-    """Return whether a cast is allowed by NumPy's rule `casting`.
-
-    >>> can_cast("int8", "int16"), can_cast("int32", "float32")
-    (True, False)
-    """
-    return bool(np.can_cast(from_, to, casting))
 
 
 def safe_to_cast(source: Any, target: Any) -> bool:

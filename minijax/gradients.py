@@ -88,9 +88,8 @@ def _by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple],
     arguments alone, and of these.
     """
     check_callable(fun)
-    if isinstance(argnums, str):
-        raise TypeError("'str' object cannot be interpreted as an integer")
-    numbers = tuple(map(operator.index, np.atleast_1d(argnums)))
+    several = (argnums,) if hasattr(argnums, "__index__") else argnums
+    numbers = tuple(map(operator.index, several))
 
     @tracebacks.api_boundary
     @functools.wraps(fun)

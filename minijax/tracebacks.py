@@ -164,11 +164,3 @@ def is_boundary(fun: Any) -> bool:
     (True, False)
     """
     return getattr(fun, "__globals__", None) is globals()
-
-
-def guard_methods(cls: type) -> type:
-    """Make a boundary of each public method of a class that users hold."""
-    for name, value in list(vars(cls).items()):
-        if inspect.isfunction(value) and not name.startswith("_"):
-            setattr(cls, name, api_boundary(value, is_whole=True))
-    return cls

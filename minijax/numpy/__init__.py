@@ -10,8 +10,7 @@ import numpy as _np
 
 from minijax.core import Array as ndarray
 from minijax.core import get_aval as _get_aval
-from minijax.dtypes import (can_cast, finfo, float0, iinfo, isdtype, issubdtype, promote_types,
-                            result_type)
+from minijax.dtypes import finfo, float0, iinfo, issubdtype, promote_types, result_type
 from minijax.numpy import linalg
 from minijax.numpy.arithmetic import (add, arctan2, atan2, clip, copysign, divide, divmod,
                                       float_power, floor_divide, fmax, fmin, fmod, heaviside,
@@ -39,6 +38,7 @@ from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, aver
                                       cumprod, cumsum, max, mean, min, nanargmax, nanargmin,
                                       nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum,
                                       nanvar, prod, ptp, std, sum, var)
+from minijax.numpy.scalar_types import can_cast, isdtype
 from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex128, complex64, complex_,
                                         complexfloating, csingle, double, e, euler_gamma, float16,
                                         float32, float64, float_, floating, generic, inexact, inf,

@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/indexing.py`, `jax/_src/ops/scatter.py`, `array_methods.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +22,7 @@ from minijax.numpy.index_plan import (Entry, Parsed, as_int, check_not_empty, fo
                                       parse)
 from minijax.primitives.checks import check_index
 from minijax.primitives.gather import gathered
-from minijax.tracebacks import guard_methods
+from minijax.tracebacks import api_boundary
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
@@ -208,7 +209,15 @@ class _IndexUpdateHelper:
         return f"_IndexUpdateHelper({self.array!r})"
 
 
-@guard_methods
+def _guarded(cls: type) -> type:
+    """Make a boundary of each public method of a class that users hold."""
+    for name, value in list(vars(cls).items()):
+        if inspect.isfunction(value) and not name.startswith("_"):
+            setattr(cls, name, api_boundary(value, is_whole=True))
+    return cls
+
+
+@_guarded
 class _IndexUpdateRef:
     """`x.at[idx]`: every method gives a new array; `x` stays as it is.
 

@@ -12,6 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from minijax import dtypes
 from minijax.core import Array
 from minijax.numpy.creation import asarray
 
@@ -67,3 +68,38 @@ inexact, floating, complexfloating = np.inexact, np.floating, np.complexfloating
 
 pi, e, euler_gamma = float(np.pi), float(np.e), float(np.euler_gamma)
 inf, nan, newaxis = float(np.inf), float(np.nan), None
+
+
+def can_cast(from_: Any, to: Any, casting: Any = "safe") -> bool:
+    """Return whether a cast is allowed by NumPy's rule `casting`.
+
+    >>> can_cast("int8", "int16"), can_cast("int32", "float32")
+    (True, False)
+    """
+    return bool(np.can_cast(from_, to, casting))
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Return whether `dtype` is of a kind: a word of the array API, a dtype, or a tuple of these.
+
+    >>> isdtype("float32", "real floating"), isdtype("int8", ("bool", "uint8"))
+    (True, False)
+    """
+    wanted = dtype if isinstance(dtype, dtypes.KeyType) else np.dtype(dtype)
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    return any(wanted in _dtypes_of_kind(each) for each in kinds)
+
+
+def _dtypes_of_kind(kind: Any) -> list[Any]:
+    if isinstance(kind, str) and kind in dtypes.KINDS:
+        return dtypes.KINDS[kind]
+    if isinstance(kind, dtypes.KeyType):
+        return [kind]
+    try:
+        return [np.dtype(kind)]
+    except TypeError:
+        if isinstance(kind, str):
+            raise ValueError(f"Unrecognized kind={kind!r} expected one of {list(dtypes.KINDS)}, "
+                             "or a compatible input for jnp.dtype()") from None
+        raise TypeError(f"Expected kind to be a dtype, string, or tuple; got kind={kind!r}"
+                        ) from None
