@@ -56,9 +56,12 @@ class Tracer:
 
     __array_ufunc__ = None  # NumPy's arrays leave the operators to us
 
-    def __init__(self, trace, **parts):
-        self.trace = trace
+    def __init__(self, trace, aval=None, **parts):
+        self.trace, self.aval = trace, aval
         self.__dict__.update(parts)
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
 
     def __neg__(self): return neg(self)
     def __add__(self, other): return add(self, other)
@@ -75,7 +78,7 @@ class JVPTrace(Trace):
     """Carries a tangent beside each primal that moves."""
 
     def join(self, x, t):
-        return x if t is zero else Tracer(self, shape=np.shape(x), primal=x, tangent=t)
+        return x if t is zero else Tracer(self, aval_of(x), primal=x, tangent=t)
 
     def split(self, x):
         return (x.primal, x.tangent) if self.owns(x) else (x, zero)
@@ -115,6 +118,23 @@ def vmap(f):
         trace = BatchTrace(current)
         return trace.batch(run_with(trace, f, Tracer(trace, batch=x)))
     return batched
+
+
+from typing import NamedTuple
+
+
+class ShapedArray(NamedTuple):
+    """The type of a value: what is known of it before its numbers are."""
+
+    shape: tuple
+    dtype: np.dtype
+
+    def __str__(self):
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def aval_of(x):
+    return x.aval if isinstance(x, Tracer) else ShapedArray(np.shape(x), np.result_type(x))
 
 
 import functools

@@ -56,9 +56,12 @@ class Tracer:
 
     __array_ufunc__ = None  # NumPy's arrays leave the operators to us
 
-    def __init__(self, trace, **parts):
-        self.trace = trace
+    def __init__(self, trace, aval=None, **parts):
+        self.trace, self.aval = trace, aval
         self.__dict__.update(parts)
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
 
     def __neg__(self): return neg(self)
     def __add__(self, other): return add(self, other)
@@ -75,7 +78,7 @@ class JVPTrace(Trace):
     """Carries a tangent beside each primal that moves."""
 
     def join(self, x, t):
-        return x if t is zero else Tracer(self, shape=np.shape(x), primal=x, tangent=t)
+        return x if t is zero else Tracer(self, aval_of(x), primal=x, tangent=t)
 
     def split(self, x):
         return (x.primal, x.tangent) if self.owns(x) else (x, zero)
@@ -108,8 +111,8 @@ class BatchTrace(Trace):
     def join(self, x, dim):
         if dim is None:
             return x
-        shape = np.shape(x)
-        return Tracer(self, shape=shape[:dim] + shape[dim + 1:], batch=x, dim=dim)
+        shape, dtype = aval_of(x)
+        return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
 
     def split(self, x):
         return (x.batch, x.dim) if self.owns(x) else (x, None)
@@ -129,6 +132,23 @@ def vmap(f, in_axes=0):
         out = run_with(trace, f, *map(trace.join, args, axes))
         return in_front(*trace.split(out), size)
     return batched
+
+
+from typing import NamedTuple
+
+
+class ShapedArray(NamedTuple):
+    """The type of a value: what is known of it before its numbers are."""
+
+    shape: tuple
+    dtype: np.dtype
+
+    def __str__(self):
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def aval_of(x):
+    return x.aval if isinstance(x, Tracer) else ShapedArray(np.shape(x), np.result_type(x))
 
 
 import functools

@@ -95,6 +95,13 @@ def layer(lib):
     return lambda x: lib.dot(weights, lib.sin(x)) * lib.sum(x * x)
 
 
+def of_a_tree(lib):
+    def run(x):
+        nest = lib.vmap(lambda d: [lib.sin(d["a"]), {"b": d["a"] * d["b"]}])({"a": x, "b": x * x})
+        return nest[0] + nest[1]["b"]
+    return run
+
+
 def forward(lib, f):
     return lambda x: lib.jvp(f, (x,), (x,))[1]
 
@@ -103,12 +110,24 @@ def twice(lib, f):
     return lambda x: lib.vmap(lambda s: f(x * s))(np.array([1.0, 0.5]))
 
 
+def written(lib, f):
+    """f by way of its program."""
+    def run(x):
+        if lib is OurNames:
+            return f(x)
+        jaxpr, outside = lib.stage(lambda y: [f(y)], [lib.aval_of(x)])
+        return lib.eval_jaxpr(jaxpr, *outside, x)[0]
+    return run
+
+
 def of_elements(lib, f):
     return lambda x: lib.vmap(lambda e: f(x * e))(x)
 
 
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
-         *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)]]
+         *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
+         ("05", of_a_tree, [forward, twice]),
+         *[("06", f, [forward, twice, of_elements, written]) for f in (bent, coupled, layer)]]
 
 
 @pytest.mark.parametrize("number, program, ways", CASES, ids=lambda x: getattr(x, "__name__", ""))
