@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike
+from minijax.numpy.arguments import ArrayLike, documented
 
 # JAX: also `orthogonal` and `delta_orthogonal`, which need a factorisation.
 Initializer = Callable[..., Array]  # (key, shape, dtype)
@@ -146,11 +146,9 @@ def _named(name: str, author: str, scale: float, mode: str, distribution: str) -
              batch_axis: AxisNumbers = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = (f"{author}'s choice: ``variance_scaling({scale}, {mode!r}, "
-                    f"{distribution!r})``.\n\n    >>> {name}()(random.key(0), (3, 2)).shape\n"
-                    "    (3, 2)\n    ")
-    return make
+    return documented(
+        make, name, f"{author}'s choice: ``variance_scaling({scale}, {mode!r}, {distribution!r})``.",
+        f"{name}()(random.key(0), (3, 2)).shape -> (3, 2)")
 
 
 glorot_uniform = _named("glorot_uniform", "Glorot and Bengio", 1.0, "fan_avg", "uniform")
