@@ -3,23 +3,20 @@
 Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
-from minijax import (
-    config, debug, dtypes, errors, extend, lax, nn, numpy, ops, random, tree, tree_util,
-)
+from minijax import (config, debug, dtypes, errors, extend, lax, nn, numpy, ops, random, tree,
+                     tree_util)
 from minijax.api import eval_shape, make_jaxpr, vmap
-from minijax.config import (
-    check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs, debug_key_reuse,
-    debug_nans, debug_out_of_bounds, debug_purity, debug_recompiles, debug_unsafe_casts,
-    default_device, default_matmul_precision, default_prng_impl, disable_jit, enable_checks,
-    enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key, log_compiles,
-    numpy_dtype_promotion, numpy_rank_promotion, threefry_partitionable,
-)
+from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
+                            debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,
+                            debug_recompiles, debug_unsafe_casts, default_device,
+                            default_matmul_precision, default_prng_impl, disable_jit, enable_checks,
+                            enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
+                            log_compiles, numpy_dtype_promotion, numpy_rank_promotion,
+                            threefry_partitionable)
 from minijax.core import Array, typeof
 from minijax.derivatives import jvp, linear_transpose, linearize, vjp
-from minijax.device import (
-    block_until_ready, default_backend, device_count, device_get, device_put, devices,
-    local_device_count, local_devices,
-)
+from minijax.device import (block_until_ready, default_backend, device_count, device_get,
+                            device_put, devices, local_device_count, local_devices)
 from minijax.dtypes import float0
 from minijax.gradients import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat

@@ -8,69 +8,59 @@ from minijax.higher_order.control_flow import cond, fori_loop, map, scan, switch
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.primitives import check_package
 from minijax.lax import linalg
-from minijax.primitives.algebra import (
-    add, add_p, cbrt, cbrt_p, div, div_p, integer_pow, integer_pow_p, max, max_p, min, min_p, mul,
-    mul_p, neg, neg_p, reciprocal, rsqrt, rsqrt_p, sqrt, sqrt_p, square, square_p, sub, sub_p,
-)
-from minijax.primitives.analytic import (
-    acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p, atan, atan2, atan2_p, atan_p, atanh,
-    atanh_p, cos, cos_p, cosh, cosh_p, erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p, exp, exp2,
-    exp2_p, exp_p, expm1, expm1_p, log, log1p, log1p_p, log_p, logistic, logistic_p, pow, pow_p,
-    sin, sin_p, sinh, sinh_p, tan, tan_p, tanh, tanh_p,
-)
+from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, div, div_p, integer_pow,
+                                        integer_pow_p, max, max_p, min, min_p, mul, mul_p, neg,
+                                        neg_p, reciprocal, rsqrt, rsqrt_p, sqrt, sqrt_p, square,
+                                        square_p, sub, sub_p)
+from minijax.primitives.analytic import (acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p,
+                                         atan, atan2, atan2_p, atan_p, atanh, atanh_p, cos, cos_p,
+                                         cosh, cosh_p, erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p,
+                                         exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p,
+                                         log1p_p, log_p, logistic, logistic_p, pow, pow_p, sin,
+                                         sin_p, sinh, sinh_p, tan, tan_p, tanh, tanh_p)
 from minijax.primitives.bits import clz, clz_p, population_count, population_count_p
-from minijax.primitives.choice import (
-    and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor, clamp, clamp_p, eq_p, ge, ge_p, gt,
-    gt_p, le, le_p, lt, lt_p, ne_p, not_p, or_p, select, select_n, select_n_p, shift_left,
-    shift_left_p, shift_right_arithmetic, shift_right_arithmetic_p, shift_right_logical,
-    shift_right_logical_p, xor_p,
-)
-from minijax.primitives.collectives import (
-    all_gather, all_gather_p, axis_index, axis_size, pmax, pmean, pmin, ppermute, psum, psum_p,
-)
-from minijax.primitives.complex_numbers import (
-    complex, complex_p, conj, conj_p, imag, imag_p, real, real_p,
-)
+from minijax.primitives.choice import (and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
+                                       clamp, clamp_p, eq_p, ge, ge_p, gt, gt_p, le, le_p, lt, lt_p,
+                                       ne_p, not_p, or_p, select, select_n, select_n_p, shift_left,
+                                       shift_left_p, shift_right_arithmetic,
+                                       shift_right_arithmetic_p, shift_right_logical,
+                                       shift_right_logical_p, xor_p)
+from minijax.primitives.collectives import (all_gather, all_gather_p, axis_index, axis_size, pmax,
+                                            pmean, pmin, ppermute, psum, psum_p)
+from minijax.primitives.complex_numbers import (complex, complex_p, conj, conj_p, imag, imag_p,
+                                                real, real_p)
 from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p, Precision
-from minijax.primitives.convert import (
-    bitcast_convert_type, bitcast_convert_type_p, convert_element_type, convert_element_type_p,
-    copy_p, full, full_like, stop_gradient, stop_gradient_p,
-)
-from minijax.primitives.cumulative import (
-    cumlogsumexp, cummax, cummax_p, cummin, cummin_p, cumprod, cumprod_p, cumsum, cumsum_p,
-)
+from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
+                                        convert_element_type, convert_element_type_p, copy_p, full,
+                                        full_like, stop_gradient, stop_gradient_p)
+from minijax.primitives.cumulative import (cumlogsumexp, cummax, cummax_p, cummin, cummin_p,
+                                           cumprod, cumprod_p, cumsum, cumsum_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p
-from minijax.primitives.gather import (
-    gather, gather_p, scatter, scatter_add, scatter_add_p, scatter_max, scatter_max_p, scatter_min,
-    scatter_min_p, scatter_mul, scatter_mul_p, scatter_p, scatter_sub, scatter_sub_p,
-)
-from minijax.primitives.index import (
-    dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim, dynamic_slice_p,
-    dynamic_update_index_in_dim, dynamic_update_slice, dynamic_update_slice_in_dim,
-    dynamic_update_slice_p,
-)
+from minijax.primitives.gather import (gather, gather_p, scatter, scatter_add, scatter_add_p,
+                                       scatter_max, scatter_max_p, scatter_min, scatter_min_p,
+                                       scatter_mul, scatter_mul_p, scatter_p, scatter_sub,
+                                       scatter_sub_p)
+from minijax.primitives.index import (dynamic_index_in_dim, dynamic_slice, dynamic_slice_in_dim,
+                                      dynamic_slice_p, dynamic_update_index_in_dim,
+                                      dynamic_update_slice, dynamic_update_slice_in_dim,
+                                      dynamic_update_slice_p)
 from minijax.primitives.keys import eq, ne
-from minijax.primitives.reduce import (
-    reduce_and, reduce_and_p, reduce_max, reduce_max_p, reduce_min, reduce_min_p, reduce_or,
-    reduce_or_p, reduce_prod, reduce_prod_p, reduce_sum, reduce_xor, reduce_xor_p,
-)
-from minijax.primitives.rounding import (
-    abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite, is_finite_p, nextafter, nextafter_p, rem,
-    rem_p, round, round_p, RoundingMethod, sign, sign_p,
-)
-from minijax.primitives.shape import (
-    broadcast, broadcast_in_dim, broadcast_shapes, broadcast_to_rank, broadcasted_iota, expand_dims,
-    iota, iota_p, reshape, rev, rev_p, squeeze, squeeze_p, transpose,
-)
-from minijax.primitives.slicing import (
-    concatenate, concatenate_p, index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p, split,
-)
-from minijax.primitives.sort import (
-    argmax, argmax_p, argmin, argmin_p, sort, sort_key_val, sort_p, top_k,
-)
-from minijax.primitives.windows import (
-    GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
-)
+from minijax.primitives.reduce import (reduce_and, reduce_and_p, reduce_max, reduce_max_p,
+                                       reduce_min, reduce_min_p, reduce_or, reduce_or_p,
+                                       reduce_prod, reduce_prod_p, reduce_sum, reduce_xor,
+                                       reduce_xor_p)
+from minijax.primitives.rounding import (abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite,
+                                         is_finite_p, nextafter, nextafter_p, rem, rem_p, round,
+                                         round_p, RoundingMethod, sign, sign_p)
+from minijax.primitives.shape import (broadcast, broadcast_in_dim, broadcast_shapes,
+                                      broadcast_to_rank, broadcasted_iota, expand_dims, iota,
+                                      iota_p, reshape, rev, rev_p, squeeze, squeeze_p, transpose)
+from minijax.primitives.slicing import (concatenate, concatenate_p, index_in_dim, pad, pad_p, slice,
+                                        slice_in_dim, slice_p, split)
+from minijax.primitives.sort import (argmax, argmax_p, argmin, argmin_p, sort, sort_key_val, sort_p,
+                                     top_k)
+from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
+                                        ScatterDimensionNumbers)
 
 check_package()

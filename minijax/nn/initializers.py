@@ -146,9 +146,9 @@ def _named(name: str, author: str, scale: float, mode: str, distribution: str) -
              batch_axis: AxisNumbers = (), dtype: Any = None) -> Initializer:
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
-    return documented(
-        make, name, f"{author}'s choice: ``variance_scaling({scale}, {mode!r}, {distribution!r})``.",
-        f"{name}()(random.key(0), (3, 2)).shape -> (3, 2)")
+    choice = f"``variance_scaling({scale}, {mode!r}, {distribution!r})``"
+    return documented(make, name, f"{author}'s choice: {choice}.",
+                      f"{name}()(random.key(0), (3, 2)).shape -> (3, 2)")
 
 
 glorot_uniform = _named("glorot_uniform", "Glorot and Bengio", 1.0, "fan_avg", "uniform")

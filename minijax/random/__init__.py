@@ -4,9 +4,7 @@ Stands on `lax`.  Chapter 16, *Random numbers*.  In JAX: `jax/random.py`.
 """
 
 from minijax.random.choices import bernoulli, categorical, choice, permutation, rademacher, randint
-from minijax.random.keys import (
-    PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split, wrap_key_data,
-)
-from minijax.random.samplers import (
-    bits, cauchy, exponential, gumbel, laplace, logistic, normal, truncated_normal, uniform,
-)
+from minijax.random.keys import (PRNGKey, clone, fold_in, key, key_data, key_dtype, key_impl, split,
+                                 wrap_key_data)
+from minijax.random.samplers import (bits, cauchy, exponential, gumbel, laplace, logistic, normal,
+                                     truncated_normal, uniform)
