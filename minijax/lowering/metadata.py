@@ -21,8 +21,13 @@ class Metadata:
         self.lines: list[str] = []
         self.ids: dict[str, str] = {}
         self.offsets = offsets
-        self.scope_of = self.scopes(buffers)
         self.aliases: dict[Buffer, str] = {}
+        # One alias scope per buffer that is written; what is only read shares one.
+        domain = self.add('!{!"buffers"}')
+        read_only = self.add(f'!{{!"read only", {domain}}}')
+        self.scope_of = {
+            buffer: self.add(f'!{{!"{n}", {domain}}}') if buffer.role in ("output", "temp")
+            else read_only for n, buffer in enumerate(buffers)}
 
     def add(self, node: str) -> str:
         """Number a node; an equal node is written once (unless it is `distinct`)."""
@@ -41,17 +46,6 @@ class Metadata:
             return re.sub(r"!(\d+)", lambda match: f"!{count + int(match[1])}", line)
         self.lines += map(renumbered, other.lines)
         return renumbered(text)
-
-    def scopes(self, buffers: Iterable[Buffer]) -> dict[Buffer, str]:
-        """One alias scope per buffer that is written; what is only read shares one."""
-        domain = self.add('!{!"buffers"}')
-        read_only = self.add(f'!{{!"read only", {domain}}}')
-        scopes: dict[Buffer, str] = {}
-        for buffer in buffers:
-            written = buffer.role in ("output", "temp")
-            scopes[buffer] = (self.add(f'!{{!"{len(scopes)}", {domain}}}') if written
-                              else read_only)
-        return scopes
 
     def access(self, buffer: Buffer, parallel: tuple[str, ...]) -> str:
         """What stands behind a load or store: where it may be, and in which parallel loops."""

@@ -24,18 +24,16 @@ _BIG = 4096  # a transposed walk over fewer elements stays in the first-level ca
 class Nest:
     """A loop over axis `depth` of its tasks; without a size, straight code at that depth.
 
-    A flat nest runs over all axes from `depth` on as one; a column nest computes reductions
-    for a whole stretch of its axis at a time; a tiled nest runs over two axes in squares.
+    `kind`: an "opaque" nest is written by its task's rule; a "flat" one runs over all axes from
+    `depth` on as one; a "column" computes reductions for a whole stretch of its axis at a time; a
+    "tiled" one runs over two axes in squares.
     """
 
     depth: int
     size: int | None
     tasks: list[Node]
     children: list[Nest] = field(default_factory=list)
-    opaque: bool = False
-    flat: bool = False
-    column: bool = False
-    tiled: bool = False
+    kind: str = ""
 
     @property
     def innermost(self) -> bool:
@@ -51,7 +49,7 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
     for task in tasks:
         at = _find_place(task, nests, place, makers, depth)
         if at == len(nests):
-            nests.append(Nest(depth, _size(task, depth), [], opaque=task.opaque))
+            nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         nests[at].tasks.append(task)
         place[task] = at
     for nest in nests:
@@ -80,7 +78,7 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
 
 def _joins(task: Node, nest: Nest, depth: int) -> bool:
     alone = any(_reduces_columns(t, depth) for t in (task, nest.tasks[0]))
-    return (not (task.opaque or nest.opaque or alone) and nest.size == _size(task, depth)
+    return (not (task.opaque or nest.kind == "opaque" or alone) and nest.size == _size(task, depth)
             and sum(each.statements for each in (*nest.tasks, task)) <= _FULL)
 
 
@@ -112,17 +110,19 @@ def _rows_read(task: Node, depth: int) -> set[Var]:
 
 def _fill(nest: Nest) -> None:
     """Decide what is inside a nest."""
-    if nest.opaque or nest.size is None:
+    if nest.size is None:
         return
     made = {v for task in nest.tasks for v in task.outvars}
     if all(_is_flat(task, nest, made) for task in nest.tasks):
-        nest.flat = True
+        nest.kind = "flat"
         return
     nest.children = build_nests(nest.tasks, nest.depth + 1)
-    nest.tiled = (len(nest.children) == 1 and nest.children[0].innermost
-                  and any(_transposes(task, nest.depth) for task in nest.tasks))
-    nest.column = (nest.innermost and len(nest.tasks) == 1 and nest.size > 1
-                   and _reduces_columns(nest.tasks[0], nest.depth))
+    if (len(nest.children) == 1 and nest.children[0].innermost
+            and any(_transposes(task, nest.depth) for task in nest.tasks)):
+        nest.kind = "tiled"
+    elif (nest.innermost and len(nest.tasks) == 1 and nest.size > 1
+            and _reduces_columns(nest.tasks[0], nest.depth)):
+        nest.kind = "column"
 
 
 def _is_flat(task: Node, nest: Nest, made: set[Var]) -> bool:
@@ -137,16 +137,15 @@ def _is_flat(task: Node, nest: Nest, made: set[Var]) -> bool:
     if any(not _aligned(patterns, v, axis) for v, patterns in task.reads.items() if v in made
            for axis in range(depth, len(task.shape))):
         return False
-    wanted = [("axis", k) for k, _ in rest]
+    outer, wanted = [("axis", k) for k in range(depth)], [(("axis", k), n) for k, n in rest]
     for v, patterns in task.reads.items():
         for p in patterns:
             if p == FLAT:
                 continue
             terms = [(t, n) for t, n in zip(p, v.aval.shape, strict=False) if n != 1]
-            tail = [t for t, _ in terms if t not in [("axis", k) for k in range(depth)]]
-            free = all(kind == "at" for kind, _ in tail)
-            if not free and (tail != wanted or [t for t, _ in terms[-len(wanted):]] != wanted
-                             or [n for _, n in terms[-len(wanted):]] != [n for _, n in rest]):
+            tail = [(t, n) for t, n in terms if t not in outer]
+            free = all(t[0] == "at" for t, _ in tail)
+            if not free and not tail == terms[-len(wanted):] == wanted:
                 return False
     return not task.probe.heavy
 

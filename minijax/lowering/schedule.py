@@ -7,6 +7,7 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -233,8 +234,7 @@ class Run:
             return True
         for task, path in self.paths.items():
             patterns = [p for v in held & set(task.reads) for p in task.reads[v]]
-            same_leaf = path[-1] is self.paths[writer][-1] and not (
-                task.opaque or path[-1].column or path[-1].tiled)
+            same_leaf = path[-1] is self.paths[writer][-1] and path[-1].kind in ("", "flat")
             aligned = all(p == identity(buffer.shape) for p in patterns)
             if patterns and not self._before(task, writer) and not (same_leaf and aligned):
                 return False
@@ -284,23 +284,25 @@ class Run:
 
         `alone`: not the whole body of a loop, so its lines stand over it and not over the loop.
         """
-        if nest.opaque:
-            self._emit_opaque(nest.tasks[0])
-        elif nest.flat:
-            rest = nest.tasks[0].shape[nest.depth:]
-            with self.b.loop(int(np.prod(rest)), vectorize="parallel") as k:
-                self.leaf(nest.tasks, (*prefix, *self.b.unravel(self.b.index(k), rest)))
-        elif nest.size is None:
-            self.leaf(nest.tasks, prefix, alone)
-        elif nest.column:
-            emit_column(self, nest.tasks[0], prefix)
-        elif nest.tiled:
-            emit_tiles(self, nest, prefix)
-        else:
-            with self.b.loop(nest.size, vectorize="parallel" if nest.innermost else "apart") as i:
-                self.turns[nest] = self.b.index(i)
-                for child in nest.children:
-                    self.emit(child, (*prefix, self.turns[nest]), not nest.innermost)
+        match nest.kind:
+            case "opaque":
+                self._emit_opaque(nest.tasks[0])
+            case "flat":
+                rest = nest.tasks[0].shape[nest.depth:]
+                with self.b.loop(math.prod(rest), vectorize="parallel") as k:
+                    self.leaf(nest.tasks, (*prefix, *self.b.unravel(self.b.index(k), rest)))
+            case "column":
+                emit_column(self, nest.tasks[0], prefix)
+            case "tiled":
+                emit_tiles(self, nest, prefix)
+            case _ if nest.size is None:
+                self.leaf(nest.tasks, prefix, alone)
+            case _:
+                how = "parallel" if nest.innermost else "apart"
+                with self.b.loop(nest.size, vectorize=how) as i:
+                    self.turns[nest] = self.b.index(i)
+                    for child in nest.children:
+                        self.emit(child, (*prefix, self.turns[nest]), not nest.innermost)
         self.closed.add(nest)
         for task in nest.tasks:
             for v in task.outvars:

@@ -197,18 +197,18 @@ def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence,
 def by_library(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
     """One product for each place of the batch axes, or a few whose results are added up."""
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
-    x, x_turned = _as_matrices(b, left.buffer, wide, left.batch, left.free, left.contract)
-    y, y_turned = _as_matrices(b, right.buffer, wide, right.batch, right.contract, right.free)
     product = out if out.dtype == wide else b.temp(out.shape, wide)
+    stacks = (_as_matrices(b, left, wide, left.free, left.contract),
+              _as_matrices(b, right, wide, right.contract, right.free),
+              Matrix(product, b.index(0), n))
     batch = left.sizes(left.batch)
     with nest(b, batch) as place:
         here = b.ravel(place, batch)
-        x_here = Matrix(x, b.mul(here, m * k), m if x_turned else k, x_turned)
-        y_here = Matrix(y, b.mul(here, k * n), k if y_turned else n, y_turned)
-        result = Matrix(product, b.mul(here, m * n), n)
+        x, y, result = (stack._replace(start=b.mul(here, size))
+                        for stack, size in zip(stacks, (m * k, k * n, m * n), strict=True))
 
         def multiply(start: Any, terms: int, into: Matrix) -> None:
-            gemm(b, into, (x_here.part(b, 0, start), y_here.part(b, start, 0)),
+            gemm(b, into, (x.part(b, 0, start), y.part(b, start, 0)),
                  sizes=(m, n, terms), most=(m, n, terms))
         most = LONG if m * n * min(k, LONGER) <= ADDED_IN_A_ROW else LONGER
         if k <= most:
@@ -239,18 +239,17 @@ def _in_parts(b: Any, result: Matrix, m: int, n: int, k: int, most: int, multipl
         add(row, None, [b.index(k // most)], k % most)
 
 
-def _as_matrices(b: Any, x: Any, wide: np.dtype, batch: Axes, rows: Axes, columns: Axes
-                 ) -> tuple[Any, bool]:
-    """A buffer with a matrix for each place of the batch axes, and whether it is turned."""
-    order = tuple(range(len(x.shape)))
-    if x.dtype == wide and batch + rows + columns == order:
-        return x, False
-    if x.dtype == wide and batch + columns + rows == order:
-        return x, True
-    axes = batch + rows + columns
-    matrices = b.temp(tuple(x.shape[d] for d in axes), wide)
-    rearranged(b, x, matrices, axes)
-    return matrices, False
+def _as_matrices(b: Any, side: Side, wide: np.dtype, rows: Axes, columns: Axes) -> Matrix:
+    """The first of the matrices that lie one after the other, one for each place of the batch."""
+    x, order = side.buffer, tuple(range(len(side.buffer.shape)))
+    if x.dtype == wide and side.batch + columns + rows == order != side.batch + rows + columns:
+        return Matrix(x, b.index(0), side.size(rows), turned=True)
+    axes = side.batch + rows + columns
+    if x.dtype != wide or axes != order:
+        matrices = b.temp(tuple(x.shape[d] for d in axes), wide)
+        rearranged(b, x, matrices, axes)
+        x = matrices
+    return Matrix(x, b.index(0), side.size(columns))
 
 
 def rearranged(b: Any, x: Any, out: Any, axes: Sequence[int]) -> None:
