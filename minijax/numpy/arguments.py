@@ -156,6 +156,11 @@ def promote_dtypes_inexact(*args: Any) -> list[Any]:
     return [convert(x, inexact, weak_type) for x in args]
 
 
+def as_inexact(name: str, *args: Any) -> list[Any]:
+    """What functions of matrices do to their arguments first: check, convert to one float dtype."""
+    return promote_dtypes_inexact(*as_arrays(name, *args))
+
+
 def promote_dtypes_numeric(*args: Any) -> list[Any]:
     """The arguments in one dtype that is not bool."""
     dtype, weak_type = result_dtype(*args)
@@ -203,17 +208,16 @@ def _check_rank_promotion(name: str, shapes: Sequence[tuple[int, ...]]) -> None:
     mode = config.numpy_rank_promotion.value
     if mode == "allow":
         return
-    message = (f"Following NumPy automatic rank promotion for {name} on shapes "
-               f"{' '.join(map(str, shapes))}. Set the jax_numpy_rank_promotion config option "
-               "to 'allow' to disable this warning; for more information, see "
-               "https://docs.jax.dev/en/latest/rank_promotion_warning.html.")
+    where = f"for {name} on shapes {' '.join(map(str, shapes))}"
+    page = "see https://docs.jax.dev/en/latest/rank_promotion_warning.html."
     if mode == "warn":
-        errors.warn(message)
+        errors.warn(f"Following NumPy automatic rank promotion {where}. Set the "
+                    "jax_numpy_rank_promotion config option to 'allow' to disable this warning; "
+                    f"for more information, {page}")
     else:
-        raise ValueError(f"Operands could not be broadcast together for {name} on shapes "
-                         f"{' '.join(map(str, shapes))} and with the config option "
-                         "jax_numpy_rank_promotion='raise'. For more information, see "
-                         "https://docs.jax.dev/en/latest/rank_promotion_warning.html.")
+        raise ValueError(f"Operands could not be broadcast together {where} and with the config "
+                         "option jax_numpy_rank_promotion='raise'. For more information, "
+                         f"{page}")
 
 
 def promote_args(name: str, *args: Any) -> list[Any]:

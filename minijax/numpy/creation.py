@@ -109,12 +109,10 @@ def _array(x: Any, dtype: Any) -> Any:
 
 
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
+    weak = dtype is None and dtypes.is_weakly_typed(x)
     if dtype is None:
         dtype = dtypes.dtype(x)
         core.base_trace.note("narrow", x, dtype)
-        weak = dtypes.is_weakly_typed(x)
-    else:
-        weak = False
     if dtypes.is_python_scalar(x) and dtype == dtypes.dtype(x):
         core.as_value(x)  # refuses an integer that does not fit
     if isinstance(x, np.ndarray) or not dtypes.is_python_scalar(x):
@@ -192,13 +190,9 @@ def _full(name: str, shape: Any, fill_value: ArrayLike, dtype: Any) -> Array:
     if dtype is not None:
         value = convert(value, dtype)
     if value.shape == shape:
-        return ArrayImpl(value._buffer, value.aval) if _is_literal(value) else value
+        return another(value)
     missing = len(shape) - value.ndim
     return lax.broadcast_in_dim(value, shape, range(missing, len(shape)))
-
-
-def _is_literal(x: Any) -> bool:
-    return isinstance(x, ArrayImpl) and x.is_literal
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -304,15 +298,15 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
              for name, x in given.items() if x is not None}
     if dtype is None:
         dtype = dtypes.result_type(*(x for x in given.values() if x is not None))
-    first, last = known.get("start", np.array(0)), known.get("stop")
-    if last is None or "step" in known:
+    first: Any = known.get("start", np.array(0))
+    last: Any = known.get("stop")
+    if last is None:
+        first, last = np.array(0), first
+    if "step" in known:
         if known["step"] == 0:
             raise ZeroDivisionError("division by zero")
-        low: Any = first if last is not None else np.array(0)
-        high: Any = first if last is None else last
-        return array(np.arange(low[()], high[()], known["step"][()]), dtype=dtype)
-    size = max(0, math.ceil(last - first))
-    numbers = lax.iota(dtype, size)
+        return array(np.arange(first[()], last[()], known["step"][()]), dtype=dtype)
+    numbers = lax.iota(dtype, max(0, math.ceil(last - first)))
     return numbers if "start" not in known else convert(first[()], dtype) + numbers
 
 

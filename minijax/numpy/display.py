@@ -67,9 +67,8 @@ def numbers_of(x: ArrayImpl) -> np.ndarray:
     return x._buffer
 
 
-def to_numpy(x: ArrayImpl, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
     """What ``np.asarray(x)`` gives: a read-only view, or a copy of another dtype."""
-    values = numbers_of(x)
     if dtype is not None and np.dtype(dtype) != values.dtype:
         if copy is False:
             raise ValueError("Unable to avoid copy while creating an array as requested.")
@@ -129,9 +128,8 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 PLACES = {b"dltensor": 20, b"dltensor_versioned": 52}
 
 
-def to_dlpack(x: ArrayImpl, **options: Any) -> Any:
+def to_dlpack(values: np.ndarray, **options: Any) -> Any:
     """A DLPack capsule; a copy where the reader knows no read-only memory."""
-    values = numbers_of(x)
     version = options.get("max_version")
     if version is None or tuple(version) < (1, 0):
         values = values.copy()

@@ -18,8 +18,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, choose, convert, like,
-                                     places_along, promote_dtypes_inexact, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact, choose, convert,
+                                     like, places_along, promote_dtypes_inexact, static_value)
 from minijax.numpy.factorisations import adjoint, norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
@@ -45,7 +45,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Raises:
       ValueError: where the shapes do not fit.
     """
-    a, b = promote_dtypes_inexact(*as_arrays("solve", a, b))
+    a, b = as_inexact("solve", a, b)
     if a.ndim < 2:
         raise ValueError("left hand array must be at least two dimensional; "
                          f"got a.shape={a.shape}, b.shape={b.shape}")
@@ -146,7 +146,7 @@ def det(a: ArrayLike) -> Array:
     >>> det(np.array([[1., 2.], [3., 4.]]))
     Array(-2., dtype=float32)
     """
-    [a] = promote_dtypes_inexact(as_array("det", a))
+    [a] = as_inexact("det", a)
     _check_square("_det()", a)
     return _small_det(a) if a.shape[-1] <= 3 else _det(a)
 
@@ -223,7 +223,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu"):  # JAX: "qr", too.
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
                          "(`None`).")
-    [a] = promote_dtypes_inexact(as_array("jnp.linalg.slogdet", a))
+    [a] = as_inexact("jnp.linalg.slogdet", a)
     _check_square("slogdet()", a)
     return SlogdetResult(*_slogdet(a))
 
@@ -296,7 +296,7 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
       hermitian: whether `a` is symmetric (Hermitian); otherwise it is made so.
       rcond: an old name of `rtol`.
     """
-    [a] = promote_dtypes_inexact(as_array("jnp.linalg.pinv", a))
+    [a] = as_inexact("jnp.linalg.pinv", a)
     *_, m, n = a.shape
     a = _symmetrized(a) if hermitian else a
     if rtol is None:
@@ -338,7 +338,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     Args:
       p: the order of the norm, as in `norm`; 2 by default.
     """
-    [x] = promote_dtypes_inexact(as_array("cond", x))
+    [x] = as_inexact("cond", x)
     if x.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got {x.shape=}")
     if p in (None, 2, -2):
@@ -366,7 +366,7 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
       hermitian: whether `M` is symmetric (Hermitian); otherwise it is made so.
       tol: what counts as small.
     """
-    [x] = promote_dtypes_inexact(as_array("jnp.linalg.matrix_rank", M))
+    [x] = as_inexact("jnp.linalg.matrix_rank", M)
     if x.ndim < 2:
         found = reductions.any(x != 0)
         return lax.convert_element_type(found, np.dtype("int32"))
@@ -397,7 +397,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     Returns:
       x, the sums of squares that remain, the rank and the singular values of `a`.
     """
-    a, b = promote_dtypes_inexact(*as_arrays("lstsq", a, b))
+    a, b = as_inexact("lstsq", a, b)
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
     if a.ndim != 2:

@@ -14,8 +14,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, Axes, as_array, canonical_axes, canonical_axis,
-                                     choose, convert, places_along, promote_dtypes_inexact)
+from minijax.numpy.arguments import (ArrayLike, Axes, as_inexact, canonical_axes, canonical_axis,
+                                     choose, convert, places_along)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
 from minijax.numpy.sorting import argsort
@@ -37,7 +37,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
       upper: whether ``Lᴴ`` is wanted.
       symmetrize_input: whether ``(a + aᴴ) / 2`` is factored; otherwise one triangle is read.
     """
-    [x] = promote_dtypes_inexact(as_array("jnp.linalg.cholesky", a))
+    [x] = as_inexact("jnp.linalg.cholesky", a)
     factor = lax.linalg.cholesky(adjoint(x) if upper else x, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
@@ -60,7 +60,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    [x] = promote_dtypes_inexact(as_array("jnp.linalg.eigh", a))
+    [x] = as_inexact("jnp.linalg.eigh", a)
     vectors, values = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
 
@@ -84,7 +84,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       mode: "reduced" (also "full"); "complete" for a square Q; "r" for R alone; "raw" for
         LAPACK's own form, transposed, and the factors of its reflections.
     """
-    [x] = promote_dtypes_inexact(as_array("jnp.linalg.qr", a))
+    [x] = as_inexact("jnp.linalg.qr", a)
     if mode not in ("reduced", "complete", "full", "r", "raw"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
     q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
@@ -139,7 +139,7 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     """
     if subset_by_index is not None:  # JAX: for full_matrices=False.
         raise NotImplementedError("svd: subset_by_index is not implemented")
-    [x] = promote_dtypes_inexact(as_array("jnp.linalg.svd", a))
+    [x] = as_inexact("jnp.linalg.svd", a)
     if hermitian:
         return _svd_of_symmetric(x, compute_uv)
     found = lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
@@ -185,7 +185,7 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = Fals
     Raises:
       ValueError: for other orders and numbers of axes.
     """
-    [x] = promote_dtypes_inexact(as_array("norm", x))
+    [x] = as_inexact("norm", x)
     axes = canonical_axes(axis, x.ndim)
     if ord is None:
         return _euclidean(x, axes, keepdims)
@@ -202,7 +202,7 @@ def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False,
     >>> vector_norm(np.array([[3., 0.], [0., 4.]]))
     Array(5., dtype=float32)
     """
-    [x] = promote_dtypes_inexact(as_array("vector_norm", x))
+    [x] = as_inexact("vector_norm", x)
     return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
 
 

@@ -34,14 +34,14 @@ def _read_window(x: Array, parsed: Parsed, wrap: bool) -> Array:
     rows = [entry for entry in parsed.entries if entry.kind != "new axis"]
     for _, _, axis, _ in (row for row in rows if row.kind != "slice"):
         check_not_empty(axis, x.shape[axis])
+    dynamic = {axis: as_int(value, parsed.shape[axis], wrap)
+               for kind, value, axis, _ in rows if kind == "array"}
     bounds = [_bounds(row, n, wrap) for row, n in zip(rows, x.shape, strict=True)]
     starts, limits, strides = ([each[k] for each in bounds] for k in range(3))
     if any(starts) or limits != list(x.shape) or set(strides) - {1}:
         x = lax.slice(x, starts, limits, strides if set(strides) - {1} else None)
     if backwards := [axis for axis, each in enumerate(bounds) if each[3]]:
         x = lax.rev(x, backwards)
-    dynamic = {axis: as_int(value, parsed.shape[axis], wrap)
-               for kind, value, axis, _ in rows if kind == "array"}
     if dynamic:
         zero = np.zeros((), next(iter(dynamic.values())).dtype)[()]
         corner = [dynamic.get(axis, zero) for axis in range(x.ndim)]

@@ -26,13 +26,15 @@ from minijax.numpy.vectorize import apply_along_axis
 
 # ── Joining ──────────────────────────────────────────────────────────────────────────────────
 
-def _several(name: str, verb: str, arrays: Any) -> list[Any]:
+def _several(name: str, arrays: Any, dtype: Any) -> list[Any]:
     """The arrays to be joined, of one dtype."""
     if isinstance(arrays, (Array, np.ndarray)):
         arrays = list(as_array(name, arrays))
     if not len(arrays):
-        raise ValueError(f"Need at least one array to {verb}.")
-    return promote_dtypes(*as_arrays(name, *arrays))
+        raise ValueError(f"Need at least one array to {name}.")
+    parts = promote_dtypes(*as_arrays(name, *arrays))
+    dtype = dtypes.check_user_dtype_supported(dtype, name)
+    return parts if dtype is None else [convert(x, dtype) for x in parts]
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
@@ -44,10 +46,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     Raises:
       TypeError: where the other axes differ.
     """
-    parts = _several("concatenate", "concatenate", arrays)
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype_supported(dtype, "concatenate")
-        parts = [convert(x, dtype) for x in parts]
+    parts = _several("concatenate", arrays, dtype)
     axis = static_axes("concatenate", axis)
     if axis is None:
         return concatenate([ravel(x) for x in parts], 0)
@@ -66,14 +65,11 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
-    parts = _several("stack", "stack", arrays)
+    parts = _several("stack", arrays, dtype)
     shapes = [x.shape for x in parts]
     if len(set(shapes)) > 1:
         raise ValueError("All input arrays must have the same shape. Got "
                          + ", ".join(map(str, shapes)) + ".")
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype_supported(dtype, "stack")
-        parts = [convert(x, dtype) for x in parts]
     return stacked(parts, canonical_axis(static_axes("stack", axis), parts[0].ndim + 1))
 
 

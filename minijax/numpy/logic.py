@@ -25,7 +25,7 @@ from minijax.numpy.unary import isfinite, isnan
 def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Binary:
     """A comparison; complex numbers are ordered by real part, then imaginary part."""
     def compare(x: Any, y: Any) -> Any:
-        if function in (lax.eq, lax.ne) or not dtypes.issubdtype(x.dtype, np.complexfloating):
+        if sign in ("==", "!=") or not dtypes.issubdtype(x.dtype, np.complexfloating):
             return function(x, y)
         same = lax.real(x) == lax.real(y)
         return choose(same, function(lax.imag(x), lax.imag(y)),

@@ -74,9 +74,16 @@ def _first_line(function: Callable) -> str | None:
 
 # ── A number for Python ──────────────────────────────────────────────────────────────────────
 
-def _untraced(x: Any) -> ArrayImpl | None:
-    """An array itself; None for a tracer, though its numbers may be known."""
-    return x if isinstance(x, ArrayImpl) else None
+def _numbers(x: Any, error: Callable[..., Exception], *details: str,
+             of_tracers: bool = False) -> np.ndarray:
+    """The numbers of an array, and of a tracer that knows them where it may be asked.
+
+    A float taken out of a tracer would have no derivative any more, in silence.
+    """
+    known = x._concrete() if of_tracers or isinstance(x, ArrayImpl) else None
+    if known is None:
+        raise error(x, *details)
+    return display.numbers_of(known)
 
 
 def _bool(self: Any) -> bool:
@@ -104,11 +111,9 @@ def _number(python_type: type) -> Callable[[Any], Any]:
         if self.ndim:
             raise TypeError("Only scalar arrays can be converted to Python scalars; "
                             f"got arr.ndim={self.ndim}")
-        # A float taken out of a tracer would have no derivative any more, in silence.
-        known = self._concrete() if python_type is int else _untraced(self)
-        if known is None:
-            raise errors.ConcretizationTypeError(self, hint)
-        return python_type(display.numbers_of(known).item())
+        numbers = _numbers(self, errors.ConcretizationTypeError, hint,
+                           of_tracers=python_type is int)
+        return python_type(numbers.item())
 
     method.__name__ = method.__qualname__ = f"__{name}__"
     return method
@@ -117,10 +122,7 @@ def _number(python_type: type) -> Callable[[Any], Any]:
 def _index(self: Any) -> int:
     if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
         raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
-    known = self._concrete()
-    if known is None:
-        raise errors.TracerIntegerConversionError(self)
-    return int(known._buffer)
+    return int(_numbers(self, errors.TracerIntegerConversionError, of_tracers=True))
 
 
 def _round(self: Any, ndigits: int | None = None) -> Any:
@@ -168,10 +170,7 @@ def _contains(self: Any, value: Any) -> bool:
 # ── NumPy's and others' protocols ────────────────────────────────────────────────────────────
 
 def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    known = _untraced(self)
-    if known is None:
-        raise errors.TracerArrayConversionError(self)
-    return display.to_numpy(known, dtype, copy)
+    return display.to_numpy(_numbers(self, errors.TracerArrayConversionError), dtype, copy)
 
 
 def _format(self: Any, spec: str) -> str:
@@ -185,10 +184,8 @@ def _format(self: Any, spec: str) -> str:
 
 
 def _dlpack(self: Any, **options: Any) -> Any:
-    known = _untraced(self)
-    if known is None:
-        raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
-    return display.to_dlpack(known, **options)
+    numbers = _numbers(self, errors.ConcretizationTypeError, "The error arose in __dlpack__().")
+    return display.to_dlpack(numbers, **options)
 
 
 # ── Methods whose arguments differ from the function's ───────────────────────────────────────
@@ -250,35 +247,30 @@ def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | 
 
 def item(self: Any, *args: int) -> Any:
     """The only element, or the one at the place given, as a Python number."""
-    known = self._concrete()
-    if known is None:
-        raise errors.ConcretizationTypeError(
-            self, "This occurred in the item() method of jax.Array")
-    return display.numbers_of(known).item(*args)
+    where = "This occurred in the item() method of jax.Array"
+    return _numbers(self, errors.ConcretizationTypeError, where, of_tracers=True).item(*args)
 
 
 def tolist(self: Any) -> Any:
     """The elements as Python numbers in nested lists."""
-    _refuse_tracer("tolist", self)
-    return display.numbers_of(self).tolist()
+    return _numbers(self, errors.ConcretizationTypeError, _called("tolist", self)).tolist()
 
 
 def tobytes(self: Any, order: str = "C") -> bytes:
     """The elements' bytes."""
-    _refuse_tracer("tobytes", self)
-    return display.numbers_of(self).tobytes(order)  # type: ignore[arg-type]
+    numbers = _numbers(self, errors.ConcretizationTypeError, _called("tobytes", self))
+    return numbers.tobytes(order)  # type: ignore[arg-type]
 
 
 def devices(self: Any) -> set[Any]:
     """The devices that hold the array."""
-    _refuse_tracer("devices", self)
+    if isinstance(self, Tracer):
+        raise errors.ConcretizationTypeError(self, _called("devices", self))
     return {display.cpu}
 
 
-def _refuse_tracer(name: str, x: Any) -> None:
-    if isinstance(x, Tracer):
-        raise errors.ConcretizationTypeError(
-            x, f"The {name}() method was called on traced array with shape {x.aval.str_long()}.")
+def _called(name: str, x: Any) -> str:
+    return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
 def block_until_ready(self: Any) -> Any:

@@ -42,11 +42,10 @@ class ScalarType(type):
         return f"<class 'jax.numpy.{cls.__name__}'>"  # as the warnings of the page print it
 
 
-def _scalar_type(scalar: type, name: str = "") -> ScalarType:
+def _scalar_type(scalar: type) -> ScalarType:
     dtype: np.dtype[Any] = np.dtype(scalar)
     doc = f"Makes an array of dtype {dtype.name}; stands for the dtype, too."
-    return ScalarType(name or dtype.name, (), {"dtype": dtype, "__doc__": doc,
-                                               "__module__": __name__})
+    return ScalarType(dtype.name, (), {"dtype": dtype, "__doc__": doc, "__module__": __name__})
 
 
 bool_ = _scalar_type(np.bool_)

@@ -14,9 +14,9 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array
-from minijax.numpy import arithmetic, contractions, logic, reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, promote_dtypes, promote_dtypes_inexact)
+from minijax.numpy import arithmetic, contractions, reductions, sorting
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact, canonical_axis,
+                                     choose, convert, promote_dtypes, promote_dtypes_inexact)
 from minijax.numpy.shaping import broadcast_to, moveaxis, ravel
 
 
@@ -37,10 +37,10 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
     edges = [_edge(x, edge, axis) for edge in (prepend, append)]
     parts = [part for part in (edges[0], x, edges[1]) if part is not None]
     x = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else x
-    step = logic.not_equal if x.dtype == bool else lax.sub
+    every = (slice(None),) * axis
     for _ in range(n):
-        x = step(lax.slice_in_dim(x, 1, None, axis=axis),
-                 lax.slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis))
+        later, earlier = x[(*every, slice(1, None))], x[(*every, slice(None, -1))]
+        x = later != earlier if x.dtype == bool else later - earlier
     return x
 
 
@@ -73,7 +73,7 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None) -> Any:
     >>> gradient(np.array([1., 2., 4.]))
     Array([1. , 1.5, 2. ], dtype=float32)
     """
-    [x] = promote_dtypes_inexact(as_array("gradient", f))
+    [x] = as_inexact("gradient", f)
     axes = [canonical_axis(d, x.ndim) for d in (
         range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,))]
     steps = list(varargs) or [1.0]
@@ -117,7 +117,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
       left, right: the values beyond the ends, or "extrapolate" to go on straight.
       period: after which the line repeats.
     """
-    x, xp, fp = promote_dtypes_inexact(*as_arrays("interp", x, xp, fp))
+    x, xp, fp = as_inexact("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
@@ -155,17 +155,13 @@ def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     >>> trapezoid(np.array([1., 2., 3.]))
     Array(4., dtype=float32)
     """
-    if x is None:
-        [heights] = promote_dtypes_inexact(as_array("trapezoid", y))
-        heights, width = moveaxis(heights, axis, -1), convert(dx, heights.dtype)
-    else:
-        heights, places = promote_dtypes_inexact(*as_arrays("trapezoid", y, x))
-        heights = moveaxis(heights, axis, -1)
-        width = diff(places) if places.ndim == 1 else moveaxis(diff(places, axis=axis), axis, -1)
-    size = heights.shape[-1]
-    pairs = (lax.slice_in_dim(heights, 1, size, axis=-1)
-             + lax.slice_in_dim(heights, 0, size - 1, axis=-1))
-    return arithmetic.multiply(0.5, reductions.sum(width * pairs, -1))
+    heights, *places = as_inexact("trapezoid", y, *([] if x is None else [x]))
+    heights = moveaxis(heights, axis, -1)
+    width: Any = convert(dx, heights.dtype)
+    for place in places:
+        width = diff(place) if place.ndim == 1 else moveaxis(diff(place, axis=axis), axis, -1)
+    areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)
+    return 0.5 * areas
 
 
 def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any = None,
@@ -179,7 +175,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
       mode: "full", "same" or "valid": all places, as many as in `a`, or where both overlap.
     """
     # JAX: a convolution primitive; here a matrix of shifted rows.
-    x, y = promote_dtypes_inexact(*as_arrays("convolve", a, v))
+    x, y = as_inexact("convolve", a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError("convolve() only support 1-dimensional inputs.")
     if not x.size or not y.size:

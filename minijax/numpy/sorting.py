@@ -14,9 +14,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, as_arrays, canonical_axes,
-                                     canonical_axis, choose, convert, promote_dtypes,
-                                     promote_dtypes_inexact, refuse_out, static_axes)
+from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, as_arrays, as_inexact,
+                                     canonical_axes, canonical_axis, choose, convert,
+                                     promote_dtypes, refuse_out, static_axes)
 from minijax.numpy.unary import isnan
 
 _INT = np.dtype("int32")
@@ -132,7 +132,7 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
         raise ValueError("jnp.quantile does not support overwrite_input=True")
     if method not in _METHODS:
         raise ValueError(f"method can only be {_METHODS}; got {method!r}")
-    [x] = promote_dtypes_inexact(as_array("quantile", a))
+    [x] = as_inexact("quantile", a)
     x, q = convert(x, x.dtype), convert(as_array("quantile", q), x.dtype)
     axes = canonical_axes(static_axes("quantile", axis), x.ndim)
     others = [d for d in range(x.ndim) if d not in axes]
@@ -188,6 +188,6 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
     >>> percentile(np.array([1., 2., 3.]), 25)
     Array(1.5, dtype=float32)
     """
-    [q] = promote_dtypes_inexact(as_array("percentile", q))
+    [q] = as_inexact("percentile", q)
     q = lax.div(q, convert(100, q.dtype))
     return quantile(a, q, axis, out, overwrite_input, method, keepdims)

@@ -71,10 +71,10 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
             _note_sizes(sizes, as_array("vectorize", x), dims, whole=True)
         return out
     mapped = checked
-    aligned = [(1,) * (len(shape) - len(loop)) + loop for loop in loops]
-    for axis in reversed(range(len(shape))):
-        in_axes = [0 if loop[axis] == shape[axis] != 1 else None for loop in aligned]
-        if shape[axis] != 1:
+    for back in range(-1, -len(shape) - 1, -1):  # the axis behind is mapped inside
+        if shape[back] != 1:
+            in_axes = [0 if len(loop) >= -back and loop[back] != 1 else None
+                       for loop in loops]
             mapped = api.vmap(mapped, in_axes=tuple(in_axes))
     squeezed = [lax.squeeze(x, [d for d in range(len(loop)) if loop[d] == 1])
                 for x, loop in zip(args, loops, strict=True)]
@@ -82,9 +82,8 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
     ones = [d for d, n in enumerate(shape) if n == 1]
     if not ones:
         return out
-    if isinstance(out, tuple):
-        return tuple(lax.expand_dims(x, ones) for x in out)
-    return lax.expand_dims(out, ones)
+    outs = tuple(lax.expand_dims(x, ones) for x in (out if isinstance(out, tuple) else (out,)))
+    return outs if isinstance(out, tuple) else outs[0]
 
 
 def _parse(signature: str | None, count: int) -> tuple[list[CoreDims], list[CoreDims] | None]:

@@ -1,6 +1,9 @@
 """Comparisons, truth and bits agree with JAX."""
 
+import numpy as np
 import pytest
+
+import minijax
 
 NAMES = "equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor"
 BITS = "bitwise_and bitwise_or bitwise_xor left_shift right_shift"
@@ -32,3 +35,8 @@ def test_bits_agree_with_jax(agrees_with_jax, name, pair):
 ])
 def test_the_rest_agrees_with_jax(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+def test_equality_of_complex_numbers_is_one_operation():
+    [eqn] = minijax.make_jaxpr(lambda z: z == z)(np.complex64([1j, 2])).eqns
+    assert eqn.primitive.name == "eq"
