@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array
-from minijax.higher_order.compiled import backend, called, jit_p, timed
+from minijax.higher_order.compiled import backend, called, jit_p, run_on_arrays, timed
 from minijax.higher_order.arguments import (Named, StaticValue, donated_leaves, named_arguments,
                                             usable, without_static)
 from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
@@ -168,7 +168,10 @@ class JitFunction:
     def _run(self, traced: Traced, leaves: Sequence[Array]) -> Sequence[Any]:
         """The traced program on the leaves of the arguments."""
         program = traced.program
-        if self._inline and core.current_trace.get() is not core.base_trace:
+        if core.current_trace.get() is core.base_trace:
+            if core.base_trace.goes_straight and all(type(x) is core.ArrayImpl for x in leaves):
+                return run_on_arrays(traced.run, program, leaves)  # what `bind` comes to, sooner
+        elif self._inline:
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
 
