@@ -221,28 +221,26 @@ def _dot_examples() -> list[Example]:
     y = np.array([[2, 1, 0, -1], [.5, 3, -2, 1], [1, 1, 4, 2]], np.float32)
     stack = np.stack([x, 2 * x])
     large = np.linspace(-1, 1, 144, dtype=np.float32).reshape(12, 12)
-    wide = x.astype(np.float64), y.astype(np.float64)
-    found = [case(x, y, ((1,), (0,))), case(wide[0], wide[1], ((1,), (0,))),
-             case(y, x, ((0,), (1,))), case(wide[1], wide[0], ((0,), (1,))),
-             case(x, x, ((0, 1), (0, 1))),
-             case(x.astype(np.float64), x.T.astype(np.float64), ((0, 1), (1, 0))),
-             case(x[0], x[1], ((0,), (0,))), case(x[0], x[1], ((), ())),
-             case(stack, y, ((2,), (0,))), case(stack, stack, ((2,), (2,)), ((0,), (0,))),
-             case(stack.astype(np.float64), stack.transpose(1, 2, 0).astype(np.float64),
-                  ((2,), (1,)), ((0,), (2,))), case(np.float32(2), np.float32(3), ((), ())),
-             case(np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32), ((1,), (0,))),
-             case(large, large, ((1,), (0,))), case(large, large, ((0,), (1,))),
-             case(np.stack([large, -large]), np.stack([large, large]), ((1,), (2,)), ((0,), (0,)))]
-    found += [case(x.astype(d), y.astype(d), ((1,), (0,)))
-              for d in (np.float16, dtypes.bfloat16, np.int32)]
-    found += [case((100 * x).astype(np.int8), (100 * y).astype(np.int8), ((1,), (0,)),
+    last_first, first_first, nothing = ((1,), (0,)), ((0,), (0,)), ((), ())
+    both: list[tuple] = [
+        (x, y, last_first), (y, x, ((0,), (1,))), (x, x, ((0, 1), (0, 1))),
+        (x, x.T, ((0, 1), (1, 0))), (stack, stack.transpose(1, 2, 0), ((2,), (1,)), ((0,), (2,)))]
+    found = [case(left.astype(d), right.astype(d), *axes)
+             for d in (np.float32, np.float64) for left, right, *axes in both]
+    found += [case(x.astype(d), y.astype(d), last_first)
+              for d in (np.float16, dtypes.bfloat16, np.int32, bool)]
+    found += [case((100 * x).astype(np.int8), (100 * y).astype(np.int8), last_first,
                    preferred=np.dtype(p)) for p in (np.int8, np.int32)]
-    whole = (100 * large).astype(np.int32)
-    return [*found, case(x > 0, y > 0, ((1,), (0,))), case(whole, whole, ((1,), (0,))),
-            case(large[0].repeat(20), large[:, :4].repeat(20, 0), ((0,), (0,))),
-            case(large.repeat(5, 1), large[0], ((0,), (0,))),
-            case(large.astype(dtypes.bfloat16), large, ((1,), (0,))),
-            case(large.astype(dtypes.bfloat16), large.astype(dtypes.bfloat16), ((1,), (0,)))]
+    short, whole = large.astype(dtypes.bfloat16), (100 * large).astype(np.int32)
+    found += [case(left, right, last_first) for left, right in (
+        (large, large), (whole, whole), (short, large), (short, short),
+        (np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32)))]
+    found += [case(left, right, first_first) for left, right in (
+        (x[0], x[1]), (large, large), (large[0].repeat(20), large[:, :4].repeat(20, 0)),
+        (large.repeat(5, 1), large[0]))]
+    return [*found, case(x[0], x[1], nothing), case(np.float32(2), np.float32(3), nothing),
+            case(stack, y, ((2,), (0,))), case(stack, stack, ((2,), (2,)), first_first),
+            case(np.stack([large, -large]), np.stack([large, large]), ((1,), (2,)), first_first)]
 
 
 dot_general_p = Primitive(

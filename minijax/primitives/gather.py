@@ -176,8 +176,8 @@ def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
     return [p.bind(x, indices, updates, dimension_numbers=dnums, **params)], [0]
 
 
-def _loop(combine: Callable[[Any, Any, Any], Any]) -> Callable[..., None]:
-    """Copy the operand, then visit the updates in order."""
+def _loop(op: str) -> Callable[..., None]:
+    """Copy the operand, then visit the updates in order; each is joined with what is there."""
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
              mode: GatherScatterMode, **_: Any) -> None:
         [out], (x, indices, updates) = outputs, operands
@@ -190,7 +190,8 @@ def _loop(combine: Callable[[Any, Any, Any], Any]) -> Callable[..., None]:
             place, inside = place_of(b, dimension_numbers, out.shape, sizes, indices, index)
             if mode is not CLIP:
                 loops.enter_context(b.when(inside))
-            b.store(out, place, combine(b, lambda: b.load(out, place), updates(index)))
+            new = updates(index)
+            b.store(out, place, getattr(b, op)(b.load(out, place), new) if op else new)
     return loop
 
 
@@ -210,35 +211,33 @@ def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
     return examples
 
 
-def scatter_family(name: str, *, write: Write, combine: Callable[[Any, Any, Any], Any],
-                   jvp: Any, transpose: Any, examples: Examples, arithmetic: str = ""
-                   ) -> Primitive:
+def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
+                   examples: Examples | None = None) -> Primitive:
     """A primitive that changes an operand at computed places, one update after another.
 
     Args:
-      name: as a jaxpr prints it.
+      op: the scalar operation that joins what is there and an update; none: this is written over.
       write: ``(flat operand, positions, updates)``, in place, in NumPy.
-      combine: ``(s, old, update)`` to the new element; `old` is a function.
-      jvp, transpose, examples: as in `Primitive`.
-      arithmetic: the operation on numbers that combines; it does not take bools.
+      jvp: by default that of what is linear in operand and updates.
+      transpose, examples: as in `Primitive`.
     """
     def abstract_eval(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
                       dimension_numbers: ScatterDimensionNumbers, **_: Any) -> list[ShapedArray]:
         check_scatter(x, indices, updates, dimension_numbers)
-        if arithmetic:
-            slots.check_dtypes(arithmetic, [x, updates], [slots.NUMBER, slots.NUMBER])
+        if op in ("add", "sub", "mul"):
+            slots.check_dtypes(op, [x, updates], [slots.NUMBER, slots.NUMBER])
         return [x]
 
     return Primitive(
-        name,
+        f"scatter-{op}" if op else "scatter",
         impl=_impl(write),
         abstract_eval=abstract_eval,
-        jvp=jvp,
+        jvp=jvp or linear(0, 2),
         transpose=transpose,
         batch=_batch_scatter,
-        loop=_loop(combine),
+        loop=_loop(op),
         in_place=0,
-        examples=examples)
+        examples=examples or scatter_examples(np.float32, np.int32))
 
 
 # ── Derivatives of scatters ──────────────────────────────────────────────────────────────────
@@ -339,38 +338,29 @@ def _by_extremum(op: str) -> Write:
 
 
 scatter_p = scatter_family(
-    "scatter",
+    "",
     write=np.put,
-    combine=lambda s, old, new: new,
-    jvp=linear(0, 2),
     transpose=transposed(_set_operand_cotangent, None, _set_updates_cotangent),
     examples=scatter_examples(np.float32, np.int32, np.bool_))
 
 scatter_add_p = scatter_family(
-    "scatter-add", arithmetic="add",
+    "add",
     write=np.add.at,
-    combine=lambda s, old, new: s.add(old(), new),
-    jvp=linear(0, 2),
     transpose=transposed(
         lambda ct, *_, **__: ct, None,
-        lambda ct, x, indices, updates, **params: read_back(ct, indices, updates, **params)),
-    examples=scatter_examples(np.float32, np.int32))
+        lambda ct, x, indices, updates, **params: read_back(ct, indices, updates, **params)))
 
 scatter_sub_p = scatter_family(
-    "scatter-sub", arithmetic="sub",
+    "sub",
     write=np.subtract.at,
-    combine=lambda s, old, new: s.sub(old(), new),
-    jvp=linear(0, 2),
     transpose=transposed(
         lambda ct, *_, **__: ct, None,
         lambda ct, x, indices, updates, **params: neg_p.bind(
-            read_back(ct, indices, updates, **params))),
-    examples=scatter_examples(np.float32, np.int32))
+            read_back(ct, indices, updates, **params))))
 
 scatter_mul_p = scatter_family(
-    "scatter-mul", arithmetic="mul",
+    "mul",
     write=np.multiply.at,
-    combine=lambda s, old, new: s.mul(old(), new),
     jvp=families.per_argument(
         lambda t, out, x, indices, updates, **params: scatter_mul_p.bind(
             t, indices, updates, **params), None, _mul_in_updates),
@@ -379,17 +369,10 @@ scatter_mul_p = scatter_family(
             ct, indices, updates, **params), None, _mul_updates_cotangent),
     examples=scatter_examples(np.float32, unique=True))
 
-def _extremal(op: str) -> Primitive:
-    return scatter_family(
-        f"scatter-{op}",
-        write=_by_extremum(op),
-        combine=lambda s, old, new: getattr(s, op)(old(), new),
-        jvp=_extremal_jvp,
-        transpose=cannot("which update is taken depends on their values."),
-        examples=scatter_examples(np.float32, np.int32))
-
-
-scatter_min_p, scatter_max_p = _extremal("min"), _extremal("max")
+scatter_min_p, scatter_max_p = (
+    scatter_family(op, write=_by_extremum(op), jvp=_extremal_jvp,
+                   transpose=cannot("which update is taken depends on their values."))
+    for op in ("min", "max"))
 
 
 # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -433,24 +416,23 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     if config.debug_out_of_bounds.value and parsed is GatherScatterMode.PROMISE_IN_BOUNDS:
         checks.check_windows(start_indices, dimension_numbers.start_index_map, np.shape(operand),
                              slice_sizes, kind="window read")
-    return gathered(operand, start_indices, dimension_numbers, slice_sizes,
-                    unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
-                    mode=parsed, fill_value=fill_value)
+    return gathered(operand, start_indices, dimension_numbers, slice_sizes, mode=parsed,
+                    fill_value=fill_value, unique_indices=unique_indices,
+                    indices_are_sorted=indices_are_sorted)
 
 
 def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
-             slice_sizes: Sequence[int], *, unique_indices: bool, indices_are_sorted: bool,
-             mode: GatherScatterMode, fill_value: Any) -> Array:
+             slice_sizes: Sequence[int], *, mode: GatherScatterMode, fill_value: Any,
+             unique_indices: bool, indices_are_sorted: bool) -> Array:
     """The same, of indices that were checked where the user wrote them."""
     if mode is not FILL_OR_DROP:
         fill_value = None
     elif fill_value is None:
         fill_value = default_fill(core.get_aval(operand).dtype)
     return gather_p.bind(operand, start_indices, dimension_numbers=dimension_numbers,
-                         slice_sizes=canonical_shape(slice_sizes),
-                         unique_indices=bool(unique_indices),
-                         indices_are_sorted=bool(indices_are_sorted), mode=mode,
-                         fill_value=fill_value)
+                         slice_sizes=canonical_shape(slice_sizes), mode=mode,
+                         fill_value=fill_value, unique_indices=bool(unique_indices),
+                         indices_are_sorted=bool(indices_are_sorted))
 
 
 # The modes of a caller who does not say that an index may be outside.
