@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import (Array, ArrayImpl, Axis, Example, ForPrimitive, Primitive, ShapedArray,
-                          cannot, has_key_dtype)
+from minijax.core import (Array, ArrayImpl, Example, Primitive, ShapedArray, cannot,
+                          has_key_dtype)
 from minijax.primitives import algebra, choice, convert, families, kernels, reduce
 from minijax.primitives.axes import Shape, check_sizes
-from minijax.primitives.emitted import batch_in_front, filled, spread
+from minijax.primitives.emitted import batch_elementwise, batch_in_front, filled, spread
 from minijax.primitives.examples import Examples
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape, squeeze
@@ -41,11 +41,6 @@ class PRNGImpl:
         """The dtype of its keys."""
         return dtypes.key_dtype(self.name)
 
-    @property
-    def key_shape(self) -> Shape:
-        """The shape of one key's words."""
-        return self.key_dtype.shape
-
     def __repr__(self) -> str:
         return self.tag
 
@@ -55,15 +50,8 @@ threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
 
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
-@ForPrimitive
-def _same_dim(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
-              ) -> tuple[list, list]:
-    """Batches an operation that treats each element of its only argument by itself."""
-    return [p.bind(*args, **params)], dims
-
-
 def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule, examples: Examples,
-                  batch: Any = _same_dim, of_keys: bool = True, consumes_key: bool = False
+                  batch: Any = batch_elementwise, of_keys: bool = True, consumes_key: bool = False
                   ) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
@@ -209,9 +197,9 @@ random_seed_p = key_operation(
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
 
 def _wrap_type(words: ShapedArray, impl: PRNGImpl) -> ShapedArray:
-    if words.dtype != np.uint32 or words.shape[-1:] != impl.key_shape:
+    if words.dtype != np.uint32 or words.shape[-1:] != impl.key_dtype.shape:
         raise TypeError(f"random_wrap must get uint32 words in a trailing axis of shape "
-                        f"{impl.key_shape}, got {words.str_short()}")
+                        f"{impl.key_dtype.shape}, got {words.str_short()}")
     return ShapedArray(words.shape[:-1], impl.key_dtype)
 
 

@@ -130,9 +130,9 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
             "A number is no key yet: make one of it with jax.random.key(0).")
     if words.ndim < 1:
         raise TypeError(f"{problem}.ndim >= 1; got ndim={words.ndim}")
-    if tuple(words.shape[-1:]) != impl.key_shape:
-        raise TypeError(f"{problem}.shape to end with {impl.key_shape}; got shape={words.shape} "
-                        f"for impl={impl}")
+    if tuple(words.shape[-1:]) != impl.key_dtype.shape:
+        raise TypeError(f"{problem}.shape to end with {impl.key_dtype.shape}; got "
+                        f"shape={words.shape} for impl={impl}")
     if words.dtype not in (np.uint32, dtypes.float0):
         raise TypeError(f"{problem}.dtype = uint32; got dtype={words.dtype}")
     return random_wrap_p.bind(words, impl=impl)
