@@ -240,19 +240,18 @@ def as_value(x: Any) -> Array:
 
 
 def _as_value_slow(x: Any) -> Array:
-    if isinstance(x, (bool, int, float, complex, np.generic)) and np.ndim(x) == 0:
-        dtype = dtypes.dtype(x)
+    if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:
+        return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
+    is_scalar = isinstance(x, (bool, int, float, complex, np.generic)) and np.ndim(x) == 0
+    if is_scalar or isinstance(x, np.ndarray):
+        dtype = dtypes.dtype(x) if is_scalar else x.dtype
         if _is_array_dtype(dtype):
+            dtype = dtypes.canonicalize_dtype(dtype)
             base_trace.note("narrow", x, dtype)
+            if not is_scalar:
+                return array_from_buffer(x, ShapedArray(x.shape, dtype))
             aval = ShapedArray((), dtype, dtypes.is_weakly_typed(x))
             return ArrayImpl(np.array(x, dtype), aval, is_literal=True)
-    elif isinstance(x, np.ndarray):
-        if x.dtype == dtypes.float0:
-            return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
-        dtype = dtypes.canonicalize_dtype(x.dtype) if _is_array_dtype(x.dtype) else None
-        if dtype is not None:
-            base_trace.note("narrow", x, dtype)
-            return array_from_buffer(x, ShapedArray(x.shape, dtype))
     elif hasattr(x, "__jax_array__"):
         raise ValueError("Triggering __jax_array__() during abstractification is no longer "
                          "supported. To avoid this error, either explicitly convert your object "

@@ -242,13 +242,10 @@ class Printer:
         equations = join(line_break("; "), [self.equation(eqn) for eqn in program.eqns])
         outputs = self.spaced([Text(self.names.of(v), "variable") for v in program.outvars], ",")
         inside = row(
-            Text("{ "), Text("lambda ", "keyword"), constants, Text("; "), inputs,
-            Text(". "), Text("let", "keyword"), row(line_break(), equations, indent=2),
-            line_break(),
+            Text("{ "), Text("lambda ", "keyword"), constants, Text("; "), inputs, Text(". "),
+            Text("let", "keyword"), row(line_break(), equations, indent=2), line_break(),
             Text("in ", "keyword"), Text("("), outputs,
-            Text(",)" if len(program.outvars) == 1 else ")"),
-            indent=2,
-        )  # fmt: skip
+            Text(",)" if len(program.outvars) == 1 else ")"), indent=2)
         return group(inside, Text(" }"))
 
     def equation(self, eqn: JaxprEqn) -> Doc:
@@ -271,8 +268,7 @@ class Printer:
         """Variables with their types, as many to a line as fit."""
         return self.spaced([
             row(Text(self.names.of(v), "variable"), Text(":" + v.aval.str_short(), "type"))
-            for v in variables
-        ])
+            for v in variables])
 
     def spaced(self, parts: Sequence[Doc], separator: str = "") -> Doc:
         gap = row(Text(separator), group(line_break()))

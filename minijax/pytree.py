@@ -1,22 +1,18 @@
-"""What a tree is: kinds of node, one per container type; treedefs; and classes as nodes.
+"""What a tree is: kinds of node, one per container type, and treedefs.
 
 Stands on nothing.  Its chapter is "Trees".
-In JAX: ``jaxlib/pytree.cc``, written in C++, and the registration of ``jax/_src/tree_util.py``.
+In JAX: ``jaxlib/pytree.cc``, written in C++.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-T = TypeVar("T")
 IsLeaf = Callable[[Any], bool]
 KeyEntry = Any
 KeyPath = tuple[KeyEntry, ...]
-FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
 
 
 # -- keys: one step from a node to a child -------------------------------------------------------
@@ -118,15 +114,11 @@ def _by_position(tree: Any, data: Any, count: int) -> list[KeyEntry]:
     return [SequenceKey(place) for place in range(count)]
 
 
-def by_flat_index(tree: Any, data: Any, count: int) -> list[KeyEntry]:
-    return [FlattenedIndexKey(place) for place in range(count)]
-
-
 def _show_tuple(data: Any, children: list[str]) -> str:
     return f"({children[0]},)" if len(children) == 1 else f"({', '.join(children)})"
 
 
-def _sorted_keys(tree: dict[Any, Any]) -> tuple[Any, ...]:
+def sorted_keys(tree: dict[Any, Any]) -> tuple[Any, ...]:
     try:
         return tuple(sorted(tree))
     except TypeError as problem:
@@ -136,7 +128,7 @@ def _sorted_keys(tree: dict[Any, Any]) -> tuple[Any, ...]:
 
 
 def _flatten_dict(tree: dict[Any, Any]) -> tuple[list[Any], tuple[Any, ...]]:
-    keys = _sorted_keys(tree)
+    keys = sorted_keys(tree)
     return [tree[key] for key in keys], keys
 
 
@@ -375,226 +367,3 @@ def _refuse_data(kind: Kind, expected: Any, present: Any) -> None:
                          f"present keys: {list(present)}.")
     raise ValueError(f"Mismatch custom node data: {expected} != {present}; "
                      f"type: {kind.type.__name__}.")
-
-
-# -- containers of your own ------------------------------------------------------------------------
-
-
-def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
-    """Return `flatten` with an error that says what it should have returned."""
-    def flatten_checked(tree: Any) -> tuple[Any, Any]:
-        pair = flatten(tree)
-        is_pair = isinstance(pair, tuple) and len(pair) == 2
-        if not is_pair or not isinstance(pair[0], Iterable):
-            where = " where 'children' is iterable" if is_pair else ""
-            raise ValueError("The to_iterable function for a custom PyTree node should return a "
-                             f"(children, aux_data) tuple{where}, got {pair}")
-        return pair
-
-    return flatten_checked
-
-
-def register_pytree_node(
-    nodetype: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_with_keys_func: FlattenWithKeys | None = None,
-) -> None:
-    """Make a class a container: how it is taken apart, and how it is put together.
-
-    `flatten_func` gives (children, static data); `unflatten_func` takes (static data, children).
-
-    >>> from minijax.tree_util import tree_leaves
-    >>> class Pair:
-    ...     def __init__(self, x, y): self.x, self.y = x, y
-    >>> register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda _, xy: Pair(*xy))
-    >>> tree_leaves([Pair(1, 2), 3])
-    [1, 2, 3]
-    """
-    if not isinstance(nodetype, type):
-        raise TypeError(f"A pytree node type must be a class, not {nodetype!r}.")
-    if nodetype in kinds:
-        raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
-    with_keys = flatten_with_keys_func
-    kinds[nodetype] = Kind(
-        nodetype, _checked(flatten_func),
-        lambda data, children: unflatten_func(data, tuple(children)),
-        by_flat_index if with_keys is None else
-        lambda tree, data, count: [key for key, _ in with_keys(tree)[0]],
-        lambda data, children: f"CustomNode({nodetype.__name__}[{data}], [{', '.join(children)}])")
-
-
-def register_pytree_node_class(cls: type[T]) -> type[T]:
-    """Register a class that has the methods ``tree_flatten`` and (class) ``tree_unflatten``.
-
-    >>> from minijax.tree_util import tree_map
-    >>> @register_pytree_node_class
-    ... class Box:
-    ...     def __init__(self, x): self.x = x
-    ...     def tree_flatten(self): return (self.x,), None
-    ...     @classmethod
-    ...     def tree_unflatten(cls, data, children): return cls(*children)
-    >>> tree_map(lambda x: x + 1, Box(1)).x
-    2
-    """
-    node: Any = cls
-    register_pytree_node(cls, lambda tree: tree.tree_flatten(), node.tree_unflatten)
-    return cls
-
-
-def register_pytree_with_keys(
-    nodetype: type, flatten_with_keys: FlattenWithKeys,
-    unflatten_func: Callable[[Any, Any], Any],
-    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
-) -> None:
-    """Make a class a container whose children have keys: `flatten_with_keys` gives them as pairs.
-
-    >>> from minijax.tree_util import keystr, tree_leaves_with_path
-    >>> class Named:
-    ...     def __init__(self, x): self.x = x
-    >>> register_pytree_with_keys(
-    ...     Named, lambda n: ([(GetAttrKey("x"), n.x)], None), lambda _, c: Named(*c))
-    >>> [keystr(path) for path, _ in tree_leaves_with_path(Named(1))]
-    ['.x']
-    """
-    def flatten_without_keys(tree: Any) -> tuple[Iterable[Any], Any]:
-        pairs, data = flatten_with_keys(tree)
-        return [child for _, child in pairs], data
-
-    register_pytree_node(nodetype, flatten_func or flatten_without_keys, unflatten_func,
-                         flatten_with_keys)
-
-
-def register_pytree_with_keys_class(cls: type[T]) -> type[T]:
-    """Register a class that has ``tree_flatten_with_keys`` and (class) ``tree_unflatten``.
-
-    >>> from minijax.tree_util import tree_leaves_with_path
-    >>> @register_pytree_with_keys_class
-    ... class Keyed:
-    ...     def __init__(self, x): self.x = x
-    ...     def tree_flatten_with_keys(self): return [(GetAttrKey("x"), self.x)], None
-    ...     @classmethod
-    ...     def tree_unflatten(cls, data, children): return cls(*children)
-    >>> tree_leaves_with_path(Keyed(1))
-    [((GetAttrKey(name='x'),), 1)]
-    """
-    node: Any = cls
-    flatten = (lambda tree: tree.tree_flatten()) if hasattr(cls, "tree_flatten") else None
-    register_pytree_with_keys(cls, lambda tree: tree.tree_flatten_with_keys(),
-                              node.tree_unflatten, flatten)
-    return cls
-
-
-def register_static(cls: type[T]) -> type[T]:
-    """Register a class as a node without leaves: the object itself is static data.
-
-    >>> from minijax.tree_util import tree_structure
-    >>> @register_static
-    ... class Mode(str): pass
-    >>> tree_structure((Mode("fast"), 1))
-    PyTreeDef((CustomNode(Mode[fast], []), *))
-    """
-    register_pytree_node(cls, lambda tree: ((), tree), lambda tree, _: tree)
-    return cls
-
-
-def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
-                       meta_fields: Sequence[str] | None = None,
-                       drop_fields: Sequence[str] = ()) -> Any:
-    """Register a dataclass: `data_fields` hold subtrees, `meta_fields` static data.
-
-    Without these, fields made with ``metadata=dict(static=True)`` (or ``tree.static()``) are
-    static and the others are data.
-
-    >>> from minijax.tree_util import tree_structure
-    >>> @register_dataclass
-    ... @dataclasses.dataclass
-    ... class Layer:
-    ...     weight: float
-    ...     name: str = dataclasses.field(metadata=dict(static=True))
-    >>> tree_structure(Layer(1., "first"))
-    PyTreeDef(CustomNode(Layer[('first',)], [*]))
-    """
-    data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
-
-    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return tuple([getattr(tree, n) for n in data]), tuple([getattr(tree, n) for n in meta])
-
-    def flatten_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], tuple[Any, ...]]:
-        children, static = flatten(tree)
-        return [(GetAttrKey(n), child) for n, child in zip(data, children, strict=True)], static
-
-    def unflatten(static: Sequence[Any], children: Iterable[Any]) -> Any:
-        fields = zip((*meta, *data), (*static, *children), strict=True)
-        return nodetype(**dict(fields))
-
-    register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
-    return nodetype
-
-
-def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[str] | None,
-                      dropped: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the data fields and of the static ones, checked against the class."""
-    if (data is None) != (meta is None):
-        raise TypeError("register_dataclass: data_fields and meta_fields must both be specified "
-                        f"when either is specified. Got data_fields={data} meta_fields={meta}.")
-    is_dataclass = dataclasses.is_dataclass(nodetype)
-    if not is_dataclass and data is None:
-        raise TypeError("register_dataclass: data_fields and meta_fields are required when "
-                        f"nodetype is not a dataclass. Got nodetype={nodetype}.")
-    init = [f for f in dataclasses.fields(nodetype) if f.init] if is_dataclass else []
-    if data is None or meta is None:
-        static = {f.name: bool(f.metadata.get("static")) for f in init if f.name not in dropped}
-        data, meta = ([n for n in static if static[n] is wanted] for wanted in (False, True))
-    elif is_dataclass:
-        _check_all_named({f.name for f in init}, {*data, *meta}, set(dropped))
-    return tuple(data), tuple(meta)
-
-
-def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None:
-    wanted = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
-              "and only them. ")
-    if missing := init - named - dropped:
-        raise ValueError(f"{wanted}Missing fields: {missing}. Add them to drop_fields to suppress "
-                         "this error.")
-    if unexpected := named - init:
-        raise ValueError(f"{wanted}Unexpected fields: {unexpected}.")
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class _HashableCallableShim:
-    """Keeps ``functools.partial`` from merging two partials: the function stays what it was."""
-
-    fun: Callable[..., Any]
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.fun(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"_HashableCallableShim({self.fun!r})"
-
-
-class Partial(functools.partial):
-    """A ``functools.partial`` that is a tree: the arguments are children, the function is static.
-
-    >>> from minijax.tree_util import tree_map
-    >>> import operator
-    >>> tree_map(lambda x: x * 10, Partial(operator.add, 1))(2)
-    12
-    """
-
-    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Partial:
-        if isinstance(func, functools.partial):
-            func = _HashableCallableShim(func)
-        return super().__new__(cls, func, *args, **kwargs)
-
-
-register_pytree_node(
-    Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
-    lambda func, children: Partial(func, *children[0], **children[1]))
-register_pytree_with_keys(
-    OrderedDict, lambda tree: ([(DictKey(key), x) for key, x in tree.items()], tuple(tree)),
-    lambda keys, children: OrderedDict(zip(keys, children, strict=True)))
-register_pytree_with_keys(
-    defaultdict, lambda tree: ([(DictKey(key), tree[key]) for key in _sorted_keys(tree)],
-                               (tree.default_factory, _sorted_keys(tree))),
-    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)))

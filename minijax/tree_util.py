@@ -6,25 +6,25 @@ In JAX: ``jax/_src/tree_util.py``.
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import functools
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from minijax.pytree import (
     LEAF, LIST, TUPLE, IsLeaf, KeyEntry, KeyPath, Kind, bare_key, children_with_keys, flatten_into,
-    kind_of, kinds, stopping,
+    kind_of, kinds, sorted_keys, stopping,
 )
 from minijax.pytree import (
     DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey,
-    Partial as Partial, PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
-    register_dataclass as register_dataclass, register_pytree_node as register_pytree_node,
-    register_pytree_node_class as register_pytree_node_class,
-    register_pytree_with_keys as register_pytree_with_keys,
-    register_pytree_with_keys_class as register_pytree_with_keys_class,
-    register_static as register_static,
+    PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
 )
+
+T = TypeVar("T")
+FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
 
 # -- taking apart and putting together -----------------------------------------------------------
 
@@ -334,6 +334,225 @@ def tree_map_with_path(f: Callable[..., Any], tree: Any, *rest: Any,
                                 is_leaf_takes_path) for other in rest]
     return treedef.unflatten([
         f(path, leaf, *parts) for (path, leaf), *parts in zip(pairs, *others, strict=True)])
+
+
+# -- containers of your own ------------------------------------------------------------------------
+
+
+def _checked(flatten: Callable[[Any], Any]) -> Callable[[Any], tuple[Any, Any]]:
+    """Return `flatten` with an error that says what it should have returned."""
+    def flatten_checked(tree: Any) -> tuple[Any, Any]:
+        pair = flatten(tree)
+        is_pair = isinstance(pair, tuple) and len(pair) == 2
+        if not is_pair or not isinstance(pair[0], Iterable):
+            where = " where 'children' is iterable" if is_pair else ""
+            raise ValueError("The to_iterable function for a custom PyTree node should return a "
+                             f"(children, aux_data) tuple{where}, got {pair}")
+        return pair
+
+    return flatten_checked
+
+
+def register_pytree_node(
+    nodetype: type, flatten_func: Callable[[Any], tuple[Iterable[Any], Any]],
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_with_keys_func: FlattenWithKeys | None = None,
+) -> None:
+    """Make a class a container: how it is taken apart, and how it is put together.
+
+    `flatten_func` gives (children, static data); `unflatten_func` takes (static data, children).
+
+    >>> class Pair:
+    ...     def __init__(self, x, y): self.x, self.y = x, y
+    >>> register_pytree_node(Pair, lambda p: ((p.x, p.y), None), lambda _, xy: Pair(*xy))
+    >>> tree_leaves([Pair(1, 2), 3])
+    [1, 2, 3]
+    """
+    if not isinstance(nodetype, type):
+        raise TypeError(f"A pytree node type must be a class, not {nodetype!r}.")
+    if nodetype in kinds:
+        raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
+
+    def keys(tree: Any, data: Any, count: int) -> list[KeyEntry]:
+        if flatten_with_keys_func is None:
+            return list(map(FlattenedIndexKey, range(count)))
+        return [key for key, _ in flatten_with_keys_func(tree)[0]]
+
+    kinds[nodetype] = Kind(
+        nodetype, _checked(flatten_func),
+        lambda data, children: unflatten_func(data, tuple(children)), keys,
+        lambda data, children: f"CustomNode({nodetype.__name__}[{data}], [{', '.join(children)}])")
+
+
+def register_pytree_node_class(cls: type[T]) -> type[T]:
+    """Register a class that has the methods ``tree_flatten`` and (class) ``tree_unflatten``.
+
+    >>> @register_pytree_node_class
+    ... class Box:
+    ...     def __init__(self, x): self.x = x
+    ...     def tree_flatten(self): return (self.x,), None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, data, children): return cls(*children)
+    >>> tree_map(lambda x: x + 1, Box(1)).x
+    2
+    """
+    node: Any = cls
+    register_pytree_node(cls, lambda tree: tree.tree_flatten(), node.tree_unflatten)
+    return cls
+
+
+def register_pytree_with_keys(
+    nodetype: type, flatten_with_keys: FlattenWithKeys,
+    unflatten_func: Callable[[Any, Any], Any],
+    flatten_func: Callable[[Any], tuple[Iterable[Any], Any]] | None = None,
+) -> None:
+    """Make a class a container whose children have keys: `flatten_with_keys` gives them as pairs.
+
+    >>> class Named:
+    ...     def __init__(self, x): self.x = x
+    >>> register_pytree_with_keys(
+    ...     Named, lambda n: ([(GetAttrKey("x"), n.x)], None), lambda _, c: Named(*c))
+    >>> [keystr(path) for path, _ in tree_leaves_with_path(Named(1))]
+    ['.x']
+    """
+    def flatten_without_keys(tree: Any) -> tuple[Iterable[Any], Any]:
+        pairs, data = flatten_with_keys(tree)
+        return [child for _, child in pairs], data
+
+    register_pytree_node(nodetype, flatten_func or flatten_without_keys, unflatten_func,
+                         flatten_with_keys)
+
+
+def register_pytree_with_keys_class(cls: type[T]) -> type[T]:
+    """Register a class that has ``tree_flatten_with_keys`` and (class) ``tree_unflatten``.
+
+    >>> @register_pytree_with_keys_class
+    ... class Keyed:
+    ...     def __init__(self, x): self.x = x
+    ...     def tree_flatten_with_keys(self): return [(GetAttrKey("x"), self.x)], None
+    ...     @classmethod
+    ...     def tree_unflatten(cls, data, children): return cls(*children)
+    >>> tree_leaves_with_path(Keyed(1))
+    [((GetAttrKey(name='x'),), 1)]
+    """
+    node: Any = cls
+    flatten = (lambda tree: tree.tree_flatten()) if hasattr(cls, "tree_flatten") else None
+    register_pytree_with_keys(cls, lambda tree: tree.tree_flatten_with_keys(),
+                              node.tree_unflatten, flatten)
+    return cls
+
+
+def register_static(cls: type[T]) -> type[T]:
+    """Register a class as a node without leaves: the object itself is static data.
+
+    >>> @register_static
+    ... class Mode(str): pass
+    >>> tree_structure((Mode("fast"), 1))
+    PyTreeDef((CustomNode(Mode[fast], []), *))
+    """
+    register_pytree_node(cls, lambda tree: ((), tree), lambda tree, _: tree)
+    return cls
+
+
+def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
+                       meta_fields: Sequence[str] | None = None,
+                       drop_fields: Sequence[str] = ()) -> Any:
+    """Register a dataclass: `data_fields` hold subtrees, `meta_fields` static data.
+
+    Without these, fields made with ``metadata=dict(static=True)`` (or ``tree.static()``) are
+    static and the others are data.
+
+    >>> @register_dataclass
+    ... @dataclasses.dataclass
+    ... class Layer:
+    ...     weight: float
+    ...     name: str = dataclasses.field(metadata=dict(static=True))
+    >>> tree_structure(Layer(1., "first"))
+    PyTreeDef(CustomNode(Layer[('first',)], [*]))
+    """
+    data, meta = _dataclass_fields(nodetype, data_fields, meta_fields, drop_fields)
+
+    def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return tuple([getattr(tree, n) for n in data]), tuple([getattr(tree, n) for n in meta])
+
+    def flatten_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], tuple[Any, ...]]:
+        children, static = flatten(tree)
+        return [(GetAttrKey(n), child) for n, child in zip(data, children, strict=True)], static
+
+    def unflatten(static: Sequence[Any], children: Iterable[Any]) -> Any:
+        fields = zip((*meta, *data), (*static, *children), strict=True)
+        return nodetype(**dict(fields))
+
+    register_pytree_node(nodetype, flatten, unflatten, flatten_with_keys)
+    return nodetype
+
+
+def _dataclass_fields(nodetype: Any, data: Sequence[str] | None, meta: Sequence[str] | None,
+                      dropped: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the data fields and of the static ones, checked against the class."""
+    if (data is None) != (meta is None):
+        raise TypeError("register_dataclass: data_fields and meta_fields must both be specified "
+                        f"when either is specified. Got data_fields={data} meta_fields={meta}.")
+    is_dataclass = dataclasses.is_dataclass(nodetype)
+    if not is_dataclass and data is None:
+        raise TypeError("register_dataclass: data_fields and meta_fields are required when "
+                        f"nodetype is not a dataclass. Got nodetype={nodetype}.")
+    init = [f for f in dataclasses.fields(nodetype) if f.init] if is_dataclass else []
+    if data is None or meta is None:
+        static = {f.name: bool(f.metadata.get("static")) for f in init if f.name not in dropped}
+        data, meta = ([n for n in static if static[n] is wanted] for wanted in (False, True))
+    elif is_dataclass:
+        _check_all_named({f.name for f in init}, {*data, *meta}, set(dropped))
+    return tuple(data), tuple(meta)
+
+
+def _check_all_named(init: set[str], named: set[str], dropped: set[str]) -> None:
+    wanted = ("data_fields and meta_fields must include all dataclass fields with ``init=True`` "
+              "and only them. ")
+    if missing := init - named - dropped:
+        raise ValueError(f"{wanted}Missing fields: {missing}. Add them to drop_fields to suppress "
+                         "this error.")
+    if unexpected := named - init:
+        raise ValueError(f"{wanted}Unexpected fields: {unexpected}.")
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _HashableCallableShim:
+    """Keeps ``functools.partial`` from merging two partials: the function stays what it was."""
+
+    fun: Callable[..., Any]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fun(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return f"_HashableCallableShim({self.fun!r})"
+
+
+class Partial(functools.partial):
+    """A ``functools.partial`` that is a tree: the arguments are children, the function is static.
+
+    >>> import operator
+    >>> tree_map(lambda x: x * 10, Partial(operator.add, 1))(2)
+    12
+    """
+
+    def __new__(cls, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Partial:
+        if isinstance(func, functools.partial):
+            func = _HashableCallableShim(func)
+        return super().__new__(cls, func, *args, **kwargs)
+
+
+register_pytree_node(
+    Partial, lambda partial: ((partial.args, partial.keywords), partial.func),
+    lambda func, children: Partial(func, *children[0], **children[1]))
+register_pytree_with_keys(
+    OrderedDict, lambda tree: ([(DictKey(key), x) for key, x in tree.items()], tuple(tree)),
+    lambda keys, children: OrderedDict(zip(keys, children, strict=True)))
+register_pytree_with_keys(
+    defaultdict, lambda tree: ([(DictKey(key), tree[key]) for key in sorted_keys(tree)],
+                               (tree.default_factory, sorted_keys(tree))),
+    lambda data, children: defaultdict(data[0], zip(data[1], children, strict=True)))
 
 
 # -- where two trees differ, in the words of JAX's errors ----------------------------------------

@@ -1,4 +1,4 @@
-"""Treedefs, shared, forgotten, and strict; containers of your own against JAX's; `Partial`."""
+"""Treedefs and their strictness; containers of your own against JAX's; `Partial`."""
 
 import dataclasses
 import functools
@@ -7,7 +7,7 @@ import operator
 import jax.tree_util as theirs
 import pytest
 
-from minijax import jit, pytree
+from minijax import jit
 from minijax import numpy as jnp
 from minijax import tree_util as ours
 
@@ -26,13 +26,6 @@ def test_keys_that_are_equal_but_not_the_same_come_back_as_they_went_in():
     for key in (1, True, 1.0, "a", Word("a")):
         leaves, treedef = ours.tree_flatten({key: 0})
         assert type(next(iter(treedef.unflatten(leaves)))) is type(key)
-
-
-def test_shared_treedefs_are_forgotten_when_they_grow_many(monkeypatch):
-    monkeypatch.setattr(pytree, "_MOST_SHARED", 3)
-    before = [ours.tree_structure({f"key {n}": (0,)}) for n in range(10)]
-    assert len(pytree._shared_treedefs) <= 3
-    assert before == [ours.tree_structure({f"key {n}": (0,)}) for n in range(10)]
 
 
 def test_dicts_whose_keys_cannot_be_sorted_are_refused():

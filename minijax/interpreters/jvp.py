@@ -50,9 +50,7 @@ class JVPTrace(Trace):
         return primal if isinstance(tangent, Zero) else JVPTracer(self, primal, tangent)
 
     def split(self, x: Array) -> tuple[Array, Tangent]:
-        if self.owns(x):
-            return x.primal, x.tangent
-        return x, Zero(x.aval.to_tangent_aval())
+        return (x.primal, x.tangent) if self.owns(x) else (x, Zero(x.aval.to_tangent_aval()))
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:

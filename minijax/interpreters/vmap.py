@@ -51,9 +51,7 @@ class BatchTrace(Trace):
         return value if dim is None else BatchTracer(self, value, dim)
 
     def split(self, x: Array) -> tuple[Array, Dim]:
-        if self.owns(x):
-            return x.value, x.batch_dim
-        return x, None
+        return (x.value, x.batch_dim) if self.owns(x) else (x, None)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Array],
                           params: dict[str, Any]) -> list:

@@ -72,7 +72,7 @@ def assert_unchanged(before: dict[tuple[str, str], Any]) -> None:
 @pytest.mark.parametrize("names", [
     JVP, MUL, "minijax.core.Primitive.bind", "minijax.core.Primitive.bind .rule .type_of",
     "minijax.dtypes.result_type", "minijax.core.ShapedArray", "minijax.core.no_effects",
-    "minijax.core._scalar_array", "minijax.pytree.Partial"])
+    "minijax.core._scalar_array", "minijax.tree_util.Partial"])
 def test_an_unchanged_cell_is_a_no_op(names: str) -> None:
     before = everything()
     assert live(names, cell_text(names.split())) is False
@@ -470,7 +470,7 @@ def test_trees_registered_before_an_edit_flatten_with_the_edited_class() -> None
     from functools import partial
     held = tree_util.Partial(partial(max), 1.0)
     leaves, treedef = tree_util.tree_flatten(held)
-    edit("minijax.pytree.Partial", ("class Partial(functools.partial):",
+    edit("minijax.tree_util.Partial", ("class Partial(functools.partial):",
                                            "class Partial(functools.partial):\n    hello = 1"))
     assert held.hello == 1 and isinstance(treedef.unflatten(leaves), tree_util.Partial)
 
