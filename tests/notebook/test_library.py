@@ -79,7 +79,7 @@ class OurNames:
 
     sin, cos, exp, log, tanh, sum, dot = (
         jnp.sin, jnp.cos, jnp.exp, jnp.log, jnp.tanh, jnp.sum, jnp.dot)
-    mul, jvp, vmap = jnp.multiply, jax.jvp, jax.vmap
+    mul, jvp, vmap, grad = jnp.multiply, jax.jvp, jax.vmap, jax.grad
 
 
 def bent(lib):
@@ -120,6 +120,10 @@ def written(lib, f):
     return run
 
 
+def reverse(lib, f):
+    return lambda x: lib.grad(lambda y: lib.sum(f(y) * f(y)))(x)
+
+
 def of_elements(lib, f):
     return lambda x: lib.vmap(lambda e: f(x * e))(x)
 
@@ -127,7 +131,9 @@ def of_elements(lib, f):
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
          ("05", of_a_tree, [forward, twice]),
-         *[("06", f, [forward, twice, of_elements, written]) for f in (bent, coupled, layer)]]
+         *[("06", f, [forward, twice, of_elements, written]) for f in (bent, coupled, layer)],
+         *[("07", f, [forward, twice, of_elements, written, reverse])
+           for f in (bent, coupled, layer)]]
 
 
 @pytest.mark.parametrize("number, program, ways", CASES, ids=lambda x: getattr(x, "__name__", ""))
