@@ -262,7 +262,7 @@ def has_complex(case):
 
 def the_text_as_python_is_the_meaning(p, cases):
     from minijax import lowering
-    from minijax.lowering.text import run_text
+    from tests.running_text import run_text
     for c in cases[:4]:
         if has_complex(c) or any(map(is_key, c.args)):
             continue

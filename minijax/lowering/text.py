@@ -1,6 +1,7 @@
 """The loop tree as Python that people read, and that runs: against NumPy buffers, scalar by scalar.
 
-Stands on loops.py; names are those of the printed jaxpr. Chapter 24.
+Stands on loops.py; names are those of the printed jaxpr, and those in `text_names.runtime` are what
+it may call. Chapter 24.
 In JAX: the HLO dump (`lower(…).compile().as_text()`), which does not run.
 """
 
@@ -18,7 +19,7 @@ from .loops import (
     Load, Operand, Read, Scalar, Statement, Store, While, positions, used, walk,
 )
 from .scalars import kind_of
-from .text_names import CALLED, Namer, dtype_name, runtime
+from .text_names import CALLED, Namer, dtype_name
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
 
@@ -60,24 +61,6 @@ def kernel_text(kernel: Kernel) -> str:
     <BLANKLINE>
     """
     return _Printer(kernel).text()
-
-
-def run_text(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """Run the text of a kernel as Python; returns the outputs.
-
-    Raises:
-      RuntimeError: where a check of the kernel fails.
-    """
-    printer = _Printer(kernel)
-    namespace = runtime(s.external for s in walk(kernel.body) if isinstance(s, Call))
-    exec(compile(printer.text(), f"<minijax {kernel.name}>", "exec"), namespace)
-    outputs = [np.zeros(buffer.shape, buffer.dtype) for buffer in kernel.outputs]
-    constants = [buffer.value for buffer in kernel.constants]
-    with np.errstate(all="ignore"):
-        status = namespace[printer.function](*inputs, *outputs, *constants)
-    if status:
-        raise RuntimeError(f"{kernel.name}: check {status} failed")
-    return outputs
 
 
 # -- the printer -----------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from minijax import disable_jit, lax, lowering, stage
 from minijax.core import ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
 from minijax.lowering.memory import layout
-from minijax.lowering.text import run_text
+from tests.running_text import run_text
 
 SHAPES = [(), (1,), (5,), (4, 5), (5, 4), (1, 5), (4, 1), (3, 4, 5), (20,), (2, 2, 5), (4, 4),
           (1, 1), (0, 5)]

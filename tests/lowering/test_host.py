@@ -40,7 +40,7 @@ def test_the_text_form_calls_the_function_too():
     seen = []
     lowered = minijax.jit(lambda x: (minijax.debug.callback(seen.append, x * 2), x)[1]).lower(1.5)
     assert "host_call_1" in lowered.as_text("source")
-    from minijax.lowering.text import run_text
+    from tests.running_text import run_text
     kernel = lowered._lowered.kernel
     run_text(kernel, [np.array(1.5, np.float32)])
     assert [float(v) for v in seen] == [3.0]

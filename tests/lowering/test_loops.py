@@ -266,7 +266,7 @@ def test_sixteen_bit_floats_are_computed_wide(b):
 
 
 def test_float64_becomes_float16_with_one_rounding():
-    from minijax.lowering.text import run_text
+    from tests.running_text import run_text
 
     b = Builder()
     values = np.array([1 + 2.0**-11 + 2.0**-30, 1 + 2.0**-11 - 2.0**-40, 65519.999, 1e300, np.nan,

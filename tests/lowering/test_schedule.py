@@ -7,7 +7,7 @@ from minijax import disable_jit, lax, lowering, stage
 from minijax.core import Primitive, ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
 from minijax.lowering.loops import Call, For, If, Kernel, Let, Load, Store, While
-from minijax.lowering.text import run_text
+from tests.running_text import run_text
 
 F32 = np.float32
 

@@ -114,7 +114,7 @@ def key():
 
 def test_keys_become_words_also_inside_loops_and_shape_operations(key):
     from minijax import lowering, random
-    from minijax.lowering.text import run_text
+    from tests.running_text import run_text
 
     def f(k):
         keys = random.split(k, 3)

@@ -9,7 +9,8 @@ from minijax import lax, lowering, stage
 from minijax.core import ShapedArray
 from minijax.lowering.builder import Builder
 from minijax.lowering.loops import Buffer, Kernel
-from minijax.lowering.text import kernel_text, run_text
+from minijax.lowering.text import kernel_text
+from tests.running_text import run_text
 
 F32, I32, I64 = (np.dtype(d) for d in ("float32", "int32", "int64"))
 

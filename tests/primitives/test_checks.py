@@ -11,7 +11,7 @@ from minijax import config, errors, grad, jit, lax, vmap
 from minijax.jaxpr import check_jaxpr
 from minijax.lowering import lower
 from minijax.lowering.simplify import simplify
-from minijax.lowering.text import run_text
+from tests.running_text import run_text
 from minijax.primitives.checks import check_effect, check_p
 
 

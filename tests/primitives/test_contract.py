@@ -9,7 +9,7 @@ import pytest
 
 import minijax
 from minijax import lax
-from minijax.lowering.text import run_text
+from tests.running_text import run_text
 
 RNG = np.random.default_rng(2)
 PLACEMENTS = [
