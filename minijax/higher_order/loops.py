@@ -18,12 +18,12 @@ from minijax import core
 from minijax.core import Axis, Example, Params, ShapedArray, Undefined
 from minijax.higher_order.compiled import ProgramPrimitive, interpret
 from minijax.higher_order.cond import run_for_active, select_along_batch
-from minijax.higher_order.rules import Flags, chosen, cut, has_tangent, rearranged, with_zeros
+from minijax.higher_order.rules import Flags, cut, has_tangent, rearranged, with_zeros
 from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
 from minijax.primitives.algebra import add_p, mul_p
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.choice import lt_p
@@ -92,9 +92,9 @@ class Loop:
         """Outputs and their tangents, which the loop carries along."""
         tangents = tangents[len(self.tests):]  # a condition has none
         program, has, out_has = self.settled(jvp_jaxpr, has_tangent(tangents))
-        outs = self.run(program, [*self.tests, *self.kinds, *chosen(self.kinds, has)],
-                        [*primals, *map(instantiate, chosen(tangents, has))],
-                        [*self.out_kinds, *chosen(self.out_kinds, out_has)])
+        outs = self.run(program, [*self.tests, *self.kinds, *parted(self.kinds, has)[True]],
+                        [*primals, *map(instantiate, parted(tangents, has)[True])],
+                        [*self.out_kinds, *parted(self.out_kinds, out_has)[True]])
         return with_zeros(outs, out_has)
 
 
@@ -197,51 +197,54 @@ class Scan(Loop):
         # a carry changes from step to step, so the unknown half needs it stacked, not as it is
         forwardable = [kind != CARRY for kind in self.kinds]
         halves, flags, _ = self.settled(splitting(forwardable), unknown)
-        known = [not u for u in flags]
+        known_args, later_args = parted(args, flags)
+        known_kinds, later_kinds = parted(self.kinds, flags)
         needed = [ROW if place is None else self.kinds[place] for place in halves.needs]
-        rest = [*needed, *chosen(self.kinds, flags)]
+        rest = [*needed, *later_kinds]
         body, order, _ = in_order(halves.unknown, rest,
-                                  chosen(self.out_kinds, halves.unknown_out))
+                                  parted(self.out_kinds, halves.unknown_out)[True])
 
         def unknown_args(residuals: Sequence[Any]) -> list:
-            values = [*halves.needed(args, residuals), *chosen(args, flags)]
+            values = [*halves.needed(args, residuals), *later_args]
             return [values[i] for i in order]
-        return Halves(chosen(args, known), self.params(halves.known, chosen(self.kinds, known)),
-                      unknown_args, self.params(body, rest), halves.unknown_out)
+        return Halves(known_args, self.params(halves.known, known_kinds), unknown_args,
+                      self.params(body, rest), halves.unknown_out)
 
     def transpose(self, cotangents: Sequence[Any], *args: Any) -> list:
         undefined = [isinstance(x, Undefined) for x in args]
         # the whole carry is linear, though it may start from a known value, namely zero
         linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
-        fixed, kinds = [not lin for lin in linear], chosen(self.kinds, linear)
+        fixed_kinds, kinds = parted(self.kinds, linear)
+        fixed_avals, avals = parted(self.body.in_avals, linear)
+        sums = avals[:kinds.count(CONST)]  # of the cotangents of linear constants
         body = self.body.derived(("scan transpose", self.num_consts, self.num_carry, *linear),
-                                 lambda: self.transposed_body(linear, kinds))
-        sums = [zeros(x.aval) for x in chosen(args[:self.num_consts], linear[:self.num_consts])]
+                                 lambda: self.transposed_body(linear, kinds, sums, fixed_avals))
         outs = iter(self.run(
-            body, [*[CARRY] * len(sums), *self.out_kinds, *chosen(self.kinds, fixed)],
-            [*sums, *map(instantiate, cotangents), *chosen(args, fixed)],
+            body, [*[CARRY] * len(sums), *self.out_kinds, *fixed_kinds],
+            [*map(zeros, sums), *map(instantiate, cotangents), *parted(args, linear)[False]],
             [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
         found = [next(outs) if lin else None for lin in linear]
         return [ct if u else None for ct, u in zip(found, undefined, strict=True)]
 
-    def transposed_body(self, linear: Flags, kinds: Kinds) -> ClosedJaxpr:
+    def transposed_body(self, linear: Flags, kinds: Kinds, sums: Sequence[ShapedArray],
+                        fixed: Sequence[ShapedArray]) -> ClosedJaxpr:
         """One step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
 
-        The sums are of the cotangents of linear constants; `kinds` are those of all linear inputs.
+        Args:
+          kinds: those of the linear inputs.
+          sums, fixed: types.
         """
-        in_avals, out_avals, num_sums = self.body.in_avals, self.body.out_avals, kinds.count(CONST)
+        out_avals = self.body.out_avals
         back, has = transpose_jaxpr(self.body, linear, [True] * len(out_avals),
                                     [kind != CONST for kind in kinds])
 
         def step_back(*args: Any) -> list:
-            sums, cts, fixed = cut(args, num_sums, len(out_avals))
-            found = iter(jaxpr_as_fun(back)(*fixed, *cts))
+            before, cts, values = cut(args, len(sums), len(out_avals))
+            found = iter(jaxpr_as_fun(back)(*values, *cts))
             totals = [add_any_p.bind(total, next(found)) if h else total
-                      for total, h in zip(sums, has, strict=False)]
+                      for total, h in zip(before, has, strict=False)]
             return [*totals, *found]
-        return stage(step_back, [*chosen(in_avals, linear)[:num_sums], *out_avals,
-                                 *chosen(in_avals, [not lin for lin in linear])],
-                     self.body.jaxpr.debug_info)
+        return stage(step_back, [*sums, *out_avals, *fixed], self.body.jaxpr.debug_info)
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
         consts, init, xs = cut(operands, self.num_consts, self.num_carry)
@@ -357,10 +360,10 @@ class While(Loop):
         condition = split_jaxpr(self.condition, [*cond_u, *carry_u])
         if condition.unknown_out[0]:
             return None
-        consts, body_consts, _ = known = cut([not u for u in (*cond_u, *body_u)], *self.sizes)
+        consts, body_consts, _ = cut([not u for u in (*cond_u, *body_u)], *self.sizes)
         body = halves.known.derived(("while split",), lambda: rearranged(
             halves.known, outputs=range(len(carry_u) - sum(carry_u))))
-        return Halves(chosen(args, sum(known, [])),
+        return Halves(parted(args, [*cond_u, *body_u])[False],
                       _while_params(condition.known, sum(consts), body, sum(body_consts)),
                       lambda _: args, _while_params(self.condition, self.sizes[0], self.body,
                                                     self.sizes[1]), carry_u)

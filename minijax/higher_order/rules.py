@@ -20,10 +20,6 @@ from minijax.primitives.emitted import move_axis
 Flags = Sequence[bool]
 
 
-def chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [x for x, flag in zip(items, flags, strict=True) if flag]
-
-
 def has_tangent(tangents: Sequence[Any]) -> list[bool]:
     """Which tangents, or cotangents, are no symbolic zeros."""
     return [not isinstance(t, Zero) for t in tangents]
@@ -90,7 +86,7 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
     def jvp(p: Primitive, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any
             ) -> tuple[list, list]:
         has = has_tangent(tangents[leading:])
-        outs, out_has = apply(p, params, [*primals, *chosen(tangents[leading:], has)],
+        outs, out_has = apply(p, params, [*primals, *parted(tangents[leading:], has)[True]],
                               lambda closed, keep: jvp_jaxpr(closed, has, keep))
         return with_zeros(outs, out_has)
 
@@ -112,9 +108,8 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
             if computes_again:
                 closed = separated(closed, linear[leading:])
             return transpose_jaxpr(closed, linear[leading:], has, keep)
-        outs, out_has = apply(p, params, [*fixed, *chosen(cotangents, has)], derive)
-        found = merged(([Zero(x.aval) for x in chosen(asked, [not h for h in out_has])], outs),
-                       out_has)
+        outs, out_has = apply(p, params, [*fixed, *parted(cotangents, has)[True]], derive)
+        found = merged(([Zero(x.aval) for x in parted(asked, out_has)[False]], outs), out_has)
         return merged(([None] * len(fixed), found), linear)
 
     return {"jvp": jvp, "batch": batch, "transpose": transpose}
