@@ -17,7 +17,7 @@ from .arithmetic import Arithmetic, Part, Scope
 from .loops import (
     BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index,
     Load, Mark, Operand, Read, Scalar, Statement, Store, Variable,
-    While,
+    While, touched,
 )
 from .scalars import BOOL_OPS
 
@@ -139,19 +139,14 @@ class Builder(Arithmetic):
 
     def call(self, external: str, *args: Any) -> None:
         """A library external on buffers, addresses in them, and scalars."""
-        operands = []
-        for arg in args:
+        def argument(arg: Any) -> Any:
             if isinstance(arg, Address):
-                arg = Address(arg.buffer, Flat(self.actual(arg.index.position)))
-            elif isinstance(arg, Scalar):
-                arg = self.actual(arg)
-            elif not isinstance(arg, Buffer | Constant):
-                arg = self.index(arg)
-            operands.append(arg)
-        self._emit(Call(external, tuple(operands)))
-        for arg in operands:
-            buffer = arg.buffer if isinstance(arg, Address) else arg
-            if isinstance(buffer, Buffer) and buffer.role in ("output", "temp"):
+                return Address(arg.buffer, Flat(self.actual(arg.index.position)))
+            return arg if isinstance(arg, Buffer) else self.actual(self.index(arg))
+        call = Call(external, tuple(map(argument, args)))
+        self._emit(call)
+        for buffer in touched(call):
+            if buffer.role in ("output", "temp"):
                 self.touch(buffer)
 
     def check(self, ok: Operand, code: int) -> None:

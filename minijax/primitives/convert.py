@@ -102,13 +102,10 @@ def converted(operand: Any, dtype: Any, weak_type: bool) -> Any:
 
 def _converted_scalar(x: Any, dtype: Any, weak_type: bool) -> ArrayImpl | None:
     """A number of the program as a literal of another dtype, where NumPy can say what it is."""
-    if isinstance(dtype, dtypes.KeyType) or np.ndim(x):
-        return None
-    integral = dtypes.issubdtype(dtype, np.integer)
-    if integral and not isinstance(x, (bool, int, np.integer, np.bool_)):
-        return None
     value = np.asarray(x)
-    if integral and value.dtype == object:
+    integral = dtypes.issubdtype(dtype, np.integer)
+    if (isinstance(dtype, dtypes.KeyType) or value.ndim
+            or integral and value.dtype.kind not in "biu"):
         return None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -184,26 +181,22 @@ def _bitcast_impl(x: np.ndarray, new_dtype: Any) -> list[np.ndarray]:
     return [x.view(new_dtype)[..., 0]]
 
 
-def _word(dtype: np.dtype) -> np.dtype:
-    return np.dtype(f"u{dtype.itemsize}")
-
-
 def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
     old, new = x.dtype.itemsize, new_dtype.itemsize
+    piece, whole = f"u{min(old, new)}", f"u{max(old, new)}"
     if x.dtype == new_dtype:
         return x(index)
     if old == new:
         return s.bitcast(x(index), new_dtype)
     if old > new:  # the last axis counts the pieces of an element, the lowest first
-        whole = s.bitcast(x(index[:-1]), _word(x.dtype))
-        places = s.convert(s.mul(index[-1], 8 * new), whole.dtype)
-        piece = s.convert(s.shr_logical(whole, places), _word(new_dtype))
-        return s.bitcast(piece, new_dtype)
-    whole = s.const(0, _word(new_dtype))
+        places = s.convert(s.mul(index[-1], 8 * new), whole)
+        found = s.shr_logical(s.bitcast(x(index[:-1]), whole), places)
+        return s.bitcast(s.convert(found, piece), new_dtype)
+    found = s.const(0, whole)
     for k in range(new // old):
-        piece = s.bitcast(x((*index, s.const(k, np.int64))), _word(x.dtype))
-        whole = s.or_(whole, s.shl(s.convert(piece, whole.dtype), 8 * old * k))
-    return s.bitcast(whole, new_dtype)
+        part = s.bitcast(x((*index, s.const(k, np.int64))), piece)
+        found = s.or_(found, s.shl(s.convert(part, whole), 8 * old * k))
+    return s.bitcast(found, new_dtype)
 
 
 def _bitcast_examples() -> list[Example]:
@@ -249,21 +242,20 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
 # ── Copies ───────────────────────────────────────────────────────────────────────────────────
 
-copy_p = elementwise(
+def _copying(name: str, **rules: Any) -> Primitive:
+    return elementwise(name, impl=lambda x: [x.copy()], abstract_eval=lambda x: [x],
+                       element=lambda s, x: x, **rules)
+
+
+copy_p = _copying(
     "copy",
-    impl=lambda x: [x.copy()],
-    abstract_eval=lambda x: [x],
     jvp=emitted.linear(0),
     transpose=emitted.transposed(lambda ct, x: copy_p.bind(ct)),
-    element=lambda s, x: x,
     examples=examples.points((-2., 2.)))
 
-stop_gradient_p = elementwise(
+stop_gradient_p = _copying(
     "stop_gradient",
-    impl=lambda x: [x.copy()],
-    abstract_eval=lambda x: [x],
     jvp=constant_in_all,
-    element=lambda s, x: x,
     examples=lambda: [e for e in examples.points((-2., 2.))() if e.args[0].dtype != np.float64])
 
 
