@@ -61,6 +61,8 @@ def _without_ones(x: Any, labels: Labels, other: Any, others: Labels) -> tuple[A
     """Drop the axes of size one that the other array has."""
     sizes = dict(zip(others, other.shape, strict=True))
     ones = [d for d, label in enumerate(labels) if x.shape[d] == 1 != sizes.get(label, 1)]
+    if not ones:
+        return x, labels
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 

@@ -18,8 +18,7 @@ from minijax.interpreters.vmap import vmap_flat
 from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
-from minijax.numpy.index_plan import (Entry, Parsed, as_int, check_not_empty, forwards, make_plan,
-                                      parse)
+from minijax.numpy.index_plan import Parsed, as_int, check_not_empty, forwards, make_plan, parse
 from minijax.primitives.checks import check_index
 from minijax.primitives.gather import gathered
 from minijax.tracebacks import api_boundary
@@ -31,35 +30,44 @@ PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_D
 # ── Reading one window: static slices, then dynamic starts ───────────────────────────────────
 
 def _read_window(x: Array, parsed: Parsed, wrap: bool) -> Array:
-    rows = [entry for entry in parsed.entries if entry.kind != "new axis"]
-    for _, _, axis, _ in (row for row in rows if row.kind != "slice"):
-        check_not_empty(axis, x.shape[axis])
-    dynamic = {axis: as_int(value, parsed.shape[axis], wrap)
-               for kind, value, axis, _ in rows if kind == "array"}
-    bounds = [_bounds(row, n, wrap) for row, n in zip(rows, x.shape, strict=True)]
-    starts, limits, strides = ([each[k] for each in bounds] for k in range(3))
-    if any(starts) or limits != list(x.shape) or set(strides) - {1}:
-        x = lax.slice(x, starts, limits, strides if set(strides) - {1} else None)
-    if backwards := [axis for axis, each in enumerate(bounds) if each[3]]:
-        x = lax.rev(x, backwards)
+    """One loop over the entries: programs ask for `x[0]` more often than for anything else."""
+    starts: list[int] = []
+    limits, strides, reversed_axes = [], [], []
+    squeezed: list[int] = []
+    new_axes: list[int] = []
+    dynamic: dict[int, Array] = {}
+    for kind, value, axis, _ in parsed.entries:
+        if kind == "new axis":
+            new_axes.append(len(starts) - len(squeezed) + len(new_axes))
+            continue
+        size = parsed.shape[axis]
+        start, limit, stride = 0, size, 1
+        if kind == "slice":
+            start, limit, stride, backwards = forwards(value, size)
+            reversed_axes += [axis] if backwards else []
+        else:
+            check_not_empty(axis, size)
+            squeezed.append(axis)
+            if kind == "array":
+                dynamic[axis] = as_int(value, size, wrap)
+            else:
+                start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
+                limit = start + 1
+        starts.append(start)
+        limits.append(limit)
+        strides.append(stride)
+    every = all(stride == 1 for stride in strides)
+    if any(starts) or limits != list(x.shape) or not every:
+        x = lax.slice(x, starts, limits, None if every else strides)
+    if reversed_axes:
+        x = lax.rev(x, reversed_axes)
     if dynamic:
         zero = np.zeros((), next(iter(dynamic.values())).dtype)[()]
         corner = [dynamic.get(axis, zero) for axis in range(x.ndim)]
         sizes = tuple(1 if axis in dynamic else n for axis, n in enumerate(x.shape))
         x = lax.dynamic_slice_p.bind(x, *corner, slice_sizes=sizes)
-    x = lax.squeeze(x, [row.axis for row in rows if row.kind != "slice"])
-    shown = [entry.kind for entry in parsed.entries if entry.kind in ("new axis", "slice")]
-    new_axes = [place for place, kind in enumerate(shown) if kind == "new axis"]
+    x = lax.squeeze(x, squeezed)
     return lax.expand_dims(x, new_axes) if new_axes else x
-
-
-def _bounds(entry: Entry, size: int, wrap: bool) -> tuple[int, int, int, bool]:
-    """What is cut out along an axis: an integer moved inside; all, where the place is traced."""
-    if entry.kind == "integer":
-        place = entry.value + size if wrap and entry.value < 0 else entry.value
-        place = min(max(place, 0), size - 1)
-        return place, place + 1, 1, False
-    return forwards(entry.value if entry.kind == "slice" else slice(None), size)
 
 
 def _check_bounds(parsed: Parsed, wrap: bool, kind: str) -> None:

@@ -336,7 +336,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         if not dtypes.issubdtype(a.dtype, np.inexact):
             return function(a, axis, *args, **kwargs)
         found = function(choose(isnan(a), convert(instead, a.dtype), a), axis, *args, **kwargs)
-        given = signature.bind(a, axis, *args, **kwargs).arguments
+        given = dict(zip([*signature.parameters][2:], args, strict=False)) | kwargs
         if nothing is None or given.get("initial") is not None:
             return found
         are_nan = all(isnan(a), axis, keepdims=bool(given.get("keepdims")))

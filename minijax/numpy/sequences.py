@@ -37,9 +37,9 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
     edges = [_edge(x, edge, axis) for edge in (prepend, append)]
     parts = [part for part in (edges[0], x, edges[1]) if part is not None]
     x = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else x
-    every = (slice(None),) * axis
     for _ in range(n):
-        later, earlier = x[(*every, slice(1, None))], x[(*every, slice(None, -1))]
+        later = lax.slice_in_dim(x, 1, None, axis=axis)
+        earlier = lax.slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis)
         x = later != earlier if x.dtype == bool else later - earlier
     return x
 
