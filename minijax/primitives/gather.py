@@ -160,9 +160,11 @@ def _impl(write: Write) -> Callable[..., list]:
             return [out]
         sizes = window_sizes(dimension_numbers, x.shape, shape)
         places, inside = places_of(dimension_numbers, x.shape, sizes, indices, shape)
-        flat = np.broadcast_to(np.ravel_multi_index(places, x.shape) if places else 0, shape)
+        flat: Any = 0
+        for place, n in zip(places, x.shape, strict=True):
+            flat = flat * n + place
         kept = np.broadcast_to(inside | (mode is CLIP), shape)
-        write(out.reshape(-1), flat[kept], updates[kept])
+        write(out.reshape(-1), np.broadcast_to(flat, shape)[kept], updates[kept])
         return [out]
     return impl
 

@@ -7,7 +7,7 @@ In JAX: `jax/_src/lax/slicing.py`.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,29 +25,27 @@ from minijax.primitives.examples import grid
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.slicing import concatenate
-from minijax.primitives.slots import all_weak, check_same_dtypes, nest, numpy_scalars
+from minijax.primitives.slots import all_weak, check_same_dtypes, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
 
 
 # ── Where a window starts ────────────────────────────────────────────────────────────────────
 
-def corner(s: Any, starts: Iterable[Any], shape: Shape, sizes: Shape) -> list:
-    """JAX, and so we, move a window that sticks out back inside."""
-    return [s.clamp(as_int64(s, i), 0, n - size)
-            for i, n, size in zip(starts, shape, sizes, strict=True)]
-
+# JAX, and so we, move a window that sticks out back inside.
 
 def _window(x: np.ndarray, starts: Sequence[np.ndarray], sizes: Shape) -> np.ndarray:
     """The view of the window in a NumPy array."""
-    places = corner(numpy_scalars(), starts, x.shape, sizes)
+    places = [min(max(int(i), 0), n - size)
+              for i, n, size in zip(starts, x.shape, sizes, strict=True)]
     window: tuple = tuple(slice(i, i + n) for i, n in zip(places, sizes, strict=True))
     return x[window + (...,)]
 
 
 def _emit_inside(s: Any, starts: Sequence[Any], shape: Shape, sizes: Shape) -> Callable:
     """From an index of the window to one of the operand."""
-    places = corner(s, (i(()) for i in starts), shape, sizes)
+    places = [s.clamp(as_int64(s, i(())), 0, n - size)
+              for i, n, size in zip(starts, shape, sizes, strict=True)]
     return lambda index: tuple(s.add(start, i) for start, i in zip(places, index, strict=True))
 
 
