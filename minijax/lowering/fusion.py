@@ -106,7 +106,12 @@ def choose_tasks(nodes: Sequence[Node], outs: Sequence[Var],
         else:
             _visit(node, uses, leaf_of)
     tasks = [node for node in nodes if node.opaque or node.stored]
-    _record_reads(uses, made, tasks)
+    for task in tasks:
+        task.reads = {}
+    for v, asked in uses.items():  # memory: inputs and stored values
+        if v not in made or made[v].stored or made[v].opaque:
+            for task, pattern in asked:
+                task.reads.setdefault(v, set()).add(pattern)
     return tasks
 
 
@@ -163,13 +168,3 @@ def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: int, heavy: bo
         return math.prod(shape) * trips
     deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)
     return math.prod(shape[:deepest])
-
-
-def _record_reads(uses: dict[Var, Uses], made: dict[Var, Node], tasks: Sequence[Node]) -> None:
-    """Give each task the memory it reads: inputs and stored values, with the patterns."""
-    for task in tasks:
-        task.reads = {}
-    for v, asked in uses.items():
-        if v not in made or made[v].stored or made[v].opaque:
-            for task, pattern in asked:
-                task.reads.setdefault(v, set()).add(pattern)

@@ -238,7 +238,16 @@ class Kernel:
         return self.inputs + self.outputs + self.constants + self.temps
 
     def __str__(self) -> str:
-        return format_kernel(self)
+        """The tree as text, one statement a line."""
+
+        def declared(buffer: Buffer) -> str:
+            return f"{buffer.name}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]"
+
+        lines = [f"kernel {self.name}({', '.join(map(declared, self.inputs))})"]
+        lines += [f"  -> {declared(buffer)}" for buffer in self.outputs]
+        lines += [f"  constant {declared(buffer)}" for buffer in self.constants]
+        lines += [f"  temp {declared(buffer)} at {self.offsets[buffer]}" for buffer in self.temps]
+        return "\n".join([*lines, *_lines(self.body, "  ")]) + "\n"
 
 
 # -- what every pass asks of a statement -----------------------------------------------------------
@@ -368,16 +377,3 @@ def _format(statement: Statement) -> Iterator[str]:
             yield f"check {_operand(ok)} else return {code}"
         case Mark(what, _, value, target):
             yield f"# {what} {getattr(target, 'name', '')} {value}"
-
-
-def format_kernel(kernel: Kernel) -> str:
-    """The tree as text, one statement a line."""
-
-    def declared(buffer: Buffer) -> str:
-        return f"{buffer.name}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]"
-
-    lines = [f"kernel {kernel.name}({', '.join(map(declared, kernel.inputs))})"]
-    lines += [f"  -> {declared(buffer)}" for buffer in kernel.outputs]
-    lines += [f"  constant {declared(buffer)}" for buffer in kernel.constants]
-    lines += [f"  temp {declared(buffer)} at {kernel.offsets[buffer]}" for buffer in kernel.temps]
-    return "\n".join([*lines, *_lines(kernel.body, "  ")]) + "\n"

@@ -96,13 +96,9 @@ def turned_before_loops(b: Any, side: Side) -> Side:
     return Side(turned, (), tuple(range(len(contract), len(axes))), contract)
 
 
-def _operations(b: Any, wide: np.dtype) -> tuple[str, Any]:
-    return ("or", b.and_) if wide.kind == "b" else ("add", b.mul)
-
-
 def one_by_one(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
     """Every element of the result as a sum of its own."""
-    add, mul = _operations(b, wide)
+    add, mul = ("or", b.and_) if wide.kind == "b" else ("add", b.mul)
     start, middle = len(left.batch), len(left.batch) + len(left.free)
     with nest(b, out.shape) as index:
         batch, i, j = index[:start], index[start:middle], index[middle:]
