@@ -110,13 +110,10 @@ def _sizes_differ(api: str, sizes: dict[int, list[str]], first_line: str) -> str
     most = max(sizes, key=lambda size: len(sizes[size]))
     lines = []
     for size in sorted(sizes, key=lambda size: size != most):
-        where = sizes[size]
-        if len(where) == 1:
-            lines.append(f"  * one axis had size {size}: {where[0]}")
-        else:
-            which = "most" if size == most and len(sizes) > 1 else "some"
-            lines.append(f"  * {which} axes ({len(where)} of them) had size {size}, "
-                         f"e.g. {where[0]}")
+        count, first = len(sizes[size]), sizes[size][0]
+        which = "most" if size == most and len(sizes) > 1 else "some"
+        lines.append(f"  * one axis had size {size}: {first}" if count == 1 else
+                     f"  * {which} axes ({count} of them) had size {size}, e.g. {first}")
     return (f"{api} got inconsistent sizes for array axes to be mapped:\n" + first_line
             + ";\n".join(lines))
 

@@ -64,16 +64,6 @@ def _anything(value: object) -> Hashable:
     return value
 
 
-def one_of(*choices: str | None) -> Kind:
-    """Return the kind of a flag that takes one of a few words (or None, where listed).
-
-    >>> one_of("allow", "warn").check("warn")
-    'warn'
-    """
-    return Kind(lambda value: choices[choices.index(value)], lambda text: text or None,
-                "one of " + ", ".join(map(repr, choices)))
-
-
 boolean = Kind(_truth, _truth_from_text, "True or False")
 integer = Kind(operator.index, int, "an integer")
 optional_text = Kind(_text_or_none, str, "a string or None")
@@ -267,38 +257,39 @@ def switch(name: str, doc: str, *, traced: bool = False, together: tuple[Flag, .
     return define(name, boolean, False, doc, traced=traced, together=together)
 
 
+def choice(name: str, *choices: str | None, doc: str, traced: bool = False) -> Flag:
+    """Declare a flag that takes one of a few words; the first unless another is given."""
+    kind = Kind(lambda value: choices[choices.index(value)], lambda text: text or None,
+                "one of " + ", ".join(map(repr, choices)))
+    return define(name, kind, choices[0], doc, traced=traced)
+
+
 def _spellings(flag: Flag) -> list[str]:
     """What a flag may be called from outside; ours comes first, and decides."""
     return [prefix + flag.name for prefix in _PREFIXES]
 
 
-_PRECISIONS = (
-    None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", "bfloat16_3x")
-
 enable_x64 = switch("enable_x64", traced=True, doc=(
     "Allow 64-bit types; off, they are truncated to 32 bits (with a warning if asked for)."))
-numpy_dtype_promotion = define(
-    "numpy_dtype_promotion", one_of("standard", "strict"), "standard", traced=True,
-    doc="'strict' refuses to promote between two array dtypes; Python numbers still adapt.")
-numpy_rank_promotion = define(
-    "numpy_rank_promotion", one_of("allow", "warn", "raise"), "allow", traced=True,
-    doc="What to do when operands of different rank are broadcast against each other.")
-default_matmul_precision = define(
-    "default_matmul_precision", one_of(*_PRECISIONS), None, traced=True,
+numpy_dtype_promotion = choice("numpy_dtype_promotion", "standard", "strict", traced=True, doc=(
+    "'strict' refuses to promote between two array dtypes; Python numbers still adapt."))
+numpy_rank_promotion = choice("numpy_rank_promotion", "allow", "warn", "raise", traced=True, doc=(
+    "What to do when operands of different rank are broadcast against each other."))
+default_matmul_precision = choice(
+    "default_matmul_precision", None, "default", "high", "highest", "bfloat16", "tensorfloat32",
+    "float32", "bfloat16_3x", traced=True,
     doc="Precision of products that name none; on the CPU all of them are full precision.")
 
 # JAX: partitionable by default since 0.5; the pages that minijax restates have the original bits.
 threefry_partitionable = switch("threefry_partitionable", traced=True, doc=(
     "Draw random bits in the layout that can be computed in independent pieces."))
 # JAX: also 'rbg' and 'unsafe_rbg', which are the generators of XLA's devices.
-default_prng_impl = define(
-    "default_prng_impl", one_of("threefry2x32"), "threefry2x32", traced=True,
-    doc="The generator that random.key and random.PRNGKey use unless told otherwise.")
+default_prng_impl = choice("default_prng_impl", "threefry2x32", traced=True, doc=(
+    "The generator that random.key and random.PRNGKey use unless told otherwise."))
 enable_custom_prng = switch("enable_custom_prng", traced=True, doc=(
     "Let random.PRNGKey give typed keys, as random.key does."))
-legacy_prng_key = define(
-    "legacy_prng_key", one_of("allow", "warn", "error"), "allow", traced=True,
-    doc="What to do when a raw uint32 key goes where a typed key could.")
+legacy_prng_key = choice("legacy_prng_key", "allow", "warn", "error", traced=True, doc=(
+    "What to do when a raw uint32 key goes where a typed key could."))
 random_seed_offset = define("random_seed_offset", integer, 0, traced=True, doc=(
     "A number added to every seed: the same program with other random numbers."))
 
@@ -328,11 +319,11 @@ log_compiles = switch("log_compiles", doc=(
     "Log, at level WARNING, each function that is traced and compiled, and how long it took."))
 explain_cache_misses = switch("explain_cache_misses", doc=(
     "Log, at level WARNING, why a call of a jitted function had to be traced."))
-traceback_filtering = define(
-    "traceback_filtering",
-    one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames", "quiet"), "auto",
-    doc="How frames of the package are kept out of tracebacks: 'off' shows everything, 'quiet' is "
-        "short for 'quiet_remove_frames'.")
+traceback_filtering = choice(
+    "traceback_filtering", "auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames",
+    "quiet", doc=(
+        "How frames of the package are kept out of tracebacks: 'off' shows everything, 'quiet' is "
+        "short for 'quiet_remove_frames'."))
 tracer_error_num_traceback_frames = define("tracer_error_num_traceback_frames", integer, 5, doc=(
     "How many frames an UnexpectedTracerError shows of where the tracer was made."))
 

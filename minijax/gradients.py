@@ -74,9 +74,10 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
         _check_scalar(at.result)
         aval = at.outs[0].aval
         kind = "integer" if dtypes.issubdtype(aval.dtype, np.integer) else dtype_name(aval.dtype)
-        _check_real(at.result, _name, "outputs", holomorphic, NOT_HOLOMORPHIC.format(
-            "complex outputs", "jax.vjp") if dtypes.issubdtype(aval.dtype, np.complexfloating) else
-            f"For differentiation of functions with {kind} outputs, use jax.vjp directly.")
+        advice = f"For differentiation of functions with {kind} outputs, use jax.vjp directly."
+        if aval.dtype.kind == "c":
+            advice = NOT_HOLOMORPHIC.format("complex outputs", "jax.vjp")
+        _check_real(at.result, _name, "outputs", holomorphic, advice)
         one = core.ArrayImpl(np.ones((), aval.dtype), aval, is_literal=True)
         gradients = _as_asked(argnums, at.pull_back([one]))
         return at.flat.with_aux(at.result) if has_aux else at.result, gradients
