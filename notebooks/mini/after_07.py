@@ -402,7 +402,8 @@ class Jaxpr:
 
         lines = [f"{{ {typed(self.inputs)}"]
         for eqn in self.eqns:
-            params = ", ".join(f"{k}={v}" for k, v in eqn.params.items())
+            params = ", ".join(f"{k}={'{…}' if isinstance(v, Jaxpr) else v}"
+                               for k, v in eqn.params.items())
             lines.append(f"    {typed(eqn.outputs)} = {eqn.primitive.name}[{params}] "
                          f"{' '.join(map(name, eqn.inputs))}")
         return "\n".join([*lines, f"  return {' '.join(map(name, self.outputs))} }}"])

@@ -79,7 +79,7 @@ class OurNames:
 
     sin, cos, exp, log, tanh, sum, dot = (
         jnp.sin, jnp.cos, jnp.exp, jnp.log, jnp.tanh, jnp.sum, jnp.dot)
-    mul, jvp, vmap, grad = jnp.multiply, jax.jvp, jax.vmap, jax.grad
+    mul, jvp, vmap, grad, jit = jnp.multiply, jax.jvp, jax.vmap, jax.grad, jax.jit
 
 
 def bent(lib):
@@ -120,6 +120,10 @@ def written(lib, f):
     return run
 
 
+def compiled(lib, f):
+    return lib.jit(f)
+
+
 def reverse(lib, f):
     return lambda x: lib.grad(lambda y: lib.sum(f(y) * f(y)))(x)
 
@@ -133,7 +137,8 @@ CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          ("05", of_a_tree, [forward, twice]),
          *[("06", f, [forward, twice, of_elements, written]) for f in (bent, coupled, layer)],
          *[("07", f, [forward, twice, of_elements, written, reverse])
-           for f in (bent, coupled, layer)]]
+           for f in (bent, coupled, layer)],
+         ("08", coupled, [forward, twice, reverse, compiled]), ("08", layer, [compiled])]
 
 
 @pytest.mark.parametrize("number, program, ways", CASES, ids=lambda x: getattr(x, "__name__", ""))
