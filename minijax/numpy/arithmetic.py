@@ -1,6 +1,6 @@
 """Arithmetic of two arrays, element by element: add, remainder, power, maximum, hypot, ….
 
-Stands on `arguments`, `unary`, `selection`.  Chapters 01 and 20.
+Stands on `arguments`, `unary`.  Chapters 01 and 20.
 In JAX: `jax/_src/numpy/ufuncs.py`.
 """
 
@@ -28,8 +28,8 @@ Binary = Callable[[ArrayLike, ArrayLike], Array]
 def binary(name: str, function: Callable[[Any, Any], Any], summary: str, shows: str,
             promote: Callable[..., list] = promote_args) -> Binary:
     """A function that brings two arguments to one dtype and rank and applies `function`."""
-    def apply(x: ArrayLike, y: ArrayLike, /) -> Array:
-        return function(*promote(name, x, y))
+    def apply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+        return function(*promote(name, x1, x2))
 
     return documented(apply, name, summary, shows)
 

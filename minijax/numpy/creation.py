@@ -1,6 +1,6 @@
 """Making arrays: from Python and NumPy values, from a shape, from a range.
 
-Stands on `arguments` and `lax`.  Chapters 01 and 15, *Non-array inputs*.
+Stands on `shaping` and `display`.  Chapters 01 and 15, *Non-array inputs*.
 In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.py`.
 """
 

@@ -1,6 +1,6 @@
 """Matrices by their places: eye, tri, tril, diag, meshgrid, indices, ….
 
-Stands on `contractions`, `indexing`.  Chapter 18, *Dynamic shapes*.
+Stands on `creation`, `shaping`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 

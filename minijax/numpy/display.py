@@ -1,7 +1,7 @@
-"""How an array shows itself, and how it leaves for NumPy and other libraries.
+"""How an array shows itself, and how it leaves for NumPy and other libraries, by DLPack too.
 
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
-In JAX: `jax/_src/array.py`.
+In JAX: `jax/_src/array.py`, `dlpack.py`.
 """
 from __future__ import annotations
 

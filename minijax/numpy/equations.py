@@ -368,8 +368,7 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     """
     [x] = as_inexact("jnp.linalg.matrix_rank", M)
     if x.ndim < 2:
-        found = reductions.any(x != 0)
-        return lax.convert_element_type(found, np.dtype("int32"))
+        return lax.convert_element_type(reductions.any(x != 0), np.dtype("int32"))
     values = lax.linalg.svd(_symmetrized(x) if hermitian else x, compute_uv=False)
     tol = rtol if tol is None else tol  # JAX, too, takes rtol for a limit that is not relative
     if tol is None:

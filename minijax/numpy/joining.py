@@ -1,6 +1,6 @@
 """Joining, cutting, repeating and padding arrays.
 
-Stands on `shaping`.  Chapter 13, *In-place updates*, uses them in place of assignments.
+Stands on `shaping`, `sorting`.  Chapter 13, *In-place updates*, uses them in place of assignments.
 In JAX: `jax/_src/numpy/lax_numpy.py`.
 """
 from __future__ import annotations

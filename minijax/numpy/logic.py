@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, as_arrays, choose, convert, promote_args,
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, choose, convert, promote_args,
                                      promote_args_numeric, promote_shapes, weak_if_scalar)
 from minijax.numpy.arithmetic import Binary, binary
 from minijax.numpy.creation import asarray
@@ -28,12 +28,10 @@ def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Bi
         if sign in ("==", "!=") or not dtypes.issubdtype(x.dtype, np.complexfloating):
             return function(x, y)
         same = lax.real(x) == lax.real(y)
-        return choose(same, function(lax.imag(x), lax.imag(y)),
-                     function(lax.real(x), lax.real(y)))
+        return choose(same, function(lax.imag(x), lax.imag(y)), function(lax.real(x), lax.real(y)))
 
-    result = {"equal": False, "not_equal": True, "less": True, "less_equal": True}
     return binary(name, compare, f"Whether ``x {sign} y``.",
-                  f"bool({name}(2, 3)) -> {result.get(name, False)}")
+                  f"bool({name}(2, 3)) -> {sign in ('!=', '<', '<=')}")
 
 
 equal = _comparison("equal", lax.eq, "==")
@@ -77,8 +75,7 @@ def bitwise_not(x: ArrayLike, /) -> Array:
     >>> int(bitwise_not(5))
     -6
     """
-    [x] = as_arrays("bitwise_not", x)
-    return lax.bitwise_not(x)
+    return lax.bitwise_not(as_array("bitwise_not", x))
 
 
 invert = bitwise_invert = bitwise_not
@@ -108,8 +105,7 @@ def logical_not(x: ArrayLike, /) -> Array:
     >>> bool(logical_not(0))
     True
     """
-    [x] = as_arrays("logical_not", x)
-    return ~_truth(x)
+    return ~_truth(as_array("logical_not", x))
 
 
 # ── Nearly, and all over ─────────────────────────────────────────────────────────────────────

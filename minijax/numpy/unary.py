@@ -1,4 +1,4 @@
-"""Functions of one array, element by element: exp, sin, sqrt, floor, abs, isnan, ….
+"""Functions of one array, element by element: exp, sin, floor, abs, isnan, real, ….
 
 Stands on `arguments` and `lax`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/ufuncs.py`.
@@ -189,9 +189,7 @@ def rint(x: ArrayLike, /) -> Array:
     2.0
     """
     x = as_array("rint", x)
-    if x.dtype.kind in "biu":
-        return convert(x, dtypes.default_float_dtype())
-    return round(x)
+    return convert(x, dtypes.default_float_dtype()) if x.dtype.kind in "biu" else round(x)
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
