@@ -49,8 +49,8 @@ def infix(formula: Callable[..., Number]) -> Callable[..., Any]:
 def on_numbers(f: Callable[..., Any]) -> Callable[..., Any]:
     """The way back: a function of numbers, some of which may be bare, from `f(s, *scalars)`."""
     def function(*args: Any) -> Number:
-        s = next(x.s for x in args if isinstance(x, Number))
-        return Number(s, f(s, *(x.value if isinstance(x, Number) else x for x in args)))
+        s = [x for x in args if isinstance(x, Number)][0].s
+        return Number(s, f(s, *[x.value if isinstance(x, Number) else x for x in args]))
     return function
 
 
