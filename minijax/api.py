@@ -158,16 +158,11 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     def program(*args: Any, **kwargs: Any) -> jaxpr.ClosedJaxpr | tuple[jaxpr.ClosedJaxpr, Any]:
         trace = core.current_trace.get()
         if axis_env:
-            trace = _with_axes(trace, axis_env)
+            trace = core.EvalTrace(None, trace)
+            trace.axes += tuple(core.Axis(size, name) for name, size in axis_env)
         traced = core.run_with(trace, jitted.trace, *args, **kwargs)
         return (traced.jaxpr, traced.out_info) if return_shape else traced.jaxpr
     return program
-
-
-def _with_axes(parent: core.Trace, axis_env: Sequence[tuple[Hashable, int]]) -> core.Trace:
-    trace = core.EvalTrace(None, parent)
-    trace.axes = parent.axes + tuple(core.Axis(size, name) for name, size in axis_env)
-    return trace
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:

@@ -76,7 +76,7 @@ hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 _UNSET: Any = object()
 _STAMP = ""  # the entry that is another object after each change; no flag is called so
 _flags: dict[str, Flag] = {}
-_traced: list[str] = []  # the flags that change what tracing gives
+traced_names: list[str] = []  # of the flags that change what tracing gives: `trace_key`'s order
 _shared: dict[str, Any] = {_STAMP: object()}  # what all threads see
 # What this thread has set by `with`; empty nearly always.
 _overrides: contextvars.ContextVar[Mapping[str, Any]] = contextvars.ContextVar(
@@ -192,16 +192,7 @@ def _shared_key(stamp: object) -> tuple[Any, ...]:
 
 
 def _key_of(values: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple([values[name] for name in _traced])
-
-
-def traced_names() -> tuple[str, ...]:
-    """Return the names of the flags whose values `trace_key` returns, in its order.
-
-    >>> len(traced_names()) == len(trace_key())
-    True
-    """
-    return tuple(_traced)
+    return tuple([values[name] for name in traced_names])
 
 
 def stamp() -> object:
@@ -242,7 +233,7 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
     """
     flag = _flags[name] = Flag(name, kind, default, doc, together)
     if traced:
-        _traced.append(name)
+        traced_names.append(name)
     said = [variable for variable in map(str.upper, _spellings(flag)) if variable in os.environ]
     value = (flag.check(os.environ[said[0]], f"The environment variable {said[0]}")
              if said else default)

@@ -243,11 +243,6 @@ def effects_of(eqns: Sequence[JaxprEqn]) -> Effects:
     return no_effects.union(*(eqn.effects for eqn in eqns))
 
 
-def is_observable(eqn: JaxprEqn) -> bool:
-    """Whether the equation must stay even when nobody reads its outputs."""
-    return any(effect.observable for effect in eqn.effects)
-
-
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr]:
     """The programs among an equation's parameters."""
     return (program for program in core.programs_in(params) if isinstance(program, ClosedJaxpr))
@@ -267,7 +262,7 @@ def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
     needed = {v for v in jaxpr.outvars if isinstance(v, Var)}
     kept = []
     for eqn in reversed(jaxpr.eqns):
-        if is_observable(eqn) or not needed.isdisjoint(eqn.outvars):
+        if not needed.isdisjoint(eqn.outvars) or any(e.observable for e in eqn.effects):
             needed.update(v for v in eqn.invars if isinstance(v, Var))
             kept.append(eqn)
     return jaxpr.replace(eqns=kept[::-1], effects=effects_of(kept))

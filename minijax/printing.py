@@ -29,14 +29,13 @@ if TYPE_CHECKING:  # what a program is made of prints itself by this module, and
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of text; `style` colours it, `note` is a comment for the end of its line.
+    """A piece of text; `style` colours it.
 
     One that `breaks` is a line break, or the text where the group around it fits on one line.
     """
 
     text: str
     style: str = ""
-    note: str = ""
     breaks: bool = False
 
     @property
@@ -110,25 +109,7 @@ def layout(doc: Doc, width: int) -> list[Text]:
         else:
             pieces.append(doc)
             column += doc.width
-    return _place_notes(pieces)
-
-
-def _place_notes(pieces: list[Text]) -> list[Text]:
-    """Move the notes to the ends of their lines, in one column."""
-    if not any(piece.note for piece in pieces):
-        return pieces
-    lines: list[list[Text]] = [[]]
-    for piece in pieces:
-        if piece.text.startswith("\n"):
-            lines.append([])
-        lines[-1].append(piece)
-    widths = [sum(piece.width for piece in line) - (place > 0) for place, line in enumerate(lines)]
-    column = max(w for w, line in zip(widths, lines, strict=True) if any(p.note for p in line))
-    for width, line in zip(widths, lines, strict=True):
-        notes = [piece.note for piece in line if piece.note]
-        if notes:
-            line.append(Text(" " * (column - width) + "  # " + ", ".join(notes), "comment"))
-    return [piece for line in lines for piece in line]
+    return pieces
 
 
 # ---------------------------------------------------------------- names
@@ -222,7 +203,6 @@ class Printer:
     """Turns programs into documents."""
 
     names: Names
-    source_info: bool = False
 
     def top(self, program: Jaxpr) -> Doc:
         """The whole text: shared programs first, each under its name."""
@@ -257,12 +237,13 @@ class Printer:
             self.names.repeat(inner.invars, eqn.invars)
             self.names.repeat(inner.outvars, eqn.outvars)
         outputs = self.binders(eqn.outvars)
-        note = eqn.source_info.summary if self.source_info and eqn.source_info else ""
         equals = [outputs, Text(" = ")] if eqn.outvars else []
         operands = self.spaced([Text(self.names.of(v), "variable") for v in eqn.invars])
-        operation = Text(eqn.primitive.name, "primitive", note)
         # The parameters come before the operands, so their variables are named before.
-        return row(*equals, operation, self.params(params), Text(" "), operands)
+        return row(*equals, self.operation(eqn), self.params(params), Text(" "), operands)
+
+    def operation(self, eqn: JaxprEqn) -> Text:
+        return Text(eqn.primitive.name, "primitive")
 
     def binders(self, variables: Sequence[Var]) -> Doc:
         """Variables with their types, as many to a line as fit."""
@@ -312,16 +293,13 @@ def _param_text(value: Any) -> str:
 # ---------------------------------------------------------------- text
 
 
-def pieces_of(program: Program, *, width: int = 80, source_info: bool = False) -> list[Text]:
+def pieces_of(program: Program, *, width: int = 80) -> list[Text]:
     """A program as pieces of text, each with its style."""
-    top = opened(program)
-    return layout(Printer(Names(top), source_info).top(top), width)
+    return layout(Printer(Names(opened(program))).top(opened(program)), width)
 
 
-def jaxpr_text(program: Program, **options: Any) -> str:
+def jaxpr_text(program: Program, *, width: int = 80) -> str:
     """A program as JAX prints it.
-
-    The options: `width`; `source_info` puts the user's line behind each equation.
 
     >>> import minijax
     >>> print(jaxpr_text(minijax.make_jaxpr(lambda x: x * 2.0 + 1.0)(3.0)))
@@ -330,7 +308,7 @@ def jaxpr_text(program: Program, **options: Any) -> str:
         c:f32[] = add b 1.0:f32[]
       in (c,) }
     """
-    return "".join(piece.text for piece in pieces_of(program, **options))
+    return "".join(piece.text for piece in pieces_of(program, width=width))
 
 
 def equation_text(eqn: JaxprEqn, *, names: Names | None = None, width: int = 80) -> str:

@@ -7,7 +7,7 @@ In JAX: `jax/_src/interpreters/partial_eval.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from minijax import config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer
@@ -143,30 +143,22 @@ def stage_and_tell(fun: Callable[..., tuple[Sequence[Any], Any]],
     return stage(outputs, in_avals, debug_info), told[-1]
 
 
-class HoistedProgram(NamedTuple):
-    """A program and the values that became its leading arguments."""
+def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool] = lambda c: True
+          ) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
+    """A program with constants as leading inputs, those for which `moves` holds; their values.
 
-    closed: ClosedJaxpr
-    consts: tuple[Any, ...]
-
-
-def hoist(closed: ClosedJaxpr, moves: Callable[[Any], bool]) -> HoistedProgram:
-    """The constants for which `moves` holds as leading inputs."""
+    With all of them so, it is in the form in which loops and branches take a body.
+    """
     flags = [moves(c) for c in closed.consts]
     if not any(flags):
-        return HoistedProgram(closed, ())
+        return closed, ()
     kept_vars, moved_vars = parted(closed.jaxpr.constvars, flags)
     kept, moved = parted(closed.consts, flags)
     jaxpr = closed.jaxpr.replace(constvars=kept_vars, invars=(*moved_vars, *closed.jaxpr.invars))
-    return HoistedProgram(ClosedJaxpr(jaxpr, tuple(kept)), tuple(moved))
+    return ClosedJaxpr(jaxpr, tuple(kept)), tuple(moved)
 
 
-def hoist_consts(closed: ClosedJaxpr) -> HoistedProgram:
-    """All constants as leading inputs: the form in which loops and branches take a body."""
-    return hoist(closed, lambda c: True)
-
-
-def hoist_tracers(closed: ClosedJaxpr) -> HoistedProgram:
+def hoist_tracers(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, tuple[Any, ...]]:
     """The constants that are tracers as leading inputs, so that the program is pure data."""
     return hoist(closed, lambda c: isinstance(c, Tracer))
 

@@ -278,8 +278,3 @@ def test_a_program_traced_here_prints_as_the_one_traced_by_jax(name):
     ours = minijax.make_jaxpr(function)(*args)
     function, *args = THEIRS[name]
     assert plain(str(ours)) == plain(str(jax.make_jaxpr(function)(*args)))
-
-
-def test_the_users_line_stands_behind_an_equation():
-    text = printing.jaxpr_text(minijax.make_jaxpr(OURS["arithmetic"][0])(A), source_info=True)
-    assert text.count("# test_printing.py:") == 3

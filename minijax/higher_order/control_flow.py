@@ -26,7 +26,7 @@ from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
 from minijax.primitives import algebra, choice, convert
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
-from minijax.stage import FlatFunction, check_arg, hoist_consts, stage
+from minijax.stage import FlatFunction, check_arg, hoist, stage
 
 
 # ── Functions of the user's as programs ──────────────────────────────────────────────────────
@@ -44,7 +44,7 @@ class Body:
         avals, in_tree = tree_util.tree_flatten((tuple(arg_types), {}))
         self.info = source_info.describe(fun, tuple(arg_types), {}, traced_for)
         flat = FlatFunction(fun, in_tree, self.info)
-        self.closed, self.consts = hoist_consts(stage(flat, avals, self.info))
+        self.closed, self.consts = hoist(stage(flat, avals, self.info))
         self.out_tree, self.out_avals, self.tree_of = (
             flat.out_tree, self.closed.out_avals, flat.result)
 
@@ -571,8 +571,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
       The last state.
 
     Raises:
-      TypeError: when the bounds are no scalars of one type, or the state changes its type.
-      ValueError: for `unroll` where a bound is not known.
+      TypeError, ValueError: for bounds that are no scalars of one type, a state that changes its
+        type, `unroll` where a bound is not known.
 
     >>> fori_loop(0, 5, lambda i, x: x + i, 0)
     Array(10, dtype=int32, weak_type=True)
@@ -580,26 +580,26 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
     if not callable(body_fun):
         raise TypeError("lax.fori_loop: body_fun argument should be callable.")
     first, last = _bounds(lower, upper)
-
-    def counted(i: Any, state: Any) -> tuple[Any, Any]:
-        one = np.ones((), i.dtype)[()]
-        return algebra.add_p.bind(i, one.item() if i.weak_type else one), body_fun(i, state)
-
     if core.is_concrete(first) and core.is_concrete(last):
         start, stop = _known_index(first), _known_index(last)
         if config.disable_jit.value and stop <= start:
             return init_val
-        return scan(lambda carry, _: (counted(*carry), None), (start, init_val), None,
+        return scan(lambda carry, _: (_counted(body_fun, *carry), None), (start, init_val), None,
                     max(stop - start, 0))[0][1]
     if unroll is not None:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
                          "known.")
 
     def step(carry: tuple) -> tuple:
-        i, stop, state = carry
-        i, state = counted(i, state)
-        return i, stop, state
+        i, state = _counted(body_fun, carry[0], carry[2])
+        return i, carry[1], state
     return while_loop(lambda carry: choice.lt_p.bind(*carry[:2]), step, (first, last, init_val))[2]
+
+
+def _counted(body_fun: Callable, i: Any, state: Any) -> tuple[Any, Any]:
+    """The next integer, and the state after a round."""
+    one = np.ones((), i.dtype)[()]
+    return algebra.add_p.bind(i, one.item() if i.weak_type else one), body_fun(i, state)
 
 
 def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:

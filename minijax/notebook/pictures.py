@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from minijax.core import Program
-from minijax.printing import Names, equation_text, opened, pieces_of
+from minijax.printing import Names, Printer, Text, equation_text, layout, opened, pieces_of
 
 if TYPE_CHECKING:  # a program shows itself by this module
-    from minijax.jaxpr import Atom, Jaxpr
+    from minijax.jaxpr import Atom, Jaxpr, JaxprEqn
 
 # A page's own style for outputs may break lines and take another font.
 PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"
@@ -31,6 +31,41 @@ COLOURS = {
 }
 
 
+@dataclass(frozen=True)
+class LinePrinter(Printer):
+    """Remembers for the name of each equation's operation the user's line that it comes from."""
+
+    lines: dict[int, tuple[Text, str]] = field(default_factory=dict)
+
+    def operation(self, eqn: JaxprEqn) -> Text:
+        text = super().operation(eqn)
+        if eqn.source_info:
+            self.lines[id(text)] = text, eqn.source_info.summary
+        return text
+
+
+def pieces_with_lines(program: Program, width: int = 80) -> list[Text]:
+    """A program as pieces of text, with the user's line behind each equation."""
+    printer = LinePrinter(Names(opened(program)))
+    rows: list[list[Text]] = [[]]
+    for piece in layout(printer.top(opened(program)), width):
+        if piece.text.startswith("\n"):
+            rows.append([])
+        rows[-1].append(piece)
+    widths = [sum(len(piece.text.strip("\n")) for piece in row) for row in rows]
+    notes = [[printer.lines[id(piece)][1] for piece in row if id(piece) in printer.lines]
+             for row in rows]
+    column = max((w for w, note in zip(widths, notes, strict=True) if note), default=0)
+    for width, note, row in zip(widths, notes, rows, strict=True):
+        if note:
+            row.append(Text(" " * (column - width) + "  # " + ", ".join(note), "comment"))
+    return [piece for row in rows for piece in row]
+
+
+def text_with_lines(program: Program, width: int = 80) -> str:
+    return "".join(piece.text for piece in pieces_with_lines(program, width))
+
+
 def to_html(program: Program, *, width: int = 80, source_info: bool = False) -> str:
     """The text of a program in colour, as one `<pre>` element.
 
@@ -38,8 +73,10 @@ def to_html(program: Program, *, width: int = 80, source_info: bool = False) -> 
     >>> to_html(minijax.make_jaxpr(lambda x: x)(1.0))[-9:]
     ') }</pre>'
     """
+    pieces = (pieces_with_lines(program, width) if source_info
+              else pieces_of(program, width=width))
     parts = []
-    for piece in pieces_of(program, width=width, source_info=source_info):
+    for piece in pieces:
         text, colour = html.escape(piece.text), COLOURS.get(piece.style)
         parts.append(f'<span style="color:{colour}">{text}</span>' if colour else text)
     return f'<pre class="minijax-jaxpr" style="{PRE}">{"".join(parts)}</pre>'

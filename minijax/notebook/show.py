@@ -73,7 +73,8 @@ def show_jaxpr(fun: Callable | Jaxpr | ClosedJaxpr, *args: Any, graph: bool = Fa
     """
     from minijax.api import make_jaxpr
     program = fun if isinstance(fun, Jaxpr | ClosedJaxpr) else make_jaxpr(fun)(*args)
-    text = printing.jaxpr_text(program, width=width, source_info=source_info)
+    text = (pictures.text_with_lines(program, width) if source_info
+            else printing.jaxpr_text(program, width=width))
     if graph:
         return Shown(text, picture(pictures.to_svg(program), text))
     return Shown(text, pictures.to_html(program, width=width, source_info=source_info))

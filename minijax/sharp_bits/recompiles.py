@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import caches, config, core, errors, source_info, tree_util
+from minijax.higher_order.arguments import SameObject
 from minijax.sharp_bits.findings import finding, report
 
 logger = logging.getLogger("minijax")
@@ -131,12 +132,12 @@ class History:
 
 
 # By identity: equal code at the same line of two programs is not the same.
-_histories: dict[caches.SameObject, History] = {}
+_histories: dict[SameObject, History] = {}
 caches.cleared_by(_histories.clear)  # who clears what was traced means it to be traced anew
 
 
 def _history_of(code: Any) -> History:
-    key = caches.SameObject(code)
+    key = SameObject(code)
     if key not in _histories:
         _histories[key] = History()
         weakref.finalize(code, _histories.pop, key, None)
@@ -155,7 +156,7 @@ def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
         for name, new, old in zip(leaves.arg_names, now.avals, before.avals, strict=True):
             yield from _type_differences(name or "an argument", new, old)
     yield from _static_differences(dict(sum(now.static, ())), dict(sum(before.static, ())), whole)
-    for flag, new, old in zip(config.traced_names(), now.flags, before.flags, strict=True):
+    for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
         if new != old:
             yield Difference("flag", flag, repr(new), repr(old))
     for kind in ("axes", "backend"):

@@ -5,7 +5,7 @@ import pytest
 
 from minijax import lax, stage
 from minijax.core import Array, ShapedArray
-from minijax.jaxpr import Literal, check_jaxpr, eval_jaxpr, is_observable, subjaxprs
+from minijax.jaxpr import Literal, check_jaxpr, eval_jaxpr, subjaxprs
 from minijax.lowering.simplify import physical, simplify
 
 VECTOR = ShapedArray((3,), np.float32)
@@ -87,7 +87,8 @@ def test_effects_are_neither_dropped_nor_merged():
                       multiple_results=True, abstract_eval=lambda x: [x])
     jaxpr = closed.jaxpr
     eqns = [make_eqn(jaxpr.invars, [Var(SCALAR)], say_p, {}) for _ in range(2)]
-    assert all(map(is_observable, eqns))
+    assert all(effect.observable for eqn in eqns for effect in eqn.effects)
+    assert all(eqn.effects for eqn in eqns)
     noisy = type(closed)(jaxpr.replace(eqns=tuple(eqns)), ())
     assert names(simplify(noisy)) == ["say", "say"]
 
