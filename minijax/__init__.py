@@ -5,6 +5,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 
 from minijax import (config, debug, dtypes, errors, extend, lax, nn, numpy, ops, random, tree,
                      tree_util)
+from minijax import command_line as _command_line
 from minijax.api import eval_shape, make_jaxpr, vmap
 from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
                             debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,

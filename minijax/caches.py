@@ -39,6 +39,26 @@ def remembered(maxsize: int) -> Callable[[F], F]:
     return decorate
 
 
+class SameObject:
+    """Part of a key: this very object, whatever it says of equality; not kept alive."""
+
+    __slots__ = ("digest", "ref")
+
+    def __init__(self, obj: Any):
+        self.digest = id(obj)
+        try:
+            self.ref: Callable[[], Any] = weakref.ref(obj)
+        except TypeError:
+            self.ref = lambda: obj  # it cannot be referred to weakly
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        mine = self.ref()
+        return isinstance(other, SameObject) and mine is not None and mine is other.ref()
+
+
 class Holders:
     """The objects of a kind that have a cache of their own; `forget` empties that of one."""
 

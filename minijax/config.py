@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextvars
 import difflib
 import functools
-import importlib
 import operator
 import os
 import sys
@@ -24,7 +23,7 @@ from minijax import caches, context
 T = TypeVar("T")
 _TRUE = ("1", "true", "t", "yes", "y", "on")
 _FALSE = ("0", "false", "f", "no", "n", "off", "")
-_PREFIXES = ("minijax_", "jax_")
+PREFIXES = ("minijax_", "jax_")
 
 
 # -- kinds of value ------------------------------------------------------------------------------
@@ -75,7 +74,7 @@ hashable = Kind(_anything, lambda text: text or None, "any hashable value")
 
 _UNSET: Any = object()
 _STAMP = ""  # the entry that is another object after each change; no flag is called so
-_flags: dict[str, Flag] = {}
+flags: dict[str, Flag] = {}
 traced_names: list[str] = []  # of the flags that change what tracing gives: `trace_key`'s order
 _shared: dict[str, Any] = {_STAMP: object()}  # what all threads see
 # What this thread has set by `with`; empty nearly always.
@@ -229,12 +228,12 @@ def define(name: str, kind: Kind, default: Any, doc: str, *, traced: bool = Fals
 
     >>> define("doctest_only", boolean, False, "A switch that this example declares.").value
     False
-    >>> del _flags["doctest_only"]
+    >>> del flags["doctest_only"]
     """
-    flag = _flags[name] = Flag(name, kind, default, doc, together)
+    flag = flags[name] = Flag(name, kind, default, doc, together)
     if traced:
         traced_names.append(name)
-    said = [variable for variable in map(str.upper, _spellings(flag)) if variable in os.environ]
+    said = [variable for variable in map(str.upper, spellings(flag)) if variable in os.environ]
     value = (flag.check(os.environ[said[0]], f"The environment variable {said[0]}")
              if said else default)
     _share({name: value})
@@ -255,9 +254,9 @@ def choice(name: str, *choices: str | None, doc: str, traced: bool = False) -> F
     return define(name, kind, choices[0], doc, traced=traced)
 
 
-def _spellings(flag: Flag) -> list[str]:
+def spellings(flag: Flag) -> list[str]:
     """What a flag may be called from outside; ours comes first, and decides."""
-    return [prefix + flag.name for prefix in _PREFIXES]
+    return [prefix + flag.name for prefix in PREFIXES]
 
 
 enable_x64 = switch("enable_x64", traced=True, doc=(
@@ -343,14 +342,14 @@ def names() -> list[str]:
     >>> "jax_enable_x64" in names()
     True
     """
-    return ["jax_" + name for name in _flags]
+    return ["jax_" + name for name in flags]
 
 
 def _find(name: str) -> Flag:
     bare = name.removeprefix("minijax_").removeprefix("jax_")
-    flag = _flags.get(bare)
+    flag = flags.get(bare)
     if flag is None:
-        near = difflib.get_close_matches(bare, _flags, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(bare, flags, n=3, cutoff=0.5)
         hint = "Did you mean " + " or ".join("jax_" + n for n in near) + "?" if near else (
             "minijax.config.names() lists them all.")
         raise AttributeError(f"Unrecognized config option: {name}. {hint}")
@@ -381,64 +380,20 @@ def read(name: str) -> Any:
     return _find(name).value
 
 
-def config_with_absl() -> None:
-    """Declare every flag to absl, so that ``absl.app.run`` reads ``--jax_enable_x64=True``.
-
-    Raises ImportError where absl is not installed.
-    """
-    flags = _absl("flags")
-    for flag in _flags.values():
-        define_flag = flags.DEFINE_bool if flag.kind is boolean else flags.DEFINE_string
-        for name in _spellings(flag):
-            if name not in flags.FLAGS:
-                define_flag(name, None, flag.__doc__)
-    _absl("app").call_after_init(_take_from_absl)
-
-
-def parse_flags_with_absl() -> None:
-    """Read ``--jax_…`` and ``--minijax_…`` flags from the command line now, and no others.
-
-    Raises ImportError where absl is not installed.
-    """
-    config_with_absl()
-    ours = [word for word in sys.argv[1:]
-            if word.lstrip("-").removeprefix("no").startswith(_PREFIXES)]
-    _absl("flags").FLAGS(sys.argv[:1] + ours, known_only=True)
-    _take_from_absl()
-
-
-def _absl(module: str) -> Any:
-    try:
-        return importlib.import_module(f"absl.{module}")
-    except ImportError:
-        raise ImportError(
-            "Command-line flags are read by absl, which is not installed (pip install absl-py). "
-            "Without it, use config.update or an environment variable such as "
-            "JAX_ENABLE_X64=True.") from None
-
-
-def _take_from_absl() -> None:
-    given = _absl("flags").FLAGS
-    for flag in _flags.values():
-        said = [name for name in _spellings(flag) if given[name].value is not None]
-        if said:
-            flag.set(flag.check(str(given[said[0]].value), f"--{said[0]}"))
-
-
 class _ConfigModule(types.ModuleType):
     """Lets ``config.jax_enable_x64`` be read, and refuses to let it be assigned in silence."""
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith(_PREFIXES):
+        if name.startswith(PREFIXES):
             return read(name)
         if name == "x64_enabled":
             return enable_x64.value
-        if name in _flags:  # which is declared where it is used
-            return _flags[name]
+        if name in flags:  # which is declared where it is used
+            return flags[name]
         raise AttributeError(f"minijax.config has no {name!r}.")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith(_PREFIXES) or name in _flags:
+        if name.startswith(PREFIXES) or name in flags:
             raise AttributeError(f"Flags are not assigned: use config.update({name!r}, {value!r}) "
                                  "for good, or a `with` statement for a while.")
         super().__setattr__(name, value)

@@ -17,6 +17,10 @@ from .tree_util import (
     tree_structure as structure, tree_transpose as transpose, tree_unflatten as unflatten,
 )
 
+__all__ = ["all", "broadcast", "flatten", "flatten_with_path", "leaves", "leaves_with_path",
+           "map", "map_with_path", "reduce", "reduce_associative", "static", "structure",
+           "transpose", "unflatten"]
+
 
 def static(**kwargs: Any) -> Any:
     """Return a dataclass field that `register_dataclass` takes as static data.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import inspect
 import operator
-import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -39,26 +38,6 @@ class StaticValue:
     def __eq__(self, other: object) -> bool:
         return (isinstance(other, StaticValue) and type(self.value) is type(other.value)
                 and self.value == other.value)
-
-
-class SameObject:
-    """Part of a key: this very object, whatever it says of equality; not kept alive."""
-
-    __slots__ = ("digest", "ref")
-
-    def __init__(self, obj: Any):
-        self.digest = id(obj)
-        try:
-            self.ref: Callable[[], Any] = weakref.ref(obj)
-        except TypeError:
-            self.ref = lambda: obj  # it cannot be referred to weakly
-
-    def __hash__(self) -> int:
-        return self.digest
-
-    def __eq__(self, other: object) -> bool:
-        mine = self.ref()
-        return isinstance(other, SameObject) and mine is not None and mine is other.ref()
 
 
 # ── Arguments that are filled in ─────────────────────────────────────────────────────────────

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array
 from minijax.higher_order.compiled import backend, called, jit_p, run_on_arrays, timed
-from minijax.higher_order.arguments import (Named, SameObject, StaticValue, donated_leaves,
+from minijax.higher_order.arguments import (Named, StaticValue, donated_leaves,
                                             named_arguments, usable, without_static)
 from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
 from minijax.higher_order.stages import Lowered, ShapeDtypeStruct, Traced
@@ -124,7 +124,7 @@ class JitFunction:
         is_method = inspect.ismethod(fun)
         self._owner: Any = fun.__func__ if is_method else fun  # type: ignore[attr-defined]
         self._part: tuple = (
-            (SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
+            (caches.SameObject(fun.__self__),) if is_method else ())  # type: ignore[attr-defined]
         if any(donated):
             self._part += (donated,)
         try:

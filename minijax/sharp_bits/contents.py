@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.caches import SameObject
 from minijax.core import Array, Tracer
-from minijax.higher_order.arguments import SameObject
 
 MOST_PARTS = 500        # items of a list; of the others only which objects they are
 WHOLE_BYTES = 1 << 24   # of a larger NumPy array only a part is looked at

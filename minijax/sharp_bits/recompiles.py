@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import caches, config, core, errors, source_info, tree_util
-from minijax.higher_order.arguments import SameObject
 from minijax.sharp_bits.findings import finding, report
 
 logger = logging.getLogger("minijax")
@@ -132,12 +131,12 @@ class History:
 
 
 # By identity: equal code at the same line of two programs is not the same.
-_histories: dict[SameObject, History] = {}
+_histories: dict[caches.SameObject, History] = {}
 caches.cleared_by(_histories.clear)  # who clears what was traced means it to be traced anew
 
 
 def _history_of(code: Any) -> History:
-    key = SameObject(code)
+    key = caches.SameObject(code)
     if key not in _histories:
         _histories[key] = History()
         weakref.finalize(code, _histories.pop, key, None)
