@@ -5,8 +5,9 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 
 from minijax import (config, debug, dtypes, errors, extend, lax, nn, numpy, ops, random, tree,
                      tree_util)
-from minijax import command_line as _command_line
 from minijax.api import eval_shape, make_jaxpr, vmap
+from minijax.command_line import config_with_absl as _config_with_absl
+from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
 from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
                             debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,
                             debug_recompiles, debug_unsafe_casts, default_device,
@@ -29,6 +30,8 @@ from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard
 
 __version__ = "0.1.0"
+config.config_with_absl = _config_with_absl  # type: ignore[attr-defined]  # where JAX has them
+config.parse_flags_with_absl = _parse_flags_with_absl  # type: ignore[attr-defined]
 _guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy, numpy.linalg, ops,
                              random, tree)))
 

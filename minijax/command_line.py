@@ -1,6 +1,6 @@
 """Flags on the command line, read by absl: `--jax_enable_x64=True`.
 
-Stands on `config`, where users find its functions.  In JAX: `jax/_src/config.py`.
+Stands on `config`, where `minijax/__init__.py` puts its functions.  In JAX: `jax/_src/config.py`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,3 @@ def _take_from_absl() -> None:
         said = [name for name in config.spellings(flag) if given[name].value is not None]
         if said:
             flag.set(flag.check(str(given[said[0]].value), f"--{said[0]}"))
-
-
-config.config_with_absl = config_with_absl  # type: ignore[attr-defined]
-config.parse_flags_with_absl = parse_flags_with_absl  # type: ignore[attr-defined]

@@ -561,7 +561,7 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         raise ValueError("at least one array or dtype is required")
     found, weak = lattice_result_type(
         *(default_float_dtype() if x is None else x for x in args))
-    if weak:
+    if weak and found != BOOL:
         found = canonicalize_dtype(_DEFAULTS["f" if found in FLOATS else found.kind])
     return (found, weak) if return_weak_type_flag else found
 

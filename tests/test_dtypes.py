@@ -289,3 +289,11 @@ def test_keys_meet_only_their_like():
     with pytest.raises(ValueError, match="key<fry>"):
         dtypes.result_type(key, 1)
     assert dtypes.canonicalize_dtype(key) is key and dtypes.dtype(key) is key
+
+
+@pytest.mark.parametrize("others", [(), (True,), (1,), (1.0,), (np.int8(1),), (np.float16(1),)],
+                         ids=str)
+def test_a_truth_about_weak_numbers_is_as_weak_and_stays_a_bool(others):
+    found, wanted = ([lib.lax.ge(1.0, 0.5), *others] for lib in (minijax, jax))
+    assert found[0].weak_type and wanted[0].weak_type
+    assert minijax.numpy.result_type(*found) == jnp.result_type(*wanted)

@@ -519,7 +519,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
         raise TypeError("lax.while_loop: body_fun and cond_fun arguments should be callable.")
     if config.disable_jit.value:
         try:
-            return while_in_python(cond_fun, body_fun, init_val)
+            return while_in_python(cond_fun, body_fun,
+                                   tree_util.tree_map(core.as_value, init_val))
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a value that is not known, one of a vmap for instance
     carry = Carry(init_val, "while_loop")
@@ -582,8 +583,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
     first, last = _bounds(lower, upper)
     if core.is_concrete(first) and core.is_concrete(last):
         start, stop = _known_index(first), _known_index(last)
-        if config.disable_jit.value and stop <= start:
-            return init_val
+        if config.disable_jit.value:
+            return functools.reduce(lambda x, i: body_fun(i, x), range(start, stop), init_val)
         return scan(lambda carry, _: (_counted(body_fun, *carry), None), (start, init_val), None,
                     max(stop - start, 0))[0][1]
     if unroll is not None:

@@ -388,6 +388,9 @@ class Jaxpr:
         self.in_avals = [v.aval for v in self.inputs]
         self.out_avals = [v.aval for v in self.outputs]
 
+    def __repr__(self):
+        return "{…}"
+
     def __str__(self):
         names = {}
 
@@ -402,8 +405,7 @@ class Jaxpr:
 
         lines = [f"{{ {typed(self.inputs)}"]
         for eqn in self.eqns:
-            params = ", ".join(f"{k}={'{…}' if isinstance(v, Jaxpr) else v}"
-                               for k, v in eqn.params.items())
+            params = ", ".join(f"{k}={v!r}" for k, v in eqn.params.items())
             lines.append(f"    {typed(eqn.outputs)} = {eqn.primitive.name}[{params}] "
                          f"{' '.join(map(name, eqn.inputs))}")
         return "\n".join([*lines, f"  return {' '.join(map(name, self.outputs))} }}"])

@@ -326,3 +326,27 @@ def test_what_the_condition_reads_is_no_constant():
 def test_a_python_number_that_is_handed_on_comes_back_as_it_is():
     for lib in (minijax, jax):
         assert type(lib.lax.fori_loop(0, 5, lambda i, x: x, 2.)) is float
+
+
+def what_runs(lib):
+    """Loops with Python's numbers in them, and the types that their bodies are given."""
+    seen = []
+
+    def told(*values):
+        seen.append(tuple(type(x).__name__ for x in values))
+        return values[-1]
+
+    np_rows = np.arange(2.0, dtype=np.float32)
+    for bounds in ((0, 2), (np.int32(0), 2), (lib.numpy.int32(1), lib.numpy.int32(3)), (2, 0)):
+        seen.append(lib.lax.fori_loop(*bounds, lambda i, x: told(i, x) + i, 1.0))
+        seen.append(lib.lax.fori_loop(*bounds, lambda i, x: x * i, lib.numpy.ones(2)).tolist())
+    last, same = lib.lax.while_loop(lambda c: c[0] < 3, lambda c: (told(c[0]) + 1, c[1]), (0, 2.5))
+    seen += [int(last), str(last.dtype), str(same.dtype)]
+    last, rows = lib.lax.scan(lambda c, x: (told(x, c), x), 0.5, np_rows)
+    seen += [last, rows.tolist(), lib.lax.map(lambda x: told(x) * 2, np_rows).tolist()]
+    return seen
+
+
+def test_loops_under_disable_jit_give_their_bodies_what_jax_gives():
+    with minijax.disable_jit(), jax.disable_jit():
+        assert what_runs(minijax) == what_runs(jax)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from minijax.notebook import weave
+from minijax.notebook import source, weave
 from minijax.notebook.checks import exercises
 from minijax.notebook.source import cell_text
 
@@ -142,7 +142,7 @@ def report_on(tmp_path: Path, text: str, explained: str = EXPLAINED) -> list[str
 def test_the_report_names_what_no_chapter_shows(tmp_path: Path) -> None:
     lines = report_on(tmp_path, "# Forward\n")
     assert "minijax.interpreters.jvp.JVPTrace: no live cell shows it" in lines
-    assert len(lines) == 7
+    assert len(lines) == len(list(source.definitions("minijax.interpreters.jvp"))) > 3
 
 
 def test_a_definition_is_explained_when_the_prose_beside_its_cell_names_it(tmp_path: Path) -> None:
