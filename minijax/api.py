@@ -38,6 +38,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     Raises:
       ValueError: on call, when axes do not exist or their sizes differ.
 
+    >>> import numpy as np
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3), 10)
     Array([ 0, 10, 20], dtype=int32)
     """
@@ -175,6 +176,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     Returns:
       The result's tree with a `ShapeDtypeStruct` for every array.
 
+    >>> import numpy as np
     >>> eval_shape(lambda x: x[0] * 2, np.ones((3, 4), np.float32))
     ShapeDtypeStruct(shape=(4,), dtype=float32)
     """
