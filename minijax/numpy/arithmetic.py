@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 
 from __future__ import annotations
 
+import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -26,11 +27,18 @@ Binary = Callable[[ArrayLike, ArrayLike], Array]
 
 
 def binary(name: str, function: Callable[[Any, Any], Any], summary: str, shows: str,
-            promote: Callable[..., list] = promote_args) -> Binary:
-    """A function that brings two arguments to one dtype and rank and applies `function`."""
+            promote: Callable[..., list] = promote_args, names: str = "x1 x2") -> Binary:
+    """A function that brings two arguments to one dtype and rank and applies `function`.
+
+    `names` are those of its arguments in JAX, which a reader sees, and no caller may use.
+    """
     def apply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         return function(*promote(name, x1, x2))
 
+    told = inspect.signature(apply)
+    apply.__signature__ = told.replace(parameters=[  # type: ignore[attr-defined]
+        parameter.replace(name=name) for parameter, name in zip(
+            told.parameters.values(), names.split(), strict=True)])
     return documented(apply, name, summary, shows)
 
 
@@ -67,7 +75,7 @@ arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y 
                  promote_args_inexact)
 atan2 = arctan2
 nextafter = binary("nextafter", lax.nextafter, "The next float after x towards y.",
-                   "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact)
+                   "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact, "x y")
 
 
 def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:

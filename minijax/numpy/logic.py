@@ -31,7 +31,7 @@ def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Bi
         return choose(same, function(lax.imag(x), lax.imag(y)), function(lax.real(x), lax.real(y)))
 
     return binary(name, compare, f"Whether ``x {sign} y``.",
-                  f"bool({name}(2, 3)) -> {sign in ('!=', '<', '<=')}")
+                  f"bool({name}(2, 3)) -> {sign in ('!=', '<', '<=')}", names="x y")
 
 
 equal = _comparison("equal", lax.eq, "==")
@@ -51,7 +51,7 @@ bitwise_or = binary("bitwise_or", lax.bitwise_or, "``x | y``, bit by bit.",
 bitwise_xor = binary("bitwise_xor", lax.bitwise_xor, "``x ^ y``, bit by bit.",
                      "int(bitwise_xor(6, 3)) -> 5")
 left_shift = binary("left_shift", lax.shift_left, "``x << y``; 0 where y is the width or more.",
-                    "int(left_shift(1, 4)) -> 16", promote_args_numeric)
+                    "int(left_shift(1, 4)) -> 16", promote_args_numeric, "x y")
 bitwise_left_shift = left_shift
 
 

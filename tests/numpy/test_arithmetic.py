@@ -1,6 +1,11 @@
 """Arithmetic of two arrays agrees with JAX: promotion, weak types, broadcasting, limits."""
 
+import inspect
+
+import jax
 import pytest
+
+import minijax
 
 NAMES = ("add subtract multiply divide floor_divide remainder fmod maximum minimum fmax fmin "
          "power float_power arctan2 hypot logaddexp logaddexp2 copysign heaviside "
@@ -65,3 +70,12 @@ def test_refusals(agrees_with_jax, expression):
 ])
 def test_transformed_functions_agree_with_jax(agrees_with_jax, expression):
     agrees_with_jax(expression, rtol=2e-5)
+
+
+@pytest.mark.parametrize("name", (
+    "divide arctan2 fmod power hypot copysign floor_divide remainder divmod equal not_equal less "
+    "less_equal greater greater_equal left_shift right_shift nextafter").split())
+def test_the_arguments_of_a_function_of_two_arrays_are_called_as_in_jax(name):
+    ours, theirs = (inspect.signature(getattr(lib, name)) for lib in (minijax.numpy, jax.numpy))
+    assert [(p.name, p.kind) for p in ours.parameters.values()] == [
+        (p.name, p.kind) for p in theirs.parameters.values()]
