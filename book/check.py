@@ -159,7 +159,7 @@ FACTS = """({
   formulas: document.querySelectorAll('math').length,
   unread: document.querySelectorAll('merror, .system-message, .problematic').length,
   magic: [...document.querySelectorAll('.cell_input pre')]
-        .filter(p => p.textContent.startsWith('%%live')).length,
+        .filter(p => /^%%(live|mini)/.test(p.textContent)).length,
   folded: document.querySelectorAll('.bd-article details').length,
 })"""
 

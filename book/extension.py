@@ -17,12 +17,15 @@ from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.transforms import SphinxTransform
 
-LIVE = re.compile(r"%%live +([^\n]*\S)[^\n]*\n+")
+LIVE = re.compile(r"%%(?:live +([^\n]*\S)|(mini))[^\n]*\n+")
 MAGIC = re.compile(r"^\s*(%%?|!)\w", re.MULTILINE)
 
 
 class LiveCells(SphinxTransform):
-    """A cell `%%live minijax.core.bind` is shown as Python, under the name of what it holds."""
+    """A cell `%%live minijax.core.bind` is shown as Python, under the name of what it holds.
+
+    One of the reader's library, `%%mini`, is shown under the library's name.
+    """
 
     default_priority = 400
 
@@ -44,7 +47,8 @@ def _show_live(block: nodes.literal_block, live: re.Match[str]) -> None:
     """Put the name of the definition above its source, in place of the magic line."""
     source = (block.rawsource or block.astext())[live.end():]
     shown = nodes.literal_block(source, source, language="python", classes=block["classes"])
-    name = nodes.paragraph("", "", nodes.literal(live[1], live[1]), classes=["live-name"])
+    holds = live[1] or live[2]
+    name = nodes.paragraph("", "", nodes.literal(holds, holds), classes=["live-name"])
     block.replace_self([name, shown])
 
 
