@@ -94,9 +94,7 @@ class Library:
         own, kept = OWN.exists(), KEPT / f"after_{chapter}.py"
         file = OWN if own else kept if kept.exists() else "notebooks" / kept
         self._become(file.read_text(encoding="utf-8"))
-        where = f"yours, from {OWN}" if own else f"as it stands after chapter {chapter}"
-        lines = len([line for line in self.text.splitlines() if line.strip()])
-        return f"mini: {where}, {lines} lines"
+        return f"mini: yours, from {OWN}" if own else f"mini: as it stands after chapter {chapter}"
 
     def write(self, cell: str) -> None:
         """Put what a cell defines into the library; one that cannot be run changes nothing."""

@@ -50,7 +50,7 @@ def test_a_cell_that_cannot_be_run_changes_nothing(mini):
 def test_a_reader_goes_on_from_a_file_of_their_own(mini):
     mini.write("a = 7")
     assert mini.save() == "mini: written to my_mini.py"
-    assert Library().begin("02") == "mini: yours, from my_mini.py, 1 lines"
+    assert Library().begin("02") == "mini: yours, from my_mini.py"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
