@@ -330,7 +330,8 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
-    step = (last - first) / (float(steps) if steps > 0 else np.nan)
+    step = (last - first) / float(steps) if steps > 0 else (
+        as_array("linspace", np.full((), np.nan, first.dtype)))
     if dtype is not None and dtypes.issubdtype(dtype, np.integer):
         out = lax.floor(out)
     out = convert(out, dtype or out.dtype)

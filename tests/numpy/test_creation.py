@@ -141,3 +141,10 @@ def test_numpy_arrays_of_foreign_byte_order_are_refused(dtype, use):
     for lib in (minijax, jax):
         with pytest.raises(TypeError):
             use(lib, np.array([1, 2, 3], dtype))
+
+
+@pytest.mark.parametrize("start", ["v", "0.0", "h", "c"])
+@pytest.mark.parametrize("num", [0, 1, 2])
+@pytest.mark.parametrize("endpoint", [True, False])
+def test_the_step_of_few_numbers_agrees_with_jax(agrees_with_jax, start, num, endpoint):
+    agrees_with_jax(f"jnp.linspace({start}, 3, {num}, endpoint={endpoint}, retstep=True)[1]")
