@@ -1,6 +1,6 @@
-"""Named externals: what a kernel may call, what each means, and where its machine code is found.
+"""Where the machine code is that kernels call: the C library's, and that of BLAS and LAPACK.
 
-Stands on NumPy and the BLAS inside NumPy's (or else SciPy's) wheel. Chapter 24.
+Stands on the BLAS inside NumPy's (or else SciPy's) wheel. Chapter 24.
 In JAX: jaxlib's LAPACK kernels and XLA's runtime calls (Eigen, oneDNN) play this role.
 """
 
@@ -8,32 +8,15 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
-# C functions that LLVM may call of its own accord: block moves, and arithmetic without hardware.
+# C functions that LLVM may call of its own accord: block moves, and arithmetic without hardware
+# (of float16 on very old processors).
 RUNTIME = (
     "memcpy", "memmove", "memset", "bcmp", "fmod", "fmodf", "fma", "fmaf", "floor", "floorf",
     "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "roundeven", "roundevenf",
+    "__extendhfsf2", "__truncsfhf2",
 )
-
-
-ALONE = "minijax_blas"  # of pool.py, as the others: from 1 to -1 the library uses one thread
-
-
-@dataclass(frozen=True)
-class External:
-    """A function that a kernel calls by name on addresses and int64 numbers; it returns nothing.
-
-    `meaning` does the same to NumPy arrays: an address arrives as a 1-D array that starts there.
-    `definition` is LLVM text defining `@name`; it may call what is at the addresses `symbols`.
-    """
-
-    name: str
-    meaning: Callable[..., None]
-    definition: Callable[[], str]
-    symbols: Callable[[], dict[str, int]] = dict
 
 
 class MissingLibrary(ImportError):
@@ -60,18 +43,6 @@ def symbol_in(library: ctypes.CDLL, name: str) -> int | None:
         return None
 
 
-@dataclass(frozen=True)
-class Blas:
-    """One routine of a BLAS: its address and the width of the integers it takes."""
-
-    address: int
-    integer: str
-
-    def symbol(self, name: str) -> str:
-        """The name that object code knows it by: the width is part of the agreement."""
-        return f"blas_{name}_{self.integer}"
-
-
 @cache
 def numpys_library() -> ctypes.CDLL:
     """The extension module of NumPy that links to its BLAS."""
@@ -81,21 +52,15 @@ def numpys_library() -> ctypes.CDLL:
 
 
 @cache
-def blas(name: str) -> Blas:
-    """Find a BLAS routine: the one NumPy was built with, else SciPy's."""
-    for pattern, integer in (("scipy_{}_64_", "i64"), ("{}_64_", "i64"), ("{}_", "i32")):
+def blas(name: str) -> int:
+    """The address of a routine: of the BLAS that NumPy was built with, else of SciPy's."""
+    for pattern in ("scipy_{}_64_", "{}_64_", "{}_"):
         if address := symbol_in(numpys_library(), pattern.format(name)):
-            return Blas(address, integer)
+            return address
     return _scipy_blas(name)
 
 
-def blas_symbols(name: str) -> dict[str, int]:
-    """Return the symbol that object code knows a BLAS routine by, and its address."""
-    routine = blas(name)
-    return {routine.symbol(name): routine.address}
-
-
-def _scipy_blas(name: str) -> Blas:
+def _scipy_blas(name: str) -> int:
     """SciPy publishes the addresses of its routines for Cython; importing them takes a while."""
     try:
         from scipy.linalg import cython_blas, cython_lapack
@@ -107,7 +72,7 @@ def _scipy_blas(name: str) -> Blas:
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
     get_pointer.restype = ctypes.c_void_p
     get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return Blas(get_pointer(capsule, get_name(capsule)), "i32")
+    return get_pointer(capsule, get_name(capsule))
 
 
 def thread_setting() -> tuple[int | None, int | None]:
