@@ -1,12 +1,17 @@
 """The text of a kernel, run as Python: what its loops mean, in NumPy."""
 
+import ctypes
 import re
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 
-from minijax.lowering.loops import Call, Kernel, walk
-from minijax.lowering.text import kernel_text
-from minijax.lowering.text_names import runtime
+from minijax.lowering import host, library, routines
+from minijax.lowering.loops import OPS, Call, Kernel, NumpyScalars, walk
+from minijax.lowering.text import CALLS, CONVERTERS, NUMPYS, kernel_text
 
 
 def run_text(kernel: Kernel, inputs: list[np.ndarray]) -> list[np.ndarray]:
@@ -25,3 +30,56 @@ def run_text(kernel: Kernel, inputs: list[np.ndarray]) -> list[np.ndarray]:
     if status:
         raise RuntimeError(f"{kernel.name}: check {status} failed")
     return outputs
+
+
+def runtime(externals: Iterable[str] = ()) -> dict[str, Any]:
+    """What a text calls: converters, operations, library routines, NumPy integers."""
+    s = NumpyScalars()
+    names: dict[str, Any] = {NUMPYS.get(name, name): getattr(s, name) for name in OPS}
+    for name in CONVERTERS:
+        dtype = np.dtype(getattr(ml_dtypes if name == "bfloat16" else np, name))
+        names[name] = partial(s.convert, dtype=dtype)
+    names |= {
+        "inf": float("inf"), "nan": float("nan"),
+        "at": lambda x, position: x.reshape(-1)[position:],
+        "bitcast": lambda x, to: s.bitcast(x, **to.keywords),
+        "range": lambda *ends: (np.int64(i) for i in range(*ends)),
+        "empty": lambda shape, to: np.zeros(shape, **to.keywords)}
+    assert names.keys() == CALLS
+    return names | {"__builtins__": {}} | {name: _on_flat_arrays(name) for name in externals}
+
+
+def _on_flat_arrays(external: str) -> Callable[..., None]:
+    def run(*args: Any) -> None:
+        meaning(external)(*(x.reshape(-1) if isinstance(x, np.ndarray) else x for x in args))
+
+    return run
+
+
+def meaning(external: str) -> Callable[..., None]:
+    """What an external does to NumPy arrays: an address arrives as a 1-D array that begins there.
+    """
+    if external == routines.ALONE:
+        return lambda change: None
+    return partial(_host_call if host.is_host_call(external) else _routine, external)
+
+
+def _routine(name: str, *args: Any) -> None:
+    passed, letters, given = [], [], iter(args)
+    for word in routines.ARGUMENTS[name[1:]].split():
+        fixed = word[1:] if word[0] == "=" else ""
+        if word[-1] == "*":
+            passed.append(ctypes.c_void_p(next(given).ctypes.data))
+        elif fixed and not fixed.isalpha():
+            real = {"s": ctypes.c_float, "d": ctypes.c_double}[name[0]]
+            passed.append(ctypes.byref(real(float(fixed))))
+        else:
+            number = ord(fixed) if fixed else int(next(given))
+            passed.append(ctypes.byref(ctypes.c_int64(number)))
+            letters += [ctypes.c_int64(1)] if fixed or word[-1] == ":" else []
+    ctypes.CFUNCTYPE(None)(library.blas(name))(*passed, *letters)
+
+
+def _host_call(external: str, table: np.ndarray, *arrays: np.ndarray) -> None:
+    row = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
+    host.PROTOTYPE(int(table[0]))(ctypes.addressof(row))

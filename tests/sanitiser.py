@@ -20,13 +20,14 @@ import numpy as np
 
 import minijax
 from minijax import lowering
-from minijax.lowering import routines, schedule
+from minijax.lowering import schedule
 from minijax.lowering.arithmetic import Part
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Kernel, Let, Load, Mark,
     Read, Scalar, Store, While, positions, touched, walk,
 )
 from minijax.lowering.scalars import INT64, OPS
+from tests import running_text
 
 POISON = (0xA5, 0x5A)  # what memory holds that nobody has written, in two runs of a library
 
@@ -460,7 +461,7 @@ class _Writer:
                 self.line(depth, "else:")
                 self.body(orelse, depth + 1)
             case Call(external, args):
-                meaning = self.constant(routines.external(external).meaning)
+                meaning = self.constant(running_text.meaning(external))
                 self.line(depth, f"m.call({meaning}, [{', '.join(map(self.argument, args))}])")
             case Check(ok, code):
                 self.line(depth, f"if not {self.operand(ok)}: return {code}")

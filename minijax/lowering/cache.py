@@ -27,7 +27,7 @@ from minijax.lazily import importing
 from . import cpu, entry, llvm, pool
 from .library import runtime_addresses
 from .loops import Call, Kernel, Statement, walk
-from .routines import external
+from .routines import symbols
 
 T = TypeVar("T")
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
@@ -84,7 +84,7 @@ def addresses(names: Collection[str]) -> dict[str, int]:
     """
     found = dict(runtime_addresses())
     for name in names:
-        found |= pool.symbols(machine_code) if name == "threads" else external(name).symbols()
+        found |= pool.symbols(machine_code) if name == "threads" else symbols(name)
     return found
 
 

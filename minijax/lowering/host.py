@@ -1,6 +1,6 @@
 """Calls from machine code back into Python: one trampoline for every host function.
 
-Stands on library.py. A kernel finds the trampoline's address in a constant buffer, so its code
+Stands on NumPy. A kernel finds the trampoline's address in a constant buffer, so its code
 does not depend on the process. Chapter 26. In JAX: `xla_python_gpu_callback` and its CPU kin.
 """
 
@@ -11,13 +11,11 @@ import threading
 import traceback
 import weakref
 from collections.abc import Callable, Sequence
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 
 from minijax.errors import JaxRuntimeError
-
-from .library import External
 
 _PREFIX = "host_call_"
 RAISED = 1  # what a kernel returns whose host function raised; the error itself is kept here
@@ -30,7 +28,7 @@ class _Raised(threading.local):
 
 
 _raised = _Raised()
-_PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 class Table(np.ndarray):
@@ -51,7 +49,7 @@ class HostFunction:
                  types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> None:
         self.function, self.types = function, tuple(types)
         # A trampoline that held its owner would keep both alive for ever.
-        self._trampoline = _PROTOTYPE(partial(_enter, weakref.ref(self)))
+        self._trampoline = PROTOTYPE(partial(_enter, weakref.ref(self)))
         address = ctypes.cast(self._trampoline, ctypes.c_void_p).value
         self.table = Table((1,), np.uint64)  # owns its memory, so that views keep it alive
         self.table[0], self.table.function = address, self
@@ -110,21 +108,11 @@ def is_host_call(external: str) -> bool:
     return external.startswith(_PREFIX)
 
 
-@cache
-def host_call(external: str) -> External:
-    """The external of that name: ``(table, raised, *arrays)``."""
-    count = int(external.removeprefix(_PREFIX))
-    return External(external, _meaning, lambda: _definition(external, count))
-
-
-def _meaning(table: np.ndarray, *arrays: np.ndarray) -> None:
-    row = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
-    _PROTOTYPE(int(table[0]))(ctypes.addressof(row))
-
-
-def _definition(name: str, count: int) -> str:
-    """LLVM text: put the addresses in a row, and call what the table points to."""
-    count += 1  # what says that it raised comes first
+def definition(name: str) -> str:
+    """LLVM text of the external ``(table, raised, *arrays)``: it puts the addresses in a row, and
+    calls what the table points to.
+    """
+    count = 1 + int(name.removeprefix(_PREFIX))
     arguments = "".join(f", ptr %a{i}" for i in range(count))
     stores = "\n".join(
         f"  %p{i} = getelementptr ptr, ptr %row, i64 {i}\n  store ptr %a{i}, ptr %p{i}"

@@ -22,7 +22,7 @@ from .loops import (
 )
 from .metadata import Metadata
 from .outlined import Outlined, outlined_loops
-from .routines import external
+from .routines import definition
 from .scalars import OPS, kind_of
 
 REASSOCIABLE = ("add", "mul")
@@ -431,7 +431,7 @@ class _Function:
         self.begin(f"{label}.passed")
 
     def print_call(self, call: Call) -> None:
-        self.module.functions[call.external] = external(call.external).definition()
+        self.module.functions[call.external] = definition(call.external)
         args = []
         for arg in call.args:
             if isinstance(arg, Buffer):

@@ -15,9 +15,9 @@ import numpy as np
 from . import operands
 from .builder import Builder
 from .host import RAISED, HostFunction, call_name
-from .library import ALONE
 from .loops import Address, Buffer, Operand, Scalar
 from .operands import Cell, Computed, Stored, Value
+from .routines import ALONE
 
 
 class ProgramBuilder(Builder):

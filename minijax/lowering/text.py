@@ -1,12 +1,13 @@
 """The loop tree as Python that people read, and that runs: against NumPy buffers, scalar by scalar.
 
-Stands on loops.py; names are those of the printed jaxpr, and those in `text_names.runtime` are what
-it may call. Chapter 24.
+Stands on loops.py and printing.py; names are those of the printed jaxpr, and CALLS are what it may
+call. Chapter 24.
 In JAX: the HLO dump (`lower(…).compile().as_text()`), which does not run.
 """
 
 from __future__ import annotations
 
+import keyword
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.printing import Names
+
 from .loops import (
-    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
-    Load, Operand, Read, Scalar, Statement, Store, While, positions, used, walk,
+    OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
+    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, positions, used, walk,
 )
 from .scalars import kind_of
-from .text_names import CALLED, Namer, dtype_name
 
 _WIDTH = 76  # a longer expression is broken up by giving its parts names
 
@@ -29,6 +31,18 @@ _BINARY = {"mul": ("*", 7), "add": ("+", 6), "sub": ("-", 6), "and": ("&", 4), "
            "gt": (">", 1), "ge": (">=", 1)}
 _UNARY = {"neg": "-", "not": "~"}
 _ATOM, _PREFIX, _SHIFT, _COMPARE = 10, 8, 5, 1
+
+# The names that a text calls: NumPy's words where that of an operation is Python's already, and
+# each dtype converts what it is called with.
+NUMPYS = {"min": "minimum", "max": "maximum"}
+CONVERTERS = [*"bool_ bfloat16 float16 float32 float64".split(),
+              *(f"{sign}int{8 << k}" for sign in ("", "u") for k in range(4))]
+CALLS = {*(NUMPYS.get(name, name) for name in OPS), *CONVERTERS,
+         "inf", "nan", "at", "range", "empty"}
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    return "bool_" if dtype == np.bool_ else dtype.name
 
 
 class Expression(str):
@@ -61,6 +75,50 @@ def kernel_text(kernel: Kernel) -> str:
     <BLANKLINE>
     """
     return _Printer(kernel).text()
+
+
+class Namer:
+    """Gives every scalar, variable and buffer a name of its own, the jaxpr's where it has one."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.jaxpr_names = Names(kernel.notes.get("jaxpr"))
+        self.origins = dict(kernel.notes.get("origins", {}))
+        for scalar, variable in kernel.notes.get("finals", {}).items():
+            if scalar in self.origins:
+                self.origins.setdefault(variable, self.origins[scalar])
+        self.taken = {*CALLS, *keyword.kwlist}
+        self.names: dict[Any, str] = {}
+        jaxpr = kernel.notes.get("jaxpr")
+        if jaxpr is not None:
+            for v in (*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)):
+                self.jaxpr_names.of(v)
+        for buffer in kernel.buffers:
+            self.of(buffer)
+
+    def of(self, thing: Any) -> str:
+        """The name of a thing, chosen when it is first asked for."""
+        if thing not in self.names:
+            self.names[thing] = self.unused(self._wish(thing))
+        return self.names[thing]
+
+    def _wish(self, thing: Any) -> str:
+        v = self.origins.get(thing)
+        if v is not None:
+            name = self.jaxpr_names.of(v)
+            if name.isidentifier() and name != "_":
+                return name
+        if isinstance(thing, Buffer):
+            return thing.name.rstrip("0123456789")
+        return "acc" if isinstance(thing, Variable) else "t"
+
+    def unused(self, wish: str) -> str:
+        """The wished name, or that name with the first free number."""
+        name, number = wish, 1
+        while name in self.taken:
+            number += 1
+            name = f"{wish}{number}"
+        self.taken.add(name)
+        return name
 
 
 # -- the printer -----------------------------------------------------------------------------------
@@ -300,7 +358,7 @@ class _Printer:
             return Expression(f"{dtype_name(target.dtype)}({texts[0]})")
         if op == "bitcast":
             return Expression(f"bitcast({texts[0]}, {dtype_name(target.dtype)})")
-        return Expression(f"{CALLED.get(op, op)}({', '.join(texts)})")
+        return Expression(f"{NUMPYS.get(op, op)}({', '.join(texts)})")
 
     def infix(self, symbol: str, level: int, args: Sequence[Operand]) -> Expression:
         right_constant = args[1]

