@@ -13,8 +13,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from unittest import mock
 
 import numpy as np
 
@@ -23,9 +25,11 @@ from minijax import lowering
 from minijax.lowering import schedule
 from minijax.lowering.arithmetic import Part
 from minijax.lowering.loops import (
-    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Kernel, Let, Load, Mark,
-    Read, Scalar, Store, While, positions, touched, walk,
+    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
+    Load, Operand, Read, Scalar, Store, While, positions, touched, walk,
 )
+from minijax.lowering.operands import Stored
+from minijax.lowering.program import ProgramBuilder
 from minijax.lowering.scalars import INT64, OPS
 from tests import running_text
 
@@ -71,7 +75,162 @@ def watching(most: int = 2_000) -> Iterator[None]:
 
 def kernel_of(closed: Any, name: str = "f") -> Kernel:
     """The loops of a simplified program, with what the planner believes written into them."""
-    return schedule.lower_to_kernel(closed, name, marking=True)
+    with ExitStack() as stack:
+        for owner, name_of_it, around in MARKING:
+            stack.enter_context(mock.patch.object(
+                owner, name_of_it, around(getattr(owner, name_of_it))))
+        return schedule.lower_to_kernel(closed, name)
+
+
+# -- what the planner believes ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Mark:
+    """A statement of this module alone: what the planner believes at this point of a tree.
+
+    `what` is "begins" (a run of `owner`'s program), "reads" (`target` is the element of `value` at
+    `index`), "writes" (what lies in buffer `target` at `place` is), "holds" and "expects" (all of
+    buffer `target` below `index` is `value`, from here on and until here). `shape` is that of
+    `value`.
+    """
+
+    what: str
+    owner: Any
+    value: Any = None
+    target: Any = None
+    index: tuple[Operand, ...] = ()
+    shape: tuple[int, ...] = ()
+    place: Index = ()
+
+
+class Held(NamedTuple):
+    """What lies in memory below the first `outer` indices; a carry is its own owner."""
+
+    owner: Any
+    value: Any
+    outer: int = 0
+
+    def mark(self, what: str, at: Stored, target: Any, index: Sequence[Any]) -> None:
+        """Say it of an element, or of the part of a buffer below an index."""
+        shape = at.buffer.shape
+        whole = at.b.within((*index, *shape[len(index):]), shape)[:len(index)]
+        skip = self.outer if what == "reads" else 0
+        mark(at.b, what, self.owner, self.value, target, whole[skip:], shape[self.outer:])
+
+
+def mark(b: Any, *facts: Any) -> None:
+    b._emit(Mark(*facts))
+
+
+def held_by(x: Any) -> Held | None:
+    return getattr(x, "held", None)
+
+
+def marking_a_run(honest: Any) -> Any:
+    def run(self: schedule.Run) -> Any:
+        mark(self.b, "begins", self)
+        results = honest(self)
+        for place in self.into:
+            if held := held_by(place):  # a carry: it has a new value
+                held.mark("holds", place, place.buffer, ())  # type: ignore[arg-type, union-attr]
+        return results
+    return run
+
+
+def marking_loads(honest: Any) -> Any:
+    def load(self: schedule.Run, v: Any, index: tuple) -> Operand:
+        place = self.places[v][0]
+        held = vars(place).pop("held", None)  # the new value of a carry, not the old
+        x = honest(self, v, index)
+        if held is not None:
+            place.held = held
+        mark(self.b, "reads", self, v, x, self.b.within(index, v.aval.shape), v.aval.shape)
+        return x
+    return load
+
+
+def marking_a_leaf(honest: Any) -> Any:
+    def leaf(self: schedule.Run, tasks: Sequence[Any], index: tuple, *args: Any, **kwargs: Any
+             ) -> None:
+        honest(self, tasks, index, *args, **kwargs)
+        shape = tasks[0].shape
+        element = self.b.within(index, shape)
+        for v in (v for task in tasks for v in task.outvars):
+            for place in self.places.get(v, []):
+                at = self.b.place(place.buffer, (*place.prefix, *index[self.skip.get(v, 0):]))
+                mark(self.b, "writes", self, v, place.buffer, element, shape, at)
+    return leaf
+
+
+def marking_a_rule(honest: Any) -> Any:
+    def emit_opaque(self: schedule.Run, task: Any) -> None:
+        rule = task.rule
+
+        def marked(b: Any, outputs: Sequence, given: Sequence, **params: Any) -> None:
+            for x in map(self.in_memory, task.eqn.invars):
+                if held := held_by(x):
+                    held.mark("expects", x, x.buffer, x.prefix)  # type: ignore[arg-type, attr-defined]
+            rule(b, outputs, given, **params)
+            for v, buffer in zip(task.outvars, outputs, strict=True):
+                mark(b, "holds", self, v, buffer, (), buffer.shape)
+
+        task.rule = marked
+        honest(self, task)
+        task.rule = rule
+        for v in task.outvars:
+            self.env[v].held = Held(self, v)  # type: ignore[attr-defined]
+    return emit_opaque
+
+
+def marking_what_is_in_memory(honest: Any) -> Any:
+    def in_memory(self: schedule.Run, atom: Any) -> Any:
+        x = honest(self, atom)
+        if not isinstance(x, Stored) or x is self.read(atom):  # what others have stored
+            return x
+        x = Stored(x.b, x.buffer, x.prefix)
+        x.held = Held(self, atom, len(x.prefix))  # type: ignore[attr-defined]
+        return x
+    return in_memory
+
+
+def marking_carries(honest: Any) -> Any:
+    def cell(self: Any, x: Any, buffer: Buffer) -> Any:
+        found = honest(self, x, buffer)
+        if isinstance(found, Stored):
+            found.held = Held(found, found)  # type: ignore[attr-defined]
+            found.held.mark("holds", found, buffer, ())  # type: ignore[attr-defined]
+        return found
+    return cell
+
+
+def marking_elements(honest: Any) -> Any:
+    def element(self: Stored, index: Sequence[Any] = ()) -> Operand:
+        x = honest(self, index)
+        if held := held_by(self):
+            held.mark("reads", self, x, (*self.prefix, *index))
+        return x
+    return element
+
+
+def marking_rows(honest: Any) -> Any:
+    def row(self: Stored, i: Any) -> Stored:
+        found = honest(self, i)
+        if held := held_by(self):
+            found.held = held
+        return found
+    return row
+
+
+MARKING = [
+    (schedule.Run, "run", marking_a_run), (schedule.Run, "load", marking_loads),
+    (schedule.Run, "leaf", marking_a_leaf), (schedule.Run, "_emit_opaque", marking_a_rule),
+    (schedule.Run, "in_memory", marking_what_is_in_memory),
+    (ProgramBuilder, "cell", marking_carries), (Stored, "__call__", marking_elements),
+    (Stored, "row", marking_rows)]
+
+
+# -- the machine -----------------------------------------------------------------------------------
 
 
 class Enough(Exception):
@@ -135,7 +294,6 @@ class _Machine:
         self.memory = {buffer: Memory(buffer) for buffer in kernel.buffers}
         self.instances: Counter[Any] = Counter()
         self.draw = random.Random(seed)
-        self.last: tuple[Memory, int] = (None, 0)  # type: ignore[assignment]
         self.loops = 0
         self.open: dict[int, int] = {}  # the loops around whose turns are independent → their turns
         for x in kernel.temps:
@@ -206,7 +364,6 @@ class _Machine:
         self.same_turn(memory, k)
         memory.held[k], memory.turns[k] = memory.buffer, tuple(self.open.items())
         memory.stores[k], memory.called[k] = memory.stores[k] + 1, None
-        self.last = memory, k
         size = memory.buffer.dtype.itemsize
         for other, apart in memory.overlaps:
             other.forget(k * size + apart, (k + 1) * size + apart)
@@ -253,8 +410,7 @@ class _Machine:
         if held != wanted and (memory.stores[k], memory.called[k]) != (stores, wanted):
             raise Found(f"wanted {_described(wanted)}, found {_described(held)}")
 
-    def writes(self, mark: Mark, position: int) -> None:
-        memory, k = self.last
+    def writes(self, mark: Mark, memory: Memory, k: int, position: int) -> None:
         memory.held[k] = memory.called[k] = self.name(mark, position)
 
     def part(self, mark: Mark, index: tuple[int, ...]) -> Iterator[tuple[Memory, int, int]]:
@@ -346,8 +502,8 @@ class _Needed:
                 self.add(test)
             case Check(ok, _):
                 self.add(ok)
-            case Mark(index=index):
-                self.add(*index)
+            case Mark(index=index, place=place):
+                self.add(*index, *positions(place))
             case Call(_, args):
                 for arg in args:
                     if isinstance(arg, Buffer):
@@ -474,8 +630,9 @@ class _Writer:
                 position = "0"
                 for i, n in zip(index, shape, strict=True):
                     position = f"({position} * {n} + {self.operand(i)})"
-                held = f"held_{self.name(target)}, " if what == "reads" else ""
-                self.line(depth, f"m.{what}({self.constant(statement)}, {held}int({position}))")
+                where = (f"held_{self.name(target)}" if what == "reads" else
+                         f"{self.memory(target)}, {self.place(target, statement.place)}")
+                self.line(depth, f"m.{what}({self.constant(statement)}, {where}, int({position}))")
 
     def private(self, body: Sequence[Any]) -> list[Buffer]:
         """The scratch space that is used in this loop alone: each turn may have its own."""

@@ -16,7 +16,7 @@ import numpy as np
 from .arithmetic import Arithmetic, Part, Scope
 from .loops import (
     BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index,
-    Load, Mark, Operand, Read, Scalar, Statement, Store, Variable,
+    Load, Operand, Read, Scalar, Statement, Store, Variable,
     While, touched,
 )
 from .scalars import BOOL_OPS
@@ -67,7 +67,6 @@ class Builder(Arithmetic):
         # What stands in for `accumulate`, and what it was asked for until now.
         self.column_hook: Callable[..., Operand] | None = None
         self.accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = []
-        self.marking = False  # whether the tree is for the sanitiser
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -130,12 +129,6 @@ class Builder(Arithmetic):
 
     def _emit(self, statement: Statement) -> None:
         self.scopes[-1].statements.append(statement)
-
-    def mark(self, what: str, owner: Any, value: Any = None, target: Any = None,
-             index: Sequence[Operand] = (), shape: Sequence[int] = ()) -> None:
-        """Tell the sanitiser, where one will run this tree, what should be true here."""
-        if self.marking:
-            self._emit(Mark(what, owner, value, target, tuple(index), tuple(shape)))
 
     def call(self, external: str, *args: Any) -> None:
         """A library external on buffers, addresses in them, and scalars."""

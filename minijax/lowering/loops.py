@@ -192,25 +192,8 @@ class Check:
     code: int
 
 
-@dataclass(frozen=True, eq=False)
-class Mark:
-    """What the planner believes here; written only for the sanitiser, which finds out.
-
-    `what` is "begins" (a run of `owner`'s program), "reads" (`target` is the element of `value` at
-    `index`), "writes" (the `target` just stored is), "holds" and "expects" (all of buffer `target`
-    below `index` is `value`, from here on and until here). `shape` is that of `value`.
-    """
-
-    what: str
-    owner: Any
-    value: Any = None
-    target: Any = None
-    index: tuple[Operand, ...] = ()
-    shape: tuple[int, ...] = ()
-
-
 Statement: TypeAlias = (
-    Let | Load | Store | Declare | Assign | Read | For | While | If | Call | Check | Mark
+    Let | Load | Store | Declare | Assign | Read | For | While | If | Call | Check
 )
 
 
@@ -375,5 +358,3 @@ def _format(statement: Statement) -> Iterator[str]:
             yield f"call {external}({', '.join(map(_operand, args))})"
         case Check(ok, code):
             yield f"check {_operand(ok)} else return {code}"
-        case Mark(what, _, value, target):
-            yield f"# {what} {getattr(target, 'name', '')} {value}"

@@ -6,20 +6,24 @@ In XLA: the generators that the elemental IR emitter passes around.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from .builder import Builder
-from .loops import Buffer, Flat, Operand, Variable
+from .loops import Buffer, Flat, Operand
 
 Shape = tuple[int, ...]
 
 
 class Value:
     """An operand: `x(index)` and `x.flat(position)` are scalars; it has a shape and a dtype."""
+
+    buffer: Buffer | None = None  # where it is stored
+    whole: Buffer | None = None   # the buffer that holds exactly this
 
     def __init__(self, b: Builder, shape: Sequence[int], dtype: np.dtype) -> None:
         self.b, self.shape, self.dtype = b, tuple(shape), np.dtype(dtype)
@@ -32,7 +36,7 @@ class Value:
     @property
     def size(self) -> int:
         """The number of elements."""
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         raise NotImplementedError
@@ -46,53 +50,26 @@ class Value:
         position = self.b.index(i)
         return Computed(self.b, lambda index: self((position, *index)), self.shape[1:], self.dtype)
 
-    @property
-    def whole(self) -> Buffer | None:
-        """The buffer that holds exactly this, if there is one."""
-        return None
-
-
-class Held(NamedTuple):
-    """For the sanitiser: what lies in memory below the first `outer` indices."""
-
-    owner: Any
-    value: Any
-    outer: int = 0
-
-    def mark(self, b: Builder, what: str, at: Stored, target: Any, index: Sequence[Any]) -> None:
-        """Say it of an element, or of the part of a buffer below an index."""
-        shape = at.buffer.shape
-        whole = b.within((*index, *shape[len(index):]), shape)[:len(index)]
-        skip = self.outer if what == "reads" else 0
-        b.mark(what, self.owner, self.value, target, whole[skip:], shape[self.outer:])
-
 
 class Stored(Value):
     """The elements of a buffer, or of the part of it below some leading indices."""
 
-    def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = (),
-                 held: Held | None = None) -> None:
+    buffer: Buffer
+
+    def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = ()) -> None:
         super().__init__(b, buffer.shape[len(prefix):], buffer.dtype)
         self.buffer, self.prefix = buffer, tuple(prefix)
-        self.held = held
+        self.whole = None if prefix else buffer
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        at = (*self.prefix, *index)
-        x = self.b.load(self.buffer, at)
-        if self.held is not None:
-            self.held.mark(self.b, "reads", self, x, at)
-        return x
+        return self.b.load(self.buffer, (*self.prefix, *index))
 
     def store(self, index: Sequence[Any], x: Any) -> None:
         """Write one element."""
         self.b.store(self.buffer, (*self.prefix, *index), x)
 
     def row(self, i: Any) -> Stored:
-        return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)), self.held)
-
-    @property
-    def whole(self) -> Buffer | None:
-        return None if self.prefix else self.buffer
+        return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)))
 
     def flat_index(self) -> Flat:
         """The position of the first element in the buffer."""
@@ -118,40 +95,9 @@ class Computed(Value):
         return found
 
 
-class Cell(Value):
-    """A mutable operand: a variable where it is a scalar, else a buffer."""
-
-    def __init__(self, b: Builder, shape: Sequence[int], dtype: np.dtype,
-                 buffer: Buffer | None, variable: Variable | None) -> None:
-        super().__init__(b, shape, dtype)
-        self.buffer, self.variable = buffer, variable
-
-    def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        if self.variable is not None:
-            return self.b.read(self.variable)
-        assert self.buffer is not None
-        at = self.b.within(index, self.shape)
-        x = self.b.load(self.buffer, at)
-        self.b.mark("reads", self, self, x, at, self.shape)
-        return x
-
-    def row(self, i: Any) -> Stored:
-        assert self.buffer is not None
-        return Stored(self.b, self.buffer, (self.b.index(i),))
-
-    @property
-    def whole(self) -> Buffer | None:
-        return self.buffer
-
-    def mark(self) -> None:
-        """Tell the sanitiser that its buffer has a new value from here on."""
-        if self.buffer is not None:
-            self.b.mark("holds", self, self, self.buffer, (), self.shape)
-
-
 def copy(b: Builder, x: Value, target: Stored) -> None:
     """Evaluate x at every index, into the target."""
-    if isinstance(x, Stored | Cell) and x.size and x.ndim > 1:
+    if isinstance(x, Stored) and x.size and x.ndim > 1:
         with b.loop(x.size, vectorize="parallel") as k:
             index = b.unravel(b.index(k), x.shape)
             target.store(index, x(index))

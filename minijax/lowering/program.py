@@ -15,8 +15,8 @@ import numpy as np
 from . import operands
 from .builder import Builder
 from .host import RAISED, HostFunction, call_name
-from .loops import Address, Buffer, Operand, Scalar
-from .operands import Cell, Computed, Stored, Value
+from .loops import Address, Buffer, Operand, Scalar, Variable
+from .operands import Computed, Stored, Value
 from .routines import ALONE
 
 
@@ -29,9 +29,11 @@ class ProgramBuilder(Builder):
         self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
 
-    def stored(self, buffer: Buffer) -> Stored:
-        """A buffer as an operand."""
-        return Stored(self, buffer)
+    def value(self, x: Value | Buffer | Variable) -> Value:
+        """An operand as it is now: the elements of a buffer, what a variable holds."""
+        if isinstance(x, Variable):
+            return self.fixed(self.read(x))
+        return Stored(self, x) if isinstance(x, Buffer) else x
 
     def fixed(self, x: Operand) -> Value:
         """A scalar as a 0-d operand."""
@@ -39,7 +41,7 @@ class ProgramBuilder(Builder):
 
     def row(self, x: Value | Buffer, i: Any) -> Any:
         """An operand without its leading axis, at position i; what is stored may be written too."""
-        return (Stored(self, x) if isinstance(x, Buffer) else x).row(i)
+        return self.value(x).row(i)
 
     def constant(self, value: np.ndarray) -> Value:
         """An array known at compile time."""
@@ -54,31 +56,21 @@ class ProgramBuilder(Builder):
         self.constants.append(buffer)
         return Stored(self, buffer)
 
-    def cell(self, x: Value, buffer: Buffer | Stored | None = None) -> Cell:
-        """A mutable operand that begins with x: a variable, or a buffer (`buffer`, if given)."""
+    def cell(self, x: Value, buffer: Buffer) -> Variable | Stored:
+        """A place for a value that changes, which begins with x: a variable, or in a buffer."""
         if not x.shape:
-            return Cell(self, (), x.dtype, None, self.variable(x(())))
-        if not isinstance(buffer, Buffer):
-            buffer = self.temp(x.shape, x.dtype)
-        cell = Cell(self, x.shape, x.dtype, buffer, None)
-        self.materialize(x, into=buffer)
-        cell.mark()
-        return cell
+            return self.variable(x(()))
+        return Stored(self, self.materialize(x, into=buffer))
 
-    def materialize(self, x: Value, into: Buffer | Stored | None = None) -> Buffer:
-        """A buffer that holds x: the one it lives in, or a new one, or `into`."""
-        buffer = x.whole
-        if into is None and buffer is not None:
-            return buffer
-        if into is None:
-            into = self.temp(x.shape, x.dtype)
-            operands.copy(self, x, Stored(self, into))
-            self.freeze(into)
-            return into
-        target = into if isinstance(into, Stored) else Stored(self, into)
-        if buffer is not target.buffer:
-            operands.copy(self, x, target)
-        return target.buffer
+    def materialize(self, x: Value | Variable, into: Buffer | None = None) -> Buffer:
+        """A buffer that holds x: `into`, or the one it lives in, or a new one."""
+        value = self.value(x)
+        buffer = into or value.whole or self.temp(value.shape, value.dtype)
+        if buffer is not value.whole:
+            operands.copy(self, value, Stored(self, buffer))
+            if into is None:
+                self.freeze(buffer)
+        return buffer
 
     def changes_in_loop(self, buffer: Buffer) -> bool:
         """Whether the innermost loop may write to a buffer; outside of loops, always."""

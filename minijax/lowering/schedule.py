@@ -21,15 +21,15 @@ from minijax.primitives.convert import copy_p
 from . import operands
 from .tiles import emit_column, emit_tiles
 from .fusion import Node, choose_tasks, make_nodes
-from .loops import Buffer, Kernel, Operand
+from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths
 from .probe import identity
-from .operands import Cell, Computed, Held, Stored, Value
+from .operands import Computed, Stored, Value
 from .program import ProgramBuilder
 from .simplify import buffer_of, simplify
 
-Destination = Buffer | Stored | Cell | None  # where an output goes, as a rule says it
+Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
 
 
 def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
@@ -90,37 +90,6 @@ def plan(jaxpr: Jaxpr, outs: Sequence[Var]) -> list[Nest]:
     return nests
 
 
-class _TaskValue(Value):
-    """A stored value: the scalar itself where it was just computed, else a load.
-
-    What its memory does not hold yet, or no longer, is computed again: where a value is read
-    from memory, it is there.
-    """
-
-    def __init__(self, run: Run, v: Var, computed: Value, place: Stored | None, skip: int) -> None:
-        super().__init__(run.b, computed.shape, computed.dtype)
-        self.run, self.v, self.computed, self.place, self.skip = run, v, computed, place, skip
-
-    def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        at = self.b.within(index, self.shape)
-        found = self.b.find(("value", self, at))
-        if found is not None:
-            return found
-        if self.place is None or not self.run.has_stored(self.v, at):
-            return self.computed(at)
-        x = self.place(at[self.skip:])
-        self.b.mark("reads", self.run, self.v, x, at, self.shape)
-        return x
-
-
-def _in_memory(x: Value) -> Value:
-    """A value that has been stored whole, as the buffer it is in."""
-    if isinstance(x, _TaskValue) and x.place is not None and x.skip == 0 and x.shape:
-        prefix = x.place.prefix
-        return Stored(x.b, x.place.buffer, prefix, Held(x.run, x.v, len(prefix)))
-    return x
-
-
 class Run:
     """One program being emitted."""
 
@@ -129,64 +98,59 @@ class Run:
         self.b, self.jaxpr = b, jaxpr
         self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
                                               strict=True))
-        self.variables = [x if isinstance(x, Cell) and x.variable else None for x in into]
-        self.into = [self._place(out, x) for out, x in zip(jaxpr.outvars, into, strict=True)]
+        self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
         self.evaluating: JaxprEqn | None = None
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var, list[Stored]] = {}
+        self.skip: dict[Var, int] = {}  # how many axes a place lacks: loops around its readers
         self.turns: dict[Nest, Operand] = {}  # the loops that are open → their indices
         self.closed: set[Nest] = set()
-        self.later: list[tuple[Stored, Cell]] = []
+        self.later: list[tuple[Stored, Stored]] = []
         for x in self.env.values():
-            buffer = getattr(x, "buffer", None)
-            if buffer is not None:
-                b.freeze(buffer)
-
-    def _place(self, out: Atom, given: Destination) -> Stored | Cell | None:
-        """Where loops store an output: not in a variable, nor where a cell keeps its value."""
-        if isinstance(given, Cell):
-            own = isinstance(out, Var) and getattr(self.env.get(out), "buffer", None)
-            return None if given.buffer is None or own is given.buffer else given
-        return Stored(self.b, given) if isinstance(given, Buffer) else given
+            if x.buffer is not None:
+                b.freeze(x.buffer)
 
     def run(self) -> list[Value]:
-        owners = self._with_copies()
-        self.nests = plan(self.jaxpr, list(owners.values()))
+        wanted = self._with_copies()
+        self.nests = plan(self.jaxpr, [v for v, _ in wanted])
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
-        for k, v in owners.items():
-            self.places.setdefault(v, [])
-            if (place := self.into[k]) is not None:
-                self.places[v].append(self._destination(v, place))
+        for v, place in wanted:
+            self.places.setdefault(v, []).extend(
+                [] if place is None else [self._destination(v, place)])
         self._share_places()
         self._define_values()
-        self.b.mark("begins", self)
         for nest in self.nests:
             self.emit(nest, ())
-        results = [_in_memory(self.read(out)) for out in self.jaxpr.outvars]
+        results = [self.in_memory(out) for out in self.jaxpr.outvars]
         self._write_cells(results)
         return results
 
-    def _with_copies(self) -> dict[int, Var]:
-        """The outputs that are wanted; one that is an input or a literal is copied by an equation.
+    def _with_copies(self) -> list[tuple[Var, Stored | None]]:
+        """The outputs that loops compute, and where; an equation copies an input or a literal.
 
-        Copies of cells are made before the cells are written, copies into cells after.
+        Copies of what is going to be overwritten are made before that, copies over it after.
         """
         first: list[JaxprEqn] = []
         last: list[JaxprEqn] = []
-        owners: dict[int, Var] = {}
-        for k, (out, place) in enumerate(zip(self.jaxpr.outvars, self.into, strict=True)):
+        wanted: list[tuple[Var, Stored | None]] = []
+        for out, into in zip(self.jaxpr.outvars, self.into, strict=True):
+            place = into if isinstance(into, Stored) else None
             if isinstance(out, Var) and out not in self.env:
-                owners[k] = out
-            elif place is not None:
-                owners[k] = Var(out.aval)
-                copy = JaxprEqn((out,), (owners[k],), copy_p, {})
-                (last if isinstance(place, Cell) else first).append(copy)
+                wanted.append((out, place))
+            elif place is not None and self.read(out).buffer is not place.buffer:
+                wanted.append((Var(out.aval), place))
+                copy = JaxprEqn((out,), (wanted[-1][0],), copy_p, {})
+                (last if self._held(place.buffer) else first).append(copy)
         self.jaxpr = self.jaxpr.replace(eqns=(*first, *self.jaxpr.eqns, *last))
-        return owners
+        return wanted
 
     # -- places --------------------------------------------------------------------------------
+
+    def _held(self, buffer: Buffer) -> set[Var]:
+        """The values that are stored in a buffer when the program begins."""
+        return {v for v, x in self.env.items() if x.buffer is buffer}
 
     def _share_places(self) -> None:
         """Let a rule that changes its operand do so in place, where nobody reads the old value."""
@@ -194,20 +158,10 @@ class Run:
             at = writer.eqn.primitive.in_place
             old = writer.eqn.invars[at] if at is not None else None
             if (isinstance(old, Var) and old in self.makers and old not in self.places
-                    and old.aval.shape and self._updates_last(writer, {old})):
+                    and old.aval.shape and self._safe_in_place(writer, {old})):
                 place = self._whole_place(writer.outvars[0])
-                if self._safe_in_place(old, place.buffer):
+                if self._safe_in_place(self.makers[old], self._held(place.buffer)):
                     self.places[old] = [place]
-
-    def _updates_last(self, writer: Node, held: set[Var]) -> bool:
-        """Whether a task's rule changes this very operand in place, reads none of the others, and
-        whoever else reads them has done so before.
-        """
-        at = writer.eqn.primitive.in_place
-        return at is not None and all((x in held) == (k == at)
-                                      for k, x in enumerate(writer.eqn.invars)) and all(
-            task is writer or held.isdisjoint(task.reads) or self._before(task, writer)
-            for task in self.paths)
 
     def _whole_place(self, v: Var) -> Stored:
         """A place that holds all of an output in one buffer of its own."""
@@ -216,33 +170,33 @@ class Run:
             places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
         return next(place for place in places if not place.prefix)
 
-    def _destination(self, v: Var, place: Stored | Cell) -> Stored:
-        if isinstance(place, Stored):
+    def _destination(self, v: Var, place: Stored) -> Stored:
+        """Where loops store an output: in its place, or first elsewhere."""
+        if self._safe_in_place(self.makers[v], self._held(place.buffer)):
             return place
-        assert place.buffer is not None
-        if self._safe_in_place(v, place.buffer):
-            return Stored(self.b, place.buffer)
         temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
         self.later.append((temp, place))
         return temp
 
-    def _safe_in_place(self, written: Var, buffer: Buffer) -> bool:
-        """Whether everything that reads the buffer has done so when a value is written there."""
-        writer = self.makers[written]
-        held = {v for v, x in self.env.items() if getattr(x, "buffer", None) is buffer}
-        if self._updates_last(writer, held):
-            return True
+    def _safe_in_place(self, writer: Node, held: set[Var]) -> bool:
+        """Whether everything that reads these values has done so when a task writes over them."""
+        leaf, at = self.paths[writer][-1], writer.eqn.primitive.in_place
+        updates = at is not None and all((x in held) == (k == at)
+                                         for k, x in enumerate(writer.eqn.invars))
         for task, path in self.paths.items():
-            patterns = [p for v in held & set(task.reads) for p in task.reads[v]]
-            same_leaf = path[-1] is self.paths[writer][-1] and path[-1].kind in ("", "flat")
-            aligned = all(p == identity(buffer.shape) for p in patterns)
-            if patterns and not self._before(task, writer) and not (same_leaf and aligned):
+            aligned = [p == identity(v.aval.shape) for v in held.intersection(task.reads)
+                       for p in task.reads[v]]
+            beside = path[-1] is leaf and leaf.kind in ("", "flat") and all(aligned)
+            if aligned and not (beside or self._before(task, writer)
+                                or (task is writer and updates)):
                 return False
         return True
 
     def _before(self, task: Node, writer: Node) -> bool:
         """Whether a task is done before another begins."""
         return self.order[self.paths[task][0]] < self.order[self.paths[writer][0]]
+
+    # -- values --------------------------------------------------------------------------------
 
     def _define_values(self) -> None:
         """An operand for every variable: stored, or computed where it is asked."""
@@ -252,30 +206,46 @@ class Run:
                 readers.setdefault(v, []).append(task)
         for eqn in self.jaxpr.eqns:
             for k, v in enumerate(eqn.outvars):
-                value = self._computed_value(eqn, k)
+                self.env[v] = self._computed_value(eqn, k)
                 if v in self.makers and not self.makers[v].opaque:
-                    value = self._stored_value(v, value, readers.get(v, []))
-                self.env[v] = value
+                    self._find_room(v, readers.get(v, []))
+                    self.env[v] = self._stored_value(v, self.env[v])
 
     def _computed_value(self, eqn: JaxprEqn, k: int) -> Value:
         aval = eqn.outvars[k].aval
         return Computed(self.b, lambda index: self.evaluate(eqn, index)[k], aval.shape, aval.dtype)
 
-    def _stored_value(self, v: Var, computed: Value, readers: Sequence[Node]) -> Value:
-        """A value in its destination, or in a temp as small as its readers' loops allow."""
-        path, skip = self.paths[self.makers[v]], 0
-        if not self.places.get(v):
-            outside = v in self.places  # someone will read it there
-            shared = () if outside else functools.reduce(
-                _common, (self.paths[other] for other in readers), path)
-            skip = sum(nest.size is not None for nest in shared)
-            rest = computed.shape[skip:]
-            if rest and shared[-1:] != path[-1:]:
-                buffer = self.b.temp(rest, computed.dtype)
-                self.b.origin(buffer, v)
-                self.places[v] = [Stored(self.b, buffer)]
-        place = next(iter(self.places.get(v, [])), None)
-        return _TaskValue(self, v, computed, place, skip)
+    def _stored_value(self, v: Var, computed: Value) -> Value:
+        """What its memory does not hold yet, or no longer, is computed again."""
+        def element(index: tuple[Operand, ...]) -> Operand:
+            there = self.places.get(v) and self.has_stored(v, index)
+            return self.load(v, index) if there else computed(index)
+        return Computed(self.b, element, computed.shape, computed.dtype)
+
+    def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
+        """An element of a stored value, from memory."""
+        return self.places[v][0](index[self.skip.get(v, 0):])
+
+    def _find_room(self, v: Var, readers: Sequence[Node]) -> None:
+        """Where nothing is said, a temp as small as the readers' loops allow, or none."""
+        if self.places.get(v):
+            return
+        path, outside = self.paths[self.makers[v]], v in self.places
+        shared = () if outside else functools.reduce(
+            _common, (self.paths[other] for other in readers), path)
+        self.skip[v] = sum(nest.size is not None for nest in shared)
+        rest = v.aval.shape[self.skip[v]:]
+        if rest and shared[-1:] != path[-1:]:
+            buffer = self.b.temp(rest, v.aval.dtype)
+            self.b.origin(buffer, v)
+            self.places[v] = [Stored(self.b, buffer)]
+
+    def in_memory(self, atom: Atom) -> Value:
+        """The operand of a variable or literal; what has been stored whole, as its buffer."""
+        x = self.read(atom)
+        if x.shape and x.buffer is None and isinstance(atom, Var) and not self.skip.get(atom):
+            return next(iter(self.places.get(atom, [])), x)
+        return x
 
     # -- loops ---------------------------------------------------------------------------------
 
@@ -328,9 +298,7 @@ class Run:
                 self.b.remember(("value", self.env[v], index), x)  # for those who ask next
                 stores += [(v, place, x) for place in self.places.get(v, [])]
         for v, place, x in stores:
-            place.store(index[getattr(self.env[v], "skip", 0):], x)
-            shape = tasks[0].shape
-            self.b.mark("writes", self, v, place.buffer, self.b.within(index, shape), shape)
+            place.store(index[self.skip.get(v, 0):], x)
 
     @contextmanager
     def _noting(self, task: Node | None) -> Iterator[None]:
@@ -380,10 +348,7 @@ class Run:
 
     def _emit_opaque(self, task: Node) -> None:
         eqn, b = task.eqn, self.b
-        values = [_in_memory(self.read(atom)) for atom in eqn.invars]
-        for x in values:
-            if isinstance(x, Stored) and x.held is not None:
-                x.held.mark(b, "expects", x, x.buffer, x.prefix)
+        values = [self.in_memory(atom) for atom in eqn.invars]
         given = [b.materialize(x) for x in values] if task.kind == "library" else values
         outputs = []
         for v in eqn.outvars:
@@ -395,8 +360,7 @@ class Run:
             task.rule(b, outputs, given, **eqn.params)
         for v, buffer in zip(eqn.outvars, outputs, strict=True):
             b.freeze(buffer)
-            b.mark("holds", self, v, buffer, (), buffer.shape)
-            self.env[v] = Stored(b, buffer, held=Held(self, v))
+            self.env[v] = Stored(b, buffer)
             for place in self.places[v]:
                 if place.buffer is not buffer:
                     operands.copy(b, self.env[v], place)
@@ -405,17 +369,13 @@ class Run:
 
     def _write_cells(self, results: Sequence[Value]) -> None:
         """Change the cells at last, scalars and arrays, when all their new values are known."""
-        scalars = [(cell.variable, x(())) for cell, x in zip(self.variables, results, strict=True)
-                   if cell is not None and cell.variable is not None]
+        scalars = [(variable, x(())) for variable, x in zip(self.into, results, strict=True)
+                   if isinstance(variable, Variable)]
         for variable, x in scalars:
             self.b.assign(variable, x)
-        for source, cell in self.later:
-            assert cell.buffer is not None
+        for source, target in self.later:
             self.b.freeze(source.buffer)
-            operands.copy(self.b, source, Stored(self.b, cell.buffer))
-        for place in self.into:
-            if isinstance(place, Cell):
-                place.mark()
+            operands.copy(self.b, source, target)
 
 
 class NestingBuilder(ProgramBuilder):
@@ -429,32 +389,22 @@ class NestingBuilder(ProgramBuilder):
         place of the builder's choice. All cells change together, after everything is read.
         """
         closed = simplify(closed)
-        values = [self._snapshot(x) for x in args]
         consts = [self.constant(buffer_of(c)) for c in closed.consts]
-        places = list(into) if into is not None else [None] * len(closed.jaxpr.outvars)
-        return Run(self, closed.jaxpr, [*consts, *values], places).run()
-
-    def _snapshot(self, x: Any) -> Value:
-        """The operand as it is now: a variable's value is read."""
-        if isinstance(x, Cell) and x.variable is not None:
-            return self.fixed(self.read(x.variable))
-        if isinstance(x, Buffer):
-            return Stored(self, x)
-        return x if isinstance(x, Value) else self.fixed(x)
+        places = into if into is not None else [None] * len(closed.jaxpr.outvars)
+        return Run(self, closed.jaxpr, [*consts, *map(self.value, args)], places).run()
 
 
-def lower_to_kernel(closed: ClosedJaxpr, name: str, marking: bool = False) -> Kernel:
-    """The loop tree of a whole program; with marks for the sanitiser on request.
+def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
+    """The loop tree of a whole program.
 
     Raises:
       NotImplementedError: for an equation that has no lowering rule; names the user's line.
     """
     b = NestingBuilder()
-    b.marking = marking
     jaxpr = closed.jaxpr
     inputs = [_buffer(f"in{k}", v, "input") for k, v in enumerate(jaxpr.invars)]
     outputs = [_buffer(f"out{k}", v, "output") for k, v in enumerate(jaxpr.outvars)]
-    b.jaxpr(closed, [Stored(b, buffer) for buffer in inputs], into=outputs)
+    b.jaxpr(closed, inputs, into=outputs)
     for buffer, v in zip((*inputs, *outputs), (*jaxpr.invars, *jaxpr.outvars), strict=True):
         b.origin(buffer, v)
     body = tuple(b.scopes[0].statements)

@@ -138,7 +138,7 @@ LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     """Where an external finds the element of a buffer at the leading indices."""
-    view = b.stored(buffer)
+    view = b.value(buffer)
     for i in index:
         view = b.row(view, i)
     return b.address(view)
@@ -346,7 +346,7 @@ def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: 
                    transpose_a: bool, conjugate_a: bool, unit_diagonal: bool) -> None:
     """BLAS reads columns where we have rows: it is told of the other triangle and side."""
     [a, rhs], [x] = operands, outputs
-    b.materialize(b.stored(rhs), into=x)
+    b.materialize(b.value(rhs), into=x)
     if 0 in x.shape:
         return
     letters = ("RL"[not left_side], "LU"[lower], "NT"[transpose_a], "NU"[unit_diagonal])
