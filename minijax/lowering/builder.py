@@ -64,9 +64,6 @@ class Builder(Arithmetic):
         self._version: dict[Buffer | Variable, int] = {}
         self._frozen: dict[Buffer, Scope] = {}
         self._last_if: If | None = None
-        # What stands in for `accumulate`, and what it was asked for until now.
-        self.column_hook: Callable[..., Operand] | None = None
-        self.accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = []
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -264,41 +261,36 @@ class Builder(Arithmetic):
 
     # -- reductions ----------------------------------------------------------------------------
 
-    def accumulate(self, op: str, init: Any, extents: Sequence[int],
-                   f: Callable[..., Operand]) -> Operand:
-        """init op f(k…) op … over all k below `extents`, in any association.
+    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand]) -> Operand:
+        """f(k…) op f(k…) op … over all k below `extents`, in any association.
 
-        `op` is one of add, mul, min, max, and, or, xor; `init` a Scalar, a number, or None for
-        the operation's identity. The result has the dtype of `f`.
+        `op` is one of add, mul, min, max, and, or, xor. The result has the dtype of `f`.
         """
-        if self.column_hook is not None:
-            return self.column_hook(op, init, tuple(extents), f)
         sizes = [int(n) for n in extents if n != 1]
 
         def term(*ks: Any) -> Operand:
             given = iter(ks)
             return f(*(self.index(0) if n == 1 else next(given) for n in extents))
 
-        result = self._accumulate(op, init, sizes, term)
+        result = self._accumulate(op, sizes, term)
         if isinstance(result, Scalar) and result in self._read_of:
             self.finals[result] = self._read_of[result]
-        self.accumulations.append((op, init, tuple(extents), result.dtype))
         return result
 
-    def _accumulate(self, op: str, init: Any, sizes: list[int],
-                    f: Callable[..., Operand], block: int = BLOCK) -> Operand:
+    def _accumulate(self, op: str, sizes: list[int], f: Callable[..., Operand],
+                    block: int = BLOCK) -> Operand:
         if not sizes:
-            return f() if init is None else self.operation(op, (init, f()))
+            return f()
         n, rest = sizes[0], sizes[1:]
         turn = math.prod(rest)
         step = max(block // max(turn, 1), 1)
         if rest and op == "add":  # short inner loops are unrolled, and turns taken side by side
             step = min(step, CHAIN if turn >= CHAIN else 4 * CHAIN)
         if n > step:
-            return self._accumulate_blocks(op, init, sizes, step, f)
-        return self._accumulate_rows(op, init, 0, n, rest, f)
+            return self._accumulate_blocks(op, sizes, step, f)
+        return self._accumulate_rows(op, 0, n, rest, f)
 
-    def _accumulate_rows(self, op: str, init: Any, start: Any, n: int, rest: list[int],
+    def _accumulate_rows(self, op: str, start: Any, n: int, rest: list[int],
                          f: Callable[..., Operand]) -> Operand:
         """One loop over the first axis from `start`, around the accumulations of the others.
 
@@ -307,35 +299,33 @@ class Builder(Arithmetic):
         outside = self.scopes[-1]
         slot = len(outside.statements)
         with self.loop(n, vectorize="reduce") as k:
-            x = self.actual(self._accumulate(op, None, rest, lambda *ks: f(
+            x = self.actual(self._accumulate(op, rest, lambda *ks: f(
                 self.add(self.index(k), start), *ks)))
             variable = Variable(self.fresh("v"), x.dtype)
             self.assign(variable, self.operation(op, (self.read(variable), x)))
-        outside.statements.insert(slot, Declare(variable, self.starting_value(op, init, x.dtype)))
+        outside.statements.insert(slot, Declare(variable, self.starting_value(op, x.dtype)))
         return self.read(variable)
 
-    def _accumulate_blocks(self, op: str, init: Any, sizes: list[int], step: int,
-                           f: Callable[..., Operand]) -> Operand:
+    def _accumulate_blocks(self, op: str, sizes: list[int], step: int, f: Callable[..., Operand]
+                           ) -> Operand:
         """Blocks of `step` turns one by one, in any order; then what they gave, in one order."""
         (n, *rest), partial = sizes, None
         blocks, left = divmod(n, step)
         with self.loop(blocks, vectorize="apart") as j:
             first = self.mul(self.index(j), step)
-            x = self.actual(self._accumulate_rows(op, None, first, step, rest, f))
+            x = self.actual(self._accumulate_rows(op, first, step, rest, f))
             partial = self.temp((blocks,), x.dtype, self.fresh("partial"))
             self.store(partial, (j,), x)
         self.freeze(partial)
-        total = self._accumulate(op, init, [blocks], lambda j: self.load(partial, (j,)),
+        total = self._accumulate(op, [blocks], lambda j: self.load(partial, (j,)),
                                  CHAIN if op == "add" else BLOCK)
         if not left:
             return total
-        last = self._accumulate_rows(op, None, blocks * step, left, rest, f)
+        last = self._accumulate_rows(op, blocks * step, left, rest, f)
         return self.operation(op, (total, last))
 
-    def starting_value(self, op: str, init: Any, dtype: np.dtype) -> Operand:
-        """What an accumulation begins with."""
-        if init is not None:
-            return self.actual(self.operand(init, dtype))
+    def starting_value(self, op: str, dtype: np.dtype) -> Operand:
+        """What an accumulation begins with: the operation's identity."""
         op = BOOL_OPS.get(op, op) if dtype == BOOL else op
         return self.const(IDENTITY[op](dtype), dtype)
 

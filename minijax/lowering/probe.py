@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 
-from minijax.primitives.slots import nest
+from minijax.primitives.slots import Reduction, nest
 
 from .arithmetic import Part
 from .program import ProgramBuilder
@@ -42,9 +41,9 @@ class Probe:
     statements: int = 0
     # Which operand, at which pattern, how often.
     accesses: list[tuple[int, Pattern, int]] = field(default_factory=list)
-    accumulations: list[tuple[str, Any, tuple[int, ...], np.dtype]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
-    reduces_columns: bool = False  # is one reduction, contiguous along the last axis of the result
+    reduction: Reduction | None = None
+    reduces_columns: bool = False  # is a reduction, contiguous along the last axis of the result
 
 
 def identity(shape: Sequence[int]) -> Pattern:
@@ -143,23 +142,18 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
         x.argument = k
     with nest(b, out_shape) as index:
         b.begin(index, out_shape)
-        rule(b, index, *operands, **params)
+        result = rule(b, index, *operands, **params)
+        if isinstance(result, Reduction):
+            b.probe.reduction = result
+            b.reduced(result)
         statements = b.scopes[-1].statements
     probe = b.probe
-    probe.accumulations = b.accumulations
     probe.cost, probe.statements = cost_of(statements), sum(1 for _ in walk(statements))
     probe.heavy = any(isinstance(s, For | While) for s in statements)
-    probe.reduces_columns = _reduces_columns(probe, in_types, len(out_shape) - 1)
+    if probe.reduction is not None and out_shape and math.prod(probe.reduction.extents) >= 4:
+        asked = [p[-1] for k, p, _ in probe.accesses if p and len(in_types[k].shape) > 1]
+        probe.reduces_columns = set(asked) == {("axis", len(out_shape) - 1)}
     return probe
-
-
-def _reduces_columns(probe: Probe, in_types: Sequence[Any], last: int) -> bool:
-    if len(probe.accumulations) != 1 or last < 0:
-        return False
-    _, init, extents, _ = probe.accumulations[0]
-    inner = [p[-1] for k, p, _ in probe.accesses if p and len(in_types[k].shape) > 1]
-    return (math.prod(extents) >= 4 and not isinstance(init, Scalar) and bool(inner)
-            and all(term == ("axis", last) for term in inner))
 
 
 def cost_of(body: Sequence[Statement]) -> float:

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax.primitives.slots import Reduction
+
 from . import operands
 from .builder import Builder
 from .host import RAISED, HostFunction, call_name
@@ -114,6 +116,11 @@ class ProgramBuilder(Builder):
         self.store(raised, (0,), 0)
         self.call(call_name(len(args)), table, raised, *[self.address(x) for x in args])
         self.check(self.eq(self.load(raised, (0,)), 0), RAISED)
+
+    def reduced(self, reduction: Reduction, total: Operand | None = None) -> Any:
+        """The element that a reduction gives; `total` is that of its terms, where it is known."""
+        op, _, extents, term, finish = reduction
+        return finish(self.accumulate(op, extents, term) if total is None else total)
 
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
         """Say which variable of the jaxpr a scalar or buffer holds; the first saying counts."""

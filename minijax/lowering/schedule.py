@@ -17,6 +17,7 @@ import numpy as np
 from minijax.core import Cannot, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.convert import copy_p
+from minijax.primitives.slots import Reduction
 
 from . import operands
 from .tiles import emit_column, emit_tiles
@@ -99,7 +100,6 @@ class Run:
         self.env: dict[Var, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), args,
                                               strict=True))
         self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
-        self.evaluating: JaxprEqn | None = None
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var, list[Stored]] = {}
         self.skip: dict[Var, int] = {}  # how many axes a place lacks: loops around its readers
@@ -314,20 +314,26 @@ class Run:
         if len(statements) > before:
             self.b.lines.setdefault(statements[before], note_of(task.eqn))
 
-    def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> list[Operand]:
-        """One element of each output of an equation; once for each index in a scope."""
+    def apply(self, eqn: JaxprEqn, index: tuple[Operand, ...]) -> Any:
+        """What an equation's rule gives for one element."""
+        if eqn is not self.noted:
+            self.b.note(note_of(eqn))
+        _, rule = lowering_rule(eqn)
+        return rule(self.b, index, *map(self.read, eqn.invars), **eqn.params)
+
+    def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...], total: Operand | None = None
+                 ) -> list[Operand]:
+        """One element of each output of an equation; once for each index in a scope.
+
+        `total` is what a reduction's terms give, where it is known.
+        """
         key = ("equation", self, eqn, index)
         found = self.b.find(key)
         if found is not None:
             return found
-        if eqn is not self.noted:
-            self.b.note(note_of(eqn))
-        _, rule = lowering_rule(eqn)
-        around, self.evaluating = self.evaluating, eqn
-        try:
-            result = rule(self.b, index, *map(self.read, eqn.invars), **eqn.params)
-        finally:
-            self.evaluating = around
+        result = self.apply(eqn, index)
+        if isinstance(result, Reduction):
+            result = self.b.reduced(result, total)
         found = list(result) if isinstance(result, list | tuple) else [result]
         found = [self.b.actual(self.b.index(x)) for x in found]
         for v, x in zip(eqn.outvars, found, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .builder import Sums
@@ -46,14 +46,11 @@ def _stretch(b: ProgramBuilder, tile: Any, size: int, vectorize: str) -> Iterato
         yield b.index(i)
 
 
-class _Taken(Exception):
-    """What a rule accumulates is known; the rest of the rule is not wanted."""
-
-
 def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
-    """The last axis of a task whose rule accumulates exactly once, a stretch of it at a time."""
+    """The last axis of a reduction, a stretch of it at a time."""
     b = run.b
-    op, init, extents, dtype = task.probe.accumulations[0]
+    assert task.probe.reduction is not None
+    op, dtype, extents, *_ = task.probe.reduction
     joined = getattr(b, op)
 
     def stretch(start: Operand, sums: Sums) -> None:
@@ -63,18 +60,18 @@ def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
 
         def join(sums: Sums, before: None, rows: Sequence[Operand]) -> None:
             with b.loop(sums.width, vectorize="parallel") as j:
-                term = _term(run, task, index(j))
-                terms = [term(*b.unravel(row, extents)) for row in rows]
+                reduction = run.apply(task.eqn, index(j))
+                terms = [reduction.term(*b.unravel(row, extents)) for row in rows]
                 while len(terms) > 1:
                     pairs = list(map(joined, terms[::2], terms[1::2]))
                     terms = [*pairs, *terms[2 * len(pairs):]]
                 b.store(*sums.at(j), joined(b.load(*sums.at(j)), *terms))
 
         with b.loop(sums.width, vectorize="parallel") as j:
-            b.store(*sums.at(j), b.starting_value(op, init, dtype))
+            b.store(*sums.at(j), b.starting_value(op, dtype))
         b.in_chains(op, sums, math.prod(extents), join)
-        with b.loop(sums.width, vectorize="parallel") as j, _answering(
-                run, task, lambda f: b.load(*sums.at(j))):
+        with b.loop(sums.width, vectorize="parallel") as j:
+            run.evaluate(task.eqn, index(j), b.load(*sums.at(j)))
             run.leaf([task], index(j))
 
     width = min(task.shape[-1], WIDTH)
@@ -84,37 +81,3 @@ def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
         stretch(b.mul(b.index(t), width), sums)
     if rest:  # with sums of its own: the loop's are each thread's own
         stretch(b.index(whole * width), b.sums(rest, dtype))
-
-
-def _term(run: Run, task: Node, index: tuple[Operand, ...]) -> Callable[..., Operand]:
-    """The function whose values the task's own accumulation joins at an index."""
-    found = []
-
-    def take(f: Callable[..., Operand]) -> Operand:
-        found.append(f)
-        raise _Taken
-
-    with contextlib.suppress(_Taken), _answering(run, task, take):
-        run.evaluate(task.eqn, index)
-    return found[0]
-
-
-@contextlib.contextmanager
-def _answering(run: Run, task: Node, answer: Callable[[Callable[..., Operand]], Operand]
-               ) -> Iterator[None]:
-    """While open, the task's own accumulation is answered by `answer`; those of others are not."""
-    b = run.b
-
-    def hook(op: str, init: Any, extents: Sequence[int], f: Callable[..., Operand]) -> Operand:
-        b.column_hook = None
-        try:
-            own = run.evaluating is task.eqn
-            return answer(f) if own else b.accumulate(op, init, extents, f)
-        finally:
-            b.column_hook = hook
-
-    b.column_hook = hook
-    try:
-        yield
-    finally:
-        b.column_hook = None

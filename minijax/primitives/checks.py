@@ -53,7 +53,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: R
     [x] = operands
     if 0 in x.shape:
         return
-    found = b.accumulate("or", None, x.shape, lambda *index: outside(b, x(index), **bounds))
+    found = b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))
     with b.when(found):
         b.host_call(functools.partial(tell, report=report, **bounds), [x])
 

@@ -124,7 +124,7 @@ def _running_loop(op: str) -> Callable[..., None]:
                     b.store(*totals.at(j), join(b.load(*totals.at(j)), total))
 
             with b.loop(totals.width, vectorize="parallel") as j:
-                b.store(*totals.at(j), b.starting_value(op, None, totals.dtype))
+                b.store(*totals.at(j), b.starting_value(op, totals.dtype))
             b.in_chains(op, totals, n, step, prefixes=True)
     return loop
 

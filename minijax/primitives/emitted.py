@@ -18,8 +18,9 @@ from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Shape, above, below, check_sizes, inverse,
                                      keeping, with_item, without)
 from minijax.primitives.examples import Examples, examples_of, grid, points, reducible, axes_of
-from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, all_weak, at_each,
-                                      broadcast_shapes, check_reducible, in_numpy, widened)
+from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, all_weak, at_each,
+                                      broadcast_shapes, check_reducible, computed_in, in_numpy,
+                                      widened)
 
 # ── Zeros and other numbers ──────────────────────────────────────────────────────────────────
 
@@ -246,9 +247,9 @@ def reduction(name: str, op: str, *, impl: Callable[..., Any], accepts: tuple = 
         return [x.update(shape=without(x.shape, axes), weak_type=weak)]
 
     def element(s: Any, index: tuple, x: Any, axes: Axes) -> Any:
-        total = s.accumulate(op, None, tuple(x.shape[d] for d in axes),
-                             lambda *inner: widened(s, x(keeping(index, axes, inner))))
-        return s.convert(total, x.dtype)
+        return Reduction(op, computed_in(x.dtype), tuple(x.shape[d] for d in axes),
+                         lambda *inner: widened(s, x(keeping(index, axes, inner))),
+                         lambda total: s.convert(total, x.dtype))
 
     return Primitive(name, impl=in_numpy(lambda x, axes: impl(x, axes)),
                      abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,

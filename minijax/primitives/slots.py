@@ -10,7 +10,7 @@ import functools
 import contextlib
 import importlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -87,6 +87,18 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
     """Loops within loops, one an extent; gives their indices."""
     with contextlib.ExitStack() as stack:
         yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
+
+
+class Reduction(NamedTuple):
+    """What an element rule gives that joins many elements to one: who writes the loops says in
+    which order, and whether for one element or for a row of them.
+    """
+
+    op: str  # one of add, mul, min, max, and, or, xor
+    dtype: np.dtype  # of what is joined
+    extents: tuple[int, ...]
+    term: Callable[..., Any]  # of an index below the extents
+    finish: Callable[[Any], Any]  # of what all terms give
 
 
 def elementary(name: str) -> Formula:

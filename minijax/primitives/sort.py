@@ -20,8 +20,8 @@ from minijax.primitives.axes import Axes, canonical_axis, keeping, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible
 from minijax.primitives.shape import broadcasted_iota, rev
-from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, in_numpy,
-                                      widened)
+from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, Reduction, check_dtypes,
+                                      in_numpy, widened)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -203,7 +203,7 @@ def _locator(name: str, op: str, comparison: str) -> Primitive:
             return widened(s, x(keeping(index, axes, [k])))
         in_passes = axis == len(x.shape) - 1 or x.dtype.itemsize == 8
         locate = _place_in_two_passes if in_passes else _place_by_keys
-        return s.convert(locate(s, op, x.shape[axis], at), index_dtype)
+        return locate(s, op, x.shape[axis], at, index_dtype)
 
     return Primitive(
         name,
@@ -218,29 +218,34 @@ def _locator(name: str, op: str, comparison: str) -> Primitive:
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
 
 
-def _place_in_two_passes(s: Any, op: str, n: int, at: Callable[[Any], Any]) -> Any:
+def _place_in_two_passes(s: Any, op: str, n: int, at: Callable[[Any], Any], dtype: np.dtype
+                         ) -> Any:
     """Find the extremum, then its first place: both passes run in wide registers."""
-    best = s.accumulate(op, None, (n,), at)
+    best = s.accumulate(op, (n,), at)
 
     def place(k: Any) -> Any:
         y = at(k)
         found = s.eq(y, best) if y.dtype.kind != "f" else s.or_(s.eq(y, best), s.ne(y, y))
         return s.select(found, s.convert(k, np.int32), s.const(n - 1, np.int32))
     # JAX: counts in 64 bits where an axis needs them.
-    return s.accumulate("min", None, (n,), place)
+    return s.convert(s.accumulate("min", (n,), place), dtype)
 
 
-def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any]) -> Any:
+def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any], dtype: np.dtype
+                   ) -> Reduction:
     """One pass over integers that hold the value above and the place below.
 
-    It is a single accumulation, so many columns can be walked row by row.
+    It is a single reduction, so many columns can be walked row by row.
     """
     def key(k: Any) -> Any:
         place = s.sub(n - 1, k) if op == "max" else k
         value = s.convert(_ordered_bits(s, op, at(k)), np.int64)
         return s.or_(s.shl(value, 32), s.convert(place, np.int64))
-    place = s.and_(s.accumulate(op, None, (n,), key), 2**32 - 1)
-    return s.sub(n - 1, place) if op == "max" else place
+
+    def place(best: Any) -> Any:
+        low = s.and_(best, 2**32 - 1)
+        return s.convert(s.sub(n - 1, low) if op == "max" else low, dtype)
+    return Reduction(op, np.dtype(np.int64), (n,), key, place)
 
 
 def _ordered_bits(s: Any, op: str, x: Any) -> Any:

@@ -285,7 +285,7 @@ def test_turns_that_share_scratch_space_are_not_called_parallel(b):
     x = Buffer("x", F32, (3, 9000), "input")
     y = Buffer("y", F32, (3,), "output")
     with b.loop(3, vectorize="parallel") as i:
-        b.store(y, (i,), b.accumulate("add", None, (9000,), lambda k: b.load(x, (i, k))))
+        b.store(y, (i,), b.accumulate("add", (9000,), lambda k: b.load(x, (i, k))))
     assert b.scopes[0].statements[0].vectorize == "apart"
 
 
@@ -294,7 +294,7 @@ def test_every_accumulation_has_an_identity(op, b):
     for dtype in (np.dtype(d) for d in ("bool", "int8", "uint32", "float32")):
         if (dtype.kind == "f") and op in ("and", "or", "xor"):
             continue
-        start = b.starting_value(op, None, dtype)
+        start = b.starting_value(op, dtype)
         name = {"add": "or", "mul": "and", "min": "and", "max": "or"}.get(op, op)
         meaning = OPS[name if dtype.kind == "b" else op].meaning
         for x in np.array([0, 1, 1], dtype):

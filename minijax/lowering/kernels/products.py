@@ -102,7 +102,7 @@ def one_by_one(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> Non
     start, middle = len(left.batch), len(left.batch) + len(left.free)
     with nest(b, out.shape) as index:
         batch, i, j = index[:start], index[start:middle], index[middle:]
-        total = b.accumulate(add, None, left.sizes(left.contract), lambda *k: mul(
+        total = b.accumulate(add, left.sizes(left.contract), lambda *k: mul(
             left.at(b, wide, batch, i, k), right.at(b, wide, batch, j, k)))
         b.store(out, index, b.convert(total, out.dtype))
 
