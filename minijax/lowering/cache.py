@@ -11,14 +11,13 @@ import hashlib
 import importlib.util
 import itertools
 import os
-import secrets
 import stat
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from minijax import config
@@ -131,6 +130,7 @@ def _numba_version() -> str:
 
 MOST = 1 << 29  # bytes of kernels on disk: some 40,000; what was not used for longest goes first
 SEALED_FOR = 3600  # seconds after which what a writer left unfinished is nobody's
+_written = itertools.count()
 
 
 def directory() -> Path | None:
@@ -140,112 +140,36 @@ def directory() -> Path | None:
     disk); otherwise it is `minijax` in the user's cache directory, as the XDG specification has
     it.  With the flag `enable_compilation_cache` off nothing is kept.
     """
-    with _opened() as folder:
-        return folder.path if folder is not None else None
-
-
-@contextlib.contextmanager
-def _opened() -> Iterator[Folder | None]:
-    """The directory, made where there was none, for as long as the context is open."""
     given = config.compilation_cache_dir.value or os.environ.get("MINIJAX_CACHE_DIR")
-    folder = None
-    if given != "" and config.enable_compilation_cache.value:
-        base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        with contextlib.suppress(OSError):
-            folder = _open(Path(given or os.path.join(base, "minijax")).expanduser())
+    if given == "" or not config.enable_compilation_cache.value:
+        return None
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    path = Path(given or os.path.join(base, "minijax")).expanduser()
     try:
-        yield folder
-    finally:
-        if folder is not None and folder.handle is not None:
-            os.close(folder.handle)
-
-
-def _open(path: Path) -> Folder | None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.mkdir(mode=0o700, exist_ok=True)
-    if os.open not in os.supports_dir_fd:  # Windows keeps other users out of the profile directory
-        return Folder(path, None)
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    if _is_private(handle):
-        return Folder(path, handle)
-    os.close(handle)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if _is_private(path.stat()):
+            return path
+    except OSError:
+        return None
     warnings.warn(f"compiled kernels are not kept: other users can write {path}; "
                   "make it yours (chmod 700) or set MINIJAX_CACHE_DIR", stacklevel=2)
     return None
 
 
-def _is_private(handle: int) -> bool:
-    """Whether nobody else can change what is open, or put another in its place."""
-    if not hasattr(os, "geteuid"):
-        return True
-    found = os.fstat(handle)
-    return found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+def _is_private(found: os.stat_result) -> bool:
+    """Whether nobody else can change it. (Windows keeps other users out of the whole profile.)"""
+    return not hasattr(os, "geteuid") or (
+        found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 
 
-class Folder(NamedTuple):
-    """The directory, open: what is looked at is what is read, whatever its name means by then."""
-
-    path: Path
-    handle: int | None
-
-    def open(self, name: str, flags: int) -> int:
-        """Open a file of its own: no link is followed."""
-        flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-        return os.open(self.place(name), flags, 0o600, dir_fd=self.handle)
-
-    def place(self, name: str) -> str:
-        return name if self.handle is not None else str(self.path / name)
-
-    def read(self, name: str) -> bytes | None:
-        """A file's content; None where there is none, or where somebody else could change it."""
-        try:
-            with os.fdopen(self.open(name, os.O_RDONLY), "rb") as file:
-                if not _is_private(file.fileno()):
-                    return None
-                content = file.read()
-        except OSError:
-            return None
-        with contextlib.suppress(OSError):  # when it was last of use
-            os.utime(self.place(name), dir_fd=self.handle, follow_symlinks=self.handle is None)
-        return content
-
-    def write(self, name: str, content: bytes) -> None:
-        """Readers see the whole file or none."""
-        temporary = f".{secrets.token_hex(8)}"
-        try:
-            handle = self.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        except OSError:
-            return
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.replace(self.place(temporary), self.place(name), src_dir_fd=self.handle,
-                       dst_dir_fd=self.handle)
-        except OSError:
-            self.remove(temporary)
-
-    def remove(self, name: str) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self.place(name), dir_fd=self.handle)
-
-    def trim(self, most: int) -> None:
-        """Remove the oldest files until the others have no more than so many bytes."""
-        files = []
-        with contextlib.suppress(OSError), os.scandir(self.handle or self.path) as entries:
-            for entry in entries:
-                with contextlib.suppress(OSError):  # another process may trim as well
-                    found = entry.stat(follow_symlinks=False)
-                    files.append((found.st_mtime, found.st_size, entry.name))
-        now, kept = time.time(), 0
-        for changed, size, name in sorted(files, reverse=True):
-            kept += size
-            if kept > most or name.startswith(".") and changed < now - SEALED_FOR:
-                self.remove(name)
+def _opener(path: str, flags: int) -> int:
+    """Open a file itself, not what a link in its place leads to; a new one is for us alone."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o600)
 
 
-# Entries: MAGIC, the digest of key and code, the code.
-
-_written = itertools.count()
+# An entry: MAGIC, the digest of key and code, the code. What is looked at is what is read, so that
+# another directory that takes the place of ours meanwhile has nothing that would be believed.
 
 
 def _digest(key: str, code: bytes) -> bytes:
@@ -254,16 +178,44 @@ def _digest(key: str, code: bytes) -> bytes:
 
 def read(key: str) -> bytes | None:
     """Return the object code kept under a key; None for a damaged or foreign entry too."""
-    with _opened() as folder:
-        found = folder.read(f"{key}.kernel") if folder is not None else None
-    head, code = (found or b"")[:len(MAGIC) + 32], (found or b"")[len(MAGIC) + 32:]
+    folder, found = directory(), b""
+    if folder is None:
+        return None
+    with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
+        if _is_private(os.fstat(file.fileno())):
+            found = file.read()
+            os.utime(file.name)  # when it was last of use
+    head, code = found[:len(MAGIC) + 32], found[len(MAGIC) + 32:]
     return code if head == MAGIC + _digest(key, code) else None
 
 
 def write(key: str, code: bytes) -> None:
-    """Keep object code under a key. Failing is no error."""
-    with _opened() as folder:
-        if folder is not None:
-            folder.write(f"{key}.kernel", MAGIC + _digest(key, code) + code)
-            if next(_written) % 64 == 0:
-                folder.trim(MOST)
+    """Keep object code under a key; readers see the whole or nothing. Failing is no error."""
+    folder = directory()
+    if folder is None:
+        return
+    unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
+    try:
+        with open(unfinished, "xb", opener=_opener) as file:
+            file.write(MAGIC + _digest(key, code) + code)
+        os.replace(unfinished, folder / f"{key}.kernel")
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+    if next(_written) % 64 == 0:
+        _trim(folder)
+
+
+def _trim(folder: Path) -> None:
+    """Remove the oldest files until the others have no more than MOST bytes."""
+    files = []
+    for path in folder.glob("*.kernel*"):
+        with contextlib.suppress(OSError):  # another process may trim as well
+            found = path.lstat()
+            files.append((found.st_mtime, found.st_size, path))
+    now, kept = time.time(), 0
+    for changed, size, path in sorted(files, reverse=True):
+        kept += size
+        if kept > MOST or path.suffix != ".kernel" and changed < now - SEALED_FOR:
+            with contextlib.suppress(OSError):
+                path.unlink()
