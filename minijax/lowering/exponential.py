@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.infix import (copysign, floor, fma, round_even, select,
-                                      shr_arithmetic, sqrt)
+from minijax.primitives.infix import copysign, floor, fma, select, shr_arithmetic, sqrt
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 INF, NAN = math.inf, math.nan
@@ -107,26 +106,22 @@ def exp(x: Any) -> Any:
     >>> infix(exp)(NumpyScalars(), np.float32([0, 1, -np.inf, 100]))
     array([1.       , 2.7182817, 0.       ,       inf], dtype=float32)
     """
-    return exp_of_sum(x, None)
+    return exp_of_sum(x)
 
 
-def exp_of_sum(x: Any, low: Any) -> Any:
-    """exp(x + low), where low is a small correction to x (None: nothing)."""
+def exp_of_sum(x: Any, low: Any = None, doublings: int = 0) -> Any:
+    """exp(x + low) 2**doublings, where low is a small correction to x (None: nothing)."""
     form = FORMATS[x.dtype]
-    k, r, rest = reduced_expm1(clamp(x, form.exp_least, form.exp_most), low)
-    return _scaled((r + rest) + 1.0, k)
+    k, r, rest = reduced_expm1(clamp(x, form.exp_least, form.exp_most + 1.0), low)
+    return _scaled((r + rest) + 1.0, k + doublings)
 
 
 def exp2(x: Any) -> Any:
-    """2**x: the integer part is an exponent, the rest goes through exp."""
+    """2**x as e**(x log 2), the product with twice the digits."""
     form = FORMATS[x.dtype]
     x = clamp(x, form.exp_least * 1.5, form.exp_most * 1.5)
-    k = round_even(x)
-    part = x - k
-    high = part * form.ln2
-    low = fma(part, form.ln2_rest, fma(part, form.ln2, -high))
-    p = fma(high * high, polynomial(EXP[x.dtype], high), high + low)
-    return _scaled(p + 1.0, k.to(form.signed))
+    high, low = exact_product(x, x.const(form.ln2))
+    return exp_of_sum(high, fma(x, form.ln2_rest, low))
 
 
 def expm1(x: Any) -> Any:
@@ -169,19 +164,13 @@ def sinh(x: Any) -> Any:
     limit = FORMATS[x.dtype].exp_most - 2.0
     e = expm1(clamp(a, 0.0, limit))
     moderate = (e + e / (e + 1.0)) * 0.5
-    return copysign(select(a > limit, _half_exp(a), moderate), x)
+    return copysign(select(a > limit, exp_of_sum(a, doublings=-1), moderate), x)
 
 
 def cosh(x: Any) -> Any:
     """(e**|x| + e**-|x|) / 2."""
-    half = _half_exp(abs(x))
+    half = exp_of_sum(abs(x), doublings=-1)
     return half + 0.25 / half
-
-
-def _half_exp(x: Any) -> Any:
-    """e**x / 2, finite also where e**x is not."""
-    k, r, rest = reduced_expm1(clamp(x, 0.0, FORMATS[x.dtype].exp_most + 1.0))
-    return _scaled((r + rest) + 1.0, k - 1)
 
 
 # log
@@ -253,26 +242,23 @@ def log1p(x: Any) -> Any:
 def asinh(x: Any) -> Any:
     """log(a + √(a² + 1)) of a = |x|, arranged for log1p; a large one is log(2a)."""
     a = abs(x)
-    large = a > _LARGE[x.dtype]
-    b = select(large, 1.0, a)
-    square = b * b
-    near = b + square / (sqrt(square + 1.0) + 1.0)
-    y = log1p(select(large, a, near))
-    return copysign(select(large, y + math.log(2), y), x)
+    square = a * a
+    near = a + square / (sqrt(square + 1.0) + 1.0)
+    return copysign(_log1p_or_log_of_twice(near, a), x)
 
 
 def acosh(x: Any) -> Any:
     """log1p(t + √(2t + t²)) with t = x - 1; a large one is log(2x)."""
-    large = x > _LARGE[x.dtype]
     t = x - 1.0
-    near = t + sqrt(fma(t, t, t * 2.0))
-    y = log1p(select(large, x, near))
-    y = select(large, y + math.log(2), y)
+    y = _log1p_or_log_of_twice(t + sqrt(fma(t, t, t * 2.0)), x)
     return select(x < 1.0, x.const(NAN), y)
 
 
-# Beyond it log(1 + x) is log(x) in floating point; its square is still finite.
-_LARGE = {FLOAT32: 2.0**26, FLOAT64: 2.0**56}
+def _log1p_or_log_of_twice(near: Any, x: Any) -> Any:
+    """log(1 + near); log(2x) for an x so large that its square may overflow, and 1 counts not."""
+    large = x > 2.0**(FORMATS[x.dtype].fraction + 3)
+    y = log1p(select(large, x, near))
+    return select(large, y + math.log(2), y)
 
 
 def atanh(x: Any) -> Any:

@@ -119,8 +119,10 @@ def _sin_cos(r: Any) -> tuple[Any, Any]:
     return sine, rest + 1.0
 
 
-def _quadrant(y: Any, n: Any) -> Any:
-    """y, negated in the second half of the turn."""
+def _sin_of(n: Any, r: Any) -> Any:
+    """sin(n π/2 + r): in every other quadrant a cosine, in the second half of the turn negated."""
+    sine, cosine = _sin_cos(r)
+    y = select(_bit(n, 1), cosine, sine)
     return select(_bit(n, 2), -y, y)
 
 
@@ -138,16 +140,13 @@ def _odd(x: Any, y: Any) -> Any:
 def sin(x: Any) -> Any:
     """The sine; nan at infinity."""
     n, r, _ = _reduced_angle(x)
-    sine, cosine = _sin_cos(r)
-    return _odd(x, _quadrant(select(_bit(n, 1), cosine, sine), n))
+    return _odd(x, _sin_of(n, r))
 
 
 def cos(x: Any) -> Any:
     """The cosine; nan at infinity."""
     n, r, _ = _reduced_angle(x)
-    sine, cosine = _sin_cos(r)
-    y = _quadrant(select(_bit(n, 1), sine, cosine), n + 1)
-    return select(abs(x) < INF, y, x.const(NAN))
+    return select(abs(x) < INF, _sin_of(n + 1, r), x.const(NAN))
 
 
 def tan(x: Any) -> Any:
