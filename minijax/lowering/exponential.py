@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.infix import copysign, floor, fma, select, shr_arithmetic, sqrt
+from minijax.primitives.infix import (copysign, floor, fma, round_even, select,
+                                      shr_arithmetic, sqrt)
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 INF, NAN = math.inf, math.nan
@@ -117,11 +118,12 @@ def exp_of_sum(x: Any, low: Any = None, doublings: int = 0) -> Any:
 
 
 def exp2(x: Any) -> Any:
-    """2**x as e**(x log 2), the product with twice the digits."""
+    """2**x: the integer part is an exponent, the rest goes through exp."""
     form = FORMATS[x.dtype]
     x = clamp(x, form.exp_least * 1.5, form.exp_most * 1.5)
-    high, low = exact_product(x, x.const(form.ln2))
-    return exp_of_sum(high, fma(x, form.ln2_rest, low))
+    k = round_even(x)
+    r = (x - k) * form.ln2
+    return _scaled(fma(r * r, polynomial(EXP[x.dtype], r), r) + 1.0, k.to(form.signed))
 
 
 def expm1(x: Any) -> Any:
