@@ -421,7 +421,7 @@ class EvalTrace(Trace):
                 raise errors.UnexpectedTracerError(leak_message(x))
         return primitive.evaluate(args, params)
 
-    def note(self, moment: str, *facts: Any) -> None:
+    def note(self, moment: str, *facts: Any, **details: Any) -> None:
         """Be told of something that has happened."""
 
     def around(self, moment: str, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:

@@ -80,7 +80,7 @@ class KeyType:
     base_dtype = np.dtype("uint32")
 
     def __init__(self, impl: str, tag: str, words: int) -> None:
-        self.impl, self.name, self.shape = impl, f"key<{tag}>", (words,)
+        self.impl, self.tag, self.name, self.shape = impl, tag, f"key<{tag}>", (words,)
         self.itemsize = words * self.base_dtype.itemsize
 
     def __repr__(self) -> str:
@@ -103,7 +103,9 @@ def key_dtype(impl: str) -> KeyType:
     8
     """
     if impl not in _KEY_TYPES:
-        raise ValueError(f"There is no generator {impl!r}; there is {', '.join(_KEY_TYPES)}.")
+        known = ", ".join(f'"{known}"' for known in _KEY_TYPES)
+        raise ValueError(f'unrecognized PRNG implementation "{impl}". Did you mean one of: '
+                         f"{known}?")
     return _KEY_TYPES[impl]
 
 

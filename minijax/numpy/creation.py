@@ -20,7 +20,6 @@ from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_arrays_to_on
                                      check_arraylike, convert, promote_dtypes_inexact,
                                      promote_shapes, shape_of_argument, stacked, static_value)
 from minijax.numpy.shaping import moveaxis
-from minijax.primitives.checks import check_cast
 from minijax.tree_util import tree_map
 
 DTypeLike = Any
@@ -43,9 +42,7 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     wanted: Any = dtypes.check_user_dtype_supported(dtype, "array")
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
-    if config.debug_unsafe_casts.value and wanted is not None and isinstance(
-            object, Array | np.ndarray | np.generic):
-        check_cast(object, wanted)
+    core.base_trace.note("cast", object, wanted)
     made = _array(object, wanted)
     if made.ndim < ndmin:
         made = lax.broadcast_to_rank(made, ndmin)
@@ -76,8 +73,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     x = as_array("astype", x)
     wanted = dtypes.check_user_dtype_supported(dtype, "astype")
     wanted = dtypes.default_float_dtype() if wanted is None else wanted
-    if config.debug_unsafe_casts.value:
-        check_cast(x, wanted)
+    core.base_trace.note("cast", x, wanted)
     if isinstance(wanted, np.dtype) and wanted.kind not in "cb" and x.dtype.kind == "c":
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)

@@ -7,7 +7,7 @@ In JAX: `jax/_src/numpy/indexing.py`, `jax/_src/ops/scatter.py`, `array_methods.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import Parsed, as_int, check_not_empty, forwards, make_plan, parse
-from minijax.primitives.checks import check_index
 from minijax.primitives.gather import gathered
 from minijax.tracebacks import api_boundary
 
@@ -70,12 +69,12 @@ def _read_window(x: Array, parsed: Parsed, wrap: bool) -> Array:
     return lax.expand_dims(x, new_axes) if new_axes else x
 
 
-def _check_bounds(parsed: Parsed, wrap: bool, kind: str) -> None:
-    """Have it told when an index of nobody's choice of mode lies outside."""
+def _places(parsed: Parsed) -> Iterator[tuple[Any, int, int, int]]:
+    """Each place of an index, its axis and size, and how much is meant: where a check may look."""
     for entry in parsed.entries:
         if entry.kind in ("integer", "array"):
             axis = entry.axis - sum(other < entry.axis for other in parsed.inserted)
-            check_index(entry.value, axis, parsed.shape[entry.axis], kind=kind, wraps=wrap)
+            yield entry.value, axis, parsed.shape[entry.axis], 1
 
 
 def _expanded(x: Array, parsed: Parsed) -> Array:
@@ -112,8 +111,8 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     parsed = parse(idx, x.shape)
     x = _expanded(x, parsed)
     outside = PROMISE if mode is None else GatherScatterMode.from_any(mode)
-    if config.debug_out_of_bounds.value and outside is PROMISE:
-        _check_bounds(parsed, normalize_indices, "read")
+    if outside is PROMISE:
+        core.base_trace.note("index", "read", _places(parsed), wraps=normalize_indices)
     # A gather's derivative drops what lies outside, as an update there would; a slice's does not.
     dropped = outside is PROMISE and parsed.is_outside(normalize_indices)
     if parsed.is_window and outside is not FILL and not dropped:
@@ -162,8 +161,8 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     x = as_value(x)
     y = _as_update(y, x.dtype)
     plan = make_plan(parsed := parse(idx, x.shape), wrap_negative_indices)
-    if config.debug_out_of_bounds.value and mode is None:
-        _check_bounds(parsed, wrap_negative_indices, "update")
+    if mode is None:
+        core.base_trace.note("index", "update", _places(parsed), wraps=wrap_negative_indices)
     _warn_if_unsafe(y, x)
     if 0 in plan.shape:
         return x

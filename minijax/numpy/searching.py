@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, dtypes, lax
+from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
@@ -23,7 +23,6 @@ from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broa
 from minijax.numpy.creation import array, linspace
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
-from minijax.primitives.checks import check_index
 
 _INT = np.dtype("int32")
 
@@ -281,8 +280,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
         places = places % x.shape[axis]
-    if config.debug_out_of_bounds.value and mode is None:
-        check_index(places, axis, x.shape[axis], kind="take")
+    if mode is None:
+        core.base_trace.note("index", "take", [(places, axis, x.shape[axis], 1)])
     return x.at[(slice(None),) * axis + (places,)].get(
         mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
@@ -311,8 +310,8 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
         raise ValueError("indices and arr must have the same number of dimensions; "
                          f"{places.ndim} vs. {x.ndim}")
     x, axis = along("take_along_axis", x, axis)
-    if config.debug_out_of_bounds.value and mode is None:
-        check_index(places, axis, x.shape[axis], kind="take")
+    if mode is None:
+        core.base_trace.note("index", "take", [(places, axis, x.shape[axis], 1)])
     rows = lax.broadcast_shapes(*(_sized(each.shape, axis, 1) for each in (x, places)))
     shown = _sized(rows, axis, places.shape[axis])
     if x.shape[axis] == 0:

@@ -1,6 +1,6 @@
 """Primitive check: every element must lie within bounds, or else somebody is told, at run time.
 
-Stands on `slicing`; what is said is in `sharp_bits`, imported when there is something to check.
+Stands on `families`; `sharp_bits` knows what is to be checked, and what is said of it.
 Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which returns errors.
 """
 
@@ -12,16 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, source_info
 from minijax.core import Array, ArrayImpl, Effect, Primitive, cannot
-from minijax.primitives.axes import LARGEST, as_int64
-from minijax.primitives import emitted, families, slicing, slots
+from minijax.primitives import emitted, families, slots
 
 Number = int | float
 Report = Callable[[Any], None]  # is given the first element outside
 
-
-# ── The block ────────────────────────────────────────────────────────────────────────────────
 
 class CheckEffect(Effect):
     """Somebody may be told of a value: the equation stays, in its place."""
@@ -72,59 +68,8 @@ check_p = Primitive(
     multiple_results=True)
 
 
-# ── What is checked ──────────────────────────────────────────────────────────────────────────
-
-def check_index(index: Any, axis: int, size: int, *, kind: str, **details: Any) -> None:
-    """Have it told when an index lies outside of its axis; `sharp_bits` says what `kind` means.
-
-    Args:
-      index: an integer of the program, or an array of integers.
-      axis, size: the axis, and how long it is.
-      kind, details: as in `sharp_bits.out_of_bounds.Access`.
-    """
-    from minijax.sharp_bits.out_of_bounds import Access
-    access = Access(kind, axis, size, source=source_info.user_frame(), **details)
-    if isinstance(index, int):
-        index = np.asarray(max(-LARGEST, min(index, LARGEST)))
-    if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
-        index = np.clip(as_int64(slots.numpy_scalars(), index), -2**31, 2**31 - 1).astype(np.int32)
-    if index.dtype == bool:
-        return  # a mask: it fits, or is refused for its shape
-    limits = dtypes.iinfo(index.dtype)
-    low, high = max(access.low, int(limits.min)), min(access.high, int(limits.max))
-    _check_within(index, low, high, True, access)
-
-
-def check_windows(indices: Any, axes: Sequence[int], shape: Sequence[int],
-                  sizes: Sequence[int], *, kind: str) -> None:
-    """The same of the index vectors along the last axis of `indices`, the corners of windows."""
-    indices = core.as_value(indices)
-    for k, axis in enumerate(axes):
-        column = slicing.slice_in_dim(indices, k, k + 1, axis=-1)
-        check_index(column, axis, shape[axis], kind=kind, width=sizes[axis], wraps=False)
-
-
-def check_starts_within(starts: Sequence[Any], shape: Sequence[int], sizes: Sequence[int], *,
-                        kind: str) -> None:
-    """The same of where one window starts along each axis, negative ones counted already."""
-    for axis, (start, n, width) in enumerate(zip(starts, shape, sizes, strict=True)):
-        check_index(start, axis, n, kind=kind, width=width, normalized=True)
-
-
-def check_cast(x: Array | np.ndarray | np.generic, dtype: Any) -> None:
-    """Have it told when a value does not fit into another dtype; of NumPy's, at once."""
-    from minijax.sharp_bits.casts import Cast, range_held
-    held = range_held(x.dtype, dtype)
-    if held is not None:
-        cast = Cast(x.dtype, dtype, slots.numpy_scalars().convert, source_info.user_frame())
-        if isinstance(x, Array):
-            _check_within(x, *held, cast)
-        else:
-            tell(np.asarray(x), **held._asdict(), report=cast)
-
-
-def _check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool, report: Report
-                  ) -> None:
+def check_within(x: Array | np.ndarray, low: Number, high: Number, finite: bool, report: Report
+                 ) -> None:
     """Record the check, unless it is known to pass."""
     known = x._buffer if isinstance(x, ArrayImpl) else x
     if isinstance(known, Array) or outside(slots.numpy_scalars(), known, low, high, finite).any():

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
+from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
+from minijax.primitives.axes import refuse
 from minijax.primitives.emitted import batched_in_front, constant, filled, linear, spread, stretched
 from minijax.primitives.examples import anything, bits, integers
 from minijax.primitives.families import binary, per_argument, unary
@@ -52,12 +53,10 @@ not_p, bitwise_not = unary(
     derivative=None,
     examples=bits(1))
 
-and_p, bitwise_and = unvarying("and", "Elementwise ``x & y``.", impl=np.bitwise_and, accepts=BITS,
-                               examples=bits(2))
-or_p, bitwise_or = unvarying("or", "Elementwise ``x | y``.", impl=np.bitwise_or, accepts=BITS,
-                             examples=bits(2))
-xor_p, bitwise_xor = unvarying("xor", "Elementwise ``x ^ y``.", impl=np.bitwise_xor, accepts=BITS,
-                               examples=bits(2))
+(and_p, bitwise_and), (or_p, bitwise_or), (xor_p, bitwise_xor) = (
+    unvarying(name, f"Elementwise ``x {sign} y``.", impl=impl, accepts=BITS, examples=bits(2))
+    for name, sign, impl in (("and", "&", np.bitwise_and), ("or", "|", np.bitwise_or),
+                             ("xor", "^", np.bitwise_xor)))
 
 shift_left_p, shift_left = unvarying(
     "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", shows="1, 4 -> 16",
@@ -75,18 +74,18 @@ shift_right_arithmetic_p, shift_right_arithmetic = unvarying(
 
 def _select_type(which: ShapedArray, *cases: ShapedArray) -> list[ShapedArray]:
     shapes = [case.shape for case in cases]
-    if shapes.count(shapes[0]) < len(shapes):
-        raise TypeError("select cases must have the same shapes, got "
-                        f"[{', '.join(map(str, shapes))}].")
-    if which.shape and which.shape != shapes[0]:
-        raise TypeError("select `which` must be scalar or have the same shape as cases, got "
-                        f"`which` shape {which.shape} but case shape {shapes[0]}.")
+    refuse(
+        (len(set(shapes)) > 1,
+         f"select cases must have the same shapes, got [{', '.join(map(str, shapes))}]."),
+        (which.shape not in ((), shapes[0]),
+         "select `which` must be scalar or have the same shape as cases, got `which` shape "
+         f"{which.shape} but case shape {shapes[0]}."))
     check_same_dtypes("select", *cases)
-    if not dtypes.issubdtype(which.dtype, np.bool_) and not dtypes.issubdtype(
-            which.dtype, np.integer):
-        raise TypeError(f"select `which` must be boolean or integer type, got {which.dtype}.")
-    if which.dtype == bool and len(cases) > 2:
-        raise TypeError("select with boolean `which` cannot have > 2 cases.")
+    refuse(
+        (not any(dtypes.issubdtype(which.dtype, kind) for kind in BITS),
+         f"select `which` must be boolean or integer type, got {which.dtype}."),
+        (which.dtype == bool and len(cases) > 2,
+         "select with boolean `which` cannot have > 2 cases."))
     return [cases[0].update(weak_type=all_weak(cases))]
 
 
@@ -117,21 +116,23 @@ def _part_of_case(ct: Array, which: Array, i: int, last: int) -> Array:
     return select_n_p.bind(compare(which, constant(i, which)), zeros, ct)
 
 
-def _in_front(args: list, dims: list, axis: Axis) -> list:
-    """Arguments with the batch axis leading; scalars for all examples stay, others are spread."""
-    found = [x if d is None and not x.ndim else batched_in_front(x, d, axis.size)
-             for x, d in zip(args, dims, strict=True)]
-    shape = max((x.shape for x in found), key=len)
-    return [x if x.ndim in (0, len(shape)) else spread(x, [0], shape) for x in found]
+def _batch_whole(*may_be_scalar: int) -> Any:
+    """Batches what takes operands of one shape, some of which may be scalars instead.
 
-
-def _select_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
-    which, *cases = args
-    if len(set(dims[1:])) == 1 and (not which.ndim or dims[0] == dims[1]
-                                    and which.ndim == cases[0].ndim):
-        return [select_n_p.bind(*args)], [dims[1]]
-    cases = [batched_in_front(x, d, axis.size) for x, d in zip(cases, dims[1:], strict=True)]
-    return [select_n_p.bind(*_in_front([which, *cases], [dims[0], *[0] * len(cases)], axis))], [0]
+    Where batch axes stand apart they are brought in front, and a batch of scalars is spread;
+    a scalar for all examples stays one.
+    """
+    @ForPrimitive
+    def batch(p: Primitive, axis: Axis, args: list, dims: list) -> tuple[list, list]:
+        stays = [not x.ndim and i in may_be_scalar for i, x in enumerate(args)]
+        if len({(x.ndim, d) for x, d, s in zip(args, dims, stays, strict=True) if not s}) == 1:
+            return [p.bind(*args)], [dims[1]]
+        found = [x if s else batched_in_front(x, d, axis.size)
+                 for x, d, s in zip(args, dims, stays, strict=True)]
+        shape = max((x.shape for x in found), key=len)
+        return [p.bind(*(x if x.ndim in (0, len(shape)) else spread(x, [0], shape)
+                         for x in found))], [0]
+    return batch
 
 
 def _select_examples() -> list[Example]:
@@ -152,7 +153,7 @@ select_n_p = Primitive(
     abstract_eval=_select_type,
     jvp=linear(but=[0]),
     transpose=_select_transpose,
-    batch=_select_batch,
+    batch=_batch_whole(0),
     element=at_each(_chosen),
     examples=_select_examples)
 
@@ -195,10 +196,10 @@ def select(pred: Any, on_true: Any, on_false: Any) -> Any:
 # ── Clamping ─────────────────────────────────────────────────────────────────────────────────
 
 def _clamp_type(min: ShapedArray, x: ShapedArray, max: ShapedArray) -> list[ShapedArray]:
-    for name, bound in (("min", min), ("max", max)):
-        if bound.shape and bound.shape != x.shape:
-            raise TypeError(f"clamp requires {name}.shape == operand.shape or {name}.shape == (),"
-                            f" got {name}.shape={bound.shape}, operand.shape={x.shape}.")
+    refuse(*((bound.shape not in ((), x.shape),
+              f"clamp requires {name}.shape == operand.shape or {name}.shape == (), got "
+              f"{name}.shape={bound.shape}, operand.shape={x.shape}.")
+             for name, bound in (("min", min), ("max", max))))
     check_dtypes("clamp", [min, x, max], [ANYTHING] * 3)
     return [x.update(weak_type=all_weak([min, x, max]))]
 
@@ -209,15 +210,6 @@ def _clamped(s: Any, low: Any, x: Any, high: Any) -> Any:
 
 def _within(t: Array, x: Array, chosen: Array) -> Array:
     return select(chosen, stretched(t, x.shape), filled(0, x))
-
-
-def _clamp_batch(axis: Axis, args: list, dims: list) -> tuple[list, list]:
-    low, x, high = args
-    same = len(set(dims)) == 1 and low.shape == x.shape == high.shape
-    if not same and (low.ndim or high.ndim):
-        x = batched_in_front(x, dims[1], axis.size)
-        args, dims = _in_front([low, x, high], [dims[0], 0, dims[2]], axis), [0, 0, 0]
-    return [clamp_p.bind(*args)], [dims[1]]
 
 
 def _clamp_examples() -> list[Example]:
@@ -242,7 +234,7 @@ clamp_p = Primitive(
         lambda t, z, low, x, high: _within(t, x, bitwise_and(gt(x, low), lt(x, high))),
         lambda t, z, low, x, high: _within(t, x, lt(high, x))),
     transpose=NOT_LINEAR,
-    batch=_clamp_batch,
+    batch=_batch_whole(0, 2),
     element=at_each(_clamped),
     examples=_clamp_examples)
 

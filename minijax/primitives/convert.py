@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes, errors, tree_util
+from minijax import core, dtypes, errors, tree_util
 from minijax.core import (ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
-from minijax.primitives import axes, checks, emitted, examples, slots
+from minijax.primitives import axes, emitted, examples, slots
 from minijax.primitives.families import constant_in_all, elementwise
 from minijax.primitives.shape import broadcast
 
@@ -33,7 +33,7 @@ def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.nda
         return [np.zeros(x.shape, bool)]
     if new_dtype.kind == "c":
         return [x.astype(new_dtype)]
-    return [slots.numpy_scalars().convert(x.real if x.dtype.kind == "c" else x, new_dtype)]
+    return [slots.numpy_scalars().convert(x.real, new_dtype)]
 
 
 def _convert_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
@@ -81,8 +81,7 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     Array(2, dtype=int32)
     """
     dtype = dtypes.check_user_dtype_supported(new_dtype, "convert_element_type")
-    if config.debug_unsafe_casts.value:
-        checks.check_cast(core.as_value(operand), dtype)
+    core.base_trace.note("cast", operand, dtype, numbers=True)
     return converted(operand, dtype, False)
 
 
@@ -157,35 +156,30 @@ def full_like(x: Any, fill_value: Any, dtype: Any = None, shape: Any = None,
 
 def _bitcast_type(x: ShapedArray, *, new_dtype: Any) -> list[ShapedArray]:
     old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
-    odd = any(d.kind in "bc" for d in (x.dtype, new_dtype))
-    if odd and x.dtype != new_dtype:
-        raise TypeError("lax.bitcast_convert_type does not support bool or complex values unless "
-                        "the operand and destination types match. Got operand "
-                        f"dtype={dtype_name(x.dtype)}, new_dtype={new_dtype!r}. Consider using "
-                        "the arr.view() method instead.")
+    odd = x.dtype != new_dtype and any(d.kind in "bc" for d in (x.dtype, new_dtype))
+    axes.refuse((odd, "lax.bitcast_convert_type does not support bool or complex values unless "
+                      "the operand and destination types match. Got operand "
+                      f"dtype={dtype_name(x.dtype)}, new_dtype={new_dtype!r}. Consider using "
+                      "the arr.view() method instead."))
     if old >= new:
         return [ShapedArray(x.shape + (() if old == new else (old // new,)), new_dtype)]
     last = x.shape[-1] if x.shape else 1
-    if last * old != new:
-        raise ValueError(f"Attempting to convert array of shape {x.shape} from "
-                         f"{dtype_name(x.dtype)} of size {old} bits to {dtype_name(new_dtype)} of "
-                         f"size {new}, bits but {last} * {old} != {new}")
+    axes.refuse((last * old != new,
+                 f"Attempting to convert array of shape {x.shape} from {dtype_name(x.dtype)} of "
+                 f"size {old} bits to {dtype_name(new_dtype)} of size {new}, bits but "
+                 f"{last} * {old} != {new}"), error=ValueError)
     return [ShapedArray(x.shape[:-1], new_dtype)]
 
 
 def _bitcast_impl(x: np.ndarray, new_dtype: Any) -> list[np.ndarray]:
-    if x.dtype.itemsize == new_dtype.itemsize:
-        return [x.view(new_dtype)]
-    if x.dtype.itemsize > new_dtype.itemsize:
-        return [x[..., None].view(new_dtype)]
-    return [x.view(new_dtype)[..., 0]]
+    longer = x.dtype.itemsize - new_dtype.itemsize
+    found = (x[..., None] if longer > 0 else x).view(new_dtype)
+    return [found[..., 0] if longer < 0 else found]
 
 
 def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
     old, new = x.dtype.itemsize, new_dtype.itemsize
     piece, whole = f"u{min(old, new)}", f"u{max(old, new)}"
-    if x.dtype == new_dtype:
-        return x(index)
     if old == new:
         return s.bitcast(x(index), new_dtype)
     if old > new:  # the last axis counts the pieces of an element, the lowest first
@@ -200,15 +194,12 @@ def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
 
 
 def _bitcast_examples() -> list[Example]:
-    def case(x: np.ndarray, dtype: Any) -> Example:
-        return Example((x,), {"new_dtype": np.dtype(dtype)})
     x = np.array([[1.5, -0., np.inf], [2e-40, 3, 1e30]], np.float32)
-    return [case(x, np.uint32), case(x, np.int32), case(x, np.uint8), case(x, np.float16),
-            case(x.view(np.uint16).reshape(2, 3, 2), np.float32), case(x.view(np.uint32), x.dtype),
-            case(np.array(1.5, np.float32), np.uint16),
-            case(np.array([[1, 2, 3, 4]], np.uint8), np.int32),
-            case(np.zeros((0, 3), np.float32), np.uint8), case(x > 0, bool),
-            case(x, np.float32), case(np.array([1, 2], np.float16), dtypes.bfloat16)]
+    return [Example((x,), {"new_dtype": np.dtype(dtype)}) for x, dtype in [
+        *((x, d) for d in ("uint32", "int32", "uint8", "float16", "float32")),
+        (x.view(np.uint16).reshape(2, 3, 2), "float32"), (x.view(np.uint32), "float32"),
+        (np.array(1.5, np.float32), "uint16"), (np.array([[1, 2, 3, 4]], np.uint8), "int32"),
+        (x[:0], "uint8"), (x > 0, bool), (np.array([1, 2], np.float16), dtypes.bfloat16)]]
 
 
 bitcast_convert_type_p = Primitive(

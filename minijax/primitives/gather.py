@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes
+from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import complex_extremum, div_p, mul_p, neg_p, with_ordered_zeros
 from minijax.primitives.axes import Index, Shape, canonical_shape, without
-from minijax.primitives import checks, choice, convert, families, slots
+from minijax.primitives import choice, convert, families, slots
 from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid
 from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota_p, reshape
+from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers, batched_numbers, check_gather,
                                         check_scatter, gathered_shape, place_of, places_of,
                                         window_sizes)
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
+PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
 
 
 def _examples() -> list[tuple]:
@@ -38,7 +40,7 @@ def _examples() -> list[tuple]:
         ((4, 3), [[9], [-1]], rows, (1, 3), FILL_OR_DROP, True),
         ((4, 3), [[0, 2]], windows, (2, 2), CLIP, True),
         ((2, 3), [[[0], [2]], [[1], [0]]], ((), (1,), (1,), (0,), (0,)), (1, 1),
-         GatherScatterMode.PROMISE_IN_BOUNDS, True),
+         PROMISE, True),
         ((3, 2), np.zeros((0, 1)), rows, (1, 2), FILL_OR_DROP, True),
         ((4, 3), [[2], [2], [0]], rows, (1, 3), FILL_OR_DROP, False),
         ((4, 3), [[7, 7], [0, 0]], windows, (2, 2), CLIP, False)]
@@ -142,7 +144,7 @@ def taken_along(x: Array, places: Array, axis: int) -> Array:
     sizes = (1,) * places.ndim + x.shape[places.ndim:]
     dnums = GatherDimensionNumbers(window, (axis,), (axis,), paired, paired)
     return gather_p.bind(x, expand_dims(places, (places.ndim,)), **gather_params(
-        dnums, sizes, GatherScatterMode.PROMISE_IN_BOUNDS))
+        dnums, sizes, PROMISE))
 
 
 # ── The family of scatters ───────────────────────────────────────────────────────────────────
@@ -415,9 +417,9 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
            [0, 1]], dtype=int32)
     """
     parsed = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
-    if config.debug_out_of_bounds.value and parsed is GatherScatterMode.PROMISE_IN_BOUNDS:
-        checks.check_windows(start_indices, dimension_numbers.start_index_map, np.shape(operand),
-                             slice_sizes, kind="window read")
+    if parsed is PROMISE:
+        core.base_trace.note("index", "window read", wraps=False, places=_corners(
+            operand, start_indices, dimension_numbers, lambda _: slice_sizes))
     return gathered(operand, start_indices, dimension_numbers, slice_sizes, mode=parsed,
                     fill_value=fill_value, unique_indices=unique_indices,
                     indices_are_sorted=indices_are_sorted)
@@ -437,8 +439,17 @@ def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensio
                          indices_are_sorted=bool(indices_are_sorted))
 
 
+def _corners(operand: Any, indices: Any, dnums: Any, sizes_in: Callable[[Shape], Sequence[int]]
+             ) -> Iterator[tuple[Array, int, int, int]]:
+    """The places along each axis where windows start, for who checks them."""
+    shape = np.shape(operand)
+    sizes = sizes_in(shape)
+    for k, axis in enumerate(dnums[2]):
+        yield part(core.as_value(indices), k, k + 1, -1), axis, shape[axis], sizes[axis]
+
+
 # The modes of a caller who does not say that an index may be outside.
-UNSAID = (None, "promise_in_bounds", GatherScatterMode.PROMISE_IN_BOUNDS)
+UNSAID = (None, "promise_in_bounds", PROMISE)
 
 
 def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., Array]:
@@ -447,10 +458,10 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  mode: str | GatherScatterMode | None = None) -> Array:
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
-        if config.debug_out_of_bounds.value and mode in UNSAID:
-            shape = np.shape(operand)
-            checks.check_windows(scatter_indices, dnums.scatter_dims_to_operand_dims, shape,
-                                 window_sizes(dnums, shape, np.shape(updates)), kind="window drop")
+        if mode in UNSAID:
+            core.base_trace.note("index", "window drop", wraps=False, places=_corners(
+                operand, scatter_indices, dnums,
+                lambda shape: window_sizes(dnums, shape, np.shape(updates))))
         return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
                               indices_are_sorted=bool(indices_are_sorted),
                               unique_indices=bool(unique_indices),

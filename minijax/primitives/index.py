@@ -6,18 +6,18 @@ In JAX: `jax/_src/lax/slicing.py`.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import config, core, dtypes
+from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
-from minijax.primitives.checks import check_starts_within
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
                                         zeros)
@@ -64,9 +64,12 @@ def check_starts(fun: str, starts: Sequence[ShapedArray], colon: str) -> None:
          f"got{colon} {', '.join(core.dtype_name(i.dtype) for i in starts)}"))
 
 
-def canonical_starts(operand: Any, start_indices: Any,
-                     allow_negative_indices: bool | Sequence[bool] = True) -> list[Array]:
+def canonical_starts(operand: Any, start_indices: Any, sizes: Shape,
+                     allow_negative_indices: bool | Sequence[bool], kind: str) -> list[Array]:
     """One scalar per axis; negative ones count from the end of the axis.
+
+    Args:
+      sizes, kind: of the window, for who is told of one that sticks out.
 
     Raises:
       ValueError: when their number is not the number of axes.
@@ -75,15 +78,15 @@ def canonical_starts(operand: Any, start_indices: Any,
     if len(start_indices) != len(shape):
         raise ValueError("Length of slice indices must match number of operand dimensions "
                          f"({len(start_indices)} vs {shape})")
-    if not isinstance(start_indices, Sequence):
-        if np.ndim(start_indices) != 1:
-            raise ValueError("Slice indices must be a 1D sequence, "
-                             f"got {np.shape(start_indices)}")
-        start_indices = list(start_indices)
+    if not isinstance(start_indices, Sequence) and np.ndim(start_indices) != 1:
+        raise ValueError(f"Slice indices must be a 1D sequence, got {np.shape(start_indices)}")
     if isinstance(allow_negative_indices, bool):
         allow_negative_indices = [allow_negative_indices] * len(shape)
-    return [_canonical_start(i, n, wrap)
-            for i, n, wrap in zip(start_indices, shape, allow_negative_indices, strict=True)]
+    starts = [_canonical_start(i, n, wrap)
+              for i, n, wrap in zip(start_indices, shape, allow_negative_indices, strict=True)]
+    core.base_trace.note("index", kind, zip(starts, itertools.count(), shape, sizes, strict=False),
+                         normalized=True)
+    return starts
 
 
 def _canonical_start(i: Any, size: int, wrap: bool) -> Array:
@@ -182,10 +185,8 @@ def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], 
     >>> dynamic_slice(np.arange(5), (4,), (2,))
     Array([3, 4], dtype=int32)
     """
-    starts = canonical_starts(operand, start_indices, allow_negative_indices)
     sizes = canonical_shape(slice_sizes)
-    if config.debug_out_of_bounds.value:
-        check_starts_within(starts, np.shape(operand), sizes, kind="window read")
+    starts = canonical_starts(operand, start_indices, sizes, allow_negative_indices, "window read")
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
 
 
@@ -296,9 +297,8 @@ def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,
     >>> dynamic_update_slice(np.arange(5), np.array([7, 8]), (9,))
     Array([0, 1, 2, 7, 8], dtype=int32)
     """
-    starts = canonical_starts(operand, start_indices, allow_negative_indices)
-    if config.debug_out_of_bounds.value:
-        check_starts_within(starts, np.shape(operand), np.shape(update), kind="window update")
+    starts = canonical_starts(operand, start_indices, np.shape(update), allow_negative_indices,
+                              "window update")
     return dynamic_update_slice_p.bind(operand, update, *starts)
 
 

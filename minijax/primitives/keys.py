@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,40 +17,24 @@ from minijax import config, core, dtypes
 from minijax.core import (Array, ArrayImpl, Example, Primitive, ShapedArray, cannot,
                           has_key_dtype)
 from minijax.primitives import algebra, choice, convert, families, kernels, reduce
-from minijax.primitives.axes import Shape, check_sizes
+from minijax.primitives.axes import Shape, check_sizes, refuse
 from minijax.primitives.emitted import batch_elementwise, batch_in_front, filled, spread
 from minijax.primitives.examples import Examples
 from minijax.primitives.random_bits import threefry2x32
-from minijax.primitives.shape import expand_dims, iota, reshape, squeeze
-from minijax.primitives.slicing import concatenate, slice_in_dim, split
+from minijax.primitives.shape import expand_dims, iota, reshape
+from minijax.primitives.slicing import concatenate, index_in_dim, slice_in_dim, split
 
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32  # a key's counters are words of 32 bits
 
-
-@dataclass(frozen=True, repr=False)
-class PRNGImpl:
-    """A generator of random bits, by name.  JAX: also holds its functions; here there is one."""
-
-    name: str
-    tag: str
-
-    @property
-    def key_dtype(self) -> dtypes.KeyType:
-        """The dtype of its keys."""
-        return dtypes.key_dtype(self.name)
-
-    def __repr__(self) -> str:
-        return self.tag
-
-
-threefry_prng_impl = PRNGImpl("threefry2x32", "fry")
+# JAX: also holds the functions of its generators, of which here is one.
+THREEFRY = dtypes.key_dtype("threefry2x32")
 
 
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
-def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule, examples: Examples,
-                  batch: Any = batch_elementwise, of_keys: bool = True, consumes_key: bool = False
+def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule,
+                  batch: Any = batch_elementwise, makes_keys: bool = False, **slots: Any
                   ) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
@@ -59,13 +42,12 @@ def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule, exa
       name: as a jaxpr prints it.
       program: from the words of the arguments, a key's in a trailing axis, to those of the result.
       type_of: from the types as programs see them to the type of the result.
-      batch, examples: as in `Primitive`.
-      of_keys: whether its first argument must be an array of keys.
-      consumes_key: whether its key must not be used again.
+      makes_keys: whether it makes keys of a type `impl`; else its first argument must be keys.
+      batch, slots: as in `Primitive`.
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-        if of_keys and not has_key_dtype(avals[0]):
-            raise TypeError(f"{name} must get an array of keys, got {avals[0].str_short()}")
+        refuse((not makes_keys and not has_key_dtype(avals[0]),
+                f"{name} must get an array of keys, got {avals[0].str_short()}"))
         return [type_of(*avals, **params)]
 
     impl, loop = kernels.by_program(program)
@@ -77,10 +59,10 @@ def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule, exa
         transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
         loop=loop,
-        examples=examples,
         handles_keys=True,
-        consumes_key=consumes_key,
-        program=program)
+        program=program,
+        printed=(lambda impl: {"impl": impl.tag}) if makes_keys else None,
+        **slots)
 
 
 def _example_words(*shape: int) -> np.ndarray:
@@ -89,7 +71,7 @@ def _example_words(*shape: int) -> np.ndarray:
 
 
 def _example_keys(*shape: int) -> ArrayImpl:
-    return ArrayImpl(_example_words(*shape), ShapedArray(shape, threefry_prng_impl.key_dtype))
+    return ArrayImpl(_example_words(*shape), ShapedArray(shape, THREEFRY))
 
 
 def _on_keys(*params: dict) -> Examples:
@@ -102,8 +84,8 @@ def _on_keys(*params: dict) -> Examples:
 
 def key_words(keys: Array) -> tuple[Array, Array]:
     """The first and the second words of keys."""
-    first, second = (slice_in_dim(keys, i, i + 1, axis=-1) for i in (0, 1))
-    return squeeze(first, (-1,)), squeeze(second, (-1,))
+    first, second = (index_in_dim(keys, i, -1, keepdims=False) for i in (0, 1))
+    return first, second
 
 
 def paired(first: Array, second: Array) -> Array:
@@ -117,11 +99,6 @@ def spread_keys(word: Array, shape: Shape) -> Array:
     return spread(word, range(word.ndim), word.shape + shape)
 
 
-def in_words(x: Array, dtype: Any) -> Array:
-    """`x` in another integer dtype; 64 bits stay 64, whatever the flag."""
-    return convert.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=False)
-
-
 def as_words(x: Array, bit_width: int) -> Array:
     """The same bits in words of another width, the lowest first, a last axis cut or joined."""
     return convert.bitcast_convert_type_p.bind(x, new_dtype=np.dtype(f"uint{bit_width}"))
@@ -132,7 +109,7 @@ def number_words(x: Array) -> tuple[Array, Array]:
     if dtypes.itemsize_bits(x.dtype) == 64:
         low, high = key_words(as_words(x, 32))
         return high, low
-    low = in_words(x, np.uint32)
+    low = convert.converted(x, np.dtype(np.uint32), False)
     return filled(0, low), low
 
 
@@ -177,39 +154,39 @@ def pairs_at(keys: Array, shape: Shape) -> list[Array]:
 
 # ── random_seed ──────────────────────────────────────────────────────────────────────────────
 
-def _seed_type(seeds: ShapedArray, impl: PRNGImpl) -> ShapedArray:
-    if not dtypes.issubdtype(seeds.dtype, np.integer):
-        raise TypeError(f"PRNG key seed must be an integer; got {seeds.str_short()}")
-    return ShapedArray(seeds.shape, impl.key_dtype)
+def _seed_type(seeds: ShapedArray, impl: dtypes.KeyType) -> ShapedArray:
+    refuse((not dtypes.issubdtype(seeds.dtype, np.integer),
+            f"PRNG key seed must be an integer; got {seeds.str_short()}"))
+    return ShapedArray(seeds.shape, impl)
 
 
 random_seed_p = key_operation(
     "random_seed",
     program=lambda seeds, impl: paired(*number_words(seeds)),
     type_of=_seed_type,
-    of_keys=False,
+    makes_keys=True,
     examples=lambda: [
-        Example((np.array(seeds, dtype),), {"impl": threefry_prng_impl})
+        Example((np.array(seeds, dtype),), {"impl": THREEFRY})
         for seeds, dtype in [(0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8),
                              ([-3], np.int8), ([], np.uint32)]])
 
 
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
 
-def _wrap_type(words: ShapedArray, impl: PRNGImpl) -> ShapedArray:
-    if words.dtype != np.uint32 or words.shape[-1:] != impl.key_dtype.shape:
-        raise TypeError(f"random_wrap must get uint32 words in a trailing axis of shape "
-                        f"{impl.key_dtype.shape}, got {words.str_short()}")
-    return ShapedArray(words.shape[:-1], impl.key_dtype)
+def _wrap_type(words: ShapedArray, impl: dtypes.KeyType) -> ShapedArray:
+    refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape,
+            f"random_wrap must get uint32 words in a trailing axis of shape {impl.shape}, got "
+            f"{words.str_short()}"))
+    return ShapedArray(words.shape[:-1], impl)
 
 
 random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
-    of_keys=False,
+    makes_keys=True,
     batch=batch_in_front(),
-    examples=lambda: [Example((_example_words(*shape),), {"impl": threefry_prng_impl})
+    examples=lambda: [Example((_example_words(*shape),), {"impl": THREEFRY})
                       for shape in [(), (3,), (0,)]])
 
 
@@ -254,11 +231,12 @@ random_split_p = key_operation(
 # ── random_fold_in ───────────────────────────────────────────────────────────────────────────
 
 def _fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
-    if not dtypes.issubdtype(data.dtype, np.integer):
-        raise TypeError(f"random_fold_in must get integers to fold in, got {data.str_short()}")
-    if keys.shape != data.shape:
-        raise TypeError("random_fold_in must get as many integers as keys, got shapes "
-                        f"{keys.shape} and {data.shape}")
+    refuse(
+        (not dtypes.issubdtype(data.dtype, np.integer),
+         f"random_fold_in must get integers to fold in, got {data.str_short()}"),
+        (keys.shape != data.shape,
+         "random_fold_in must get as many integers as keys, got shapes "
+         f"{keys.shape} and {data.shape}"))
     return keys
 
 
@@ -279,7 +257,8 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
     if config.threefry_partitionable.value:
         first, second = pairs_at(keys, shape)
         return (as_words(paired(second, first), 64) if bit_width == 64
-                else in_words(choice.bitwise_xor(first, second), f"uint{bit_width}"))
+                else convert.converted(choice.bitwise_xor(first, second),
+                                       np.dtype(f"uint{bit_width}"), False))
     size = math.prod(shape)
     words = stream(keys, -(-size * bit_width // 32))
     if bit_width == 64:  # all upper halves come first
@@ -293,8 +272,8 @@ def _bits(keys: Array, bit_width: int, shape: Shape) -> Array:
 
 
 def _bits_type(keys: ShapedArray, bit_width: int, shape: Shape) -> ShapedArray:
-    if bit_width not in (8, 16, 32, 64):
-        raise TypeError(f"random_bits gives words of 8, 16, 32 or 64 bits, not {bit_width}.")
+    refuse((bit_width not in (8, 16, 32, 64),
+            f"random_bits gives words of 8, 16, 32 or 64 bits, not {bit_width}."))
     check_sizes("random_bits", "shape", shape)
     check_count(math.prod(shape) * bit_width // 32)
     return ShapedArray(keys.shape + shape, np.dtype(f"uint{bit_width}"))

@@ -168,19 +168,18 @@ def window_sizes(dnums: Any, shape: Shape, updates: Shape) -> Shape:
 
 # ── Checks ───────────────────────────────────────────────────────────────────────────────────
 
-def _check_indices(op: str, indices: ShapedArray) -> None:
-    if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError("indices must have an integer type")
-    refuse((indices.ndim == 0,
-            f"{op.title()} index leaf dimension must be within [0, rank(indices) + 1). "
-            f"rank(indices) is 0 and {op} index leaf dimension is -1."))
-
-
-def _check_axes(op: str, x: ShapedArray, indices: ShapedArray, dnums: Any, ndim: int) -> None:
-    """Refuse axes that are not different, in order, and there; the result has `ndim` of them."""
-    for k, limit, is_sorted in ((0, ndim, True), (1, x.ndim, True), (3, x.ndim, True),
-                                (2, x.ndim, False), (4, indices.ndim - 1, False)):
-        name, dims = dnums._fields[k], dnums[k]
+def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Any,
+                   *of_scatter: tuple[bool, str]) -> None:
+    """Refuse axes that are not different, in order and there, or do not fit each other."""
+    names, (window, _, components, batching, paired) = dnums._fields, dnums
+    last = indices.ndim - 1
+    refuse((not dtypes.issubdtype(indices.dtype, np.integer),
+            "indices must have an integer type"), error=ValueError)
+    refuse((last < 0, f"{op.title()} index leaf dimension must be within [0, rank(indices) + 1). "
+                      f"rank(indices) is 0 and {op} index leaf dimension is -1."))
+    for k, limit, is_sorted in ((0, len(window) + last, True), (1, x.ndim, True),
+                                (3, x.ndim, True), (2, x.ndim, False), (4, last, False)):
+        name, dims = names[k], dnums[k]
         outside = [d for d in dims if not 0 <= d < limit]
         refuse(
             (is_sorted and list(dims) != sorted(dims),
@@ -188,26 +187,27 @@ def _check_axes(op: str, x: ShapedArray, indices: ShapedArray, dnums: Any, ndim:
             (bool(outside), f"Invalid {name} set in {op} op; valid range is [0, {limit}); "
                             f"got: {outside[:1]}."),
             (len(set(dims)) != len(dims), f"{name} in {op} op must not repeat; got: {dims}."))
+    rows, columns = tuple(x.shape[d] for d in batching), tuple(indices.shape[d] for d in paired)
+    refuse(
+        *((not set(dnums[k]).isdisjoint(batching),
+           f"{names[k]} and {names[3]} in {op} op must be disjoint; got: {dnums[k]} and "
+           f"{batching}.") for k in (1, 2)),
+        (rows != columns,
+         f"{op.title()} op requires operand batching dimensions and indices batching dimensions "
+         f"to have the same shape, got {rows} and {columns}."),
+        *of_scatter,
+        (len(components) != indices.shape[-1],
+         f"{op.title()} op has {len(components)} elements in {names[2]} and the bound of "
+         f"dimension index_vector_dim={last} of indices is {indices.shape[-1]}. "
+         f"These two numbers must be equal{'' if of_scatter else '.'}"))
 
 
 def check_gather(x: ShapedArray, indices: ShapedArray, dnums: GatherDimensionNumbers,
                  sizes: Shape) -> None:
     """Refuse dimension numbers that do not fit the operand, the indices, or each other."""
-    _check_indices("gather", indices)
-    window, collapsed, components, batching, paired = dnums
-    _check_axes("gather", x, indices, dnums, len(window) + indices.ndim - 1)
+    window, collapsed, _, batching, _ = dnums
+    _check_numbers("gather", x, indices, dnums)
     refuse(
-        (len(components) != indices.shape[-1],
-         f"Gather op has {len(components)} elements in start_index_map and the bound of "
-         f"dimension index_vector_dim={indices.ndim - 1} of indices is {indices.shape[-1]}. "
-         "These two numbers must be equal."),
-        (not set(collapsed).isdisjoint(batching),
-         "collapsed_slice_dims and operand_batching_dims in gather op must be disjoint; got: "
-         f"{collapsed} and {batching}."),
-        (not set(components).isdisjoint(batching),
-         "start_index_map and operand_batching_dims in gather op must be disjoint; got: "
-         f"{components} and {batching}."),
-        _batching_differs("Gather", x, indices, batching, paired),
         (x.ndim != len(sizes),
          "Gather op must have one slice size for every input dimension; got: "
          f"len(slice_sizes)={len(sizes)}, input_shape.rank={x.ndim}"),
@@ -229,42 +229,26 @@ def check_gather(x: ShapedArray, indices: ShapedArray, dnums: GatherDimensionNum
              f"{size} for index {d}."))
 
 
-def _batching_differs(op: str, x: ShapedArray, indices: ShapedArray, batching: Sequence[int],
-                      paired: Sequence[int]) -> tuple[bool, str]:
-    return ([x.shape[d] for d in batching] != [indices.shape[d] for d in paired],
-            f"{op} op requires operand batching dimensions and indices batching dimensions to "
-            f"have the same shape, got {batching} and {paired}.")
-
-
 def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
                   dnums: ScatterDimensionNumbers) -> None:
     """Refuse dimension numbers that do not fit the three arrays, or each other."""
     check_same_dtypes("scatter", x, updates)
-    _check_indices("scatter", indices)
-    window, inserted, components, batching, paired = dnums
+    window, inserted, _, batching, _ = dnums
     rank, size = len(window) + indices.ndim - 1, len(window) + len(inserted) + len(batching)
-    refuse((updates.ndim != rank, f"Updates tensor must be of rank {rank}; got {updates.ndim}."))
-    _check_axes("scatter", x, indices, dnums, updates.ndim)
-    refuse(
-        (not set(batching).isdisjoint((*inserted, *components)),
-         "operand_batching_dims in scatter op must be disjoint from inserted_window_dims and "
-         f"scatter_dims_to_operand_dims; got: {batching}, {inserted} and {components}."),
-        _batching_differs("Scatter", x, indices, batching, paired),
+    _check_numbers(
+        "scatter", x, indices, dnums,
+        (updates.ndim != rank, f"Updates tensor must be of rank {rank}; got {updates.ndim}."),
         (x.ndim != size,
-         f"Scatter op has window of size {size}; doesn't match operand of rank {x.ndim}."),
-        (len(components) != indices.shape[-1],
-         f"Scatter op has {len(components)} elements in scatter_dims_to_operand_dims and the "
-         f"bound of dimension index_vector_dim={indices.ndim - 1} of indices is "
-         f"{indices.shape[-1]}. These two numbers must be equal"))
-    sizes = window_sizes(dnums, x.shape, updates.shape)
-    for d, (n, bound) in enumerate(zip(sizes, x.shape, strict=True)):
-        refuse((n > bound and d not in (*inserted, *batching),
-                "Bounds of the window dimensions of updates must not exceed the bounds of the "
-                f"corresponding dimensions of operand. For dimension {d}, updates bound is {n}, "
-                f"operand bound is {bound}."))
-    walked = [d for d in range(updates.ndim) if d not in window]
-    for d, bound in zip(walked, indices.shape[:-1], strict=True):
-        refuse((updates.shape[d] != bound,
-                "Bounds of the scatter dimensions of updates must be the same as the bounds of "
-                f"the corresponding dimensions of scatter indices. For scatter dimension {d}, "
-                f"updates bound is {updates.shape[d]}, indices bound is {bound}."))
+         f"Scatter op has window of size {size}; doesn't match operand of rank {x.ndim}."))
+    bounds = without(x.shape, (*inserted, *batching))
+    refuse(*((updates.shape[d] > bound,
+              "Bounds of the window dimensions of updates must not exceed the bounds of the "
+              f"corresponding dimensions of operand. For dimension {d}, updates bound is "
+              f"{updates.shape[d]}, operand bound is {bound}.")
+             for d, bound in zip(window, bounds, strict=True)))
+    walked = without(range(updates.ndim), window)
+    refuse(*((updates.shape[d] != bound,
+              "Bounds of the scatter dimensions of updates must be the same as the bounds of "
+              f"the corresponding dimensions of scatter indices. For scatter dimension {d}, "
+              f"updates bound is {updates.shape[d]}, indices bound is {bound}.")
+             for d, bound in zip(walked, indices.shape[:-1], strict=True)))

@@ -16,12 +16,8 @@ from minijax import config, core, dtypes, errors
 from minijax.core import Array, Primitive
 from minijax.higher_order.jit import jit
 from minijax.primitives.convert import converted
-from minijax.primitives.keys import (PRNGImpl, random_clone_p, random_fold_in_p, random_seed_p,
-                                     random_split_p, random_unwrap_p, random_wrap_p,
-                                     threefry_prng_impl)
-
-# JAX: also 'rbg' and 'unsafe_rbg', which leave the bits to XLA.
-_impls = {threefry_prng_impl.name: threefry_prng_impl}
+from minijax.primitives.keys import (random_clone_p, random_fold_in_p, random_seed_p,
+                                     random_split_p, random_unwrap_p, random_wrap_p)
 
 LEGACY_KEY = (
     "Legacy uint32 key array passed as key to jax.random function. Please create keys using "
@@ -30,23 +26,17 @@ ASSUMED_KEY = ("Raw arrays as random keys to jax.random functions are deprecated
                "Assuming valid threefry2x32 key for now.")
 
 
-def resolve_impl(spec: Any) -> PRNGImpl:
-    """The generator that a name, a key dtype or None (the flag's) stands for.
+def resolve_impl(spec: Any) -> dtypes.KeyType:
+    """The keys of the generator that a name, a key dtype or None (the flag's) stands for.
 
     Raises:
       ValueError: for a name that no generator has.
       TypeError: for what is no name.
     """
-    if isinstance(spec, PRNGImpl):
-        return spec
     name = config.default_prng_impl.value if spec is None else getattr(spec, "impl", spec)
     if not isinstance(name, str):
         raise TypeError(f"unrecognized type {type(spec)} for specifying PRNG implementation.")
-    if name not in _impls:
-        known = ", ".join(f'"{known}"' for known in _impls)
-        raise ValueError(f'unrecognized PRNG implementation "{name}". Did you mean one of: '
-                         f"{known}?")
-    return _impls[name]
+    return dtypes.key_dtype(name)
 
 
 def is_typed(x: Any) -> bool:
@@ -87,7 +77,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Array:
     return as_given(seeded("PRNGKey", seed, resolve_impl(impl)), seed)
 
 
-def seeded(name: str, seed: Any, impl: PRNGImpl) -> Array:
+def seeded(name: str, seed: Any, impl: dtypes.KeyType) -> Array:
     """A typed key for a seed given to the function `name`."""
     if is_typed(seed):
         raise TypeError(f"{name} accepts a scalar seed, but was given a PRNG key.")
@@ -130,9 +120,9 @@ def wrap_key_data(key_bits_array: Any, *, impl: Any = None, dtype: Any = None) -
             "A number is no key yet: make one of it with jax.random.key(0).")
     if words.ndim < 1:
         raise TypeError(f"{problem}.ndim >= 1; got ndim={words.ndim}")
-    if tuple(words.shape[-1:]) != impl.key_dtype.shape:
-        raise TypeError(f"{problem}.shape to end with {impl.key_dtype.shape}; got "
-                        f"shape={words.shape} for impl={impl}")
+    if tuple(words.shape[-1:]) != impl.shape:
+        raise TypeError(f"{problem}.shape to end with {impl.shape}; got "
+                        f"shape={words.shape} for impl={impl.tag}")
     if words.dtype not in (np.uint32, dtypes.float0):
         raise TypeError(f"{problem}.dtype = uint32; got dtype={words.dtype}")
     return random_wrap_p.bind(words, impl=impl)
@@ -266,4 +256,4 @@ def key_dtype(impl: Any = None) -> dtypes.KeyType:
     >>> key_dtype()
     key<fry>
     """
-    return resolve_impl(impl).key_dtype
+    return resolve_impl(impl)

@@ -1,20 +1,22 @@
 """A cast that its new dtype cannot hold: which values those are, and what is said of one.
 
-Stands on `findings`.  `primitives/checks.py` looks; `config.debug_unsafe_casts` has it look.
+Stands on `findings` and `primitives/checks.py`, which looks under `config.debug_unsafe_casts`.
 Chapter 20, *Precision, and where NumPy differs*.  In JAX: nothing; NumPy warns of a nan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import dtypes, errors
+from minijax.core import Array, as_value
+from minijax.primitives.checks import check_within, tell
+from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
-from minijax.source_info import SourceInfo
+from minijax.source_info import SourceInfo, user_frame
 
 Number = int | float
 FIX = ("Bring the values into the range of the new dtype first (jnp.clip, jnp.nan_to_num, "
@@ -90,13 +92,11 @@ class Cast:
 
     Args:
       old, new: the dtypes.
-      convert: ``(array, dtype) -> array``, to say what becomes of the value.
       source: the user's line.
     """
 
     old: Any
     new: Any
-    convert: Callable[[np.ndarray, Any], np.ndarray]
     source: SourceInfo | None = None
 
     def __call__(self, value: np.generic) -> None:
@@ -105,6 +105,22 @@ class Cast:
         Raises:
           UnsafeCastError: unless findings are collected.
         """
+        [found] = numpy_scalars().convert(np.array([value]), self.new)
         message = (f"{self.new.name} cannot hold the {self.old.name} {value}. Unchecked, the "
-                   f"cast gives {self.convert(np.array([value]), self.new)[0]}.")
+                   f"cast gives {found}.")
         refuse("debug_unsafe_casts", message, FIX, errors.UnsafeCastError, self.source, by=self)
+
+
+def check(x: Any, dtype: Any, numbers: bool = False) -> None:
+    """Have it told when a value does not fit into another dtype; of NumPy's, at once.
+
+    Python's `numbers` NumPy checks by itself where it makes arrays of them, not where it casts.
+    """
+    x = as_value(x) if numbers else x
+    if dtype is None or not isinstance(x, Array | np.ndarray | np.generic):
+        return
+    held, cast = range_held(x.dtype, dtype), Cast(x.dtype, dtype, user_frame())
+    if held is not None and isinstance(x, Array):
+        check_within(x, *held, cast)
+    elif held is not None:
+        tell(np.asarray(x), **held._asdict(), report=cast)

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 from minijax import config, core
 from minijax.core import Array, EvalTrace, Params, Primitive, Tracer
-from minijax.sharp_bits import key_reuse, leaks, nans, purity, recompiles, truncation
+from minijax.sharp_bits import (casts, key_reuse, leaks, nans, out_of_bounds, purity, recompiles,
+                                truncation)
 
 T = TypeVar("T")
 Flags = tuple[config.Flag, ...]
@@ -20,6 +21,7 @@ Flags = tuple[config.Flag, ...]
 NON_FINITE = (config.debug_nans, config.debug_infs)
 KEYS, LEAKS = (config.debug_key_reuse,), (config.check_tracer_leaks,)
 PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
+BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
 # Which check looks at what, and under which flags.  Of two the first is outside.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated)],
@@ -34,6 +36,8 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "lookup": [(PURITY, purity.check_current)],  # of a jitted function's trace
     "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.missed)],
     "narrow": [(NARROW, truncation.check)],  # NumPy data comes in
+    "index": [(BOUNDS, out_of_bounds.check)],
+    "cast": [(CASTS, casts.check)],
 }
 # Those that would miss what a call does if it went straight to compiled code.
 LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW)
@@ -52,9 +56,9 @@ class CheckingTrace(EvalTrace):
             return super().process_primitive(primitive, args, params)  # which refuses
         return self.around("operation", _evaluate, primitive, args, params)
 
-    def note(self, moment: str, *facts: Any) -> None:
+    def note(self, moment: str, *facts: Any, **details: Any) -> None:
         for check in _looking_at(moment):
-            check(*facts)
+            check(*facts, **details)
 
     def around(self, moment: str, run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         for check in reversed(_looking_at(moment)):

@@ -1,18 +1,24 @@
 """An index that lies outside of its array: what is said of it, as it happens or in compiled code.
 
-Stands on `findings`.  `primitives/checks.py` looks; `config.debug_out_of_bounds` has it look.
+Stands on `findings` and `primitives/checks.py`, which looks under `config.debug_out_of_bounds`.
 Chapter 14, *Out-of-bounds indexing*.  In JAX: nothing; the index is moved, or the access dropped.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from minijax import errors
+from minijax import dtypes, errors
+from minijax.core import Array
+from minijax.primitives.axes import LARGEST, as_int64
+from minijax.primitives.checks import check_within
+from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
-from minijax.source_info import SourceInfo
+from minijax.source_info import SourceInfo, user_frame
 
 # For every kind of access: what is done in place of an error, and what to do about it.
 KINDS = {
@@ -92,3 +98,23 @@ class Access:
             said = f"{index} (or {index - self.size})" if index >= 0 else f"{index - self.size}"
         window = f"a window of {self.width} along " if self.width != 1 else ""
         return f"index {said} is out of bounds for {window}axis {self.axis} with size {self.size}"
+
+
+def check(kind: str, places: Iterable[tuple[Any, int, int, int]], **details: bool) -> None:
+    """Have it told when an index of a program lies outside of its axis.
+
+    Args:
+      places: each index, an integer or an array of integers; its axis, how long that is, and how
+        much of it is accessed.
+      kind, details: as in `Access`.
+    """
+    for index, axis, size, width in places:
+        access = Access(kind, axis, size, width, source=user_frame(), **details)
+        if isinstance(index, int):
+            index = np.asarray(max(-LARGEST, min(index, LARGEST)))
+        if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
+            index = np.clip(as_int64(numpy_scalars(), index), -2**31, 2**31 - 1).astype(np.int32)
+        if index.dtype != bool:  # a mask fits, or is refused for its shape
+            limits = dtypes.iinfo(index.dtype)
+            low, high = max(access.low, int(limits.min)), min(access.high, int(limits.max))
+            check_within(index, low, high, True, access)

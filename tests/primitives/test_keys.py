@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import config, core
+from minijax import config, core, dtypes
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.primitives import keys
 from minijax.primitives.keys import (random_bits_p, random_clone_p, random_fold_in_p,
                                      random_seed_p, random_split_p, random_unwrap_p,
                                      random_wrap_p)
 
-FRY = keys.threefry_prng_impl
+FRY = dtypes.key_dtype("threefry2x32")
 SHAPES = [(), (2,), (3,), (3, 5), (2, 0), (1001,)]
 ALL = [p for p in vars(keys).values() if isinstance(p, core.Primitive) and "random" in p.name]
 
@@ -33,7 +33,7 @@ both_layouts = pytest.mark.parametrize("partitionable", [False, True],
 
 def typed(words):
     words = np.array(words, np.uint32)
-    return ArrayImpl(words, ShapedArray(words.shape[:-1], FRY.key_dtype))
+    return ArrayImpl(words, ShapedArray(words.shape[:-1], FRY))
 
 
 def words_of(x):
@@ -130,7 +130,7 @@ def test_keys_are_wrapped_and_unwrapped_without_a_change():
     words = np.uint32([[1, 2], [3, 4], [5, 6]])
     wrapped = random_wrap_p.bind(words, impl=FRY)
     assert wrapped.shape == (3,)
-    assert wrapped.dtype == FRY.key_dtype
+    assert wrapped.dtype == FRY
     assert_same(random_unwrap_p.bind(random_clone_p.bind(wrapped)), words)
 
 
