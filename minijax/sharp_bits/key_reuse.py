@@ -40,7 +40,6 @@ class Names:
         self.count = 1
         self.consumed = np.zeros(1024, np.int32)  # by name: the number of a use, 0 for none
         self.uses: dict[Use, int] = {}
-        self.log: list[np.ndarray] = []  # the names consumed by the program being followed
 
     def fresh(self, words_shape: Sequence[int]) -> Shadow:
         """A shadow of keys that nobody has seen before."""
@@ -58,23 +57,18 @@ class Names:
         again = before[before > 0]
         if again.size:
             self.report(list(self.uses)[int(again[0]) - 1], use)
-        names = names[before == 0]
-        self.consumed[names] = self.uses.setdefault(use, len(self.uses) + 1)
-        self.log.append(names)
+        self.consumed[names[before == 0]] = self.uses.setdefault(use, len(self.uses) + 1)
 
     def report(self, first: Use, second: Use) -> None:
-        message = f"Previously-consumed key passed to a random function: {_story(first, second)}"
+        """Tell of two uses of a key, with their lines."""
+        story = "its numbers were drawn before."
+        if first and second:
+            story = f"it was consumed at\n  {_place(first)}\nand is consumed again"
+            story = f"{'it is consumed again and again' if first == second else story} at\n"
+            story += f"  {_place(second)}"
+        message = f"Previously-consumed key passed to a random function: {story}"
         found = finding("debug_key_reuse", message, FIX, second[-1] if second else None)
         report(found, errors.KeyReuseError(f"{message}\n{FIX}"))
-
-
-def _story(first: Use, second: Use) -> str:
-    """Both uses with their lines."""
-    if not first or not second:
-        return "its numbers were drawn before."
-    if first == second:
-        return f"it is consumed again and again at\n  {_place(second)}"
-    return f"it was consumed at\n  {_place(first)}\nand is consumed again at\n  {_place(second)}"
 
 
 def _place(use: Use) -> str:
@@ -143,7 +137,6 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     outs = as_before(evaluate, primitive, args, params)
     frame = source_info.user_frame()
     with names.lock:
-        names.log.clear()
         found = _follow(primitive, params, [Operand.of(x) for x in args], [x.aval for x in outs],
                         (frame,) if frame else ())
         for x, operand in zip(outs, found, strict=True):
@@ -179,8 +172,8 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
             out_avals: Sequence[ShapedArray], where: Use) -> list[Operand]:
     """The outputs of an equation, with their keys; notes the keys that it consumes."""
-    if primitive.name in _PROGRAMS:
-        return _PROGRAMS[primitive.name](params, operands, where)
+    if any(subjaxprs(params)):
+        return _BRANCHING.get(primitive.name, _call)(params, operands, out_avals, where)
     if primitive.consumes_key:
         names.consume(operands[0].named(), where)
     elif primitive.name in _SAME_WORDS:
@@ -234,11 +227,9 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[O
     jaxpr = closed.jaxpr
     info = jaxpr.debug_info
     # a function of ours was traced for whoever called it first: its lines say nothing of this call
-    ours = info is not None and info.func_filename is not None and errors.is_internal(
-        info.func_filename)
-    consts = [Operand.of(x) if isinstance(x, ArrayImpl) else Operand(x.aval)
-              for x in closed.consts]
-    env = dict(zip((*jaxpr.constvars, *jaxpr.invars), (*consts, *operands), strict=True))
+    ours = info is not None and errors.is_internal(info.func_filename or "")
+    env = dict(zip((*jaxpr.constvars, *jaxpr.invars),
+                   (*map(Operand.of, closed.consts), *operands), strict=True))
     same: dict[Any, list[Operand]] = {}
 
     def read(atom: Any) -> Operand:
@@ -249,7 +240,8 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[O
         row: Any = eqn if eqn.primitive.name not in _ROWS else (repr(eqn.params), *(
             repr(v) if isinstance(v, Literal) else v for v in eqn.invars))
         if row not in same:
-            lines = where if ours or eqn.source_info is None else _further(where, eqn.source_info)
+            line = eqn.source_info
+            lines = where if ours or line is None or line in where[-1:] else (*where, line)
             same[row] = _follow(eqn.primitive, eqn.params, [read(v) for v in eqn.invars],
                                 [v.aval for v in eqn.outvars], lines)
         env.update(zip(eqn.outvars, same[row], strict=True))
@@ -259,30 +251,25 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[O
 _ROWS = ("dynamic_slice", "gather")
 
 
-def _further(where: Use, line: SourceInfo) -> Use:
-    return where if where and where[-1] == line else (*where, line)
-
-
-def _call(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
-    (closed,) = subjaxprs(params)
+def _call(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
+          where: Use) -> list[Operand]:
     if params.get("differentiated"):  # what a backward pass computes again is no second use
-        return [Operand(aval) for aval in closed.out_avals]
+        return [Operand(aval) for aval in out_avals]
+    (closed,) = subjaxprs(params)
     return _run(closed, operands, where)
 
 
-def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _cond(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
+          where: Use) -> list[Operand]:
     """One branch of them runs: a key may be consumed in each, and then is."""
-    start, consumed, results = len(names.log), [], []
+    before, after, results = names.consumed, [], []
     for branch in params["branches"]:
+        names.consumed = before.copy()
         results.append(_run(branch, operands[1:], where))
-        taken = names.log[start:]
-        del names.log[start:]
-        consumed += [(each, names.consumed[each]) for each in taken]
-        for each in taken:
-            names.consumed[each] = 0
-    for each, uses in consumed:
-        names.consumed[each] = uses
-        names.log.append(each)
+        after.append(names.consumed)
+    names.consumed = np.zeros(max(map(len, after)), np.int32)
+    for consumed in after:
+        names.consumed[:len(consumed)] = np.maximum(names.consumed[:len(consumed)], consumed)
     return [_either(outs) for outs in zip(*results, strict=True)]
 
 
@@ -300,36 +287,23 @@ def _turns(carry: Sequence[Operand]) -> int:
     return 1 + min(max(keys, 1), 8)
 
 
-def _scan(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _scan(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
+          where: Use) -> list[Operand]:
     closed, length = params["jaxpr"], params["length"]
     num_consts, num_carry = params["num_consts"], params["num_carry"]
     consts, xs = operands[:num_consts], operands[num_consts + num_carry:]
     carry = list(operands[num_consts:num_consts + num_carry])
-    steps = list(range(length))[::-1 if params["reverse"] else 1]
-    turns, start = min(length, _turns(carry)), len(names.log)
-    for step in steps[:turns]:
-        start = len(names.log)
+    row_avals = closed.in_avals[num_consts + num_carry:]
+    turns = length if any(x.holds_keys for x in xs) else min(length, _turns(carry))
+    for step in range(length)[::-1 if params["reverse"] else 1][:turns]:
         row = [Operand(aval, x.named()[step] if x.holds_keys else None)
-               for aval, x in zip(closed.in_avals[num_consts + num_carry:], xs, strict=True)]
+               for aval, x in zip(row_avals, xs, strict=True)]
         carry = _run(closed, [*consts, *carry, *row], where)[:num_carry]
-    if turns < length:
-        _consume_rows(xs, steps[turns - 1], steps[turns:], names.log[start:], where)
-    return [*carry, *(Operand(aval.update(shape=(length, *aval.shape)))
-                      for aval in closed.out_avals[num_carry:])]
+    return [*carry, *map(Operand, out_avals[num_carry:])]
 
 
-def _consume_rows(xs: Sequence[Operand], seen: int, rest: Sequence[int],
-                  log: Sequence[np.ndarray], where: Use) -> None:
-    """What the loop's last turn but these did with its row, these do with theirs."""
-    consumed = np.concatenate([np.zeros(0, np.int64), *log])
-    for x in xs:
-        if x.shadow is not None:
-            places = np.isin(x.shadow[seen] // 2, consumed)
-            if places.any():
-                names.consume(x.shadow[list(rest)][:, places], where)
-
-
-def _while(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+def _while(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
+           where: Use) -> list[Operand]:
     of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
     cond_consts, body_consts = operands[:of_cond], operands[of_cond:of_cond + of_body]
     carry = list(operands[of_cond + of_body:])
@@ -339,5 +313,4 @@ def _while(params: Params, operands: Sequence[Operand], where: Use) -> list[Oper
     return carry
 
 
-_PROGRAMS = {"jit": _call, "checkpoint": _call, "custom_jvp_call": _call,
-             "custom_vjp_call": _call, "cond": _cond, "scan": _scan, "while": _while}
+_BRANCHING = {"cond": _cond, "scan": _scan, "while": _while}
