@@ -188,13 +188,11 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
 def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
     code = fun.__code__
     own = is_own(code.co_filename)
-    for name, cell in zip(code.co_freevars, fun.__closure__ or (), strict=True):
-        with contextlib.suppress(ValueError):  # nothing is bound to it yet
-            value = cell.cell_contents
-            if own:
-                yield Place("closure variable", name), value
-            elif callable(value):
-                yield None, value
+    for name, value in closure(fun):
+        if own:
+            yield Place("closure variable", name), value
+        elif callable(value):
+            yield None, value
     if wrapped := fun.__dict__.get("__wrapped__"):
         yield None, wrapped
     if own:
@@ -206,6 +204,13 @@ def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
                         code.co_varnames[count - len(defaults):count]], defaults, strict=True)
         for name, value in (fun.__kwdefaults__ or {}).items():
             yield Place("default argument", name), value
+
+
+def closure(fun: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables that a function closes over, as far as something is bound to them."""
+    for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True):
+        with contextlib.suppress(ValueError):
+            yield name, cell.cell_contents
 
 
 def _parts_of_namespace(x: Any, here: Place, names: frozenset[str]) -> Iterator[Part]:

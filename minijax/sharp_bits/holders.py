@@ -10,11 +10,11 @@ import functools
 import gc
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.errors import is_internal
-from minijax.sharp_bits.captured import is_own_module
+from minijax.sharp_bits.captured import closure, is_own_module
 from minijax.source_info import SourceInfo
 
 MOST_SEEN = 10_000  # objects; who has looked at so many has found the whole program
@@ -135,66 +135,64 @@ def _in_words(last: Step) -> list[str]:
         step = step.before
     phrases: list[str] = []
     while len(path) > 1:
-        phrase, count = _phrase(*path[:4])
+        phrase, count = next(_phrases(*path[:4]), (_without_name(path[1]), 1))
         if phrase:
             phrases.append(phrase)
         path = path[count:]
     return phrases
 
 
-def _phrase(held: Any, holder: Any, second: Any = None, third: Any = None) -> tuple[str, int]:
-    """How `holder` holds `held`, and how many steps of the way that tells."""
-    if isinstance(holder, types.CellType):
-        if isinstance(third, types.FunctionType) and third.__closure__ is second:
-            name = third.__code__.co_freevars[_index(second, holder)]
-            return f"`{name}`, which {_function(third)} closes over", 3
-        return "a variable of a function", 1
-    if isinstance(second, types.FunctionType) and isinstance(holder, tuple) and (
-            second.__defaults__ is holder):
-        names = second.__code__.co_varnames[:second.__code__.co_argcount]
-        name = names[_index(holder, held) - len(holder)]
-        return f"the default of the argument `{name}` of {_function(second)}", 2
-    if isinstance(holder, dict):
-        return _phrase_of_dict(held, holder, second)
-    if isinstance(holder, types.FrameType):
-        return f"`{_key(holder.f_locals, held)}`, a variable of {_place(holder)}", 1
-    if isinstance(holder, types.GeneratorType) and holder.gi_frame is not None:
-        return (f"`{_key(holder.gi_frame.f_locals, held)}`, a variable of the suspended generator "
-                f"{_place(holder.gi_frame)}"), 1
-    if isinstance(holder, Sequence):
-        return f"item {_index(holder, held)} of {_a(holder)}", 1
-    if type(holder).__module__.split(".")[0] == "minijax" or isinstance(holder, types.ModuleType):
-        return "", 1
-    attribute = next((name for name in _attributes(holder)
-                      if getattr(holder, name, None) is held), None)
-    prefix = f"attribute `{attribute}` of " if attribute else ""
-    return prefix + _a(holder), 1
+def _phrases(held: Any, *holders: Any) -> Iterator[tuple[str, int]]:
+    """How one of the next holders names an object, and how many steps of the way that tells.
+
+    What is a part of an object to a program lies in a dict of it, or in a tuple of cells: so the
+    furthest that names it comes first.
+    """
+    if not _is_ours(holders[0]):
+        for count in range(len(holders), 0, -1):
+            for phrase, parts in _named_parts(holders[count - 1]):
+                yield from ((phrase.format(name), count) for name, x in parts if x is held)
 
 
-def _phrase_of_dict(held: Any, holder: dict, second: Any) -> tuple[str, int]:
-    name = _key(holder, held)
-    if _is_namespace(holder):
-        return f"`{name}`, a global of the module `{holder['__name__']}`", 1
-    if isinstance(second, type):
-        return f"attribute `{name}` of the class {second.__name__}", 2
-    if isinstance(second, types.FunctionType) and second.__kwdefaults__ is holder:
-        return f"the default of the argument `{name}` of {_function(second)}", 2
-    if getattr(second, "__dict__", None) is holder:
-        return f"attribute `{name}` of {_a(second)}", 2
-    return f"entry {name!r} of {_a(holder)}", 1
+def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
+    """The parts of an object by their names, and how one is told."""
+    if _is_namespace(x):
+        yield f"`{{}}`, a global of the module `{x['__name__']}`", x.items()
+    elif isinstance(x, dict):
+        yield f"entry {{!r}} of {_a(x)}", x.items()
+    elif isinstance(x, Sequence):
+        yield f"item {{}} of {_a(x)}", enumerate(x)
+    elif isinstance(x, types.FrameType):
+        yield f"`{{}}`, a variable of {_place(x)}", x.f_locals.items()
+    elif isinstance(x, types.GeneratorType) and x.gi_frame is not None:
+        yield (f"`{{}}`, a variable of the suspended generator {_place(x.gi_frame)}",
+               x.gi_frame.f_locals.items())
+    else:
+        if isinstance(x, types.FunctionType):
+            names = x.__code__.co_varnames[:x.__code__.co_argcount]
+            defaults = (*zip(names[::-1], (x.__defaults__ or ())[::-1], strict=False),
+                        *(x.__kwdefaults__ or {}).items())
+            yield f"`{{}}`, which {_function(x)} closes over", closure(x)
+            yield f"the default of the argument `{{}}` of {_function(x)}", defaults
+        whole = f"the class {x.__name__}" if isinstance(x, type) else _a(x)
+        yield f"attribute `{{}}` of {whole}", ((name, getattr(x, name, None))
+                                               for name in _attributes(x))
+
+
+def _without_name(x: Any) -> str:
+    """How a holder is told that has no name for what it holds."""
+    if isinstance(x, types.CellType):
+        return "a variable of a function"
+    return "" if _is_ours(x) else _a(x)
+
+
+def _is_ours(x: Any) -> bool:
+    return type(x).__module__.split(".")[0] == "minijax" or isinstance(x, types.ModuleType)
 
 
 def _a(x: Any) -> str:
     name = type(x).__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
-
-
-def _key(mapping: Mapping, value: Any) -> Any:
-    return next((key for key, x in mapping.items() if x is value), "?")
-
-
-def _index(sequence: Sequence | None, value: Any) -> int:
-    return next((i for i, x in enumerate(sequence or ()) if x is value), 0)
 
 
 def _attributes(x: Any) -> list[str]:
