@@ -107,7 +107,8 @@ class Linearized:
 
     def __init__(self, fun: Callable, args: tuple, traced_for: str, has_aux: bool = False):
         self.flat, leaves = flattened(fun, args, traced_for, has_aux)
-        self.primals = [check_arg(x) for x in leaves]
+        stop = "." if traced_for == "vjp" else ""  # as in JAX
+        self.primals = [check_arg(x, stop) for x in leaves]
         self.outs, self.program = linearize_flat(self.flat, self.primals, self.flat.debug_info)
         self.result = self.flat.result(self.outs)
 

@@ -113,10 +113,7 @@ def _as_asked(argnums: Any, of_each: tuple) -> Any:
 
 def _check_inputs(chosen: tuple, name: str, holomorphic: bool, allow_int: bool) -> None:
     for x in tree_util.tree_leaves(chosen):
-        try:
-            dtype = core.get_aval(x).dtype
-        except TypeError:
-            raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type.") from None
+        dtype = check_arg(x, ".").dtype
         if holomorphic:
             _check_real(x, name, "inputs", holomorphic)
         elif not dtypes.issubdtype(dtype, np.inexact) and not allow_int:
@@ -135,7 +132,7 @@ NOT_HOLOMORPHIC = ("For holomorphic differentiation, pass holomorphic=True. For 
 def _check_real(tree: Any, name: str, what: str, holomorphic: bool, advice: str = "") -> None:
     """Refuse what is not real; or, where a complex function is promised, not complex."""
     for x in tree_util.tree_leaves(tree):
-        dtype = check_arg(x).dtype
+        dtype = check_arg(x, ".").dtype
         if dtypes.issubdtype(dtype, np.complexfloating if holomorphic else np.floating):
             continue
         got = dtype_name(dtype)

@@ -218,9 +218,9 @@ class FlatFunction:
         return (*results, self.aux) if self.has_aux else results
 
 
-def check_arg(x: Any) -> Array:
-    """`x` as an array, or the error that says what it is instead."""
+def check_arg(x: Any, stop: str = "") -> Array:
+    """`x` as an array, or the error that says what it is instead, ending with `stop`."""
     try:
         return core.as_value(x)
     except TypeError:
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type") from None
+        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}") from None

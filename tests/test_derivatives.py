@@ -151,3 +151,17 @@ def test_derivatives_by_a_python_number_are_as_weakly_typed_as_jaxs(function, de
     ours, theirs = found(minijax), found(jax)
     assert types(minijax, ours) == types(jax, theirs)
     same({minijax: ours, jax: theirs}.get)
+
+
+@pytest.mark.parametrize("call", [
+    lambda jax: jax.vjp(jax.numpy.sin, "a"), lambda jax: jax.jacfwd(jax.numpy.sin)("a"),
+    lambda jax: jax.jacrev(jax.numpy.sin)("a"), lambda jax: jax.grad(jax.numpy.sin)("a"),
+    lambda jax: jax.linearize(jax.numpy.sin, "a"), lambda jax: jax.vmap(jax.numpy.sin)("a"),
+    lambda jax: jax.jvp(jax.numpy.sin, ("a",), ("a",))])
+def test_what_is_no_array_is_refused_as_in_jax_up_to_the_full_stop(call):
+    messages = []
+    for package in (minijax, jax):
+        with pytest.raises(TypeError) as caught:
+            call(package)
+        messages.append(str(caught.value).splitlines()[0])
+    assert messages[0] == messages[1]

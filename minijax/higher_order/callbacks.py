@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.core import Axis, Effect, Effects, Primitive, cannot
+from minijax.core import Axis, Effect, Primitive, cannot
 from minijax.interpreters.vmap import Dim, batch_to
+from minijax.jaxpr import merged, parted
+from minijax.primitives import families
 from minijax.primitives.slicing import index_leading
 
 
@@ -35,25 +37,12 @@ class HostCallback:
     def __init__(self, function: Callable[..., None]):
         self.function = function
 
-    def __call__(self, *arrays: np.ndarray) -> None:
+    def __call__(self, *arrays: np.ndarray) -> list:
         core.base_trace.around("callback", self.function, *arrays)
+        return []  # no outputs
 
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", "callback")
-
-
-def _effects(*, callback: HostCallback, effect: Effect) -> Effects:
-    return frozenset([effect])
-
-
-def _impl(*buffers: np.ndarray, callback: HostCallback, effect: Effect) -> list[np.ndarray]:
-    callback(*buffers)
-    return []
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list, list]:
-    debug_callback_p.bind(*primals, **params)
-    return [], []
 
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
@@ -67,20 +56,15 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
     return [], []
 
 
-def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, callback: HostCallback,
-           effect: Effect) -> None:
-    b.host_call(callback, operands)
-
-
 debug_callback_p = Primitive(
     "debug_callback",
-    impl=_impl,
-    abstract_eval=lambda *avals, callback, effect: [],
-    jvp=_jvp,
+    impl=lambda *buffers, callback, **_: callback(*buffers),
+    abstract_eval=lambda *avals, **_: [],
+    jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
     batch=_batch,
-    loop=_lower,
-    effects=_effects,
+    loop=lambda b, outputs, operands, *, callback, **_: b.host_call(callback, operands),
+    effects=lambda *, effect, **_: frozenset([effect]),
     examples=list,  # it has no result to hold a law to; its tests watch what it calls
     multiple_results=True)
 
@@ -116,18 +100,15 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
                         f"object of type {type(callback)}")
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     is_array = [core.is_array_like(x) for x in leaves]
-    fixed = [None if a else x for x, a in zip(leaves, is_array, strict=True)]
-    avals = [core.get_aval(x) for x, a in zip(leaves, is_array, strict=True) if a]
+    fixed, arrays = parted(leaves, is_array)
+    avals = list(map(core.get_aval, arrays))
 
-    def call(*arrays: np.ndarray) -> None:
-        given = iter([core.array_from_buffer(x, aval)
-                      for x, aval in zip(arrays, avals, strict=True)])
-        values = [next(given) if a else x for a, x in zip(is_array, fixed, strict=True)]
-        inner_args, inner_kwargs = tree_util.tree_unflatten(tree, values)
+    def call(*buffers: np.ndarray) -> None:
+        given = list(map(core.array_from_buffer, buffers, avals))
+        inner_args, inner_kwargs = tree_util.tree_unflatten(tree, merged((fixed, given), is_array))
         callback(*inner_args, **inner_kwargs)
     call.__name__ = getattr(callback, "__name__", "callback")
-    debug_callback_p.bind(*[x for x, a in zip(leaves, is_array, strict=True) if a],
-                          callback=HostCallback(call), effect=debug_effect)
+    debug_callback_p.bind(*arrays, callback=HostCallback(call), effect=debug_effect)
 
 
 IS_IT_AN_F_STRING = ('You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and '

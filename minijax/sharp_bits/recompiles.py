@@ -43,22 +43,14 @@ class Difference(NamedTuple):
     """One thing that is another than in an earlier call."""
 
     kind: str
-    name: str
+    what: str
     now: str
     before: str
 
-    @property
-    def what(self) -> str:
-        return {"static value": f"the value of the static argument {self.name}",
-                "flag": f"the flag jax_{self.name}",
-                "tree": f"the structure of {self.name}",
-                "closure": "what the function closes over",
-                "axes": "the mapped axes", "backend": "the backend"}.get(
-                    self.kind, f"the {self.kind} of {self.name}")
-
 
 # Of two calls with the same key.
-ENDED = Difference("closure", "", "another value", "one of a transformation that has ended")
+ENDED = Difference("closure", "what the function closes over", "another value",
+                   "one of a transformation that has ended")
 
 
 def missed(given: Any, key: Any, known: Collection[Any]) -> None:
@@ -120,13 +112,11 @@ class History:
 
     def counts(self, differences: Sequence[Difference]) -> tuple[str, int, str] | None:
         """Note why a known function is traced again; a warning when it is once too often."""
-        for each in differences:
-            self.causes[each.kind, each.name] += 1
-        for each in differences:
-            count = self.causes[each.kind, each.name]
-            if count == ALLOWED:
-                return each.kind, count + 1, (f"{each.what} changes from call to call: "
-                                              f"now {each.now}, before {each.before}")
+        self.causes.update((each.kind, each.what) for each in differences)
+        for kind, what, now, before in differences:
+            if self.causes[kind, what] == ALLOWED:
+                return kind, ALLOWED + 1, (f"{what} changes from call to call: now {now}, "
+                                           f"before {before}")
         return None
 
 
@@ -157,17 +147,18 @@ def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
     yield from _static_differences(dict(sum(now.static, ())), dict(sum(before.static, ())), whole)
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
         if new != old:
-            yield Difference("flag", flag, repr(new), repr(old))
-    for kind in ("axes", "backend"):
+            yield Difference("flag", f"the flag jax_{flag}", repr(new), repr(old))
+    for kind, what in (("axes", "the mapped axes"), ("backend", "the backend")):
         if (new := getattr(now, kind)) != (old := getattr(before, kind)):
-            yield Difference(kind, "", str(new), str(old))
+            yield Difference(kind, what, str(new), str(old))
 
 
 def _type_differences(name: str, now: core.ShapedArray, before: core.ShapedArray
                       ) -> Iterator[Difference]:
-    for kind in ("shape", "dtype", "weak_type"):
-        if getattr(now, kind) != getattr(before, kind):
-            yield Difference(kind.replace("_", " "), name, _type(now), _type(before))
+    for part in ("shape", "dtype", "weak_type"):
+        if getattr(now, part) != getattr(before, part):
+            kind = part.replace("_", " ")
+            yield Difference(kind, f"the {kind} of {name}", _type(now), _type(before))
 
 
 def _type(aval: core.ShapedArray) -> str:
@@ -182,7 +173,7 @@ def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,
         if len(path) > 1:
             name = arguments[path[1].idx] if path[0].idx == 0 else path[1].key
             where = f"{name}{tree_util.keystr(path[2:])}"
-        yield Difference("tree", where, one, f"{other} ({why})")
+        yield Difference("tree", f"the structure of {where}", one, f"{other} ({why})")
 
 
 def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
@@ -191,7 +182,7 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
         new, old = now.get(place), before.get(place)
         if new != old:
             name = arguments[place] if isinstance(place, int) else place
-            yield Difference("static value", str(name), *(
+            yield Difference("static value", f"the value of the static argument {name}", *(
                 "not given" if given is None else repr(given.value) for given in (new, old)))
 
 
@@ -200,14 +191,13 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
 def _explanation(where: str, history: History, differences: Sequence[Difference]) -> str:
     """The reason for a miss, as JAX's log has it."""
     frame = source_info.user_frame()
-    lines = [f"TRACING CACHE MISS at {frame.place if frame else 'an unknown line'}:"]
+    miss = f"TRACING CACHE MISS at {frame.place if frame else 'an unknown line'}:\n"
     if differences:
-        lines += [f"  for {where}",
-                  "  all previously seen cache keys differ. For the closest previous key:"]
-        lines += [f"  * {d.what}: now {d.now} and before {d.before}" for d in differences]
-    else:
-        lines += ["  never seen function:", f"    {where}"]
-        if history.same_code_before:
-            lines += ["  but seen another function defined on the same line; maybe the function "
-                      "is", "  being re-defined repeatedly, preventing caching?"]
-    return "\n".join(lines)
+        return (f"{miss}  for {where}\n"
+                "  all previously seen cache keys differ. For the closest previous key:\n"
+                + "\n".join(f"  * {d.what}: now {d.now} and before {d.before}"
+                            for d in differences))
+    same = ("\n  but seen another function defined on the same line; maybe the function is\n"
+            "  being re-defined repeatedly, preventing caching?")
+    return (f"{miss}  never seen function:\n    {where}"
+            f"{same if history.same_code_before else ''}")
