@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from minijax import api, derivatives, device, source_info, tracebacks, tree_util
+from minijax import api, derivatives, device, source_info, tree_util
 from minijax.device import devices as all_devices
 from minijax.higher_order.arguments import as_tuple, without_static
 from minijax.higher_order.jit import jit
@@ -58,43 +58,22 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
 
     @functools.wraps(fun)
     def over_rows(*args: Any, **kwargs: Any) -> Any:
-        axes = _dynamic(in_axes, static)
-        filled, dynamic = without_static(fun, args, static)
-        return api.map_axes("pmap", filled, dynamic, kwargs, axes, out_axes, axis_name, None)
-    compiled = jit(over_rows, static_argnums=static, donate_argnums=donate_argnums)
-
-    def check(args: tuple, kwargs: dict) -> None:
         if static and max(static) >= len(args):
             raise ValueError(
                 f"pmapped function has static_broadcasted_argnums={static} but was called with "
                 f"only {len(args)} positional argument{'s' if len(args) > 1 else ''}. All static "
                 "broadcasted arguments must be passed positionally.")
-        size = _axis_size(_dynamic(args, static), kwargs, _dynamic(in_axes, static))
+        axes = in_axes
+        if isinstance(axes, tuple):
+            axes = tuple(axis for i, axis in enumerate(axes) if i not in static)
+        filled, dynamic = without_static(fun, args, static)
+        size = _axis_size(dynamic, kwargs, axes)
         if axis_size not in (None, size):
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
         _check_devices(fun, size, all_devices(backend) if devices is None else devices)
-
-    @tracebacks.api_boundary
-    @functools.wraps(fun)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        check(args, kwargs)
-        return compiled(*args, **kwargs)
-
-    @tracebacks.api_boundary
-    def lower(*args: Any, **kwargs: Any) -> Any:
-        check(args, kwargs)
-        return compiled.lower(*args, **kwargs)
-
-    mapped.lower = lower  # type: ignore[attr-defined]
-    return mapped
-
-
-def _dynamic(items: Any, static: Sequence[int]) -> Any:
-    """The items at the places of arguments that are arrays; what is for all stays as it is."""
-    if not isinstance(items, tuple):
-        return items
-    return tuple(x for i, x in enumerate(items) if i not in static)
+        return api.map_axes("pmap", filled, dynamic, kwargs, axes, out_axes, axis_name, None)
+    return jit(over_rows, static_argnums=static, donate_argnums=donate_argnums)
 
 
 def _axis_size(args: tuple, kwargs: dict, in_axes: Any) -> int:
