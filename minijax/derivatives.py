@@ -8,14 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
 from minijax import core, dtypes, source_info, tracebacks, tree_util
 from minijax.core import Array, ShapedArray, Zero
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import linearize_flat
 from minijax.interpreters import split, transpose
-from minijax.primitives.emitted import instantiate
+from minijax.primitives.emitted import public_tangent
 from minijax.stage import FlatFunction, check_arg, stage
 
 
@@ -91,13 +89,6 @@ def _check_direction(x: Array, t: Array) -> Array | Zero:
         raise ValueError("jvp called with different primal and tangent shapes;"
                          f"Got primal shape {x.shape} and tangent shape as {t.shape}")
     return Zero(want) if t.dtype == dtypes.float0 else t
-
-
-def public_tangent(t: Any) -> Any:
-    """A tangent or cotangent as users see it: an array of zeros instead of a symbolic one."""
-    if isinstance(t, Zero) and t.aval.dtype == dtypes.float0:
-        return np.zeros(t.aval.shape, dtypes.float0)
-    return instantiate(t)
 
 
 # ── Linearize, vjp ───────────────────────────────────────────────────────────────────────────

@@ -21,7 +21,6 @@ from minijax.higher_order.rules import running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs, types_in
 from minijax.lazily import importing
-from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import sin_p
 from minijax.stage import stage
 
@@ -174,25 +173,24 @@ def call_of_program(name: str, split: Callable[..., Halves],
       split: says what its backward pass remembers.
       computes_again: the half that is transposed computes known values, too.
     """
-    def lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, jaxpr: ClosedJaxpr,
-              **_: Any) -> None:
-        b.jaxpr(jaxpr, operands, into=outputs)
+    return CallPrimitive(name, **running("jaxpr"),
+                         **running_one_of("jaxpr", computes_again=computes_again),
+                         split=split, examples=_examples)
 
-    return CallPrimitive(
-        name,
-        impl=lambda *buffers, jaxpr, **_: interpret(jaxpr, *buffers),
-        abstract_eval=lambda *avals, jaxpr, **_: jaxpr.out_avals,
-        **running_one_of("jaxpr", computes_again=computes_again),
-        loop=lower,
-        split=split,
-        multiple_results=True,
-        handles_keys=True,
-        examples=_examples)
+
+def running(field: str) -> dict[str, Any]:
+    """The meaning, type and lowering of an operation that runs the program in a parameter."""
+    return {
+        "impl": lambda *buffers, **params: interpret(params[field], *buffers),
+        "abstract_eval": lambda *_, **params: params[field].out_avals,
+        "loop": lambda b, outs, operands, **params: b.jaxpr(params[field], operands, into=outs),
+        "multiple_results": True,
+        "handles_keys": True}
 
 
 def _examples() -> list[core.Example]:
     aval = ShapedArray((3,), np.float32)
-    closed = stage(lambda x, y: [mul_p.bind(sin_p.bind(x), y), x], [aval, aval])
+    closed = stage(lambda x, y: [sin_p.bind(x) * y, x], [aval, aval])
     x = np.array([0.5, -1.0, 2.0], np.float32)
     return [core.Example((x, x + 1), {"jaxpr": closed, "name": "f"})]
 

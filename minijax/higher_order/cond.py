@@ -19,7 +19,7 @@ from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
 from minijax.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, parted, remove_dead_equations,
                            subjaxprs)
-from minijax.primitives import algebra, analytic, choice, emitted
+from minijax.primitives import analytic, choice, emitted
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
 from minijax.primitives.index import dynamic_slice_p
@@ -120,7 +120,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
 
 def _examples() -> list[Example]:
     aval = ShapedArray((3,), np.float32)
-    one = stage(lambda x, y: [algebra.mul_p.bind(x, y), x], [aval, aval])
+    one = stage(lambda x, y: [x * y, x], [aval, aval])
     two = stage(lambda x, y: [analytic.sin_p.bind(x), y], [aval, aval])
     x = np.array([0.5, -1.0, 2.0], np.float32)
     return [Example((np.int32(i), x, x + 1), {"branches": (one, two)}) for i in (0, 1)]
@@ -185,9 +185,8 @@ def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
     if len(cases) == 1:
         return cases[0]
     shape = cases[0].shape
-    if which.shape != shape:
-        which = emitted.broadcast_in_dim_p.bind(which, shape=shape, broadcast_dimensions=(0,))
-    return choice.select_n_p.bind(which, *cases)
+    return choice.select_n_p.bind(
+        which if which.shape == shape else emitted.spread(which, (0,), shape), *cases)
 
 
 def _without_checks(program: ClosedJaxpr) -> ClosedJaxpr:

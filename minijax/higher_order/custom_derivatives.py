@@ -19,9 +19,8 @@ from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray
 from minijax.higher_order import arguments, compiled
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
-from minijax.primitives.algebra import mul_p
 from minijax.primitives.analytic import cos_p, sin_p
-from minijax.primitives.emitted import instantiate, reduce_sum_p
+from minijax.primitives.emitted import instantiate, public_tangent, reduce_sum_p
 from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
 
 
@@ -83,14 +82,9 @@ def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = N
     return fun if call_jaxpr is None else jaxpr_as_fun(call_jaxpr)  # type: ignore[return-value]
 
 
-def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, call_jaxpr: ClosedJaxpr,
-           **_: Any) -> None:
-    b.jaxpr(call_jaxpr, operands, into=outputs)
-
-
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
          ) -> tuple[list, list]:
-    both = jvp(*primals, *map(_tangent_array, tangents))
+    both = jvp(*primals, *map(public_tangent, tangents))
     half = len(both) // 2
     outs, dots = both[:half], both[half:]
     return outs, [Zero(t.aval) if t.aval.dtype == dtypes.float0 else t for t in dots]
@@ -108,17 +102,13 @@ def call_with_rule(name: str, examples: Callable[[], list[core.Example]]) -> Cus
 
     primitive = CustomPrimitive(
         name,
-        impl=lambda *buffers, call_jaxpr, **_: compiled.interpret(call_jaxpr, *buffers),
-        abstract_eval=lambda *_, call_jaxpr, **__: call_jaxpr.out_avals,
+        **compiled.running("call_jaxpr"),
         jvp=_jvp,
         transpose=cannot("a function with its own derivative rule counts as non-linear"),
         batch=batch,
-        loop=_lower,
         split=cannot("its rule is applied before anything is cut in two"),
         examples=examples,
-        printed=lambda *, jvp, **params: {**params, **jvp.names},
-        multiple_results=True,
-        handles_keys=True)
+        printed=lambda *, jvp, **params: {**params, **jvp.names})
     return primitive
 
 
@@ -136,13 +126,6 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
         return outs if is_same else [batch_to(x, d, 0, axis.size)
                                      for x, d in zip(outs, found, strict=True)]
     return on_batch
-
-
-def _tangent_array(t: Any) -> Any:
-    """A tangent as a user's rule sees it."""
-    if isinstance(t, Zero) and t.aval.dtype == dtypes.float0:
-        return np.zeros(t.aval.shape, dtypes.float0)
-    return instantiate(t)
 
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
@@ -212,7 +195,7 @@ def _example_of(f: CustomFunction) -> list[core.Example]:
 
 def _jvp_examples() -> list[core.Example]:
     f = custom_jvp(sin_p.bind)
-    f.defjvps(lambda t, out, x: mul_p.bind(cos_p.bind(x), t))
+    f.defjvps(lambda t, out, x: cos_p.bind(x) * t)
     return _example_of(f)
 
 
@@ -314,7 +297,7 @@ def _no_forward(*_: Any, **__: Any) -> Any:
 def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
                    **_: Any) -> list:
     residuals, tangents = args[:num_residuals], args[num_residuals:]
-    found = bwd(*residuals, *map(_tangent_array, cotangents))
+    found = bwd(*residuals, *map(public_tangent, cotangents))
     return [*[None] * num_residuals,
             *(ct if isinstance(t, Undefined) else None
               for ct, t in zip(found, tangents, strict=True))]
@@ -355,7 +338,7 @@ custom_lin_p = Primitive(
 
 def _vjp_examples() -> list[core.Example]:
     f = custom_vjp(sin_p.bind)
-    f.defvjp(lambda x: (sin_p.bind(x), cos_p.bind(x)), lambda c, ct: (mul_p.bind(c, ct),))
+    f.defvjp(lambda x: (sin_p.bind(x), cos_p.bind(x)), lambda c, ct: (c * ct,))
     return _example_of(f)
 
 

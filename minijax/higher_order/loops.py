@@ -24,9 +24,7 @@ from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
-from minijax.primitives.algebra import add_p, mul_p
 from minijax.primitives.analytic import sin_p
-from minijax.primitives.choice import lt_p
 from minijax.primitives.emitted import add_any_p, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
 from minijax.sharp_bits.steps import Step, in_step
@@ -262,8 +260,8 @@ def _scan_examples() -> list[Example]:
     scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
 
     def body(w: Any, c: Any, x: Any) -> list:
-        new = add_p.bind(mul_p.bind(w, sin_p.bind(c)), x)
-        return [new, mul_p.bind(new, new)]
+        new = w * sin_p.bind(c) + x
+        return [new, new * new]
     shared = {"jaxpr": stage(body, [scalar, vector, vector]), "num_consts": 1, "num_carry": 1,
               "unroll": 1}
     w, c = np.float32(0.9), np.array([0.1, -0.4], np.float32)
@@ -388,8 +386,8 @@ def _while_params(condition: ClosedJaxpr, cond_nconsts: int, body: ClosedJaxpr, 
 
 def _while_examples() -> list[Example]:
     scalar, vector = ShapedArray((), np.float32), ShapedArray((2,), np.float32)
-    condition = stage(lambda limit, c, x: [lt_p.bind(c, limit)], [scalar, scalar, vector])
-    body = stage(lambda w, c, x: [mul_p.bind(c, w), mul_p.bind(x, w)], [scalar, scalar, vector])
+    condition = stage(lambda limit, c, x: [c < limit], [scalar, scalar, vector])
+    body = stage(lambda w, c, x: [c * w, x * w], [scalar, scalar, vector])
     x = np.array([0.5, -1.0], np.float32)
     return [Example((np.float32(limit), np.float32(1.5), np.float32(1.0), x),
                     _while_params(condition, 1, body, 1)) for limit in (20.0, -1.0)]
