@@ -16,7 +16,8 @@ import numpy as np
 from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
 from minijax.primitives import convert, emitted, families, kernels, summation
-from minijax.primitives.axes import Axes, above, inverse, without
+from minijax.primitives.axes import Axes, above, refuse, without
+from minijax.primitives.examples import spaced
 from minijax.primitives.slots import all_weak, computed_in, real_dtype
 from minijax.primitives.summation import LONG
 
@@ -70,39 +71,39 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────
 
-def free_axes(rank: int, contract: Axes, batch: Axes) -> Axes:
-    return without(range(rank), contract + batch)
+def axis_names(dimension_numbers: Dimensions, lhs_rank: int, rhs_rank: int
+               ) -> tuple[Axes, Axes, Axes]:
+    """Numbers for the axes of both operands and of their product; paired axes have the same."""
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    pairs = dict(zip(rhs_contract + rhs_batch, lhs_contract + lhs_batch, strict=True))
+    lhs = tuple(range(lhs_rank))
+    rhs = tuple(pairs.get(d, lhs_rank + d) for d in range(rhs_rank))
+    free = (name for name in lhs + rhs if name not in lhs or name not in rhs)
+    return lhs, rhs, (*lhs_batch, *free)
 
 
 def _check_axes(lhs: ShapedArray, rhs: ShapedArray, dimension_numbers: Dimensions) -> None:
-    names = "lhs", "rhs"
-    sides = list(zip(names, (lhs, rhs), *dimension_numbers, strict=True))
     contract, batch = dimension_numbers
-    for side, x, contracting, batched in sides:
-        if not all(0 <= d < x.ndim for d in contracting + batched):
-            raise TypeError(
+    for side, x, summed, batched in zip(("lhs", "rhs"), (lhs, rhs), contract, batch, strict=True):
+        refuse((not all(0 <= d < x.ndim for d in summed + batched),
                 f"dot_general requires {side} dimension numbers to be nonnegative and less than "
                 f"the number of axes of the {side} value, got {side}_batch of {batched} and "
-                f"{side}_contracting of {contracting} for {side} of rank {x.ndim}")
-    if len(batch[0]) != len(batch[1]):
-        raise TypeError("dot_general requires equal numbers of lhs_batch and rhs_batch "
-                        f"dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}.")
-    for kind, pair in (("batch", batch), ("contracting", contract)):
-        for side, axes in zip(names, pair, strict=True):
-            if len(set(axes)) != len(axes):
-                raise TypeError(f"dot_general requires {side} {kind} dimensions to be distinct, "
-                                f"got {side}_{kind} {axes}.")
-    for side, _, contracting, batched in sides:
-        if set(contracting) & set(batched):
-            raise TypeError(f"dot_general requires {side} batch dimensions to be disjoint from "
-                            f"contracting dimensions, got {side}_batch {batched} and "
-                            f"{side}_contracting {contracting}.")
+                f"{side}_contracting of {summed} for {side} of rank {x.ndim}"),
+               *((len(set(axes)) != len(axes),
+                  f"dot_general requires {side} {kind} dimensions to be distinct, "
+                  f"got {side}_{kind} {axes}.")
+                 for kind, axes in (("batch", batched), ("contracting", summed))),
+               (not set(summed).isdisjoint(batched),
+                f"dot_general requires {side} batch dimensions to be disjoint from contracting "
+                f"dimensions, got {side}_batch {batched} and {side}_contracting {summed}."))
+    refuse((len(batch[0]) != len(batch[1]),
+            "dot_general requires equal numbers of lhs_batch and rhs_batch "
+            f"dimensions, got lhs_batch {batch[0]} and rhs_batch {batch[1]}."))
     for kind, pair in (("lhs batch dimensions and rhs batch", batch), ("contracting", contract)):
         left, right = (tuple(x.shape[d] for d in axes)
                        for x, axes in zip((lhs, rhs), pair, strict=True))
-        if left != right:
-            raise TypeError(f"dot_general requires {kind} dimensions to have the same shape, "
-                            f"got {left} and {right}.")
+        refuse((left != right, f"dot_general requires {kind} dimensions to have the same shape, "
+                               f"got {left} and {right}."))
 
 
 def _rank_of_dtype(dtype: Any) -> tuple:
@@ -133,12 +134,10 @@ def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
 def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions,
               precision: Any, preferred_element_type: Any) -> list[ShapedArray]:
     _check_axes(lhs, rhs, dimension_numbers)
-    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    shape = (tuple(lhs.shape[d] for d in lhs_batch)
-             + without(lhs.shape, lhs_contract + lhs_batch)
-             + without(rhs.shape, rhs_contract + rhs_batch))
+    left, right, names = axis_names(dimension_numbers, lhs.ndim, rhs.ndim)
+    sizes = dict(zip(left + right, lhs.shape + rhs.shape, strict=True))
     dtype = _dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
-    return [ShapedArray(shape, dtype, all_weak([lhs, rhs]))]
+    return [ShapedArray(tuple(sizes[name] for name in names), dtype, all_weak([lhs, rhs]))]
 
 
 # ── The meaning ──────────────────────────────────────────────────────────────────────────────
@@ -146,8 +145,8 @@ def _dot_type(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensio
 def _dot_impl(lhs: np.ndarray, rhs: np.ndarray, dimension_numbers: Dimensions, precision: Any,
               preferred_element_type: Any) -> list[np.ndarray]:
     contract, batch = dimension_numbers
-    free = [free_axes(x.ndim, *axes)
-            for x, *axes in zip((lhs, rhs), contract, batch, strict=True)]
+    free = [without(range(x.ndim), (*summed, *batched))
+            for x, summed, batched in zip((lhs, rhs), contract, batch, strict=True)]
     out = _dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type)
     x = lhs.transpose(batch[0] + free[0] + contract[0]).astype(computed_in(out))
     y = rhs.transpose(batch[1] + contract[1] + free[1]).astype(computed_in(out))
@@ -176,18 +175,17 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
                dimension_numbers: Dimensions, **params: Any) -> Array:
     """Of the unknown side: the product of ct with the other, over the other's free axes."""
-    (x_contract, y_contract), (x_batch, y_batch) = (
-        pair[::-1] if x_is_right else pair for pair in dimension_numbers)
-    x_free = free_axes(x.aval.ndim, x_contract, x_batch)
-    y_free = free_axes(y.ndim, y_contract, y_batch)
-    ct_batch = tuple(range(len(x_batch)))
-    start = len(x_batch) + (0 if x_is_right else len(x_free))
-    ct_y = tuple(range(start, start + len(y_free)))
-    product = dot_general_p.bind(ct, y, **params,
-                                 dimension_numbers=((ct_y, y_free), (ct_batch, y_batch)))
-    # Its axes are now: batch, free in x, and the contracted ones in the order y has them.
-    by_y = [x_contract[i] for i in sorted(range(len(y_contract)), key=y_contract.__getitem__)]
-    order = inverse((*x_batch, *x_free, *by_y))
+    ranks = (y.ndim, x.aval.ndim) if x_is_right else (x.aval.ndim, y.ndim)
+    *sides, whole = axis_names(dimension_numbers, *ranks)
+    of_x, of_y = sides[::-1] if x_is_right else sides
+    batch, summed = ([name for name in whole if name in of_y and (name in of_x) == paired]
+                     for paired in (True, False))
+    numbers = tuple((tuple(map(whole.index, names)), tuple(map(of_y.index, names)))
+                    for names in (summed, batch))
+    product = dot_general_p.bind(ct, y, dimension_numbers=numbers, **params)
+    free = [name for name in whole if name not in of_y]
+    contracted = [name for name in of_y if name not in whole]
+    order = tuple(map([*batch, *free, *contracted].index, of_x))
     if order != tuple(range(len(order))):
         product = emitted.transpose_p.bind(product, permutation=order)
     return convert.converted(product, x.aval.dtype, product.weak_type)
@@ -199,48 +197,43 @@ def _dot_batch(axis: Axis, args: list, dims: list, *, dimension_numbers: Dimensi
                **params: Any) -> tuple[list, list]:
     contract, batch = ([axes if d is None else above(axes, d)
                         for axes, d in zip(pair, dims, strict=True)] for pair in dimension_numbers)
-    if None not in dims:  # one more batch axis, the first
-        batch, out_dim = [(d, *axes) for d, axes in zip(dims, batch, strict=True)], 0
-    else:  # a free axis of one side
-        free = [free_axes(x.ndim, *axes)
-                for x, *axes in zip(args, contract, batch, strict=True)]
-        at = free[0].index(dims[0]) if dims[1] is None else len(free[0]) + free[1].index(dims[1])
-        out_dim = len(batch[0]) + at
-    numbers = tuple(contract), tuple(batch)
+    if None not in dims:  # one more batch axis, the first; otherwise a free axis of one side
+        batch = [(d, *axes) for d, axes in zip(dims, batch, strict=True)]
+    numbers: Any = tuple(contract), tuple(batch)
+    left, right, names = axis_names(numbers, *(x.ndim for x in args))
+    out_dim = names.index(left[dims[0]] if dims[1] is None else right[dims[1]])
     return [dot_general_p.bind(*args, dimension_numbers=numbers, **params)], [out_dim]
 
 
 # ── The primitive and its functions ──────────────────────────────────────────────────────────
 
 def _dot_examples() -> list[Example]:
-    def case(x: Any, y: Any, contract: tuple, batch: tuple = ((), ()), preferred: Any = None
-             ) -> Example:
-        return Example((x, y), {"dimension_numbers": (contract, batch), "precision": None,
-                                "preferred_element_type": preferred})
-    x = np.array([[1, -2, .5], [3, .25, -1]], np.float32)
-    y = np.array([[2, 1, 0, -1], [.5, 3, -2, 1], [1, 1, 4, 2]], np.float32)
-    stack = np.stack([x, 2 * x])
-    large = np.linspace(-1, 1, 144, dtype=np.float32).reshape(12, 12)
-    last_first, first_first, nothing = ((1,), (0,)), ((0,), (0,)), ((), ())
-    both: list[tuple] = [
-        (x, y, last_first), (y, x, ((0,), (1,))), (x, x, ((0, 1), (0, 1))),
-        (x, x.T, ((0, 1), (1, 0))), (stack, stack.transpose(1, 2, 0), ((2,), (1,)), ((0,), (2,)))]
-    found = [case(left.astype(d), right.astype(d), *axes)
-             for d in (np.float32, np.float64) for left, right, *axes in both]
-    found += [case(x.astype(d), y.astype(d), last_first)
-              for d in (np.float16, dtypes.bfloat16, np.int32, bool)]
-    found += [case((100 * x).astype(np.int8), (100 * y).astype(np.int8), last_first,
-                   preferred=np.dtype(p)) for p in (np.int8, np.int32)]
-    short, whole = large.astype(dtypes.bfloat16), (100 * large).astype(np.int32)
-    found += [case(left, right, last_first) for left, right in (
-        (large, large), (whole, whole), (short, large), (short, short),
-        (np.zeros((2, 0), np.float32), np.zeros((0, 3), np.float32)))]
-    found += [case(left, right, first_first) for left, right in (
-        (x[0], x[1]), (large, large), (large[0].repeat(20), large[:, :4].repeat(20, 0)),
-        (large.repeat(5, 1), large[0]))]
-    return [*found, case(x[0], x[1], nothing), case(np.float32(2), np.float32(3), nothing),
-            case(stack, y, ((2,), (0,))), case(stack, stack, ((2,), (2,)), first_first),
-            case(np.stack([large, -large]), np.stack([large, large]), ((1,), (2,)), first_first)]
+    sizes = {"B": 2, "i": 2, "j": 3, "k": 4, "m": 12, "n": 12, "p": 12, "l": 240, "z": 0}
+
+    def array(axes: str, dtype: Any, shift: int) -> np.ndarray:
+        x = spaced(-1., 1., tuple(sizes[a] for a in axes), float, shift)
+        kind = np.dtype(dtype).kind
+        return x > 0 if kind == "b" else (100 * x if kind == "i" else 3 * x).astype(dtype)
+
+    def case(axes: str, *kinds: Any, preferred: Any = None) -> Example:
+        """Axes of one letter are paired; capital ones are batch axes."""
+        left, right = axes.split(",")
+        pairs = [[a for a in left if a in right and a.isupper() == is_batch]
+                 for is_batch in (False, True)]
+        numbers = tuple((tuple(map(left.index, names)), tuple(map(right.index, names)))
+                        for names in pairs)
+        return Example((array(left, kinds[0], 0), array(right, kinds[-1], 1)),
+                       {"dimension_numbers": numbers, "precision": None,
+                        "preferred_element_type": preferred})
+
+    short, single, whole = dtypes.bfloat16, np.float32, np.int32
+    found = [case(axes, dtype) for dtype in (single, np.float64)
+             for axes in ("ij,jk", "jk,ij", "ij,ij", "ij,ji", "Bij,jBk", "iBj,jkB")]
+    found += [case("ij,jk", dtype) for dtype in (np.float16, short, whole, bool)]
+    found += [case("ij,jk", np.int8, preferred=np.dtype(p)) for p in (np.int8, np.int32)]
+    found += [case("mn,np", *two) for two in ([single], [whole], [short, single], [short])]
+    return found + [case(axes, single) for axes in (
+        "iz,zj", "j,j", "nm,np", "l,lk", "ml,m", "i,j", ",", "Bij,jk", "Bij,Bkj", "Bnm,Bpn")]
 
 
 dot_general_p = Primitive(

@@ -17,8 +17,7 @@ from minijax import dtypes
 from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
 from minijax.primitives import choice, complex_numbers, contract, convert, families
-from minijax.primitives.emitted import (batch_in_front, batched_in_front, filled, move_axis, spread,
-                                        transposed)
+from minijax.primitives.emitted import batch_in_front, filled, move_axis, spread, transposed
 from minijax.primitives.examples import Examples
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes, nest
@@ -93,19 +92,20 @@ def identity_like(x: Array) -> Array:
 
 # ── The family ───────────────────────────────────────────────────────────────────────────────
 
-def factorization(name: str, *, impl: Callable[..., list], types: Callable[..., list],
-                  square: bool = False, jvp: Any, examples: Examples,
-                  multiple_results: bool = True, **lowering: Any) -> Primitive:
+def factorization(name: str, *, impl: Callable[..., list], square: bool = False, jvp: Any,
+                  examples: Examples, multiple_results: bool = True, **lowering: Any) -> Primitive:
     """A primitive that takes matrices, or stacks of them, to their factors.
 
     Args:
-      types: ``(aval, **params)`` to the types of the factors.
+      impl: the meaning; of an empty stack it also says what types the factors have.
       square: whether rows and columns must be as many.
       lowering: its `loop` or its `library`.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
-        return types(x, **params)
+        *stack, m, n = x.shape
+        return [x.update(shape=(*stack, *factor.shape[1:]), dtype=factor.dtype)
+                for factor in impl(np.empty((0, m, n), x.dtype), **params)]
 
     return Primitive(
         name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
@@ -236,7 +236,6 @@ cholesky_p = factorization(
     "cholesky",
     multiple_results=False,
     impl=lambda x: [np.tril(by_lapack("cholesky_lo", x))],
-    types=lambda x: [x],
     square=True,
     jvp=factored(_cholesky_slope),
     library=_cholesky_library,
@@ -268,20 +267,59 @@ def symmetrized(x: Array) -> Array:
     return (x + adjoint(x)) / 2
 
 
-# ── triangular_solve: the type and the meaning ───────────────────────────────────────────────
+# ── The family of systems of equations ───────────────────────────────────────────────────────
 
-def _solve_type(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
-                ) -> list[ShapedArray]:
-    check_same_dtypes("triangular_solve", a, b)
-    check_matrix("triangular_solve", a)
-    if a.shape[-1] != a.shape[-2]:
-        raise ValueError("The first input to triangular_solve must be a square matrix. "
-                         f"Got shape {a.shape}.")
-    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2 if left_side else -1]:
-        raise ValueError("Incompatible shapes for arguments to triangular_solve: "
-                         f"{a.shape} and {b.shape}.")
-    return [b]
+def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Primitive:
+    """A primitive that gives the x for which ``op(a) x = b``, or ``x op(a) = b``.
 
+    Args:
+      applied: ``(a, x, **params)`` to the left side, linear in both.
+      slots: what differs: meaning, transpose, lowering, examples.
+    """
+    def abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool = True, **_: Any
+                      ) -> list[ShapedArray]:
+        check_same_dtypes(name, a, b)
+        check_matrix(name, a)
+        if a.shape[-1] != a.shape[-2]:
+            raise ValueError(f"The first input to {name} must be a square matrix. "
+                             f"Got shape {a.shape}.")
+        if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2 if left_side else -1]:
+            raise ValueError(f"Incompatible shapes for arguments to {name}: "
+                             f"{a.shape} and {b.shape}.")
+        return [b]
+
+    return Primitive(name, abstract_eval=abstract_eval, jvp=_of_equations(applied),
+                     batch=_batch_of_equations, **slots)
+
+
+def _of_equations(applied: Callable[..., Array]) -> ForPrimitive:
+    """``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1)."""
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        a_dot, b_dot = tangents
+        x = p.bind(*primals, **params)
+        terms = [] if isinstance(b_dot, Zero) else [b_dot]
+        if not isinstance(a_dot, Zero):
+            terms.append(-applied(a_dot, x, **params))
+        return [x], [p.bind(primals[0], families.sum_of(terms), **params)]
+    return jvp
+
+
+@ForPrimitive
+def _batch_of_equations(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
+                        ) -> tuple[list, list]:
+    if dims[0] is not None:
+        return batch_in_front().rule(p, axis, args, dims, **params)
+    # One matrix for the whole batch: the right sides of its equations stand beside each other.
+    place = args[1].ndim - (1 if params.get("left_side", True) else 2)
+    beside = move_axis(args[1], dims[1], place)
+    shape = beside.shape
+    joined = reshape(beside, (*shape[:place - 1], shape[place - 1] * shape[place],
+                              *shape[place + 1:]))
+    return [reshape(p.bind(args[0], joined, **params), shape)], [place]
+
+
+# ── triangular_solve ─────────────────────────────────────────────────────────────────────────
 
 def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, transpose_a: bool,
                 conjugate_a: bool, unit_diagonal: bool) -> list[np.ndarray]:
@@ -299,24 +337,6 @@ def _solve_impl(a: np.ndarray, b: np.ndarray, *, left_side: bool, lower: bool, t
     return [x if left_side else np.ascontiguousarray(x.swapaxes(-1, -2))]
 
 
-# ── triangular_solve: derivative, transpose, batch ───────────────────────────────────────────
-
-def of_equations(applied: Callable[..., Array]) -> ForPrimitive:
-    """Of ``op(a) x = b``: ``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1).
-
-    ``applied(da, x, **params)`` is the product.
-    """
-    @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-        a_dot, b_dot = tangents
-        x = p.bind(*primals, **params)
-        terms = [] if isinstance(b_dot, Zero) else [b_dot]
-        if not isinstance(a_dot, Zero):
-            terms.append(-applied(a_dot, x, **params))
-        return [x], [p.bind(primals[0], families.sum_of(terms), **params)]
-    return jvp
-
-
 def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: bool,
              conjugate_a: bool, unit_diagonal: bool) -> Array:
     """``op(a) x``, or ``x op(a)``, of the triangle that counts."""
@@ -325,21 +345,6 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     a = complex_numbers.conj(a) if conjugate_a else a
     a = flipped(a) if transpose_a else a
     return product(a, x) if left_side else product(x, a)
-
-
-@ForPrimitive
-def batched_equations(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
-                      ) -> tuple[list, list]:
-    if dims[0] is not None:
-        in_front = (batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True))
-        return [p.bind(*in_front, **params)], [0]
-    # One matrix for the whole batch: the right sides of its equations stand beside each other.
-    at = args[1].ndim - (2 if params.get("left_side", True) else 3)
-    place = at + params.get("left_side", True)
-    beside = move_axis(args[1], dims[1], place)
-    shape = beside.shape
-    joined = reshape(beside, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2:]))
-    return [reshape(p.bind(args[0], joined, **params), shape)], [place]
 
 
 def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: bool, lower: bool,
@@ -373,14 +378,12 @@ def _solve_examples() -> list[Example]:
     return found
 
 
-triangular_solve_p = Primitive(
+triangular_solve_p = equations(
     "triangular_solve",
     impl=_solve_impl,
-    abstract_eval=_solve_type,
-    jvp=of_equations(_applied),
+    applied=_applied,
     transpose=transposed(None, lambda ct, a, b, transpose_a, **params: triangular_solve_p.bind(
         a, ct, transpose_a=not transpose_a, **params)),
-    batch=batched_equations,
     library=_solve_library,
     examples=_solve_examples)
 

@@ -14,10 +14,9 @@ import numpy as np
 
 from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot, dtype_name
 from minijax.primitives import emitted, families, gather, kernels, slots
-from minijax.primitives.linalg import (batched_equations, by_lapack, check_matrix,
-                                       examples_of_matrices, factored, factorization, flipped,
-                                       identity_like, lower_part, masked, of_equations, product,
-                                       spread_out, triangular_solve, upper_part)
+from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
+                                       factorization, flipped, identity_like, lower_part, masked,
+                                       product, spread_out, triangular_solve, upper_part)
 from minijax.primitives.slicing import pad, zero_of
 
 INT32 = np.dtype("int32")
@@ -27,26 +26,25 @@ _gemm = kernels.kernel("gemm")
 
 # ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
 
-def _lu_types(x: ShapedArray) -> list[ShapedArray]:
-    *batch, m, n = x.shape
-    return [x, ShapedArray((*batch, min(m, n)), INT32), ShapedArray((*batch, m), INT32)]
-
-
 def _lu_impl(x: np.ndarray) -> list[np.ndarray]:
     """Column by column: exchange rows, divide the column, subtract its multiples."""
     *batch, m, n = x.shape
     a = x.reshape(math.prod(batch), m, n).copy()
-    pivots = np.zeros((len(a), min(m, n)), np.int32)
-    order = np.tile(np.arange(m, dtype=np.int32), (len(a), 1))
-    each = np.arange(len(a))
+    pivots = np.zeros((len(a), min(m, n)), INT32)
     for k in range(min(m, n)):
         pivots[:, k] = place = k + np.argmax(np.abs(a[:, k:, k]), axis=1)
-        for rows in (a, order):
-            rows[each, k], rows[each, place] = rows[each, place].copy(), rows[each, k].copy()
+        _exchange_rows(a, k, place)
         pivot = np.where(a[:, k, k, None] == 0, 1, a[:, k, k, None])
         a[:, k + 1:, k] /= pivot
         a[:, k + 1:, k + 1:] -= a[:, k + 1:, k, None] * a[:, k, None, k + 1:]
-    return [a.reshape(x.shape), pivots.reshape(*batch, min(m, n)), order.reshape(*batch, m)]
+    pivots = pivots.reshape(*batch, min(m, n))
+    return [a.reshape(x.shape), pivots, *_permutation_impl(pivots, permutation_size=m)]
+
+
+def _exchange_rows(stack: np.ndarray, k: int, places: np.ndarray) -> None:
+    """Row k of each matrix (or row of numbers) with its own other one."""
+    each = np.arange(len(stack))
+    stack[each, k], stack[each, places] = stack[each, places], stack[each, k].copy()
 
 
 # ── lu: the derivative ───────────────────────────────────────────────────────────────────────
@@ -76,35 +74,31 @@ def _square_factors(factors: Array) -> tuple[Array, Array]:
 
 def _lu_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
     """Blocks of columns: eliminate inside the block, then in all columns right of it by BLAS."""
-    [x], [out, _, permutation] = operands, outputs
+    [x], [out, pivots, permutation] = operands, outputs
     m, n = out.shape[-2:]
     size = min(m, n)
     width = min(BLOCK, n) if n > 2 * BLOCK else n
     update = b.temp((m, n), out.dtype) if width < n else None
     b.materialize(x, into=out)
-    with slots.nest(b, out.shape[:-2]) as place:
-        with b.loop(m) as i:
-            b.store(permutation, (*place, i), b.convert(b.index(i), INT32))
-        with b.loop(-(-size // width) if size else 0) as block:
-            start = b.mul(b.index(block), width)
-            stop = b.min(b.add(start, width), size)
-            inner = b.index(n) if update is None else stop
-            with b.loop(stop, start=start) as k:
-                _eliminate(b, outputs, place, k, inner)
-            if update is not None:
-                _eliminate_right(b, out, update, place, start, stop)
+    blocks = -(-size // width) if size else 0
+    with slots.nest(b, out.shape[:-2]) as place, b.loop(blocks) as block:
+        start = b.mul(b.index(block), width)
+        stop = b.min(b.add(start, width), size)
+        inner = b.index(n) if update is None else stop
+        with b.loop(stop, start=start) as k:
+            _eliminate(b, out, pivots, place, k, inner)
+        if update is not None:
+            _eliminate_right(b, out, update, place, start, stop)
+    _permutation_loop(b, [permutation], [pivots], permutation_size=m)
 
 
-def _eliminate(b: Any, outputs: Sequence, place: tuple, k: Any, stop: Any) -> None:
+def _eliminate(b: Any, out: Any, pivots: Any, place: tuple, k: Any, stop: Any) -> None:
     """Column k, inside the block of columns that ends before `stop`."""
-    out, pivots, permutation = outputs
     m, n = out.shape[-2:]
     pivot_row = _largest(b, out, place, k)
     b.store(pivots, (*place, k), b.convert(pivot_row, INT32))
-    with b.when(b.ne(pivot_row, k)):
-        with b.loop(n, vectorize="parallel") as j:
-            _exchange(b, out, (*place, k, j), (*place, pivot_row, j))
-        _exchange(b, permutation, (*place, k), (*place, pivot_row))
+    with b.when(b.ne(pivot_row, k)), b.loop(n, vectorize="parallel") as j:
+        _exchange(b, out, (*place, k, j), (*place, pivot_row, j))
     pivot = b.load(out, (*place, k, k))
     divisor = b.select(b.eq(pivot, 0), 1, pivot)  # LAPACK, too, goes on after a zero
     after = b.add(b.index(k), 1)
@@ -165,7 +159,6 @@ def _lu_examples() -> list[Example]:
 lu_p = factorization(
     "lu",
     impl=_lu_impl,
-    types=_lu_types,
     jvp=factored(_lu_slopes),
     loop=_lu_loop,
     examples=_lu_examples)
@@ -208,9 +201,8 @@ def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> list[Sha
 def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.ndarray]:
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.tile(np.arange(permutation_size, dtype=INT32), (len(flat), 1))
-    for row, exchanges in zip(order, flat, strict=True):
-        for i, j in enumerate(np.clip(exchanges, 0, permutation_size - 1)):
-            row[i], row[j] = row[j], row[i]
+    for k in range(pivots.shape[-1]):
+        _exchange_rows(order, k, np.clip(flat[:, k], 0, permutation_size - 1))
     return [order.reshape(*pivots.shape[:-1], permutation_size)]
 
 
@@ -221,7 +213,8 @@ def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutat
         with b.loop(permutation_size) as i:
             b.store(out, (*place, i), b.convert(b.index(i), INT32))
         with b.loop(pivots.shape[-1]) as i:
-            j = b.convert(b.clamp(pivots((*place, i)), 0, permutation_size - 1), np.int64)
+            j = b.clamp(b.load(pivots, (*place, i)), 0, permutation_size - 1)
+            j = b.convert(j, np.int64)
             _exchange(b, out, (*place, i), (*place, j))
 
 
@@ -254,14 +247,6 @@ def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:
 
 # JAX: a program whose derivative uses the factors again; here each direction factors anew.
 
-def _solve_type(a: ShapedArray, b: ShapedArray) -> list[ShapedArray]:
-    slots.check_same_dtypes("solve", a, b)
-    check_matrix("solve", a, square=True)
-    if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2]:
-        raise ValueError(f"Incompatible shapes for arguments to solve: {a.shape} and {b.shape}.")
-    return [b]
-
-
 def _solve_program(a: Array, b: Array) -> Array:
     factors, _, permutation = lu(a)
     rows = gather.taken_along(b, permutation, b.ndim - 2)
@@ -287,13 +272,11 @@ def _solve_examples() -> list[Example]:
         Example(tuple(x.astype(np.float32) for x in pair)) for pair in singles]
 
 
-solve_p = Primitive(
+solve_p = equations(
     "solve",
     impl=_solve_impl,
-    abstract_eval=_solve_type,
-    jvp=of_equations(product),
+    applied=product,
     transpose=emitted.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
-    batch=batched_equations,
     loop=_solve_loop,
     examples=_solve_examples)
 

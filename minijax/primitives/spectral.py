@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, ShapedArray, as_value
+from minijax.core import Array, Example, as_value
 from minijax.primitives import choice, linalg, slicing, slots
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
@@ -48,12 +48,6 @@ def inverse_gaps(w: Array, dtype: Any) -> Array:
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
-
-def _qr_types(x: ShapedArray, *, full_matrices: bool) -> list[ShapedArray]:
-    *batch, m, n = x.shape
-    k = m if full_matrices else min(m, n)
-    return [x.update(shape=(*batch, m, k)), x.update(shape=(*batch, k, n))]
-
 
 def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[Array]:
     """Walter and Lehmann, *Algorithmic differentiation of linear algebra functions* (2010).
@@ -113,7 +107,6 @@ qr_p = factorization(
     "qr",
     impl=lambda x, full_matrices: list(np.linalg.qr(
         x, "complete" if full_matrices else "reduced")),
-    types=_qr_types,
     jvp=factored(_qr_slopes),
     library=_qr_library,
     examples=_qr_examples)
@@ -182,7 +175,6 @@ def _eigh_examples() -> list[Example]:
 eigh_p = factorization(
     "eigh",
     impl=_eigh_impl,
-    types=lambda x, lower: [x, ShapedArray(x.shape[:-1], slots.real_dtype(x.dtype))],
     square=True,
     jvp=factored(_eigh_slopes),
     library=_eigh_library,
@@ -214,16 +206,6 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
 
 
 # ── svd ──────────────────────────────────────────────────────────────────────────────────────
-
-def _svd_types(x: ShapedArray, *, full_matrices: bool, compute_uv: bool) -> list[ShapedArray]:
-    *batch, m, n = x.shape
-    size = min(m, n)
-    values = ShapedArray((*batch, size), slots.real_dtype(x.dtype))
-    if not compute_uv:
-        return [values]
-    left, right = ((m, m), (n, n)) if full_matrices else ((m, size), (size, n))
-    return [values, x.update(shape=(*batch, *left)), x.update(shape=(*batch, *right))]
-
 
 def _svd_impl(x: np.ndarray, *, full_matrices: bool, compute_uv: bool) -> list[np.ndarray]:
     if not compute_uv:
@@ -301,7 +283,6 @@ def _svd_examples() -> list[Example]:
 svd_p = factorization(
     "svd",
     impl=_svd_impl,
-    types=_svd_types,
     jvp=_svd_jvp,
     library=_svd_library,
     examples=_svd_examples)
