@@ -6,9 +6,9 @@ In JAX: `jax/_src/lax/lax.py`.
 
 from __future__ import annotations
 
+import builtins
 import operator
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,8 @@ from minijax.primitives.choice import eq, select
 from minijax.primitives.emitted import constant, filled, termwise, transposed
 from minijax.primitives.examples import anything, each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
-from minijax.primitives.slots import (ANYTHING, FLOAT, NUMBER, SHORT_FLOATS, check_dtypes,
-                                      numpy_scalars)
+from minijax.primitives.infix import infix
+from minijax.primitives.slots import ANYTHING, FLOAT, NUMBER, check_dtypes, numpy_scalars
 
 
 def is_complex(x: Any) -> bool:
@@ -201,16 +201,20 @@ cbrt_p, cbrt = unary(
     examples=points((.5, 2.)))
 
 
-def _integer_power(s: Any, x: Any, y: int) -> Any:
-    """x**y by squaring, in XLA's order of multiplications."""
-    result, left = None, y if y > 0 else -y
-    one = s.const(1, x.dtype)
-    while left:
-        if left & 1:
-            result = x if result is None else s.mul(result, x)
-        left >>= 1
-        x = s.mul(x, x) if left else x
-    return one if result is None else result if y > 0 else s.div(one, result)
+def _product_of_equals(x: Any, count: int) -> Any:
+    """x to a positive power by squaring, in XLA's order of multiplications."""
+    result = None
+    while count:
+        if count & 1:
+            result = x if result is None else result * x
+        count >>= 1
+        x = x * x if count else x
+    return result
+
+
+def _integer_power(x: Any, y: int) -> Any:
+    power = _product_of_equals(x, builtins.abs(y)) if y else x.const(1)
+    return power if y >= 0 else 1. / power
 
 
 def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
@@ -221,14 +225,10 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
     return [x]
 
 
-# NumPy's own operations, which take complex numbers too.
-_NUMPY = SimpleNamespace(mul=np.multiply, div=_quotient, const=lambda value, d: d.type(value))
-
-
 def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
-    s = numpy_scalars() if x.dtype in SHORT_FLOATS else _NUMPY
-    return [_integer_power(s, x, y) if y else np.ones_like(x)]
+    power = _product_of_equals(x, builtins.abs(y)) if y else np.ones_like(x)
+    return [power if y >= 0 else _quotient(x.dtype.type(1), power)]
 
 
 def _integer_pow_tangent(t: Array, z: Array, x: Array, y: int) -> Array:
@@ -240,7 +240,7 @@ integer_pow_p = elementwise(
     impl=_integer_pow_impl,
     abstract_eval=_integer_pow_type,
     derivatives=[_integer_pow_tangent],
-    element=_integer_power,
+    element=infix(_integer_power),
     examples=lambda: [e for y in (-3, -1, 0, 1, 2, 3, 7)
                       for e in each_with(points_and_integers((.5, 2.)), {"y": y})()
                       if y >= 0 or e.args[0].dtype.kind not in "iu"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.primitives.examples import integers
 from minijax.primitives.families import unary
-from minijax.primitives.infix import infix, shr_logical
+from minijax.primitives.infix import infix
 from minijax.primitives.slots import INTEGER
 
 
@@ -22,17 +22,17 @@ def _ones(x: Any) -> Any:
         """A byte repeated over the whole word."""
         return int.from_bytes(bytes([pattern]) * size, "little")
     u = x.bits(f"u{size}")
-    u -= shr_logical(u, 1) & mask(0x55)
-    u = (u & mask(0x33)) + (shr_logical(u, 2) & mask(0x33))
-    u = (u + shr_logical(u, 4)) & mask(0x0f)
-    return shr_logical(u * mask(0x01), 8 * size - 8).to(x.dtype)
+    u -= u >> 1 & mask(0x55)
+    u = (u & mask(0x33)) + (u >> 2 & mask(0x33))
+    u = (u + (u >> 4)) & mask(0x0f)
+    return (u * mask(0x01) >> 8 * size - 8).to(x.dtype)
 
 
 def _leading_zeros(x: Any) -> Any:
     """The bits that stay clear when the highest one is smeared downwards."""
     u = x.bits(f"u{x.dtype.itemsize}")
     for k in range((8 * x.dtype.itemsize).bit_length() - 1):
-        u |= shr_logical(u, 1 << k)
+        u |= u >> (1 << k)
     return _ones(~u).to(x.dtype)
 
 

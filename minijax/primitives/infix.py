@@ -31,6 +31,10 @@ class Number:
         """The same bits read as another dtype, by default as a signed integer."""
         return Number(self.s, self.s.bitcast(self.value, dtype or f"i{self.dtype.itemsize}"))
 
+    def __rshift__(self, places: Any) -> Number:
+        """Bits shifted to the right; of a signed integer, its sign comes in from the left."""
+        return (shr_logical if self.dtype.kind == "u" else shr_arithmetic)(self, places)
+
 
 def infix(formula: Callable[..., Number]) -> Callable[..., Any]:
     """`f(s, *scalars, **params)` from a formula of numbers.
@@ -62,7 +66,6 @@ for _name in "add sub mul truediv and or xor lshift eq ne lt le gt ge neg abs in
     _function = _operation({"truediv": "div", "lshift": "shl", "invert": "not"}.get(_name, _name))
     setattr(Number, f"__{_name}__", _function)
     setattr(Number, f"__r{_name}__", lambda x, y, function=_function: function(y, x))
-
 fma, select, sqrt, floor, trunc, copysign, round_even = map(
     _operation, ("fma", "select", "sqrt", "floor", "trunc", "copysign", "round_even"))
 minimum, maximum, shr_logical, shr_arithmetic = map(

@@ -89,7 +89,7 @@ def _lu_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
             _eliminate(b, out, pivots, place, k, inner)
         if update is not None:
             _eliminate_right(b, out, update, place, start, stop)
-    _permutation_loop(b, [permutation], [pivots], permutation_size=m)
+    _permutation_loop(b, [permutation], [b.stored(pivots)], permutation_size=m)
 
 
 def _eliminate(b: Any, out: Any, pivots: Any, place: tuple, k: Any, stop: Any) -> None:
@@ -213,8 +213,7 @@ def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutat
         with b.loop(permutation_size) as i:
             b.store(out, (*place, i), b.convert(b.index(i), INT32))
         with b.loop(pivots.shape[-1]) as i:
-            j = b.clamp(b.load(pivots, (*place, i)), 0, permutation_size - 1)
-            j = b.convert(j, np.int64)
+            j = b.convert(b.clamp(pivots((*place, i)), 0, permutation_size - 1), np.int64)
             _exchange(b, out, (*place, i), (*place, j))
 
 

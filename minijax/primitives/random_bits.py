@@ -6,18 +6,17 @@ Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, cannot
-from minijax.primitives.algebra import add, mul
 from minijax.primitives import emitted, families, slots
+from minijax.primitives.algebra import add, mul
+from minijax.primitives.infix import Number
 from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
-
-Word = TypeVar("Word")
 
 # The paper's constants for two words of 32 bits: the rotations of rounds 1-4 and of rounds 5-8,
 # which alternate, and the word that makes the third key word (Skein's parity constant).
@@ -27,39 +26,24 @@ PARITY = 0x1BD11BDA
 
 # ── threefry2x32 ─────────────────────────────────────────────────────────────────────────────
 
-def rounds(rotate: Callable[[Word, int], Word], add: Callable[[Word, Any], Word],
-           xor: Callable[[Word, Any], Word], k1: Word, k2: Word, x1: Word, x2: Word
-           ) -> list[Word]:
-    """The twenty rounds, for words on which adding, rotating and xor are given.
+def rounds(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
+    """The twenty rounds, of words of 32 bits.
 
     Each round mixes the words; after every fourth, key words are added to both.
     """
-    keys = (k1, k2, xor(xor(k1, k2), PARITY))
-    x1, x2 = add(x1, k1), add(x2, k2)
+    keys = (k1, k2, k1 ^ k2 ^ PARITY)
+    x1, x2 = x1 + k1, x2 + k2
     for group in range(5):
         for distance in ROTATIONS[group % 2]:
-            x1 = add(x1, x2)
-            x2 = xor(rotate(x2, distance), x1)
-        x1 = add(x1, keys[(group + 1) % 3])
-        x2 = add(add(x2, keys[(group + 2) % 3]), group + 1)
+            x1 = x1 + x2
+            x2 = (x2 << distance | x2 >> 32 - distance) ^ x1
+        x1 = x1 + keys[(group + 1) % 3]
+        x2 = x2 + keys[(group + 2) % 3] + (group + 1)
     return [x1, x2]
 
 
-def _rotate(x: np.ndarray, distance: int) -> np.ndarray:
-    return (x << np.uint32(distance)) | (x >> np.uint32(32 - distance))
-
-
-def _threefry_impl(k1: np.ndarray, k2: np.ndarray, x1: np.ndarray, x2: np.ndarray
-                   ) -> list[np.ndarray]:
-    return rounds(_rotate, lambda x, y: x + np.uint32(y), lambda x, y: x ^ np.uint32(y),
-                  k1, k2, x1, x2)
-
-
 def _threefry_element(s: Any, index: Sequence[Any], *words: Any) -> list[Any]:
-    def rotate(x: Any, distance: int) -> Any:
-        return s.or_(s.shl(x, distance), s.shr_logical(x, 32 - distance))
-
-    return rounds(rotate, s.add, s.xor, *(word(index) for word in words))
+    return [word.value for word in rounds(*(Number(s, word(index)) for word in words))]
 
 
 def _threefry_types(*words: ShapedArray) -> list[ShapedArray]:
@@ -84,7 +68,7 @@ def _threefry_examples() -> list[Example]:
 
 threefry2x32_p = Primitive(
     "threefry2x32",
-    impl=_threefry_impl,
+    impl=rounds,
     abstract_eval=_threefry_types,
     jvp=families.constant_in_all,
     transpose=cannot("its words are integers, which have no cotangents."),

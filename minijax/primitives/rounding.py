@@ -17,8 +17,7 @@ from minijax.primitives.algebra import div, in_parts, is_complex, mul, neg
 from minijax.primitives import choice, complex_numbers, emitted
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
-from minijax.primitives.infix import (copysign, infix, round_even, select as where,
-                                     shr_arithmetic, trunc)
+from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
 from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, elementwise_type,
                                       real_dtype, wide)
 
@@ -41,7 +40,7 @@ def _sign_of_one(x: Any) -> Any:
     if x.dtype.kind == "u":
         return where(x == 0, x, x.const(1))
     if x.dtype.kind == "i":
-        return where(x == 0, x, shr_arithmetic(x, x.dtype.itemsize * 8 - 1) | 1)
+        return where(x == 0, x, x >> x.dtype.itemsize * 8 - 1 | 1)
     # Zeros keep their sign, nan stays nan.
     return where(builtins.abs(x) > 0, copysign(x.const(1), x), x)
 
@@ -99,16 +98,8 @@ def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
 
 
-def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> list[np.ndarray]:
-    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
-        return [np.rint(x)]
-    whole = np.trunc(x)
-    return [np.where(np.abs(x - whole) >= .5, whole + np.sign(x), whole)]
-
-
 round_p = elementwise(
     "round",
-    impl=_rounded_by_numpy,
     abstract_eval=elementwise_type("round", [FLOAT]),
     derivatives=[None],
     element=wide(infix(_rounded)),

@@ -239,7 +239,7 @@ def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any], dtype: np.
     """
     def key(k: Any) -> Any:
         place = s.sub(n - 1, k) if op == "max" else k
-        value = s.convert(_ordered_bits(s, op, at(k)), np.int64)
+        value = s.convert(ordered_bits(s, at(k), nan_is_least=op == "min"), np.int64)
         return s.or_(s.shl(value, 32), s.convert(place, np.int64))
 
     def place(best: Any) -> Any:
@@ -248,17 +248,19 @@ def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any], dtype: np.
     return Reduction(op, np.dtype(np.int64), (n,), key, place)
 
 
-def _ordered_bits(s: Any, op: str, x: Any) -> Any:
-    """Signed integers in the order of x, nan beyond the end that is looked for."""
-    if x.dtype == np.uint32:
-        return s.bitcast(s.xor(x, 1 << 31), np.int32)
+def ordered_bits(s: Any, x: Any, nan_is_least: bool = False) -> Any:
+    """A signed integer for every value, in the same order; nan is the largest or the least."""
+    x = widened(s, x)
+    signed = np.dtype(f"i{x.dtype.itemsize}")
+    limits = np.iinfo(signed)
+    if x.dtype.kind == "u":
+        return s.bitcast(s.xor(x, 1 << limits.bits - 1), signed)
     if x.dtype.kind != "f":
-        return x
-    bits = s.bitcast(s.add(x, 0.), np.int32)  # -0 becomes 0
-    limits = np.iinfo(np.int32)
+        return s.convert(x, signed)
+    bits = s.bitcast(s.add(x, 0.), signed)  # -0 becomes 0
     ordered = s.select(s.lt(bits, 0), s.xor(bits, limits.max), bits)
-    return s.select(s.ne(x, x), s.const(limits.max if op == "max" else limits.min, np.int32),
-                    ordered)
+    nan = limits.min if nan_is_least else limits.max
+    return s.select(s.ne(x, x), s.const(nan, signed), ordered)
 
 
 argmax_p, argmin_p = _locator("argmax", "max", "gt"), _locator("argmin", "min", "lt")

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.primitives.axes import without
+from minijax.primitives.sort import ordered_bits
 
 RADIX_FROM = 512  # elements in a row; below, clearing the counters costs more than comparing
 
@@ -55,7 +56,9 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
     buckets, size = counts.shape[0], key.shape[1]
 
     def digit(i: Any) -> Any:
-        word = b.shr_logical(_ordered_bits(b, b.load(key, (side, i))), shift)
+        signed = ordered_bits(b, b.load(key, (side, i)))
+        word = b.bitcast(signed, f"u{signed.dtype.itemsize}")
+        word = b.shr_logical(b.xor(word, 1 << 8 * word.dtype.itemsize - 1), shift)
         return b.convert(b.and_(word, min(buckets - 1, int(np.iinfo(word.dtype).max))), np.int64)
 
     with b.loop(buckets) as d:
@@ -74,23 +77,6 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
         for half in halves:
             b.store(half, (1 - side, target), b.load(half, (side, i)))
         b.store(counts, (d,), b.add(target, 1))
-
-
-def _ordered_bits(s: Any, x: Any) -> Any:
-    """An unsigned integer for every value, in the same order; nan is the largest."""
-    if x.dtype.kind == "b":
-        return s.convert(x, np.uint8)
-    if x.dtype.kind == "u":
-        return x
-    if x.dtype.kind != "i" and x.dtype.itemsize == 2:
-        x = s.convert(x, np.float32)
-    unsigned = np.dtype(f"uint{8 * x.dtype.itemsize}")
-    bits, sign = s.bitcast(x, unsigned), 1 << (8 * x.dtype.itemsize - 1)
-    if x.dtype.kind == "i":
-        return s.xor(bits, sign)
-    ordered = s.select(s.ge(bits, sign), s.not_(bits), s.or_(bits, sign))
-    ordered = s.select(s.eq(x, 0.0), s.const(sign, unsigned), ordered)
-    return s.select(s.ne(x, x), s.const(np.iinfo(unsigned).max, unsigned), ordered)
 
 
 def _merge_passes(b: Any, halves: list, num_keys: int) -> Any:
