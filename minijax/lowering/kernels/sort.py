@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.primitives.axes import without
-from minijax.primitives.sort import ordered_bits
+from minijax.primitives.slots import ordered_bits
 
 RADIX_FROM = 512  # elements in a row; below, clearing the counters costs more than comparing
 
