@@ -20,8 +20,8 @@ from minijax.primitives.axes import Axes, canonical_axis, keeping, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible
 from minijax.primitives.shape import broadcasted_iota, rev
-from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, in_numpy,
-                                      ordered_bits, widened)
+from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, Reduction, check_dtypes,
+                                      in_numpy, ordered_bits, widened)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
