@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/indexing.py`, `jax/_src/ops/scatter.py`, `array_methods.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,9 +17,10 @@ from minijax.interpreters.vmap import vmap_flat
 from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
-from minijax.numpy.index_plan import Parsed, as_int, check_not_empty, forwards, make_plan, parse
+from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
+                                      signed_places)
 from minijax.primitives.gather import gathered
-from minijax.tracebacks import api_boundary
+from minijax.tracebacks import guard
 
 Mode = str | GatherScatterMode | None
 PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_DROP
@@ -28,38 +28,34 @@ PROMISE, FILL = GatherScatterMode.PROMISE_IN_BOUNDS, GatherScatterMode.FILL_OR_D
 
 # ── Reading one window: static slices, then dynamic starts ───────────────────────────────────
 
-def _read_window(x: Array, parsed: Parsed, wrap: bool) -> Array:
+def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
     """One loop over the entries: programs ask for `x[0]` more often than for anything else."""
-    starts: list[int] = []
-    limits, strides, reversed_axes = [], [], []
+    window: list[range] = []
     squeezed: list[int] = []
     new_axes: list[int] = []
     dynamic: dict[int, Array] = {}
-    for kind, value, axis, _ in parsed.entries:
-        if kind == "new axis":
-            new_axes.append(len(starts) - len(squeezed) + len(new_axes))
+    for entry in entries:
+        kind, value, axis, size, _ = entry
+        if axis is None:
+            new_axes.append(len(window) - len(squeezed) + len(new_axes))
             continue
-        size = parsed.shape[axis]
-        start, limit, stride = 0, size, 1
-        if kind == "slice":
-            start, limit, stride, backwards = forwards(value, size)
-            reversed_axes += [axis] if backwards else []
-        else:
-            check_not_empty(axis, size)
+        if kind != "slice":
+            check_not_empty(entry)
             squeezed.append(axis)
             if kind == "array":
-                dynamic[axis] = as_int(value, size, wrap)
+                dynamic[axis], value = signed_places(entry, wrap), range(size)
             else:
                 start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
-                limit = start + 1
-        starts.append(start)
-        limits.append(limit)
-        strides.append(stride)
-    every = all(stride == 1 for stride in strides)
-    if any(starts) or limits != list(x.shape) or not every:
-        x = lax.slice(x, starts, limits, None if every else strides)
-    if reversed_axes:
-        x = lax.rev(x, reversed_axes)
+                value = range(start, start + 1)
+        window.append(value)
+    steps = [ascending(each) for each in window]
+    if any(len(each) != size for each, size in zip(steps, x.shape, strict=True)):
+        strides = [each.step for each in steps]
+        x = lax.slice(x, [each.start for each in steps],
+                      [min(each.stop, size) for each, size in zip(steps, x.shape, strict=True)],
+                      strides if any(stride > 1 for stride in strides) else None)
+    if steps != window:
+        x = lax.rev(x, [axis for axis, each in enumerate(window) if each.step < 0])
     if dynamic:
         zero = np.zeros((), next(iter(dynamic.values())).dtype)[()]
         corner = [dynamic.get(axis, zero) for axis in range(x.ndim)]
@@ -69,23 +65,29 @@ def _read_window(x: Array, parsed: Parsed, wrap: bool) -> Array:
     return lax.expand_dims(x, new_axes) if new_axes else x
 
 
-def _places(parsed: Parsed) -> Iterator[tuple[Any, int, int, int]]:
+def _is_window(entries: list[Entry]) -> bool:
+    """Whether what an index shows is one window: no entry is an array with axes."""
+    return not any(entry.kind == "array" and np.ndim(entry.value) for entry in entries)
+
+
+def _is_outside(entries: list[Entry], wrap: bool) -> bool:
+    """Whether some place that is known lies outside of the operand."""
+    return any(entry.kind == "integer" and not -entry.size * wrap <= entry.value < entry.size
+               for entry in entries)
+
+
+def _places(entries: list[Entry]) -> Iterator[tuple[Any, int, int, int]]:
     """Each place of an index, its axis and size, and how much is meant: where a check may look."""
-    for entry in parsed.entries:
-        if entry.kind in ("integer", "array"):
-            axis = entry.axis - sum(other < entry.axis for other in parsed.inserted)
-            yield entry.value, axis, parsed.shape[entry.axis], 1
-
-
-def _expanded(x: Array, parsed: Parsed) -> Array:
-    return lax.expand_dims(x, parsed.inserted) if parsed.inserted else x
+    for entry in entries:
+        if entry.axis is not None and entry.kind != "slice":
+            yield entry.value, entry.axis, entry.size, 1
 
 
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────
 
 def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
                    unique_indices: bool = False, mode: Mode = None, fill_value: Any = None,
-                   normalize_indices: bool = True) -> Array:
+                   wrap_negative_indices: bool = True) -> Array:
     """What `x[idx]` is.
 
     Args:
@@ -94,7 +96,7 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
       indices_are_sorted, unique_indices: promises of the caller.
       mode: what to do outside; places are moved inside unless it is "fill".
       fill_value: what stands outside in mode "fill".
-      normalize_indices: whether negative places count from the end.
+      wrap_negative_indices: whether negative places count from the end.
 
     >>> import numpy as np
     >>> rewriting_take(np.arange(10), 11)
@@ -107,22 +109,21 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
       TypeError, IndexError: for what is no index of `x`.
       NonConcreteBooleanIndexError: for a traced mask.
     """
-    x = as_value(x)
-    parsed = parse(idx, x.shape)
-    x = _expanded(x, parsed)
+    x, wrap = as_value(x), wrap_negative_indices
+    entries = parse(idx, x.shape)
     outside = PROMISE if mode is None else GatherScatterMode.from_any(mode)
     if outside is PROMISE:
-        core.base_trace.note("index", "read", _places(parsed), wraps=normalize_indices)
+        core.base_trace.note("index", "read", _places(entries), wraps=wrap)
     # A gather's derivative drops what lies outside, as an update there would; a slice's does not.
-    dropped = outside is PROMISE and parsed.is_outside(normalize_indices)
-    if parsed.is_window and outside is not FILL and not dropped:
-        return _read_window(x, parsed, normalize_indices)
-    plan = make_plan(parsed, normalize_indices)
+    dropped = outside is PROMISE and _is_outside(entries, wrap)
+    if (is_window := _is_window(entries)) and outside is not FILL and not dropped:
+        return _read_window(x, entries, wrap)
+    plan = make_plan(entries, wrap)
     if 0 in plan.shape:
-        return lax.reshape(lax.slice(x, (0,) * x.ndim, (0,) * x.ndim), plan.shape)
+        return lax.reshape(lax.slice(lax.reshape(x, (x.size,)), (0,), (0,)), plan.shape)
     y = gathered(x, plan.indices, plan.dimension_numbers, plan.slice_sizes,
-                 unique_indices=unique_indices or plan.all_different,
-                 indices_are_sorted=indices_are_sorted or plan.all_different,
+                 unique_indices=unique_indices or is_window,
+                 indices_are_sorted=indices_are_sorted or is_window,
                  mode=outside, fill_value=_static_fill(fill_value))
     if plan.reversed_axes:
         y = lax.rev(y, plan.reversed_axes)
@@ -160,9 +161,10 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     """
     x = as_value(x)
     y = _as_update(y, x.dtype)
-    plan = make_plan(parsed := parse(idx, x.shape), wrap_negative_indices)
+    entries = parse(idx, x.shape)
+    plan, is_window = make_plan(entries, wrap_negative_indices), _is_window(entries)
     if mode is None:
-        core.base_trace.note("index", "update", _places(parsed), wraps=wrap_negative_indices)
+        core.base_trace.note("index", "update", _places(entries), wraps=wrap_negative_indices)
     _warn_if_unsafe(y, x)
     if 0 in plan.shape:
         return x
@@ -170,12 +172,11 @@ def scatter_update(x: Any, idx: Any, y: Any, scatter: Callable[..., Array], *,
     y = lax.squeeze(broadcast_to_shape(y, plan.shape), plan.new_axes)
     if plan.reversed_axes:
         y = lax.rev(y, plan.reversed_axes)
-    out = scatter(_expanded(promoted, parsed), plan.indices, y,
-                  lax.ScatterDimensionNumbers(*plan.dimension_numbers),
-                  indices_are_sorted=indices_are_sorted or plan.all_different,
-                  unique_indices=unique_indices or plan.all_different,
+    out = scatter(promoted, plan.indices, y, lax.ScatterDimensionNumbers(*plan.dimension_numbers),
+                  indices_are_sorted=indices_are_sorted or is_window,
+                  unique_indices=unique_indices or is_window,
                   mode=GatherScatterMode.from_any(mode))
-    return convert(lax.squeeze(out, parsed.inserted), x.dtype, x.weak_type)
+    return convert(out, x.dtype, x.weak_type)
 
 
 def _as_update(y: Any, dtype: Any) -> Array:
@@ -216,21 +217,12 @@ class _IndexUpdateHelper:
         return f"_IndexUpdateHelper({self.array!r})"
 
 
-def _guarded(cls: type) -> type:
-    """Make a boundary of each public method of a class that users hold."""
-    for name, value in list(vars(cls).items()):
-        if inspect.isfunction(value) and not name.startswith("_"):
-            setattr(cls, name, api_boundary(value, is_whole=True))
-    return cls
-
-
-@_guarded
 class _IndexUpdateRef:
     """`x.at[idx]`: every method gives a new array; `x` stays as it is.
 
     All take the options of `scatter_update`: `indices_are_sorted`, `unique_indices`, `mode`,
-    `wrap_negative_indices`.  Where places repeat, `add` and its like count every one of them,
-    and of several values that `set` writes to one place the last stays.
+    `wrap_negative_indices`; `get` a `fill_value`, too.  Where places repeat, `add` and its like
+    count every one of them, and of several values that `set` writes to one place the last stays.
     """
 
     __slots__ = ("array", "index")
@@ -242,19 +234,12 @@ class _IndexUpdateRef:
     def __repr__(self) -> str:
         return f"_IndexUpdateRef({self.array!r}, {self.index!r})"
 
-    def _update(self, values: Any, scatter: Callable[..., Array], options: dict,
-                array: Any = None) -> Array:
-        target = self.array if array is None else array
-        return scatter_update(target, self.index, values, scatter, **options)
+    def _update(self, values: Any, scatter: Callable[..., Array], options: dict) -> Array:
+        return scatter_update(self.array, self.index, values, scatter, **options)
 
-    def get(self, *, indices_are_sorted: bool = False, unique_indices: bool = False,
-            mode: Mode = None, fill_value: Any = None,
-            wrap_negative_indices: bool = True) -> Array:
+    def get(self, **options: Any) -> Array:
         """`x[idx]`, with a choice of what stands outside of `x`."""
-        return rewriting_take(self.array, self.index, mode=mode, fill_value=fill_value,
-                              indices_are_sorted=indices_are_sorted,
-                              unique_indices=unique_indices,
-                              normalize_indices=wrap_negative_indices)
+        return rewriting_take(self.array, self.index, **options)
 
     def set(self, values: Any, **options: Any) -> Array:
         """`x[idx] = values`"""
@@ -285,7 +270,7 @@ class _IndexUpdateRef:
     def _gathered_factors(self, values: Any, options: dict) -> Array:
         """Ones, but at the index the product of what was given for it."""
         ones = lax.full_like(self.array, 1)
-        return self._update(values, lax.scatter_mul, options, ones)
+        return scatter_update(ones, self.index, values, lax.scatter_mul, **options)
 
     def min(self, values: Any, **options: Any) -> Array:
         """`x[idx] = minimum(x[idx], values)`"""
@@ -306,6 +291,8 @@ class _IndexUpdateRef:
                                  [lax.reshape(old, (old.size,))], [0])
         flat = lax.broadcast(new, (old.size,)) if dim is None else new
         return self.set(lax.reshape(flat, old.shape), **options)
+
+    guard(locals())  # each is a boundary, where users come in
 
 
 at_property = property(_IndexUpdateHelper, doc="Updated copies: `x.at[idx].set(y)` and its like.")

@@ -249,6 +249,7 @@ def test_the_largest_and_smallest_places_are_moved_to_the_ends(dtype):
                  for n in (int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)))
     assert np.asarray(rewriting_take(x, places)).tolist() == [low, high]
     assert np.asarray(minijax.jit(rewriting_take)(x, places)).tolist() == [low, high]
+    assert np.asarray(rewriting_take(x, np.asarray(places))).tolist() == [low, high]
 
 
 @pytest.mark.parametrize("wrap", [lambda f: f, minijax.jit])
@@ -284,11 +285,11 @@ def test_a_traced_place_becomes_a_dynamic_slice():
 
 
 def test_parsing_gives_every_axis_its_entry():
-    parsed = parse((None, 1, ..., True), (2, 3, 4))
-    assert [entry.kind for entry in parsed.entries] == [
+    entries = parse((None, 1, ..., True), (2, 3, 4))
+    assert [entry.kind for entry in entries] == [
         "new axis", "integer", "slice", "slice", "array"]
-    assert parsed.shape == (2, 3, 4, 1)
-    assert parsed.inserted == (3,)
+    assert [entry.axis for entry in entries] == [None, 0, 1, 2, None]
+    assert [entry.size for entry in entries] == [1, 2, 3, 4, 1]
 
 
 @pytest.mark.parametrize("call", [
