@@ -7,6 +7,7 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
-                                     check_arraylike, choose, convert, places_along,
+                                     check_arraylike, choose, convert, like, places_along,
                                      promote_dtypes, refuse_out, stacked)
 from minijax.numpy.shaping import moveaxis, ravel
 
@@ -146,11 +147,10 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     Array([3, 7], dtype=int32)
     """
     a, b = promote_dtypes(*as_arrays("vecdot", x1, x2))
-    a, b = (lax.expand_dims(moveaxis(x, axis, -1), (place,))
-            for x, place in ((a, a.ndim - 1), (b, b.ndim)))
-    product = matmul(_conjugated(a), b, precision=precision,
+    a, b = (moveaxis(x, axis, -1) for x in (a, b))
+    product = matmul(_conjugated(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)
-    return lax.squeeze(product, (product.ndim - 2, product.ndim - 1))
+    return product[..., 0, 0]
 
 
 def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -232,19 +232,13 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = promote_dtypes(*as_arrays("cross", a, b))
-    a, b = (moveaxis(convert(x, x.dtype), at, -1) for x, at in ((a, axisa), (b, axisb)))
-    if a.shape[-1] not in (2, 3) or b.shape[-1] not in (2, 3):
+    xs, ys = ([*moveaxis(convert(x, x.dtype), at, 0)] for x, at in ((a, axisa), (b, axisb)))
+    if len(xs) not in (2, 3) or len(ys) not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
-    xs, ys = _components(a), _components(b)
-    pairs = [(0, 1)] if a.shape[-1] == b.shape[-1] == 2 else [(1, 2), (2, 0), (0, 1)]
-    parts = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
-    return moveaxis(stacked(parts), 0, axisc) if len(parts) == 3 else parts[0]
-
-
-def _components(x: Any) -> list[Any]:
-    """The components along the last axis; a third one of zero where there are two."""
-    found = [lax.index_in_dim(x, i, x.ndim - 1, keepdims=False) for i in range(x.shape[-1])]
-    return found if len(found) == 3 else [*found, lax.full_like(found[0], 0)]
+    pairs = [(0, 1)] if len(xs) == len(ys) == 2 else [(1, 2), (2, 0), (0, 1)]
+    xs, ys = ([*parts, like(0, parts[0])] for parts in (xs, ys))  # where there is no third
+    found = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
+    return moveaxis(stacked(found), 0, axisc) if len(found) == 3 else found[0]
 
 
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,
@@ -267,8 +261,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Array([ 5, 12], dtype=int32)
     """
     x2 = as_array("matvec", x2)
-    product = matmul(x1, lax.expand_dims(x2, (x2.ndim,)))
-    return lax.squeeze(product, (product.ndim - 1,))
+    return matmul(x1, x2[..., None])[..., 0]
 
 
 def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
@@ -278,10 +271,7 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
     (2, 1)
     """
     # JAX: in the order that costs least.
-    product, *others = arrays
-    for x in others:
-        product = dot(product, x)
-    return product
+    return functools.reduce(dot, arrays)
 
 
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────
@@ -346,20 +336,18 @@ def _from_lists(args: tuple) -> tuple[str, tuple]:
 
 def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list], list]:
     """The labels of every operand and of the result; an ellipsis becomes numbered labels."""
-    text = subscripts.replace(" ", "")
-    left, arrow, right = text.partition("->")
+    left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise ValueError(f"einsum: {subscripts!r} describes {len(terms)} operand(s), but "
                          f"{len(ranks)} were given.")
     found = [_labels(term, rank, subscripts) for term, rank in zip(terms, ranks, strict=True)]
-    spread = max((sum(isinstance(label, int) for label in term) for term in found), default=0)
-    if arrow:
-        kept = spread if "..." in right else 0  # what the result leaves out is summed over
-        result = _labels(right, len(right.replace("...", "")) + kept, subscripts)
-    else:
-        once = sorted({c for c in left if c.isalpha() and left.count(c) == 1})
-        result = [*range(-spread, 0), *once]
+    if not arrow:
+        once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
+        right = "".join(["...", *once])
+    spread = {label for term in found for label in term if isinstance(label, int)}
+    kept = len(spread) if "..." in right else 0  # what the result leaves out is summed over
+    result = _labels(right, len(right.replace("...", "")) + kept, subscripts)
     unknown = [label for label in result if not any(label in term for term in found)]
     if unknown or len(set(result)) != len(result):
         raise ValueError(f"einsum: the result of {subscripts!r} must name each of its labels "

@@ -56,30 +56,8 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
             "solve(a, b[..., None]).squeeze(-1).")
     if b.ndim > 1:
         return vectorize(lax_solve, signature="(m,m),(m,n)->(m,n)")(a, b)
-    return vectorize(lambda a, b: lax.squeeze(lax_solve(a, lax.expand_dims(b, (1,))), (1,)),
-                     signature="(m,m),(m)->(m)")(a, b)
-
-
-def lu_solution(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
-    """The solution of one system, from the factors of its matrix.
-
-    Args:
-      trans: 0 for ``a x = b``, 1 for ``aᵀ x = b``, 2 for ``aᴴ x = b``.
-    """
-    x = b if b.ndim > 1 else lax.expand_dims(b, (1,))
-    lower: dict[str, Any] = {"left_side": True, "lower": True, "unit_diagonal": True}
-    upper: dict[str, Any] = {"left_side": True}
-    if trans == 0:
-        x = take_along_axis(x, lax.expand_dims(permutation, (1,)), 0)
-        x = lax.linalg.triangular_solve(factors, x, **lower)
-        x = lax.linalg.triangular_solve(factors, x, **upper)
-    else:
-        turned = {"transpose_a": True, "conjugate_a": trans == 2}
-        x = lax.linalg.triangular_solve(factors, x, **upper, **turned)
-        x = lax.linalg.triangular_solve(factors, x, **lower, **turned)
-        back = lax.sort_key_val(permutation, lax.iota(np.dtype("int32"), x.shape[0]))[1]
-        x = take_along_axis(x, lax.expand_dims(back, (1,)), 0)
-    return x if b.ndim > 1 else lax.squeeze(x, (1,))
+    one = lambda a, b: lax_solve(a, b[:, None])[:, 0]
+    return vectorize(one, signature="(m,m),(m)->(m)")(a, b)
 
 
 def _check_square(what: str, a: Any, end: str = "") -> None:
@@ -154,18 +132,13 @@ def det(a: ArrayLike) -> Array:
 def _small_det(a: Any) -> Array:
     """By Leibniz: all products of one element a row and a column, with their signs."""
     n = a.shape[-1]
-    at = {(i, j): _element(a, i, j) for i in range(n) for j in range(n)}
     if n == 3:
-        p = [at[0, i] * at[1, j] * at[2, k] for i, j, k in itertools.permutations(range(3))]
+        p = [a[..., 0, i] * a[..., 1, j] * a[..., 2, k]
+             for i, j, k in itertools.permutations(range(3))]
         return p[0] + p[3] + p[4] - (p[1] + p[2] + p[5])
     if n == 2:
-        return at[0, 0] * at[1, 1] - at[0, 1] * at[1, 0]
-    return at[0, 0] if n else lax.full(a.shape[:-2], 1, a.dtype)
-
-
-def _element(a: Any, i: int, j: int) -> Any:
-    row = lax.index_in_dim(a, i, a.ndim - 2, keepdims=False)
-    return lax.index_in_dim(row, j, a.ndim - 2, keepdims=False)
+        return a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
+    return a[..., 0, 0] if n else lax.full(a.shape[:-2], 1, a.dtype)
 
 
 @custom_jvp
@@ -183,17 +156,15 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     [a], [a_dot] = primals, tangents
     factors, pivots, permutation = lax.linalg.lu(a)
     diagonal, n = _diagonal(factors), a.shape[-1]
-    others = lax.slice_in_dim(diagonal, 0, n - 1, axis=diagonal.ndim - 1)
-    others = reductions.prod(others, -1) * _parity(pivots, a.dtype)
-    last = lax.index_in_dim(diagonal, n - 1, diagonal.ndim - 1, keepdims=False)
-    whole = others * last
-    rows = take_along_axis(a_dot, lax.expand_dims(permutation, (permutation.ndim,)), -2)
+    others = reductions.prod(diagonal[..., :-1], -1) * _parity(pivots, a.dtype)
+    whole = others * diagonal[..., -1]
+    rows = take_along_axis(a_dot, permutation[..., None], -2)
     x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
                                     unit_diagonal=True)
-    is_last = places_along(x.shape, -2)[0] == n - 1
-    scale = choose(is_last, *(lax.expand_dims(y, (y.ndim, y.ndim + 1)) for y in (others, whole)))
     row, column = places_along(factors.shape, -2, -1)
-    no_pivot = (row == n - 1) | (factors == 0)  # ones stand for the last, and for zeros
+    is_last = row == n - 1
+    scale = choose(is_last, others[..., None, None], whole[..., None, None])
+    no_pivot = is_last | (factors == 0)  # ones stand for the last, and for zeros
     pivots = choose((row == column) & no_pivot, 1, factors)
     x = lax.linalg.triangular_solve(pivots, scale * x, left_side=True)
     return whole, contractions.trace(x, axis1=-2, axis2=-1)
@@ -308,9 +279,13 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
 def _pinv(a: Any, rtol: Any) -> Any:
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     largest = reductions.max(s, -1, keepdims=True, initial=0)
-    kept = s > lax.expand_dims(convert(rtol, s.dtype), (np.ndim(rtol),)) * largest
-    inverse = choose(kept, 1 / choose(kept, s, 1), 0)
-    return adjoint(vh) @ (lax.expand_dims(inverse, (s.ndim,)) * adjoint(u))
+    inverse = _inverse(s, s > convert(rtol, s.dtype)[..., None] * largest)
+    return adjoint(vh) @ (inverse[..., None] * adjoint(u))
+
+
+def _inverse(s: Any, kept: Any) -> Any:
+    """One over each singular value that is kept; zero for the others."""
+    return choose(kept, 1 / choose(kept, s, 1), 0)
 
 
 @_pinv.defjvp
@@ -346,8 +321,8 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
         if values.shape[-1] == 0:
             raise ValueError("jnp.linalg.cond: input array must not be empty; "
                              f"got {x.shape=}")
-        ends = [lax.index_in_dim(values, i, values.ndim - 1, keepdims=False) for i in (0, -1)]
-        return lax.div(*(ends if p != -2 else ends[::-1]))
+        largest, least = values[..., 0], values[..., -1]
+        return least / largest if p == -2 else largest / least
     if x.shape[-2] != x.shape[-1]:
         raise ValueError("jnp.linalg.cond: for p != 2 and p != -2, array must be square; "
                          f"got {x.shape=}")
@@ -374,9 +349,8 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     if tol is None:
         eps = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
         tol = reductions.max(values, -1, initial=0) * eps
-    limit = as_array("matrix_rank", tol)
-    limit = lax.expand_dims(limit, (limit.ndim,))
-    limit, values = promote_dtypes_inexact(limit, values)
+    limit: Any = as_array("matrix_rank", tol)
+    limit, values = promote_dtypes_inexact(limit[..., None], values)
     return reductions.sum(values > limit, -1, dtype=np.int32)
 
 
@@ -403,17 +377,15 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
         raise TypeError(f"{a.ndim}-dimensional array given. Array must be two-dimensional")
     if b.ndim not in (1, 2):
         raise TypeError(f"{b.ndim}-dimensional array given. Array must be one or two-dimensional")
-    sides = b if b.ndim == 2 else lax.expand_dims(b, (1,))
+    sides = b if b.ndim == 2 else b[:, None]
     eps = dtypes.finfo(a.dtype).eps
     u, s, vh = lax.linalg.svd(a, full_matrices=False)
     small = convert(eps * max(a.shape) if rcond is None else max(rcond, 0), s.dtype)
     kept = s >= small * reductions.max(s, initial=0)
     rank = reductions.sum(kept, dtype=np.int32)
-    inverse = choose(kept, 1 / choose(kept, s, 1), 0)
-    scaled = lax.expand_dims(inverse, (1,)) * (adjoint(u) @ sides)
-    x = adjoint(vh) @ scaled
+    x = adjoint(vh) @ (_inverse(s, kept)[:, None] * (adjoint(u) @ sides))
     gap = sides - a @ x
     residual = reductions.sum(lax.square(lax.abs(gap)), 0)
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):
         residual = lax.full((0,), 0, residual.dtype)
-    return (x if b.ndim == 2 else lax.squeeze(x, (1,))), residual, rank, s
+    return (x if b.ndim == 2 else x[:, 0]), residual, rank, s

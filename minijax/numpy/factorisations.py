@@ -13,9 +13,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, Axes, as_inexact, canonical_axes, canonical_axis,
-                                     choose, convert, places_along)
+from minijax.numpy import diagonals, reductions
+from minijax.numpy.arguments import (ArrayLike, Axes, as_inexact, canonical_axes, choose, convert,
+                                     places_along)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
 from minijax.numpy.sorting import argsort
@@ -100,28 +100,22 @@ def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
     """
     m, k = q.shape[-2:]
     rows, columns = places_along((m, k), 0, 1)
+    below: Any = rows[:, 0]
 
     def eliminate(j: Any, a: Any) -> Any:
-        row = lax.reduce_sum(choose(rows == j, a, 0), (a.ndim - 2,))
-        column = lax.reduce_sum(choose(columns == j, a, 0), (a.ndim - 1,))
-        pivot: Any = lax.reduce_sum(choose(rows[:, 0] == j, column, 0), (a.ndim - 2,))
-        pivot = pivot[..., None]
+        row, column = a[..., j, :], a[..., j]
+        pivot = row[..., j, None]
         # a factor is 0, or at least 1: anything small is what rounding left of 0
-        is_some = (lax.abs(pivot) > .5) & (rows[:, 0] > j)
+        is_some = (lax.abs(pivot) > .5) & (below > j)
         vector: Any = choose(is_some, column / choose(is_some, pivot, 1), 0)
-        vector = vector[..., None]
-        a = choose(columns > j, a - vector * row[..., None, :], a)
-        return choose((columns == j) & (rows > j), vector, a)
+        a = choose(columns > j, a - vector[..., None] * row[..., None, :], a)
+        return a.at[..., j].set(choose(below > j, vector, column))
 
     a = lax.fori_loop(0, k, eliminate, convert(rows == columns, q.dtype) - q)
-    factors = lax.reduce_sum(choose(rows == columns, a, 0), (a.ndim - 2,))
-    factors = choose(lax.abs(factors) > .5, factors, 0)
-    below = lax.pad(a, convert(0, a.dtype), [(0, 0, 0)] * (a.ndim - 1)
-                    + [(0, r.shape[-1] - k, 0)])
-    upper = lax.pad(r, convert(0, r.dtype), [(0, 0, 0)] * (r.ndim - 2)
-                    + [(0, m - r.shape[-2], 0), (0, 0, 0)])
-    rows, columns = places_along((m, r.shape[-1]), 0, 1)
-    return matrix_transpose(choose(rows > columns, below, upper)), factors
+    factors = diagonals.diagonal(a, axis1=-2, axis2=-1)
+    lower: Any = diagonals.tril(a, -1)
+    packed = lower.at[..., :k, :].add(r) if m >= r.shape[-1] else r.at[..., :k].add(lower)
+    return matrix_transpose(packed), choose(lax.abs(factors) > .5, factors, 0)
 
 
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
@@ -149,15 +143,12 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
 def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
     """Singular values are the sizes of eigenvalues; signs go to one side."""
     values, vectors = eigh(x)
-    sizes = lax.abs(values)
-    order = flip(argsort(sizes, -1), -1)
-    falling = take_along_axis(sizes, order, -1)
+    order: Any = flip(argsort(lax.abs(values), -1), -1)
+    values = take_along_axis(values, order, -1)
     if not compute_uv:
-        return falling
-    signs = take_along_axis(lax.sign(values), order, -1)
-    u = take_along_axis(vectors, lax.expand_dims(order, (order.ndim - 1,)), -1)
-    v = u * lax.expand_dims(signs, (signs.ndim - 1,))
-    return SVDResult(u, falling, adjoint(v))
+        return lax.abs(values)
+    u = take_along_axis(vectors, order[..., None, :], -1)
+    return SVDResult(u, lax.abs(values), adjoint(u * lax.sign(values)[..., None, :]))
 
 
 def svdvals(x: ArrayLike, /) -> Array:
@@ -249,5 +240,5 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
         raise ValueError(f"Invalid order '{ord}' for matrix norm.")
     values = lax.linalg.svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
     combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
-    found = combine(values, canonical_axis(-1, values.ndim))
+    found = combine(values, -1)
     return lax.expand_dims(found, axes) if keepdims else found

@@ -15,7 +15,6 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote_dtypes_inexact
-from minijax.numpy.equations import lu_solution
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -31,10 +30,7 @@ def cholesky(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
     Array([[2., 1.],
            [0., 2.]], dtype=float32)
     """
-    [x] = promote_dtypes_inexact(as_array("cholesky", a))
-    factor = lax.linalg.cholesky(x if lower else jnp.conj(jnp.matrix_transpose(x)),
-                                 symmetrize_input=False)
-    return factor if lower else jnp.conj(jnp.matrix_transpose(factor))
+    return jnp.linalg.cholesky(a, upper=not lower, symmetrize_input=False)
 
 
 def cho_factor(a: ArrayLike, lower: bool = False, overwrite_a: bool = False,
@@ -187,7 +183,14 @@ def lu_solve(lu_and_piv: tuple[Array, ArrayLike], b: ArrayLike, trans: int = 0,
         raise ValueError(f"'trans' value must be 0, 1, or 2, got {trans}")
     factors, b = promote_dtypes_inexact(factors, b)
     permutation = lax.linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
-    one = lambda x, p, y: lu_solution(x, p, y, trans)
+
+    def one(factors: Any, permutation: Any, x: Any) -> Any:
+        if trans == 0:
+            x = solve_triangular(factors, x[permutation], lower=True, unit_diagonal=True)
+            return solve_triangular(factors, x)
+        x = solve_triangular(factors, x, trans)
+        x = solve_triangular(factors, x, trans, lower=True, unit_diagonal=True)
+        return x[jnp.argsort(permutation)]
     signature = f"(n,n),(n),{_columns(b)}->{_columns(b)}"
     return jnp.vectorize(one, signature=signature)(factors, permutation, b)
 
@@ -209,9 +212,8 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
         raise NotImplementedError("Only the type=1 case of eigh is implemented.")
     if eigvals is not None:
         raise NotImplementedError("Only the eigvals=None case of eigh is implemented.")
-    [x] = promote_dtypes_inexact(as_array("eigh", a))
-    vectors, values = lax.linalg.eigh(x, lower=lower)
-    return values if eigvals_only else (values, vectors)
+    found = jnp.linalg.eigh(a, "L" if lower else "U")
+    return found.eigenvalues if eigvals_only else tuple(found)
 
 
 def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "full",
