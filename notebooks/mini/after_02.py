@@ -85,14 +85,7 @@ def jvp(f, primals, tangents):
 
 sin.jvp = lambda xs, ts: ([sin(xs[0])], [mul(cos(xs[0]), ts[0])])
 cos.jvp = lambda xs, ts: ([cos(xs[0])], [mul(-1.0, mul(sin(xs[0]), ts[0]))])
-
-
-def mul_jvp(primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
-    return [mul(x, y)], [add(mul(dx, y), mul(x, dy))]
-
-
-mul.jvp = mul_jvp
+mul.jvp = lambda xs, ts: ([mul(*xs)], [add(mul(ts[0], xs[1]), mul(xs[0], ts[1]))])
 
 
 add = Primitive("add", impl=lambda x, y: [np.add(x, y)],

@@ -96,11 +96,6 @@ def jvp(f, primals, tangents):
     return out, 0.0 if t is zero else t
 
 
-def mul_jvp(primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
-    return [mul(x, y)], [add(mul(dx, y), mul(x, dy))]
-
-
 class BatchTrace(Trace):
     """Carries a whole batch, as if it were one example."""
 
@@ -147,8 +142,8 @@ class Zero:
 zero = Zero()
 
 
-def elementwise(name, impl, *slopes):
-    """An operation, element by element; its tangent is a sum of one term for each argument."""
+def with_slopes(name, impl, *slopes):
+    """An operation whose tangent is a sum of one term for each argument."""
     def jvp(primals, tangents):
         y = primitive(*primals)
         terms = [slope(t, y, *primals) for slope, t in zip(slopes, tangents) if t is not zero]
@@ -156,6 +151,11 @@ def elementwise(name, impl, *slopes):
 
     primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp)
     return primitive
+
+
+def elementwise(name, impl, *slopes):
+    """An operation, element by element."""
+    return with_slopes(name, impl, *slopes)
 
 
 neg = elementwise("neg", np.negative, lambda t, y, x: -t)

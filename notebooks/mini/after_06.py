@@ -99,21 +99,16 @@ def jvp(f, primals, tangents):
     flat, in_tree = flatten(primals)
     g, out_tree = flat_function(f, in_tree)
     outs, ts = jvp_flat(g, flat, flatten(tangents)[0])
-    ts = [0.0 if t is zero else t for t in ts]
+    ts = map(full, ts, map(aval_of, outs))
     return unflatten(out_tree(), outs), unflatten(out_tree(), ts)
-
-
-def mul_jvp(primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
-    return [mul(x, y)], [add(mul(dx, y), mul(x, dy))]
 
 
 class BatchTrace(Trace):
     """Carries whole batches, and where their axis is."""
 
-    def __init__(self, parent, size):
+    def __init__(self, parent, axis):
         super().__init__(parent)
-        self.size = size
+        self.axis = axis
 
     def join(self, x, dim):
         if dim is None:
@@ -126,7 +121,7 @@ class BatchTrace(Trace):
 
     def interpret(self, primitive, args, params):
         values, dims = zip(*map(self.split, args))
-        outs, out_dims = run_with(self.parent, primitive.batch, self, values, dims, **params)
+        outs, out_dims = run_with(self.parent, primitive.batch, self.axis, values, dims, **params)
         return list(map(self.join, outs, out_dims))
 
 
@@ -138,7 +133,7 @@ def vmap(f, in_axes=0):
         dims = [axis for axis, x in zip(axes, args) for _ in flatten(x)[0]]
         [size] = {np.shape(x)[d] for x, d in zip(flat, dims) if d is not None}
         g, out_tree = flat_function(f, in_tree)
-        outs = vmap_flat(g, size, flat, dims)
+        outs = vmap_flat(g, Axis(size), flat, dims)
         return unflatten(out_tree(), outs)
     return batched
 
@@ -170,21 +165,27 @@ class Zero:
 zero = Zero()
 
 
-def elementwise(name, impl, *slopes):
-    """An operation, element by element, on what is first stretched to one shape."""
+def with_slopes(name, impl, *slopes, **rules):
+    """An operation whose tangent is a sum of one term for each argument."""
     def jvp(primals, tangents):
         y = primitive(*primals)
         terms = [slope(t, y, *primals) for slope, t in zip(slopes, tangents) if t is not zero]
         return [y], [functools.reduce(add, terms) if terms else zero]
 
-    def batch(trace, values, dims):
-        return primitive.bind(*(in_front(x, d, trace.size) for x, d in zip(values, dims))), [0]
+    def batch(axis, values, dims):
+        return primitive.bind(*(in_front(x, d, axis.size) for x, d in zip(values, dims))), [0]
 
+    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, batch=batch, **rules)
+    return primitive
+
+
+def elementwise(name, impl, *slopes, **rules):
+    """An operation, element by element, on what is first stretched to one shape."""
     def stretching(*args):
         shape = np.broadcast_shapes(*map(np.shape, args))
         return primitive(*(broadcast(x, shape) for x in args))
 
-    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, batch=batch)
+    primitive = with_slopes(name, impl, *slopes, **rules)
     return stretching
 
 
@@ -200,6 +201,12 @@ mul = elementwise("mul", np.multiply, lambda t, z, x, y: t * y, lambda t, z, x, 
 div = elementwise("div", np.divide, lambda t, z, x, y: t / y, lambda t, z, x, y: -t * z / y)
 
 
+class Axis(NamedTuple):
+    """The axis of a batch."""
+
+    size: int
+
+
 def in_front(x, dim, size):
     """A batch with its axis in front; what is the same for all is repeated."""
     shape = np.shape(x)
@@ -208,11 +215,11 @@ def in_front(x, dim, size):
     return transpose(x, (dim, *(k for k in range(len(shape)) if k != dim))) if dim else x
 
 
-def moves_axes(name, impl, batch):
-    """An operation that puts elements elsewhere; a tangent goes the same way."""
-    def batched(trace, values, dims, **params):
-        x = in_front(values[0], dims[0], trace.size)
-        return [primitive(x, **batch(trace.size, **params))], [0]
+def linear(name, impl, batch):
+    """A linear operation on one array; a tangent goes the same way."""
+    def batched(axis, values, dims, **params):
+        x = in_front(values[0], dims[0], axis.size)
+        return [primitive(x, **batch(axis.size, **params))], [0]
 
     def jvp(primals, tangents, **params):
         [x], [t] = primals, tangents
@@ -225,20 +232,24 @@ def moves_axes(name, impl, batch):
 
 def expanded(x, shape, axes):
     """x repeated to a shape, in which its own axes stand at the places in axes."""
-    new = [k for k in range(len(shape)) if k not in axes]
-    return np.broadcast_to(np.expand_dims(x, new), shape)
+    return np.broadcast_to(np.expand_dims(x, others(axes, len(shape))), shape)
+
+
+def others(axes, n):
+    """Those of n axes that are not among these."""
+    return tuple(k for k in range(n) if k not in axes)
 
 
 def shifted(axes):
     return (0, *(k + 1 for k in axes))
 
 
-broadcast_p = moves_axes("broadcast", expanded, lambda n, shape, axes: {
+broadcast_p = linear("broadcast", expanded, lambda n, shape, axes: {
     "shape": (n, *shape), "axes": shifted(axes)})
 
 
-transpose_p = moves_axes("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)})
-reshape_p = moves_axes("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)})
+transpose_p = linear("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)})
+reshape_p = linear("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)})
 
 
 def transpose(x, axes):
@@ -260,32 +271,12 @@ def broadcast(x, shape):
                        axes=tuple(k + new for k in kept))
 
 
-def sum_batch(trace, values, dims, axes):
-    x = in_front(values[0], dims[0], trace.size)
-    return [sum_p(x, axes=tuple(k + 1 for k in axes))], [0]
+sum_p = linear("sum", lambda x, axes: np.sum(x, axis=axes),
+               lambda n, axes: {"axes": shifted(axes)[1:]})
 
 
-def sum_jvp(primals, tangents, axes):
-    [x], [t] = primals, tangents
-    return [sum_p(x, axes=axes)], [zero if t is zero else sum_p(t, axes=axes)]
-
-
-def dot_batch(trace, values, dims):
-    return [dot_p(*(in_front(x, d, trace.size) for x, d in zip(values, dims)))], [0]
-
-
-def dot_jvp(primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
-    terms = [dot_p(dx, y)] if dx is not zero else []
-    terms += [dot_p(x, dy)] if dy is not zero else []
-    return [dot_p(x, y)], [functools.reduce(add, terms) if terms else zero]
-
-
-sum_p = Primitive("sum", impl=lambda x, axes: [np.sum(x, axis=axes)],
-                  jvp=sum_jvp, batch=sum_batch)
-
-
-dot_p = Primitive("dot", impl=lambda x, y: [np.matmul(x, y)], jvp=dot_jvp, batch=dot_batch)
+dot_p = with_slopes("dot", np.matmul, lambda t, z, x, y: dot_p(t, y),
+                    lambda t, z, x, y: dot_p(x, t))
 
 
 def sum(x, axis=None):
@@ -299,9 +290,6 @@ def dot(x, y):
     if len(np.shape(y)) > 1:
         return dot_p(x, y)
     return reshape(dot_p(x, reshape(y, (*np.shape(y), 1))), np.shape(x)[:-1])
-
-
-from typing import NamedTuple
 
 
 class Tree(NamedTuple):
@@ -367,11 +355,16 @@ def jvp_flat(f, primals, tangents):
     return unzip(map(trace.split, outs))
 
 
-def vmap_flat(f, size, args, dims):
+def full(t, aval):
+    """A tangent as an array."""
+    return np.zeros(aval.shape, aval.dtype) if t is zero else t
+
+
+def vmap_flat(f, axis, args, dims):
     """Outputs with their batch in front, of a function of arrays that gives a list."""
-    trace = BatchTrace(current, size)
+    trace = BatchTrace(current, axis)
     outs = run_with(trace, f, *map(trace.join, args, dims))
-    return [in_front(*trace.split(x), size) for x in outs]
+    return [in_front(*trace.split(x), axis.size) for x in outs]
 
 
 class Var:

@@ -99,21 +99,16 @@ def jvp(f, primals, tangents):
     flat, in_tree = flatten(primals)
     g, out_tree = flat_function(f, in_tree)
     outs, ts = jvp_flat(g, flat, flatten(tangents)[0])
-    ts = [0.0 if t is zero else t for t in ts]
+    ts = map(full, ts, map(aval_of, outs))
     return unflatten(out_tree(), outs), unflatten(out_tree(), ts)
-
-
-def mul_jvp(primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
-    return [mul(x, y)], [add(mul(dx, y), mul(x, dy))]
 
 
 class BatchTrace(Trace):
     """Carries whole batches, and where their axis is."""
 
-    def __init__(self, parent, size):
+    def __init__(self, parent, axis):
         super().__init__(parent)
-        self.size = size
+        self.axis = axis
 
     def join(self, x, dim):
         if dim is None:
@@ -126,7 +121,7 @@ class BatchTrace(Trace):
 
     def interpret(self, primitive, args, params):
         values, dims = zip(*map(self.split, args))
-        outs, out_dims = run_with(self.parent, primitive.batch, self, values, dims, **params)
+        outs, out_dims = run_with(self.parent, primitive.batch, self.axis, values, dims, **params)
         return list(map(self.join, outs, out_dims))
 
 
@@ -138,7 +133,7 @@ def vmap(f, in_axes=0):
         dims = [axis for axis, x in zip(axes, args) for _ in flatten(x)[0]]
         [size] = {np.shape(x)[d] for x, d in zip(flat, dims) if d is not None}
         g, out_tree = flat_function(f, in_tree)
-        outs = vmap_flat(g, size, flat, dims)
+        outs = vmap_flat(g, Axis(size), flat, dims)
         return unflatten(out_tree(), outs)
     return batched
 
@@ -171,22 +166,27 @@ class Zero:
 zero = Zero()
 
 
-def elementwise(name, impl, *slopes, transpose=None):
-    """An operation, element by element, on what is first stretched to one shape."""
+def with_slopes(name, impl, *slopes, **rules):
+    """An operation whose tangent is a sum of one term for each argument."""
     def jvp(primals, tangents):
         y = primitive(*primals)
         terms = [slope(t, y, *primals) for slope, t in zip(slopes, tangents) if t is not zero]
         return [y], [functools.reduce(add, terms) if terms else zero]
 
-    def batch(trace, values, dims):
-        return primitive.bind(*(in_front(x, d, trace.size) for x, d in zip(values, dims))), [0]
+    def batch(axis, values, dims):
+        return primitive.bind(*(in_front(x, d, axis.size) for x, d in zip(values, dims))), [0]
 
+    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, batch=batch, **rules)
+    return primitive
+
+
+def elementwise(name, impl, *slopes, **rules):
+    """An operation, element by element, on what is first stretched to one shape."""
     def stretching(*args):
         shape = np.broadcast_shapes(*map(np.shape, args))
         return primitive(*(broadcast(x, shape) for x in args))
 
-    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, batch=batch,
-                          transpose=transpose)
+    primitive = with_slopes(name, impl, *slopes, **rules)
     return stretching
 
 
@@ -197,6 +197,12 @@ log = elementwise("log", np.log, lambda t, y, x: t / x)
 tanh = elementwise("tanh", np.tanh, lambda t, y, x: t * (1.0 - y * y))
 
 
+class Axis(NamedTuple):
+    """The axis of a batch."""
+
+    size: int
+
+
 def in_front(x, dim, size):
     """A batch with its axis in front; what is the same for all is repeated."""
     shape = np.shape(x)
@@ -205,11 +211,11 @@ def in_front(x, dim, size):
     return transpose(x, (dim, *(k for k in range(len(shape)) if k != dim))) if dim else x
 
 
-def moves_axes(name, impl, batch, back):
-    """An operation that puts elements elsewhere; a tangent goes the same way, and back."""
-    def batched(trace, values, dims, **params):
-        x = in_front(values[0], dims[0], trace.size)
-        return [primitive(x, **batch(trace.size, **params))], [0]
+def linear(name, impl, batch, back):
+    """A linear operation on one array; a tangent goes the same way, and a cotangent back."""
+    def batched(axis, values, dims, **params):
+        x = in_front(values[0], dims[0], axis.size)
+        return [primitive(x, **batch(axis.size, **params))], [0]
 
     def jvp(primals, tangents, **params):
         [x], [t] = primals, tangents
@@ -223,8 +229,12 @@ def moves_axes(name, impl, batch, back):
 
 def expanded(x, shape, axes):
     """x repeated to a shape, in which its own axes stand at the places in axes."""
-    new = [k for k in range(len(shape)) if k not in axes]
-    return np.broadcast_to(np.expand_dims(x, new), shape)
+    return np.broadcast_to(np.expand_dims(x, others(axes, len(shape))), shape)
+
+
+def others(axes, n):
+    """Those of n axes that are not among these."""
+    return tuple(k for k in range(n) if k not in axes)
 
 
 def shifted(axes):
@@ -250,27 +260,6 @@ def broadcast(x, shape):
                        axes=tuple(k + new for k in kept))
 
 
-def sum_batch(trace, values, dims, axes):
-    x = in_front(values[0], dims[0], trace.size)
-    return [sum_p(x, axes=tuple(k + 1 for k in axes))], [0]
-
-
-def sum_jvp(primals, tangents, axes):
-    [x], [t] = primals, tangents
-    return [sum_p(x, axes=axes)], [zero if t is zero else sum_p(t, axes=axes)]
-
-
-def dot_batch(trace, values, dims):
-    return [dot_p(*(in_front(x, d, trace.size) for x, d in zip(values, dims)))], [0]
-
-
-def dot_jvp(primals, tangents):
-    (x, y), (dx, dy) = primals, tangents
-    terms = [dot_p(dx, y)] if dx is not zero else []
-    terms += [dot_p(x, dy)] if dy is not zero else []
-    return [dot_p(x, y)], [functools.reduce(add, terms) if terms else zero]
-
-
 def sum(x, axis=None):
     n = len(np.shape(x))
     axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -282,9 +271,6 @@ def dot(x, y):
     if len(np.shape(y)) > 1:
         return dot_p(x, y)
     return reshape(dot_p(x, reshape(y, (*np.shape(y), 1))), np.shape(x)[:-1])
-
-
-from typing import NamedTuple
 
 
 class Tree(NamedTuple):
@@ -350,11 +336,16 @@ def jvp_flat(f, primals, tangents):
     return unzip(map(trace.split, outs))
 
 
-def vmap_flat(f, size, args, dims):
+def full(t, aval):
+    """A tangent as an array."""
+    return np.zeros(aval.shape, aval.dtype) if t is zero else t
+
+
+def vmap_flat(f, axis, args, dims):
     """Outputs with their batch in front, of a function of arrays that gives a list."""
-    trace = BatchTrace(current, size)
+    trace = BatchTrace(current, axis)
     outs = run_with(trace, f, *map(trace.join, args, dims))
-    return [in_front(*trace.split(x), size) for x in outs]
+    return [in_front(*trace.split(x), axis.size) for x in outs]
 
 
 class Var:
@@ -450,7 +441,7 @@ class JaxprTrace(Trace):
 def types_of(primitive, avals, params):
     """The types of an operation's results: said by it, or as they come out of one run."""
     if hasattr(primitive, "types"):
-        return primitive.types(**params)
+        return primitive.types(*avals, **params)
     outs = primitive.impl(*(np.ones(a.shape, a.dtype) for a in avals), **params)
     return list(map(aval_of, outs))
 
@@ -547,17 +538,23 @@ where = elementwise("where", np.where, None, lambda t, z, c, x, y: where(c, t, 0
                                          lambda ct, c, x, y: where(c, 0.0, ct)))
 
 
-broadcast_p = moves_axes("broadcast", expanded, lambda n, shape, axes: {
+broadcast_p = linear("broadcast", expanded, lambda n, shape, axes: {
     "shape": (n, *shape), "axes": shifted(axes)}, lambda ct, before, shape, axes: sum(
-        ct, tuple(k for k in range(len(shape)) if k not in axes)))
+        ct, others(axes, len(shape))))
 
 
-transpose_p = moves_axes("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)},
-                         lambda ct, before, axes: transpose(ct, np.argsort(axes).tolist()))
+transpose_p = linear("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)},
+                     lambda ct, before, axes: transpose(ct, np.argsort(axes).tolist()))
 
 
-reshape_p = moves_axes("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)},
-                       lambda ct, before, shape: reshape(ct, before))
+reshape_p = linear("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)},
+                   lambda ct, before, shape: reshape(ct, before))
+
+
+sum_p = linear("sum", lambda x, axes: np.sum(x, axis=axes),
+               lambda n, axes: {"axes": shifted(axes)[1:]},
+               lambda ct, before, axes: broadcast_p(
+                   ct, shape=before, axes=others(axes, len(before))))
 
 
 def turned(x):
@@ -566,19 +563,10 @@ def turned(x):
     return transpose(x, (*range(n - 2), n - 1, n - 2))
 
 
-def sum_transpose(cotangents, x, axes):
-    shape = x.aval.shape
-    kept = tuple(k for k in range(len(shape)) if k not in axes)
-    return [broadcast_p(cotangents[0], shape=shape, axes=kept)]
-
-
-sum_p = Primitive("sum", impl=lambda x, axes: [np.sum(x, axis=axes)], jvp=sum_jvp,
-                  batch=sum_batch, transpose=sum_transpose)
-
-
-dot_p = Primitive("dot", impl=lambda x, y: [np.matmul(x, y)], jvp=dot_jvp, batch=dot_batch,
-                  transpose=transposed(lambda ct, x, y: dot_p(ct, turned(y)),
-                                       lambda ct, x, y: dot_p(turned(x), ct)))
+dot_p = with_slopes("dot", np.matmul, lambda t, z, x, y: dot_p(t, y),
+                    lambda t, z, x, y: dot_p(x, t),
+                    transpose=transposed(lambda ct, x, y: dot_p(ct, turned(y)),
+                                         lambda ct, x, y: dot_p(turned(x), ct)))
 
 
 def backward_pass(jaxpr, args, cotangents):
@@ -621,13 +609,8 @@ def vjp(f, *args):
         cts = [ct for ct, moves in zip(flatten(cotangents)[0], moving) if moves]
         unknown = [Undefined(aval) for aval in jaxpr.in_avals[len(consts):]]
         found = iter(backward_pass(jaxpr, [*consts, *unknown], cts)[len(consts):])
-        return unflatten(in_tree, [made(next(found), x) if is_float(x) else None for x in flat])
+        return unflatten(in_tree, [full(next(found), aval_of(x)) if is_float(x) else None for x in flat])
     return unflatten(out_tree(), outs), back
-
-
-def made(ct, x):
-    """A cotangent of x, as an array."""
-    return np.zeros(np.shape(x)) if ct is zero else ct
 
 
 def value_and_grad(f):
@@ -663,11 +646,6 @@ def pieces(xs, *counts):
     return [[next(xs) for _ in range(count)] for count in counts]
 
 
-def full(t, aval):
-    """A tangent or cotangent as an array."""
-    return np.zeros(aval.shape, aval.dtype) if t is zero else t
-
-
 @functools.lru_cache(None)
 def tangent_program(jaxpr):
     """From inputs and the tangents of the floats among them, to the tangents of the outputs."""
@@ -682,12 +660,15 @@ def tangent_program(jaxpr):
     return stage(f, jaxpr.in_avals + only(moving, jaxpr.in_avals))[0]
 
 
+def on_batches(f, axis):
+    """f, which takes arrays and gives a list, of batches, all of them in front."""
+    return lambda *args: vmap_flat(f, axis, args, [0] * len(args))
+
+
 @functools.lru_cache(None)
-def batched_program(jaxpr, size):
-    """The program on batches, all of them in front."""
-    def f(*args):
-        return vmap_flat(functools.partial(eval_jaxpr, jaxpr), size, args, [0] * len(args))
-    return stage(f, [ShapedArray((size, *a.shape), a.dtype) for a in jaxpr.in_avals])[0]
+def batched_program(jaxpr, axis):
+    avals = [ShapedArray((axis.size, *a.shape), a.dtype) for a in jaxpr.in_avals]
+    return stage(on_batches(functools.partial(eval_jaxpr, jaxpr), axis), avals)[0]
 
 
 @functools.lru_cache(None)
@@ -705,29 +686,29 @@ def transposed_program(jaxpr, linear):
 
 
 def calling(name, impl):
-    """A primitive that runs a program: each transformation transforms that."""
-    def call(jaxpr, *args):
-        return primitive.bind(*args, jaxpr=jaxpr)
+    """A primitive that runs one of its programs: each transformation transforms them all."""
+    def jvp(primals, tangents, programs):
+        avals = programs[0].in_avals
+        ts = only(floats(avals), map(full, tangents, avals))
+        outs = primitive.bind(*primals, programs=programs)
+        ts = primitive.bind(*primals, *ts, programs=tuple(map(tangent_program, programs)))
+        return outs, merge(floats(programs[0].out_avals), ts, [zero] * len(outs))
 
-    def jvp(primals, tangents, jaxpr):
-        outs = call(jaxpr, *primals)
-        ts = [full(t, aval_of(x)) for x, t in zip(primals, tangents)]
-        ts = call(tangent_program(jaxpr), *primals, *only(floats(jaxpr.in_avals), ts))
-        return outs, merge(floats(jaxpr.out_avals), ts, [zero] * len(outs))
-
-    def batch(trace, values, dims, jaxpr):
-        values = [in_front(x, d, trace.size) for x, d in zip(values, dims)]
-        outs = call(batched_program(jaxpr, trace.size), *values)
+    def batch(axis, values, dims, programs):
+        values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+        programs = tuple(batched_program(jaxpr, axis) for jaxpr in programs)
+        outs = primitive.bind(*values, programs=programs)
         return outs, [0] * len(outs)
 
-    def transpose(cts, *args, jaxpr):
+    def transpose(cts, *args, programs):
         linear = tuple(isinstance(x, Undefined) for x in args)
-        outs = call(transposed_program(jaxpr, linear),
-                    *only([not lin for lin in linear], args), *map(full, cts, jaxpr.out_avals))
+        outs = primitive.bind(*only([not lin for lin in linear], args),
+                              *map(full, cts, programs[0].out_avals),
+                              programs=tuple(transposed_program(p, linear) for p in programs))
         return merge(linear, outs, [None] * len(args))
 
     primitive = Primitive(name, impl=impl, jvp=jvp, batch=batch, transpose=transpose,
-                          types=lambda jaxpr: jaxpr.out_avals)
+                          types=lambda *avals, programs: programs[0].out_avals)
     return primitive
 
 
@@ -742,7 +723,7 @@ def jit(f):
             g, out_tree = flat_function(f, in_tree)
             programs[key] = *stage(g, key[1]), out_tree()
         jaxpr, outside, tree = programs[key]
-        return unflatten(tree, jit_p.bind(*outside, *flat, jaxpr=jaxpr))
+        return unflatten(tree, jit_p.bind(*outside, *flat, programs=(jaxpr,)))
     return jitted
 
 
@@ -857,10 +838,10 @@ def reshape_loop(text, eqn, shape):
     text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
 
 
-def call_loop(text, eqn, jaxpr):
+def call_loop(text, eqn, programs):
     name = f"f{len(text.functions)}"
     text.functions[name] = None
-    text.functions[name] = compiled(Text(jaxpr, text.functions))
+    text.functions[name] = compiled(Text(programs[0], text.functions))
     outs = [text.named(v, text.fresh()) for v in eqn.outputs]
     args = ", ".join(map(text.array, eqn.inputs))
     text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({args})")
@@ -883,7 +864,8 @@ def executable(jaxpr):
     return compiled(Text(jaxpr, {}))
 
 
-def run_compiled(*args, jaxpr):
+def run_compiled(*args, programs):
+    [jaxpr] = programs
     args = [np.require(x, a.dtype, "CW") for x, a in zip(args, jaxpr.in_avals)]
     return list(executable(jaxpr)(*args))
 

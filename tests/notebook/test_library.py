@@ -8,6 +8,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax import lax
 from minijax.notebook import library, weave
 from minijax.notebook.library import Library, with_cell
 
@@ -80,6 +81,9 @@ class OurNames:
     sin, cos, exp, log, tanh, sum, dot = (
         jnp.sin, jnp.cos, jnp.exp, jnp.log, jnp.tanh, jnp.sum, jnp.dot)
     mul, jvp, vmap, grad, jit = jnp.multiply, jax.jvp, jax.vmap, jax.grad, jax.jit
+    cond, scan, while_loop, fori_loop = lax.cond, lax.scan, lax.while_loop, lax.fori_loop
+    custom_jvp, custom_vjp, checkpoint = jax.custom_jvp, jax.custom_vjp, jax.checkpoint
+    psum, axis_index, value_and_grad = lax.psum, lax.axis_index, jax.value_and_grad
 
 
 def bent(lib):
@@ -100,6 +104,65 @@ def of_a_tree(lib):
         nest = lib.vmap(lambda d: [lib.sin(d["a"]), {"b": d["a"] * d["b"]}])({"a": x, "b": x * x})
         return nest[0] + nest[1]["b"]
     return run
+
+
+def branching(lib):
+    return lambda x: lib.cond(lib.sum(x) > 0.1, lambda x: lib.sin(x) * x, lambda x: -x, x)
+
+
+def looping(lib):
+    def run(x):
+        def step(carry, row):
+            a, b = carry
+            return (a * lib.sin(row) + b, b + row * lib.sum(x)), a * b
+        (a, b), rows = lib.scan(step, (lib.sum(x), 1.0), x)
+        return rows * a + b
+    return run
+
+
+def waiting(lib):
+    def run(x):
+        def step(carry):
+            n, y = carry
+            return n + 1.0, lib.sin(y) + 0.1 * lib.sum(x) * y
+        return lib.while_loop(lambda carry: carry[0] < 3.0, step, (0.0 * lib.sum(x), x))[1]
+    return run
+
+
+def own_rule(lib):
+    def run(x):
+        f = lib.custom_jvp(lambda y: lib.sin(y) * 2.0)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * lib.exp(primals[0])))
+        return f(x * x) + x
+    return run
+
+
+def own_rule_backwards(lib):
+    def run(x):
+        f = lib.custom_vjp(lambda y, z: lib.sin(y) * z)
+        f.defvjp(lambda y, z: (f(y, z), (y, z)),
+                 lambda saved, ct: (ct * lib.exp(saved[0]), lib.sum(ct * saved[1])))
+        return f(x * x, lib.sum(x)) + x
+    return run
+
+
+def computed_again(lib):
+    return lib.checkpoint(lambda x: lib.sin(lib.sin(x) * lib.sum(x)))
+
+
+def shares(lib):
+    def run(x):
+        def one(e):
+            return lib.exp(e) / lib.psum(lib.exp(e), "all") + lib.psum(1.0, "all") * e
+        return lib.vmap(one, axis_name="all")(x)
+    return run
+
+
+def numbered(lib):
+    def one(e):
+        inner = lib.vmap(lambda y: y * lib.psum(e * y, "rows") - lib.axis_index("rows") * y)
+        return lib.sum(inner(np.array([1.0, 2.0])) * lib.axis_index("rows"))
+    return lambda x: lib.vmap(one, axis_name="rows")(x) * x
 
 
 def forward(lib, f):
@@ -132,13 +195,31 @@ def of_elements(lib, f):
     return lambda x: lib.vmap(lambda e: f(x * e))(x)
 
 
+def kept_small(lib, f):
+    return lib.checkpoint(f)
+
+
+def in_a_loop(lib, f):
+    return lambda x: lib.scan(lambda c, r: (0.5 * f(c) + r * c, r), x, np.array([0.1, 0.2]))[0]
+
+
+def in_a_branch(lib, f):
+    return lambda x: lib.cond(lib.sum(x * x) > 0.5, f, lambda y: 2.0 * y, x)
+
+
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
          ("05", of_a_tree, [forward, twice]),
          *[("06", f, [forward, twice, of_elements, written]) for f in (bent, coupled, layer)],
          *[("07", f, [forward, twice, of_elements, written, reverse])
            for f in (bent, coupled, layer)],
-         ("08", coupled, [forward, twice, reverse, compiled]), ("08", layer, [compiled])]
+         ("08", coupled, [forward, twice, reverse, compiled]), ("08", layer, [compiled]),
+         *[("09", f, [forward, twice, of_elements, reverse]) for f in (branching, looping)],
+         ("09", waiting, [forward, twice, of_elements]), ("09", looping, [compiled]),
+         ("09", waiting, [compiled]), ("09", branching, [compiled]),
+         *[("10", f, [forward, twice, of_elements, reverse]) for f in (own_rule, computed_again)],
+         ("10", own_rule_backwards, [twice, of_elements]), ("10", own_rule_backwards, [reverse]),
+         *[("10", f, [compiled]) for f in (own_rule, own_rule_backwards, computed_again)]]
 
 
 @pytest.mark.parametrize("number, program, ways", CASES, ids=lambda x: getattr(x, "__name__", ""))

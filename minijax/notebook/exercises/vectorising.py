@@ -76,7 +76,7 @@ def grade_max_p(max_p: Any) -> None:
     found = max_p.impl(x, axes=(1,))
     expect(isinstance(found, list), "a rule gives a list, here of one array")
     _agrees(found[0], x.max(1), "axes=(1,) of an array of shape (3, 2, 2)")
-    expect(callable(getattr(max_p, "batch", None)), "now the rule `batch`, as `sum_batch` has it")
+    expect(callable(getattr(max_p, "batch", None)), "now the rule `batch`, as `batched` in `linear` is one")
     from minijax.notebook.library import library
     mini = library.module
     for axis in (0, 1, 2):
@@ -94,8 +94,8 @@ library.begin("04")
 from mini import Primitive, in_front
 """
 _MAX = """
-def max_batch(trace, values, dims, axes):
-    x = in_front(values[0], dims[0], trace.size)
+def max_batch(axis, values, dims, axes):
+    x = in_front(values[0], dims[0], axis.size)
     return [max_p(x, axes={axes})], [0]
 
 max_p = Primitive("max", impl=lambda x, axes: {impl}, batch={batch})
