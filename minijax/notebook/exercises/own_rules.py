@@ -62,7 +62,8 @@ def _straight_text(value: str = "jnp.round(x)", out: str = "straight_round(x)",
 
 exercise(
     "straight_round", chapter=CHAPTER, grade=grade_straight_round, solution=_straight_text(),
-    wrong=[(_straight_text(tangent="1.0"), "a tangent of 3"), (_straight_text(value="x"), "the value is"),
+    wrong=[(_straight_text(tangent="1.0"), "a tangent of 3"),
+           (_straight_text(value="x"), "the value is"),
            (_straight_text(out="x"), "value that the rule gives"),
            ("straight_round = jax.custom_jvp(lambda x: jnp.round(x))", "no rule yet"),
            ("def straight_round(x):\n    return jnp.round(x)", "is to stay")])
@@ -151,7 +152,8 @@ def _slope_text(out: str = "g(x)", tangent: str = "df(x) * t", answer: str = "g"
 
 exercise(
     "with_slope", chapter=CHAPTER, grade=grade_with_slope, solution=_slope_text(),
-    wrong=[(_slope_text(tangent="df(x)"), "a tangent of 2"), (_slope_text(tangent="df(t)"), "a tangent of 2"),
+    wrong=[(_slope_text(tangent="df(x)"), "a tangent of 2"),
+           (_slope_text(tangent="df(t)"), "a tangent of 2"),
            (_slope_text(answer="rule"), "your answer raised"),
            (_slope_text(out="x"), "value that the rule gives"),
            (_slope_text(answer="f"), "a tangent of 2")])
@@ -161,10 +163,10 @@ exercise(
 
 def grade_the_rule(answer: Any) -> None:
     expect(answer in ("a", "b", "c"), '`"a"`, `"b"` or `"c"`')
-    expect(answer != "a", "with s = 1, t = 0 it gives 0, for the slope along x. And twice the speeds "
-           "give four times the answer: that is not linear")
-    expect(answer != "c", "with s = t = 1 it gives y + x + 1, with s = t = 2 it gives 2 y + 2 x + 4, "
-           "which is not twice as much: a term of two tangents is not linear")
+    expect(answer != "a", "with s = 1, t = 0 it gives 0, for the slope along x. And twice the "
+           "speeds give four times the answer: that is not linear")
+    expect(answer != "c", "with s = t = 1 it gives y + x + 1, with s = t = 2 it gives "
+           "2 y + 2 x + 4, which is not twice as much: a term of two tangents is not linear")
     expect(answer == "b", "which one doubles when s and t double?")
 
 

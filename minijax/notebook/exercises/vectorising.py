@@ -76,7 +76,8 @@ def grade_max_p(max_p: Any) -> None:
     found = max_p.impl(x, axes=(1,))
     expect(isinstance(found, list), "a rule gives a list, here of one array")
     _agrees(found[0], x.max(1), "axes=(1,) of an array of shape (3, 2, 2)")
-    expect(callable(getattr(max_p, "batch", None)), "now the rule `batch`, as `batched` in `linear` is one")
+    expect(callable(getattr(max_p, "batch", None)),
+           "now the rule `batch`, as `batched` in `linear` is one")
     from minijax.notebook.library import library
     mini = library.module
     for axis in (0, 1, 2):
