@@ -40,10 +40,8 @@ class Outlined:
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
     """The loops that are functions; none is inside of another."""
     shared = shared_loops(kernel)
-    sizes: dict[Statement, int] = {}
-    if _measure(kernel.body, shared, sizes) <= LONG:
-        return shared
-    return shared | dict(_pieces(kernel.body, shared, sizes))
+    pieces = _pieces(kernel.body, shared) if _is_long(kernel.body, shared) else ()
+    return shared | dict(pieces)
 
 
 class _Names:
@@ -109,23 +107,20 @@ def _share(loop: For, uses: Counter[Buffer]) -> Outlined | None:
 # -- pieces ----------------------------------------------------------------------------------------
 
 
-def _measure(body: Sequence[Statement], shared: Collection[For], sizes: dict[Statement, int]
-             ) -> int:
-    """The number of statements at any depth; what holds a shared loop counts as long."""
-    for statement in body:
-        inner = sum(_measure(part, shared, sizes) for part in bodies(statement))
-        sizes[statement] = LONG + 1 if statement in shared else 1 + inner
-    return sum(sizes[statement] for statement in body)
+def _is_long(body: Sequence[Statement], shared: Collection[For]) -> bool:
+    """By its statements at any depth; what holds a shared loop counts as long."""
+    every = list(walk(body))
+    return len(every) > LONG or any(each in shared for each in every)
 
 
-def _pieces(body: Sequence[Statement], shared: Collection[For], sizes: dict[Statement, int]
+def _pieces(body: Sequence[Statement], shared: Collection[For]
             ) -> Iterator[tuple[For, Outlined]]:
     """The largest loops that are not long or cannot be cut, of a kernel that is long."""
     for statement in body:
         if statement in shared:
             continue
-        inside = [] if sizes[statement] <= LONG else [
-            found for part in bodies(statement) for found in _pieces(part, shared, sizes)]
+        inside = [found for part in bodies(statement) if _is_long((statement,), shared)
+                  for found in _pieces(part, shared)]
         yield from inside
         if isinstance(statement, For) and not inside:  # it is not long, or it is in one piece
             names = _Names((statement,))

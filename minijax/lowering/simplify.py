@@ -139,10 +139,14 @@ def _fold(eqn: JaxprEqn, invars: Sequence[Atom]) -> list[Literal] | None:
 
 
 def _equation_key(eqn: JaxprEqn, invars: Sequence[Atom]) -> Hashable:
-    """What two equations share when they compute the same."""
-    return (eqn.primitive, tuple(map(_atom_key, invars)),
-            tuple((name, _frozen(value)) for name, value in sorted(eqn.params.items())),
-            tuple(v.aval for v in eqn.outvars))
+    """What two equations share when they compute the same; nothing, if that cannot be compared."""
+    key = (eqn.primitive, tuple(map(_atom_key, invars)), _frozen(tuple(sorted(eqn.params.items()))),
+           tuple(v.aval for v in eqn.outvars))
+    try:
+        hash(key)
+    except TypeError:
+        return object()
+    return key
 
 
 def _atom_key(x: Atom) -> Hashable:
@@ -151,20 +155,10 @@ def _atom_key(x: Atom) -> Hashable:
 
 
 def _frozen(value: Any) -> Hashable:
-    """A parameter as something hashable; what cannot be compared is equal only to itself."""
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype, value.tobytes())
-    if isinstance(value, tuple | list):
-        return (type(value), *map(_frozen, value))
-    if isinstance(value, dict):
-        return tuple((name, _frozen(x)) for name, x in sorted(value.items()))
-    if isinstance(value, float):
-        return value.hex()
-    try:
-        hash(value)
-    except TypeError:
-        return ("identity", id(value))
-    return (type(value), value)
+    """A parameter, from which others differ that only compare equal: 1 and True, 0.0 and -0.0."""
+    if isinstance(value, tuple):
+        return tuple(map(_frozen, value))
+    return (type(value), value.hex() if isinstance(value, float) else value)
 
 
 # -- typed keys ------------------------------------------------------------------------------------

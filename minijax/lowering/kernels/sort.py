@@ -1,4 +1,4 @@
-"""Sorting rows in loops: long ones digit by digit, short ones by merging.
+"""Sorting rows in loops: long ones digit by digit, short ones by moving each element up.
 
 The `loop` rule of `sort`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's sort on the CPU, a call of C++.
@@ -6,31 +6,30 @@ In JAX: XLA's sort on the CPU, a call of C++.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.primitives.axes import without
-from minijax.primitives.slots import ordered_bits
+from minijax.primitives.slots import nest, ordered_bits
 
-RADIX_FROM = 512  # elements in a row; below, clearing the counters costs more than comparing
+RADIX_FROM = 32  # elements in a row; below, clearing the counters costs more than comparing
 
 
-def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool,
-               num_keys: int) -> None:
+def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool, num_keys: int
+         ) -> None:
+    """The `loop` rule of the primitive of that name."""
     size = outputs[0].shape[dimension]
     # Every pass moves the row from one half of each buffer into the other.
     halves = [b.temp((2, size), out.dtype) for out in outputs]
-    with contextlib.ExitStack() as loops:
-        row = [loops.enter_context(b.loop(n)) for n in without(outputs[0].shape, (dimension,))]
+    with nest(b, without(outputs[0].shape, (dimension,))) as row:
         place = lambda i: (*row[:dimension], i, *row[dimension:])
         with b.loop(size) as i:
             for half, x in zip(halves, operands, strict=True):
                 b.store(half, (0, i), x(place(i)))
         by_radix = size >= RADIX_FROM
-        side = (_radix_passes if by_radix else _merge_passes)(b, halves, num_keys)
+        side = (_radix_passes if by_radix else _insertions)(b, halves, num_keys)
         with b.loop(size) as i:
             for out, half in zip(outputs, halves, strict=True):
                 b.store(out, place(i), b.load(half, (side, i)))
@@ -79,54 +78,33 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
         b.store(counts, (d,), b.add(target, 1))
 
 
-def _merge_passes(b: Any, halves: list, num_keys: int) -> Any:
-    """Runs of 1, 2, 4 … elements in order, two by two."""
-    size = halves[0].shape[1]
-    width, side = b.variable(1, np.int64), b.variable(0, np.int64)
+def _insertions(b: Any, halves: list, num_keys: int) -> int:
+    """Each in its turn moves up to where nothing before it is greater."""
+    keys = halves[:num_keys]
+    with b.loop(halves[0].shape[1], start=1) as i:
+        taken = [b.load(half, (0, i)) for half in halves]
+        words = [ordered_bits(b, x) for x in taken[:num_keys]]
+        at = b.variable(i)
 
-    def merge_all() -> None:
-        w, source = b.read(width), b.read(side)
-        runs = b.div(b.add(b.mul(w, 2), size - 1), b.mul(w, 2))
-        with b.loop(runs) as run:
-            start = b.mul(run, b.mul(w, 2))
-            middle = b.min(b.add(start, w), size)
-            _merge(b, halves, num_keys, source, start, middle, b.min(b.add(middle, w), size))
-        b.assign(width, b.mul(w, 2))
-        b.assign(side, b.sub(1, source))
+        def is_before() -> Any:
+            above = b.max(b.sub(b.read(at), 1), 0)
+            others = [ordered_bits(b, b.load(key, (0, above))) for key in keys]
+            return b.and_(b.gt(b.read(at), 0), _all_before(b, words, others))
 
-    b.while_loop(lambda: b.lt(b.read(width), size), merge_all)
-    return b.read(side)
+        def move() -> None:
+            place = b.read(at)
+            for half in halves:
+                b.store(half, (0, place), b.load(half, (0, b.sub(place, 1))))
+            b.assign(at, b.sub(place, 1))
 
-
-def _merge(b: Any, halves: list, num_keys: int, source: Any, start: Any, middle: Any,
-           end: Any) -> None:
-    """Two sorted runs, [start, middle) and [middle, end), into one on the other side."""
-    size = halves[0].shape[1]
-    left, right = b.variable(start), b.variable(middle)
-    with b.loop(end, start=start) as k:
-        i, j = b.read(left), b.read(right)
-        first, second = ([b.load(half, (source, b.min(place, size - 1)))
-                          for half in halves[:num_keys]] for place in (i, j))
-        take_right = b.and_(b.lt(j, end), b.or_(b.ge(i, middle), _all_before(b, second, first)))
-        taken = b.select(take_right, j, i)
-        for half in halves:
-            b.store(half, (b.sub(1, source), k), b.load(half, (source, taken)))
-        step = b.convert(take_right, np.int64)
-        b.assign(left, b.add(i, b.sub(1, step)))
-        b.assign(right, b.add(j, step))
+        b.while_loop(is_before, move)
+        for half, x in zip(halves, taken, strict=True):
+            b.store(half, (0, b.read(at)), x)
+    return 0
 
 
 def _all_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
     """Whether the row of keys `xs` is to stand strictly before `ys`: the first to differ decide."""
-    before = _comes_before(s, xs[0], ys[0])
-    if len(xs) == 1:
-        return before
-    after = _comes_before(s, ys[0], xs[0])
-    return s.or_(before, s.and_(s.not_(after), _all_before(s, xs[1:], ys[1:])))
-
-
-def _comes_before(s: Any, x: Any, y: Any) -> Any:
-    if x.dtype.kind in "biu":
-        return s.lt(x, y)
-    x, y = (s.convert(z, np.float32) if z.dtype.itemsize == 2 else z for z in (x, y))
-    return s.or_(s.lt(x, y), s.and_(s.eq(x, x), s.ne(y, y)))
+    (x, *xs), (y, *ys) = xs, ys
+    before = s.lt(x, y)
+    return s.or_(before, s.and_(s.eq(x, y), _all_before(s, xs, ys))) if xs else before
