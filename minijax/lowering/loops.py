@@ -7,7 +7,7 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -17,8 +17,17 @@ from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as N
 
 
 
+class Named:
+    """What is printed as its name."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
 @dataclass(frozen=True, eq=False)
-class Buffer:
+class Buffer(Named):
     """A C-contiguous array in memory; role is "input", "output", "constant" or "temp"."""
 
     name: str
@@ -39,7 +48,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, eq=False)
-class Scalar:
+class Scalar(Named):
     """A value defined exactly once: by a Let, a Load, a Read, or as the index of a For."""
 
     name: str
@@ -53,9 +62,12 @@ class Constant:
     value: Any
     dtype: np.dtype
 
+    def __str__(self) -> str:
+        return repr(self.value.item())
+
 
 @dataclass(frozen=True, eq=False)
-class Variable:
+class Variable(Named):
     """A mutable scalar: declared, read and assigned."""
 
     name: str
@@ -81,6 +93,9 @@ class Address:
 
     buffer: Buffer
     index: Flat
+
+    def __str__(self) -> str:
+        return "&" + _place(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,7 +239,7 @@ class Kernel:
         """The tree as text, one statement a line."""
 
         def declared(buffer: Buffer) -> str:
-            return f"{buffer.name}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]"
+            return f"{buffer}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]"
 
         lines = [f"kernel {self.name}({', '.join(map(declared, self.inputs))})"]
         lines += [f"  -> {declared(buffer)}" for buffer in self.outputs]
@@ -305,56 +320,40 @@ def touched(statement: Statement) -> tuple[Buffer, ...]:
     return ()
 
 
-def _place(buffer: Buffer, index: Index) -> str:
-    if isinstance(index, Flat):
-        return f"{buffer.name}.flat[{_operand(index.position)}]"
-    return f"{buffer.name}[{', '.join(map(_operand, index))}]"
+# -- the tree as text ------------------------------------------------------------------------------
 
 
-def _operand(operand: Operand | Buffer | Address) -> str:
-    if isinstance(operand, Address):
-        return "&" + _place(operand.buffer, operand.index)
-    return repr(operand.value.item()) if isinstance(operand, Constant) else operand.name
+def _joined(operands: Iterable[Any]) -> str:
+    return ", ".join(map(str, operands))
+
+
+def _place(x: Load | Store | Address) -> str:
+    if isinstance(x.index, Flat):
+        return f"{x.buffer}.flat[{x.index.position}]"
+    return f"{x.buffer}[{_joined(x.index)}]"
+
+
+# A statement without its bodies: of those that have some, one line before each.
+_TEXT: dict[type, Callable[[Any], str]] = {
+    Let: lambda s: f"{s.target}: {s.target.dtype} = {s.op}({_joined(s.args)})",
+    Load: lambda s: f"{s.target}: {s.target.dtype} = {_place(s)}",
+    Store: lambda s: f"{_place(s)} = {s.value}",
+    Declare: lambda s: f"var {s.variable}: {s.variable.dtype} = {s.value}",
+    Assign: lambda s: f"{s.variable} := {s.value}",
+    Read: lambda s: f"{s.target} = {s.variable}",
+    For: lambda s: f"for {s.index} in {s.start}..{s.stop} {s.vectorize}".rstrip() + ":",
+    While: lambda s: f"while:\n{s.test} do:",
+    If: lambda s: f"if {s.test}:" + ("\nelse:" if s.orelse else ""),
+    Call: lambda s: f"call {s.external}({_joined(s.args)})",
+    Check: lambda s: f"check {s.ok} else return {s.code}",
+}
 
 
 def _lines(body: tuple[Statement, ...], indent: str) -> Iterator[str]:
     for statement in body:
-        for line in _format(statement):
-            yield indent + line
-
-
-def _format(statement: Statement) -> Iterator[str]:
-    match statement:
-        case Let(target, op, args):
-            yield f"{target.name}: {target.dtype} = {op}({', '.join(map(_operand, args))})"
-        case Load(target, buffer, index):
-            yield f"{target.name}: {target.dtype} = {_place(buffer, index)}"
-        case Store(buffer, index, value):
-            yield f"{_place(buffer, index)} = {_operand(value)}"
-        case Declare(variable, value):
-            yield f"var {variable.name}: {variable.dtype} = {_operand(value)}"
-        case Assign(variable, value):
-            yield f"{variable.name} := {_operand(value)}"
-        case Read(target, variable):
-            yield f"{target.name} = {variable.name}"
-        case For(index, start, stop, body, note, vectorize):
-            if note:
-                yield f"# {note}"
-            flag = f" {vectorize}" if vectorize else ""
-            yield f"for {index.name} in {_operand(start)}..{_operand(stop)}{flag}:"
-            yield from _lines(body, "  ")
-        case While(condition, test, body):
-            yield "while:"
-            yield from _lines(condition, "  ")
-            yield f"{_operand(test)} do:"
-            yield from _lines(body, "  ")
-        case If(test, then, orelse):
-            yield f"if {_operand(test)}:"
-            yield from _lines(then, "  ")
-            if orelse:
-                yield "else:"
-                yield from _lines(orelse, "  ")
-        case Call(external, args):
-            yield f"call {external}({', '.join(map(_operand, args))})"
-        case Check(ok, code):
-            yield f"check {_operand(ok)} else return {code}"
+        if isinstance(statement, For) and statement.note:
+            yield f"{indent}# {statement.note}"
+        heads = _TEXT[type(statement)](statement).split("\n")
+        for head, inner in zip(heads, bodies(statement) or [()], strict=False):
+            yield indent + head
+            yield from _lines(inner, indent + "  ")

@@ -48,19 +48,13 @@ def take(nbytes: int) -> Room:
 def give_back(room: Room) -> None:
     """Keep memory for who needs that much next; what is too much goes back to the system."""
     size = room.memory.nbytes
-    if size > MOST:
-        return
-    free = MOST - size - held()
     for other, rooms in list(_idle.items()):
-        while free < 0 and rooms and other != size:
+        while rooms and other != size <= MOST < held() + size:
             del rooms[-1:]
-            free += other
         if not rooms:
             _idle.pop(other, None)
-    if free >= 0:
-        rooms = _idle.pop(size, [])
-        rooms.append(room)
-        _idle[size] = rooms
+    if held() + size <= MOST:
+        _idle[size] = [*_idle.pop(size, []), room]
 
 
 def held() -> int:
