@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -206,21 +206,17 @@ class Run:
                 readers.setdefault(v, []).append(task)
         for eqn in self.jaxpr.eqns:
             for k, v in enumerate(eqn.outvars):
-                self.env[v] = self._computed_value(eqn, k)
                 if v in self.makers and not self.makers[v].opaque:
                     self._find_room(v, readers.get(v, []))
-                    self.env[v] = self._stored_value(v, self.env[v])
+                self.env[v] = Computed(self.b, functools.partial(self._element, eqn, k),
+                                       v.aval.shape, v.aval.dtype)
 
-    def _computed_value(self, eqn: JaxprEqn, k: int) -> Value:
-        aval = eqn.outvars[k].aval
-        return Computed(self.b, lambda index: self.evaluate(eqn, index)[k], aval.shape, aval.dtype)
-
-    def _stored_value(self, v: Var, computed: Value) -> Value:
-        """What its memory does not hold yet, or no longer, is computed again."""
-        def element(index: tuple[Operand, ...]) -> Operand:
-            there = self.places.get(v) and self.has_stored(v, index)
-            return self.load(v, index) if there else computed(index)
-        return Computed(self.b, element, computed.shape, computed.dtype)
+    def _element(self, eqn: JaxprEqn, k: int, index: tuple[Operand, ...]) -> Operand:
+        """What memory does not hold yet, or no longer, is computed again."""
+        v = eqn.outvars[k]
+        if self.places.get(v) and self.has_stored(v, index):
+            return self.load(v, index)
+        return self.evaluate(eqn, index)[k]
 
     def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
         """An element of a stored value, from memory."""
@@ -292,7 +288,7 @@ class Run:
         """Compute every task at one index, then store: what they read may change."""
         stores = []
         for task in tasks:
-            with self._noting(task if alone else None):
+            with self._noting(task) if alone else nullcontext():
                 found = self.evaluate(task.eqn, index)
             for v, x in zip(task.outvars, found, strict=True):
                 self.b.remember(("value", self.env[v], index), x)  # for those who ask next
@@ -301,13 +297,10 @@ class Run:
             place.store(index[self.skip.get(v, 0):], x)
 
     @contextmanager
-    def _noting(self, task: Node | None) -> Iterator[None]:
+    def _noting(self, task: Node) -> Iterator[None]:
         """Put the user's line over the first statement that is emitted meanwhile."""
         statements = self.b.scopes[-1].statements
         before = len(statements)
-        if task is None:
-            yield
-            return
         self.noted = task.eqn
         yield
         self.noted = None
@@ -318,8 +311,7 @@ class Run:
         """What an equation's rule gives for one element."""
         if eqn is not self.noted:
             self.b.note(note_of(eqn))
-        _, rule = lowering_rule(eqn)
-        return rule(self.b, index, *map(self.read, eqn.invars), **eqn.params)
+        return eqn.primitive.element(self.b, index, *map(self.read, eqn.invars), **eqn.params)
 
     def evaluate(self, eqn: JaxprEqn, index: tuple[Operand, ...], total: Operand | None = None
                  ) -> list[Operand]:

@@ -6,8 +6,9 @@ Stands on jaxpr.py. Chapter 22. In XLA: `DotDecomposer` and layout assignment.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-from minijax.jaxpr import Jaxpr, JaxprEqn, Var, remove_dead_equations
+from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var, remove_dead_equations
 
 
 def turn_products(jaxpr: Jaxpr) -> Jaxpr:
@@ -22,52 +23,49 @@ def turn_products(jaxpr: Jaxpr) -> Jaxpr:
     """
     if not any(eqn.primitive.name == "dot_general" for eqn in jaxpr.eqns):
         return jaxpr
-    uses = Counter(x for eqn in jaxpr.eqns for x in eqn.invars if isinstance(x, Var))
-    uses.update(x for x in jaxpr.outvars if isinstance(x, Var))
-    made: dict[Var, JaxprEqn] = {}
+    uses = Counter(x for atoms in (jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
+                   for x in atoms)
+    products: dict[Atom, JaxprEqn] = {}
+    transposes: dict[Atom, JaxprEqn] = {}
     eqns = []
     for eqn in jaxpr.eqns:
+        if eqn.primitive.name == "transpose":
+            transposes[eqn.outvars[0]] = eqn
+            if uses[eqn.invars[0]] == 1 and eqn.invars[0] in products:
+                eqn = _writing_turned(eqn, products[eqn.invars[0]])
         if eqn.primitive.name == "dot_general":
-            eqn = _reading_turned(eqn, made)
-        elif eqn.primitive.name == "transpose":
-            eqn = _writing_turned(eqn, made, uses)
-        made.update(dict.fromkeys(eqn.outvars, eqn))
+            products[eqn.outvars[0]] = eqn = _reading_turned(eqn, transposes)
         eqns.append(eqn)
     return remove_dead_equations(jaxpr.replace(eqns=tuple(eqns)))
 
 
-def _reading_turned(eqn: JaxprEqn, made: dict[Var, JaxprEqn]) -> JaxprEqn:
+def _product(eqn: JaxprEqn, sides: Iterable[tuple], outvars: tuple[Var, ...]) -> JaxprEqn:
+    """A product with other sides: each an operand, what it sums over, and its batch axes."""
+    invars, contract, batch = zip(*sides, strict=True)
+    return eqn.replace(invars=invars, outvars=outvars,
+                       params=eqn.params | {"dimension_numbers": (contract, batch)})
+
+
+def _sides(eqn: JaxprEqn) -> list[tuple]:
+    return list(zip(eqn.invars, *eqn.params["dimension_numbers"], strict=True))
+
+
+def _reading_turned(eqn: JaxprEqn, transposes: dict[Atom, JaxprEqn]) -> JaxprEqn:
     """A product whose operands are transposes: it reads what was transposed."""
-    contract, batch = eqn.params["dimension_numbers"]
-    invars, new_contract, new_batch = list(eqn.invars), list(contract), list(batch)
-    for side, x in enumerate(eqn.invars):
-        source = made.get(x) if isinstance(x, Var) else None
-        if source is None or source.primitive.name != "transpose":
-            continue
-        axes = source.params["permutation"]
-        free = [axes[d] for d in range(len(axes)) if d not in (*contract[side], *batch[side])]
-        if free == sorted(free):  # else the result would be transposed instead
-            invars[side] = source.invars[0]
-            new_contract[side] = tuple(axes[d] for d in contract[side])
-            new_batch[side] = tuple(axes[d] for d in batch[side])
-    numbers = tuple(new_contract), tuple(new_batch)
-    return eqn.replace(invars=tuple(invars), params=eqn.params | {"dimension_numbers": numbers})
+    def side(x: Atom, contract: tuple, batch: tuple) -> tuple:
+        axes = transposes[x].params["permutation"] if x in transposes else ()
+        free = [axes[d] for d in range(len(axes)) if d not in (*contract, *batch)]
+        if not axes or free != sorted(free):  # the result would be transposed instead
+            return x, contract, batch
+        return (transposes[x].invars[0], tuple(axes[d] for d in contract),
+                tuple(axes[d] for d in batch))
+    return _product(eqn, [side(*each) for each in _sides(eqn)], eqn.outvars)
 
 
-def _writing_turned(eqn: JaxprEqn, made: dict[Var, JaxprEqn], uses: Counter[Var]) -> JaxprEqn:
+def _writing_turned(eqn: JaxprEqn, product: JaxprEqn) -> JaxprEqn:
     """A transpose that only brings the right side's axes before the left's: the sides swapped."""
-    [x] = eqn.invars
-    product = made.get(x) if isinstance(x, Var) and uses[x] == 1 else None
-    if product is None or product.primitive.name != "dot_general":
-        return eqn
-    (left_contract, right_contract), (left_batch, right_batch) = (
-        product.params["dimension_numbers"])
-    left, right = product.invars
-    start = len(left_batch)
-    middle = left.aval.ndim - len(left_contract)
-    rank = eqn.outvars[0].aval.ndim
+    (x, contract, batch), right = _sides(product)
+    start, middle, rank = len(batch), x.aval.ndim - len(contract), eqn.outvars[0].aval.ndim
     if eqn.params["permutation"] != (*range(start), *range(middle, rank), *range(start, middle)):
         return eqn
-    numbers = ((right_contract, left_contract), (right_batch, left_batch))
-    return product.replace(invars=(right, left), outvars=eqn.outvars,
-                           params=product.params | {"dimension_numbers": numbers})
+    return _product(product, [right, (x, contract, batch)], eqn.outvars)
