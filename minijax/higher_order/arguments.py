@@ -17,27 +17,16 @@ from minijax import core, errors, jaxpr, tree_util
 
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
 
-class StaticValue:
-    """A static argument: equal values of equal type share a trace."""
-
-    __slots__ = ("digest", "value")
-
-    def __init__(self, value: Any):
-        self.value = value
-        try:
-            self.digest = hash((type(value), value))
-        except TypeError as error:
-            raise ValueError(
-                "Non-hashable static arguments are not supported. An error occurred while trying "
-                f"to hash an object of type {type(value)}, {value}. The error was:\n"
-                f"TypeError: {error}\n") from error
-
-    def __hash__(self) -> int:
-        return self.digest
-
-    def __eq__(self, other: object) -> bool:
-        return (isinstance(other, StaticValue) and type(self.value) is type(other.value)
-                and self.value == other.value)
+def static_value(value: Any) -> tuple[type, Any]:
+    """A static argument as part of a key: equal values of equal type share a trace."""
+    try:
+        hash(value)
+    except TypeError as error:
+        raise ValueError(
+            "Non-hashable static arguments are not supported. An error occurred while trying to "
+            f"hash an object of type {type(value)}, {value}. The error was:\nTypeError: {error}\n"
+        ) from error
+    return type(value), value
 
 
 # ── Arguments that are filled in ─────────────────────────────────────────────────────────────

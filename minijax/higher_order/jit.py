@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array
 from minijax.higher_order.compiled import backend, called, jit_p, run_on_arrays, timed
-from minijax.higher_order.arguments import (Named, StaticValue, donated_leaves,
-                                            named_arguments, usable, without_static)
+from minijax.higher_order.arguments import (Named, donated_leaves, named_arguments,
+                                            static_value, usable, without_static)
 from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
 from minijax.higher_order.stages import Lowered, ShapeDtypeStruct, Traced
 from minijax.jaxpr import eval_jaxpr
@@ -91,8 +91,8 @@ class Given:
 
     @property
     def key(self) -> Key:
-        static = (tuple((i, StaticValue(self.all[i])) for i in sorted(self.places)),
-                  tuple((name, StaticValue(self.named[name])) for name in sorted(self.named)))
+        static = (tuple((i, static_value(self.all[i])) for i in sorted(self.places)),
+                  tuple((name, static_value(self.named[name])) for name in sorted(self.named)))
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
         return Key(self.jitted._part, self.in_tree, tuple(self.avals), static, config.trace_key(),
                    axes, backend())

@@ -68,6 +68,11 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None)
     return Finding(kind, message, source.function, source.short_file, source.line, fix)
 
 
+def quoted(source: SourceInfo | None) -> str | None:
+    """A line of the user's as an error shows it: its place, and its text where that is known."""
+    return source and source.summary + (f": {source.text}" if source.text else "")
+
+
 # The list that findings go to; None where they are raised and warned of.
 _collected: contextvars.ContextVar[list[Finding] | None] = contextvars.ContextVar(
     "minijax_findings", default=None)

@@ -19,7 +19,7 @@ from minijax import config, core, errors, source_info
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.jaxpr import ClosedJaxpr, Literal, subjaxprs, types_in
 from minijax.lazily import hold_over_forks
-from minijax.sharp_bits.findings import finding, report
+from minijax.sharp_bits.findings import finding, quoted, report
 from minijax.source_info import SourceInfo
 
 T = TypeVar("T")
@@ -73,9 +73,8 @@ class Names:
 
 def _place(use: Use) -> str:
     *callers, last = use
-    text = f": {last.text}" if last.text else ""
     called = "".join(f",\n    called at {caller.summary}" for caller in reversed(callers))
-    return f"{last.summary}{text}{called}"
+    return f"{quoted(last)}{called}"
 
 
 names = Names()

@@ -21,7 +21,7 @@ from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
 from minijax.primitives import emitted, slicing
-from minijax.sharp_bits.findings import Finding, is_collecting, report, sharp_bits
+from minijax.sharp_bits.findings import Finding, is_collecting, quoted, report, sharp_bits
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
                                         is_new_in_the_backward_pass, without_bad)
 from minijax.sharp_bits.steps import Step, current_steps, in_step
@@ -153,8 +153,8 @@ def _tell(origins: list[Origin]) -> None:
         if wanted is not None and origin.source not in wanted:
             continue
         found = origin.finding()
-        error = errors.NonFiniteError(found.message, origin.place, found.fix)
-        _report_from(whole_functions_running(), found, error, origin.kind)
+        error = errors.NonFiniteError(found.message, quoted(origin.source), found.fix)
+        _report(found, error, origin.kind)
 
 
 def whole_functions_running() -> int:
@@ -171,17 +171,17 @@ def whole_functions_running() -> int:
     return count
 
 
-def _report_from(depth: int, found: Finding, error: errors.NonFiniteError, kind: str) -> None:
-    """Report what was found `depth` functions of the package deep; each has a say in it."""
-    if depth > 0:
-        error.settle = partial(_settle, depth - 1, found, error, kind)
+def _report(found: Finding, error: errors.NonFiniteError, kind: str, settled: int = 0) -> None:
+    """Report what was found; but first each function of the package around it has a say in it."""
+    if whole_functions_running() > settled:
+        error.settle = partial(_settle, found, error, kind)
         raise error
     error.settle = None
     report(found, error)
 
 
-def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: str, fun: Callable,
-            args: tuple, kwargs: dict) -> tuple | None:
+def _settle(found: Finding, error: errors.NonFiniteError, kind: str, fun: Callable, args: tuple,
+            kwargs: dict) -> tuple | None:
     """What a function of the package returns, in a tuple; None where the error in it stands.
 
     What a bad number inside it was chosen away from, or stands for a bad argument, is its affair.
@@ -199,7 +199,7 @@ def _settle(outside: int, found: Finding, error: errors.NonFiniteError, kind: st
         if is_good(again(*clean_args, **clean_kwargs)):
             return (result,)
     try:
-        _report_from(outside, found, error, kind)
+        _report(found, error, kind, settled=1)
     except errors.NonFiniteError:
         return None
     return (result,)

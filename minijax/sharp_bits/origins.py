@@ -107,27 +107,15 @@ class Origin:
     steps: tuple[Step, ...]
     derivative_of: str | None = None
 
-    @property
-    def place(self) -> str | None:
-        """The user's line, as an error shows it."""
-        if self.source is None:
-            return None
-        text = f": {self.source.text}" if self.source.text else ""
-        return f"{self.source.summary}{text}"
-
-    @property
-    def is_backward(self) -> bool:
-        return self.source is not None and self.source.backward
-
     def finding(self) -> Finding:
         flag = KINDS[self.kind][0]
-        backward = ", in the backward pass" if self.is_backward else (
+        is_backward = self.source is not None and self.source.backward
+        backward = ", in the backward pass" if is_backward else (
             f", in the derivative of {self.derivative_of}" if self.derivative_of else "")
         steps = "".join(f", in {step}" for step in self.steps)
         message = (f"invalid value ({self.kind}) encountered in {self.primitive.name}"
                    f"{self.operands_text()}{backward}{steps}")
-        found = finding(flag.name, message, FIX_BACKWARD if self.is_backward else FIX,
-                        self.source)
+        found = finding(flag.name, message, FIX_BACKWARD if is_backward else FIX, self.source)
         return replace(found, by=(flag.name, found.function, found.file, found.line))
 
     def operands_text(self) -> str:

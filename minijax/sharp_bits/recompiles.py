@@ -183,7 +183,7 @@ def _static_differences(now: dict, before: dict, arguments: Sequence[str | None]
         if new != old:
             name = arguments[place] if isinstance(place, int) else place
             yield Difference("static value", f"the value of the static argument {name}", *(
-                "not given" if given is None else repr(given.value) for given in (new, old)))
+                "not given" if given is None else repr(given[1]) for given in (new, old)))
 
 
 # ── What is said ─────────────────────────────────────────────────────────────────────────────
