@@ -1,6 +1,6 @@
 """What a function sees besides its arguments: a snapshot of it, to be compared with a later one.
 
-Stands on `contents`.  Globals that its code names, closures, defaults, what these refer to, and the
+Stands on `core`.  Globals that its code names, closures, defaults, what these refer to, and the
 same of the user's functions among them.  Chapter 12, *Pure functions*.  JAX has no counterpart.
 """
 
@@ -9,26 +9,31 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import operator
 import os
 import random
 import sys
 import types
+import warnings
 import weakref
+import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import caches
-from minijax.core import Array
+from minijax.core import Array, Tracer
 from minijax.errors import is_internal
-from minijax.sharp_bits.contents import GENERATORS, MOST_PARTS, Content, content, plain_keys
 
 MOST_SEEN = 20_000  # objects; a program that captures more is looked at in part
 _NAMESPACES = (types.SimpleNamespace, argparse.Namespace)
 _LIBRARY = os.path.dirname(os.__file__) + os.sep
 _INSTALLED = (os.sep + "site-packages" + os.sep, os.sep + "dist-packages" + os.sep)
+MOST_PARTS = 500        # items of a list; of the others only which objects they are
+WHOLE_BYTES = 1 << 24   # of a larger NumPy array only a part is looked at
+GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 
 
 @caches.remembered(maxsize=4096)
@@ -271,3 +276,97 @@ def _argument_name(fun: Any, place: int) -> str:
     code = getattr(fun, "__code__", None)
     known = code.co_varnames[:code.co_argcount] if isinstance(code, types.CodeType) else ()
     return known[place] if place < len(known) else f"argument {place}"
+
+
+# ── What an object is at a moment, its parts apart: those are looked at by themselves ─────────
+
+class Content(NamedTuple):
+    """What was found at a place; equal tokens mean that nothing has changed."""
+
+    token: Hashable
+    what: str   # "list", "iterator", "number", …
+    text: str   # the value, short
+    number: int  # the object's id
+
+
+def content(x: Any) -> Content:
+    """What an object is, its parts apart: those are looked at by themselves."""
+    what, token = _what_and_token(x)
+    return Content(token, what, _short(x, what), id(x))
+
+
+def _what_and_token(x: Any) -> tuple[str, Hashable]:
+    if x is None or isinstance(x, bool | str | bytes | bytearray):
+        return "value", (type(x), bytes(x) if isinstance(x, bytearray) else x)
+    if isinstance(x, int):
+        return "number", (type(x), int(x))
+    if isinstance(x, float | complex | np.number):
+        return "number", (type(x), repr(x))  # repr: nan is equal to itself
+    if isinstance(x, Tracer):
+        return "tracer", caches.SameObject(x)
+    if isinstance(x, np.ndarray):
+        return "NumPy array", (x.shape, str(x.dtype), _digest(x))
+    if isinstance(x, set | frozenset):
+        return type(x).__name__, frozenset(map(hash, x))
+    if isinstance(x, list | tuple | dict | deque):
+        rest = tuple(map(id, x)) if len(x) > MOST_PARTS else ()
+        return type(x).__name__, (type(x), len(x), hash(rest or plain_keys(x)))
+    if isinstance(x, GENERATORS):
+        return "random generator", _random_state(x)
+    if isinstance(x, Iterator):
+        return "iterator", _iterator_state(x)
+    if isinstance(x, types.FunctionType):
+        return "function", x.__code__
+    return "object", caches.SameObject(x)
+
+
+def plain_keys(x: Any) -> tuple:
+    """The keys of a dict that are written in programs: strings and whole numbers."""
+    return tuple(key for key in x if type(key) in (str, int)) if isinstance(x, dict) else ()
+
+
+def _digest(x: np.ndarray) -> Hashable:
+    if x.dtype.hasobject:
+        return tuple(map(id, x.flat)) if x.dtype == object else ()
+    if x.nbytes > WHOLE_BYTES:
+        x = x.reshape(-1)[::x.nbytes // WHOLE_BYTES + 1]
+    return zlib.crc32(np.ascontiguousarray(x).view(np.uint8).data if x.size else b"")
+
+
+def _random_state(x: Any) -> Hashable:
+    if isinstance(x, random.Random):
+        return x.getstate()
+    return repr(x.bit_generator.state if isinstance(x, np.random.Generator) else x.get_state())
+
+
+def _iterator_state(x: Any, depth: int = 0) -> Hashable:
+    """How far an iterator is; what runs Python code is not asked."""
+    if isinstance(x, types.GeneratorType):
+        return x.gi_frame and (x.gi_frame.f_lasti, repr(sorted(x.gi_frame.f_locals)))
+    if type(x).__module__ not in ("builtins", "itertools") or depth > 5:
+        return caches.SameObject(x)
+    try:
+        with warnings.catch_warnings():  # Python 3.12 deprecates it for itertools
+            warnings.simplefilter("ignore")
+            parts = [part for some in x.__reduce__()[1:] for part in
+                     (some if isinstance(some, tuple) else (some,))]
+    except TypeError:
+        return operator.length_hint(x, -1)
+    return tuple(part if isinstance(part, int) else _iterator_state(part, depth + 1)
+                 for part in parts if isinstance(part, int | Iterator)
+                 ) + (operator.length_hint(x, -1),)
+
+
+def _short(x: Any, what: str) -> str:
+    if isinstance(x, int) and x.bit_length() > 100:
+        return "a large number"
+    if what in ("value", "number") or isinstance(x, Array | np.ndarray) and x.size <= 4:
+        text = str(x) if isinstance(x, np.number | Array | np.ndarray) else repr(x)
+        return text if len(text) <= 40 else text[:37] + "..."
+    if isinstance(x, Array | np.ndarray):
+        return f"{x.dtype}[{','.join(map(str, x.shape))}]"
+    if isinstance(x, tuple | list | dict | set | frozenset | deque | bytearray):
+        return f"a {type(x).__name__} of {len(x)}"
+    if isinstance(x, types.FunctionType | types.BuiltinFunctionType):
+        return f"the function {x.__name__}"
+    return f"a {type(x).__name__}"

@@ -70,7 +70,9 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None)
 
 def quoted(source: SourceInfo | None) -> str | None:
     """A line of the user's as an error shows it: its place, and its text where that is known."""
-    return source and source.summary + (f": {source.text}" if source.text else "")
+    if source is None:
+        return None
+    return f"{source.summary}: {source.text}" if source.text else source.summary
 
 
 # The list that findings go to; None where they are raised and warned of.

@@ -1,21 +1,27 @@
 """Leaked tracers: who still holds a tracer when its transformation ends, and through what.
 
-Stands on `core`, `findings`.  Chapter 12, *Pure functions*.
-In JAX: `jax/_src/core.py` (`maybe_find_leaked_tracers`, `leaked_tracer_error`).
+Stands on `core`, `findings` and the garbage collector, which knows of (nearly) every reference.
+Chapter 12, *Pure functions*.  In JAX: `jax/_src/core.py` (`maybe_find_leaked_tracers`,
+`leaked_tracer_error`, `why_alive_container_info`).
 """
 
 from __future__ import annotations
 
 import contextvars
+import functools
 import gc
+import sys
+import types
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax import context, errors, jaxpr, source_info
 from minijax.core import Level, Trace, Tracer
+from minijax.errors import is_internal
+from minijax.sharp_bits.captured import closure, is_own_module
 from minijax.sharp_bits.findings import finding, report
-from minijax.sharp_bits.holders import Heap, Ours, Step, chain_of_holders
+from minijax.source_info import SourceInfo
 
 FIX = "Return the value from the function, and store what the call returns."
 MOST_SHOWN = 10
@@ -90,14 +96,14 @@ def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
     return sorted(found, key=lambda leak: leak.text.count(" <- "))  # what is held directly first
 
 
-def _tracers_of(ref: weakref.ref[Level]) -> list[Step]:
+def _tracers_of(ref: weakref.ref[Level]) -> list[Held]:
     level = ref()
     if level is None:
         return []
-    return [Step(x) for x in gc.get_referrers(level) if isinstance(x, Tracer)]
+    return [Held(x) for x in gc.get_referrers(level) if isinstance(x, Tracer)]
 
 
-def _leak(left: Step, heap: Heap) -> Leak | None:
+def _leak(left: Held, heap: Heap) -> Leak | None:
     """What keeps a tracer alive in words; None where nothing of the user's does."""
     chain = chain_of_holders(left, heap, MAY_HOLD)
     if chain is None:
@@ -111,3 +117,198 @@ def _leak(left: Step, heap: Heap) -> Leak | None:
     if made is not None:
         lines.insert(1, f"  made at: {made.summary}: {made.text}")
     return Leak("\n".join(lines), chain.is_certain, tracer.trace_name(), made)
+
+
+# ── Who holds an object: the shortest way from it to a variable ──────────────────────────────
+
+MOST_SEEN = 10_000  # objects; who has looked at so many has found the whole program
+UNSEEN = ("something that Python's garbage collector does not look into, such as a NumPy array "
+          "of objects")
+
+
+class Ours(tuple):
+    """Objects that are being looked at: it is not counted among those who hold them."""
+
+
+class Held(NamedTuple):
+    """An object on the way outwards, and the step before it, to which it refers."""
+
+    object: Any
+    before: Held | None = None
+
+
+class Heap:
+    """Who refers to what, as Python's garbage collector knows it, and which variable is what.
+
+    A pass over the heap is slow, so each object's holders are looked up once.
+    """
+
+    def __init__(self) -> None:
+        self.variables: dict[int, str] = {}  # by the id of what they are bound to
+        self._holders: dict[int, Ours] = {}
+        self._snapshots: set[int] = set()    # the dicts that `f_locals` makes are nobody's
+        for module in list(sys.modules.values()):
+            if isinstance(module, types.ModuleType) and is_own_module(module):
+                self._add_variables(vars(module), f"a global of the module `{module.__name__}`")
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None:  # the collector does not see the frames that are running
+            if not is_internal(frame.f_code.co_filename) and frame.f_locals is not frame.f_globals:
+                self._snapshots.add(id(frame.f_locals))
+                self._add_variables(frame.f_locals, f"a variable of {_place(frame)}")
+            frame = frame.f_back
+
+    def _add_variables(self, variables: Mapping[str, Any], whose: str) -> None:
+        for name, value in variables.items():
+            self.variables.setdefault(id(value), f"`{name}`, {whose}")
+
+    def holders(self, objects: Ours) -> Ours:
+        """For each object all that refers to it, found in one pass."""
+        new = Ours(x for x in objects if id(x) not in self._holders)
+        if new:
+            found: dict[int, list[Any]] = {id(x): [] for x in new}
+            for holder in gc.get_referrers(*new):
+                if type(holder) not in (Ours, Held) and not self._is_ignored(holder):
+                    for x in gc.get_referents(holder):
+                        if id(x) in found:
+                            found[id(x)].append(holder)
+            self._holders.update((key, Ours(some)) for key, some in found.items())
+        return Ours(self._holders[id(x)] for x in objects)
+
+    def _is_ignored(self, x: Any) -> bool:
+        return id(x) in self._snapshots or (
+            isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename))
+
+
+class Chain(NamedTuple):
+    """What holds an object, what holds that, …, in words; whether it ends in a variable."""
+
+    words: list[str]
+    is_certain: bool
+
+
+def chain_of_holders(start: Held, heap: Heap, may_hold: tuple[type, ...]) -> Chain | None:
+    """The shortest way from an object out to a variable that keeps it alive, in words.
+
+    Args:
+      start: the object.
+      heap: what is known of who holds what.
+      may_hold: types whose objects hold it by right; who holds those is not asked.
+
+    Returns:
+      None where only those hold it who may.
+    """
+    seen, ring = {id(start.object)}, [start]
+    end, excused = None, False
+    while ring and len(seen) < MOST_SEEN:
+        for step in ring:
+            if name := heap.variables.get(id(step.object)):
+                return Chain([*_in_words(step), name], True)
+            if _is_namespace(step.object):
+                return Chain(_in_words(step), True)
+        found = heap.holders(Ours(step.object for step in ring))
+        fresh = []
+        for step, holders in zip(ring, found, strict=True):
+            end = end if holders or end else step  # held, by what the collector does not see
+            for holder in holders:
+                if isinstance(holder, may_hold):
+                    excused = True
+                elif id(holder) not in seen:
+                    seen.add(id(holder))
+                    fresh.append(Held(holder, step))
+        ring = fresh
+    if end is None and excused:
+        return None
+    while end and end.before and isinstance(end.object, tuple | list | dict | functools.partial):
+        end = end.before  # the arguments of a call that is running: of no interest
+    return Chain((end and _in_words(end)) or [UNSEEN], False)
+
+
+def _is_namespace(x: Any) -> bool:
+    """Whether an object is the dict of a module's globals."""
+    return type(x) is dict and "__name__" in x and ("__builtins__" in x or "__loader__" in x)
+
+
+# ── In words ─────────────────────────────────────────────────────────────────────────────────
+
+def _in_words(last: Held) -> list[str]:
+    """One phrase for each holder, from the object outwards; several objects may be one phrase."""
+    path: list[Any] = []
+    step: Held | None = last
+    while step is not None:
+        path.insert(0, step.object)
+        step = step.before
+    phrases: list[str] = []
+    while len(path) > 1:
+        phrase, count = next(_phrases(*path[:4]), (_without_name(path[1]), 1))
+        if phrase:
+            phrases.append(phrase)
+        path = path[count:]
+    return phrases
+
+
+def _phrases(held: Any, *holders: Any) -> Iterator[tuple[str, int]]:
+    """How one of the next holders names an object, and how many steps of the way that tells.
+
+    What is a part of an object to a program lies in a dict of it, or in a tuple of cells: so the
+    furthest that names it comes first.
+    """
+    if not _is_ours(holders[0]):
+        for count in range(len(holders), 0, -1):
+            for phrase, parts in _named_parts(holders[count - 1]):
+                yield from ((phrase.format(name), count) for name, x in parts if x is held)
+
+
+def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
+    """The parts of an object by their names, and how one is told."""
+    if _is_namespace(x):
+        yield f"`{{}}`, a global of the module `{x['__name__']}`", x.items()
+    elif isinstance(x, dict):
+        yield f"entry {{!r}} of {_a(x)}", x.items()
+    elif isinstance(x, Sequence):
+        yield f"item {{}} of {_a(x)}", enumerate(x)
+    elif isinstance(x, types.FrameType):
+        yield f"`{{}}`, a variable of {_place(x)}", x.f_locals.items()
+    elif isinstance(x, types.GeneratorType) and x.gi_frame is not None:
+        yield (f"`{{}}`, a variable of the suspended generator {_place(x.gi_frame)}",
+               x.gi_frame.f_locals.items())
+    else:
+        if isinstance(x, types.FunctionType):
+            names = x.__code__.co_varnames[:x.__code__.co_argcount]
+            defaults = (*zip(names[::-1], (x.__defaults__ or ())[::-1], strict=False),
+                        *(x.__kwdefaults__ or {}).items())
+            yield f"`{{}}`, which {_function(x)} closes over", closure(x)
+            yield f"the default of the argument `{{}}` of {_function(x)}", defaults
+        whole = f"the class {x.__name__}" if isinstance(x, type) else _a(x)
+        yield f"attribute `{{}}` of {whole}", ((name, getattr(x, name, None))
+                                               for name in _attributes(x))
+
+
+def _without_name(x: Any) -> str:
+    """How a holder is told that has no name for what it holds."""
+    if isinstance(x, types.CellType):
+        return "a variable of a function"
+    return "" if _is_ours(x) else _a(x)
+
+
+def _is_ours(x: Any) -> bool:
+    return type(x).__module__.split(".")[0] == "minijax" or isinstance(x, types.ModuleType)
+
+
+def _a(x: Any) -> str:
+    name = type(x).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+def _attributes(x: Any) -> list[str]:
+    slots = [name for kind in type(x).__mro__ for name in getattr(kind, "__slots__", ())]
+    return [*getattr(x, "__dict__", ()), *slots]
+
+
+def _function(fun: types.FunctionType) -> str:
+    place = SourceInfo(fun.__code__, fun.__code__.co_firstlineno)
+    return f"{fun.__name__}() at {place.short_file}:{place.line}"
+
+
+def _place(frame: types.FrameType) -> str:
+    place = SourceInfo(frame.f_code, frame.f_lineno)
+    return f"{place.function}() at {place.short_file}:{place.line}"

@@ -1,24 +1,34 @@
 """Functions that are not pure: what they did while they were traced, and will not do again.
 
-Stands on `captured` (what changed), `happenings` (what was called), `code_lines` (where).
+Stands on `captured` (what changed), on Python's profiling hook, which is told of every call on this
+thread (prints, clocks, draws, and writes into containers), and on its bytecode (which line it was).
 Chapter 12, *Pure functions*.  JAX has no counterpart.
 """
 
 from __future__ import annotations
 
+import builtins
+import datetime
+import dis
+import itertools
+import logging
+import random
+import sys
+import time
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from types import CodeType
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from types import CodeType, FrameType
+from typing import Any, TypeVar
+
+import numpy as np
 
 from minijax import config, errors, jaxpr
 from minijax.core import Array, ShapedArray
-from minijax.sharp_bits.captured import Change, Snapshot
-from minijax.sharp_bits import code_lines, findings
-from minijax.sharp_bits.happenings import Happenings
-from minijax.source_info import DebugInfo, SourceInfo
+from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
+from minijax.sharp_bits.findings import refuse
+from minijax.source_info import DebugInfo, SourceInfo, source_of
 from minijax.stage import FlatFunction
-
 
 # ── While a function is traced ───────────────────────────────────────────────────────────────
 
@@ -52,7 +62,7 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
         _report(message.format(name), fix, source)
     for change in changes:
         _report_once(happenings, name, change,
-                     happenings.line_of(change) or code_lines.write_line(codes, change.place))
+                     happenings.line_of(change) or write_line(codes, change.place))
     return closed
 
 
@@ -101,7 +111,7 @@ def _from_to(change: Change) -> str:
 
 
 def _report(message: str, fix: str, source: SourceInfo | None) -> None:
-    findings.refuse("debug_purity", message, fix, errors.ImpureFunctionError, source)
+    refuse("debug_purity", message, fix, errors.ImpureFunctionError, source)
 
 
 # ── When a traced function is called again ───────────────────────────────────────────────────
@@ -129,7 +139,7 @@ def check_current(traced: Any, given: Any) -> None:
         if _form(again.program) != _form(traced.program):
             for change in changes:
                 _report(*_words_for_stale(traced.debug_info.func_name, change),
-                        code_lines.read_line([*now.codes], change.place))
+                        read_line([*now.codes], change.place))
             return
         now = Snapshot(fun)
     _seen_by[traced] = now
@@ -154,3 +164,179 @@ def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
             for inner in jaxpr.subjaxprs(eqn.params):
                 yield from numbers(inner)
     return str(closed.jaxpr), *numbers(closed)
+
+
+# ── What happens while a function is traced ──────────────────────────────────────────────────
+
+T = TypeVar("T")
+Seen = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
+
+_CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
+           "process_time", "process_time_ns", "thread_time", "localtime", "gmtime")
+_NOW = ("now", "utcnow", "today")
+_WRITTEN = (list, dict, set, deque, bytearray, np.ndarray, random.Random)
+_LOG = logging.Logger._log.__code__
+_AGAIN = "while `{{}}` is traced; when the compiled function runs, it {} again."
+
+
+class Happenings:
+    """Runs a function and notes what the user's code in it does that will not happen again.
+
+    Attributes:
+      seen: message, fix and line of each call that has an effect or reads a clock.
+      writes: by the id of a container, the first line that calls one of its methods.
+      advanced: the places of generators that were resumed, and the first line that did it.
+      executed: the code of the user's functions that ran.
+      reported: places that a function inside has reported.
+    """
+
+    def __init__(self, before: Snapshot):
+        self.seen: list[Seen] = []
+        self.writes: dict[int, SourceInfo] = {}
+        self.advanced: dict[Place, SourceInfo] = {}
+        self.executed: dict[CodeType, None] = {}
+        self.reported: set[Any] = set()
+        frames = [(generator.gi_frame, place) for ref, place in before.generators
+                  if (generator := ref()) is not None]
+        self._generators = {id(frame): (frame, place) for frame, place in frames if frame}
+        self._running = False
+
+    def run(self, fun: Callable[..., T], *args: Any) -> T:
+        """``fun(*args)``, watched.  Another profiler that is at work is left alone."""
+        outer = sys.getprofile()
+        around = getattr(outer, "__self__", None)
+        if outer is not None and not isinstance(around, Happenings):
+            return fun(*args)
+        # Restored twice: an interrupt may hit one of the two.
+        try:
+            try:
+                self._running = True
+                sys.setprofile(self._notice)
+                return fun(*args)
+            finally:
+                sys.setprofile(outer)
+        finally:
+            self._running = False
+            sys.setprofile(outer)
+            if isinstance(around, Happenings):
+                self._hand_over(around)
+
+    def changes(self, before: Snapshot, after: Snapshot) -> list[Change]:
+        """What differs, and the generators that went on and look as they did."""
+        found = before.changes(after)
+        known = {change.place for change in found}
+        return found + [Change(place, before.contents[place], after.contents.get(place), False)
+                        for place in self.advanced if place not in known]
+
+    def line_of(self, change: Change) -> SourceInfo | None:
+        """The line that called the method which made a change, where it was a method."""
+        return self.advanced.get(change.place) or (
+            self.writes.get(change.new.number) if change.new else None)
+
+    def _hand_over(self, around: Happenings) -> None:
+        around.executed.update(self.executed)
+        around.writes.update(self.writes)
+        around.reported |= self.reported
+        self.reported = around.reported  # the same set: what is reported from now on counts, too
+
+    def _notice(self, frame: FrameType, event: str, arg: Any) -> None:
+        if not self._running:
+            sys.setprofile(None)
+        elif event == "c_call":
+            if is_own(frame.f_code.co_filename):
+                self._notice_builtin(frame, arg)
+        elif event == "call":
+            code = frame.f_code
+            if is_own(code.co_filename):
+                self.executed[code] = None
+                if id(frame) in self._generators and frame.f_back:
+                    place = self._generators[id(frame)][1]
+                    self.advanced.setdefault(place, source_of(frame.f_back))
+            elif code is _LOG:
+                self._notice_log(frame)
+
+    def _notice_builtin(self, frame: FrameType, called: Any) -> None:
+        owner = getattr(called, "__self__", None)
+        if called is builtins.print:
+            self._add(frame, f"`print` is called {_AGAIN.format('will not print')}",
+                      "Use jax.debug.print, which prints at each call.")
+        elif called is builtins.input or called is builtins.open:
+            self._add(frame, f"`{called.__name__}` is called "
+                      + _AGAIN.format(f"will not call `{called.__name__}`"),
+                      "Call it outside, and pass what was read as an argument.")
+        elif owner is time and called.__name__ in _CLOCKS or (
+                isinstance(owner, type) and issubclass(owner, datetime.date)
+                and called.__name__ in _NOW):
+            self._add(frame, f"`{called.__name__}` reads the clock while `{{}}` is traced: the "
+                      "compiled function has that time as a constant.",
+                      "Read the clock outside, and pass the time as an argument.")
+        elif isinstance(owner, _WRITTEN):
+            self.writes.setdefault(id(owner), source_of(frame))
+
+    def _notice_log(self, frame: FrameType) -> None:
+        caller: FrameType | None = frame
+        while caller and caller.f_code.co_filename == _LOG.co_filename:
+            caller = caller.f_back
+        if caller and is_own(caller.f_code.co_filename):
+            self._add(caller, f"a message is logged {_AGAIN.format('will not log')}",
+                      "Use jax.debug.callback with a function that logs.")
+
+    def _add(self, frame: FrameType, message: str, fix: str) -> None:
+        self.seen.append((message, fix, source_of(frame)))
+
+
+# ── On which line a function's code reads, or writes, what a place names ─────────────────────
+
+WRITES_NAME = ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL", "DELETE_DEREF")
+WRITES_ATTRIBUTE = ("STORE_ATTR", "DELETE_ATTR")
+WRITES_ITEM = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "BINARY_OP")
+
+LOADS, CONSTANT = ("LOAD_",), ("LOAD_CONST", "LOAD_CLOSURE")
+
+Found = Iterator[SourceInfo]
+
+
+def write_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
+    """The line that writes to a place; the first that mentions it where none is seen to write."""
+    codes, name = list(codes), place.last_name
+    written: tuple[str, ...] = ()
+    if not place.path:
+        written = WRITES_NAME
+    elif place.path[-1].startswith("."):
+        written = WRITES_ATTRIBUTE
+    return next(itertools.chain(_lines(codes, name, written), _item_writes(codes, name),
+                                _mentions(codes, place)), None)
+
+
+def read_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
+    """The line that reads a place."""
+    codes = list(codes)
+    return next(itertools.chain(_mentions(codes, place), _lines(codes, place.root, LOADS)), None)
+
+
+def _mentions(codes: list[CodeType], place: Place) -> Found:
+    """The lines that read the last name of a place, as an attribute if it is one."""
+    if any(step.startswith(".") for step in place.path):
+        yield from _lines(codes, place.last_name, ("LOAD_ATTR", "LOAD_METHOD"))
+    yield from _lines(codes, place.last_name, LOADS)
+
+
+def _item_writes(codes: list[CodeType], name: str) -> Found:
+    """The lines with ``name[…] = …``, ``name[…] += …`` or ``name += …``."""
+    for code in codes:
+        lines = {line for i, line in _instructions(code) if i.opname in WRITES_ITEM
+                 and (i.opname != "BINARY_OP" or i.argrepr.endswith("="))}
+        yield from (found for found in _lines([code], name, LOADS) if found.line in lines)
+
+
+def _lines(codes: list[CodeType], name: str, operations: tuple[str, ...]) -> Found:
+    """The lines on which one of some operations is done on a name."""
+    for code in codes:
+        for i, line in _instructions(code):
+            if i.opname.startswith(operations) and i.argval == name and i.opname not in CONSTANT:
+                yield SourceInfo(code, line, i.offset)
+
+
+def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
+    return ((i, i.positions.lineno) for i in dis.get_instructions(code)
+            if i.positions and i.positions.lineno)

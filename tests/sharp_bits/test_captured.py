@@ -16,7 +16,7 @@ import pytest
 
 from minijax import numpy as jnp
 from minijax.sharp_bits.captured import Place, Snapshot
-from minijax.sharp_bits.code_lines import read_line, write_line
+from minijax.sharp_bits.purity import read_line, write_line
 
 VALUES = {
     "number": 1, "truth value": True, "text": "a", "nothing": None, "nan": float("nan"),

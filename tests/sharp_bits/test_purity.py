@@ -692,7 +692,7 @@ def test_the_profiling_hook_is_given_back(capsys):
 
 
 def test_an_interrupt_inside_the_hook_leaves_nothing_behind(monkeypatch):
-    from minijax.sharp_bits.happenings import Happenings
+    from minijax.sharp_bits.purity import Happenings
 
     def stop(*_):
         raise KeyboardInterrupt
