@@ -22,9 +22,9 @@ from minijax.device import (block_until_ready, default_backend, device_count, de
 from minijax.dtypes import float0
 from minijax.gradients import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat
+from minijax.higher_order.compiled import ShapeDtypeStruct
 from minijax.higher_order.custom_derivatives import custom_jvp, custom_vjp
 from minijax.higher_order.jit import clear_caches, jit
-from minijax.higher_order.stages import ShapeDtypeStruct
 from minijax.parallel import pmap
 from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard

@@ -13,8 +13,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import caches, core, lax
+from minijax.higher_order.compiled import Traced
 from minijax.higher_order.jit import JitFunction
-from minijax.higher_order.stages import Traced
 from minijax.jaxpr import ClosedJaxpr
 
 

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array
-from minijax.higher_order.compiled import backend, called, jit_p, run_on_arrays, timed
+from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, backend, called,
+                                           jit_p, run_on_arrays, timed)
 from minijax.higher_order.arguments import (Named, donated_leaves, named_arguments,
                                             static_value, usable, without_static)
 from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
-from minijax.higher_order.stages import Lowered, ShapeDtypeStruct, Traced
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers, stage
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -62,7 +62,9 @@ class Given:
         self.jitted, self.whole, self.all = jitted, jitted._fun, args
         self.places = static.places(len(args))
         self.named = {name: kwargs[name] for name in static.names if name in kwargs}
-        self.args = tuple(x for i, x in enumerate(args) if i not in self.places)
+        # the user's function of what is not static
+        self.fun, self.args = (without_static(self.whole, args, self.places, self.named)
+                               if self.places or self.named else (self.whole, args))
         self.kwargs = {name: x for name, x in kwargs.items() if name not in self.named}
         leaves, self.in_tree = tree_util.tree_flatten((self.args, self.kwargs))
         self.leaves: list[Any] = [x if isinstance(x, Array | ShapeDtypeStruct) else
@@ -81,13 +83,6 @@ class Given:
                 "This typically means that a jit-wrapped function was called with a non-array "
                 "argument, and this argument was not marked as static using the static_argnums or "
                 "static_argnames parameters of jax.jit.") from None
-
-    @property
-    def fun(self) -> Callable:
-        """The user's function of what is not static."""
-        if not (self.places or self.named):
-            return self.whole
-        return without_static(self.whole, self.all, self.places, self.named)[0]
 
     @property
     def key(self) -> Key:

@@ -105,7 +105,7 @@ def _tracers_of(ref: weakref.ref[Level]) -> list[Held]:
 
 def _leak(left: Held, heap: Heap) -> Leak | None:
     """What keeps a tracer alive in words; None where nothing of the user's does."""
-    chain = chain_of_holders(left, heap, MAY_HOLD)
+    chain = chain_of_holders(left, heap)
     if chain is None:
         return None
     tracer: Tracer = left.object
@@ -186,16 +186,15 @@ class Chain(NamedTuple):
     is_certain: bool
 
 
-def chain_of_holders(start: Held, heap: Heap, may_hold: tuple[type, ...]) -> Chain | None:
+def chain_of_holders(start: Held, heap: Heap) -> Chain | None:
     """The shortest way from an object out to a variable that keeps it alive, in words.
 
     Args:
       start: the object.
       heap: what is known of who holds what.
-      may_hold: types whose objects hold it by right; who holds those is not asked.
 
     Returns:
-      None where only those hold it who may.
+      None where only those hold it who may; who holds these is not asked.
     """
     seen, ring = {id(start.object)}, [start]
     end, excused = None, False
@@ -210,7 +209,7 @@ def chain_of_holders(start: Held, heap: Heap, may_hold: tuple[type, ...]) -> Cha
         for step, holders in zip(ring, found, strict=True):
             end = end if holders or end else step  # held, by what the collector does not see
             for holder in holders:
-                if isinstance(holder, may_hold):
+                if isinstance(holder, MAY_HOLD):
                     excused = True
                 elif id(holder) not in seen:
                     seen.add(id(holder))
