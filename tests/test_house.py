@@ -38,7 +38,7 @@ UPWARD = {
     ("primitives/slots.py", "minijax.lowering.scalars"): (
         "where that polynomial is also the meaning, it runs over NumPy arrays"
     ),
-    ("primitives/kernels.py", "minijax.lowering.kernels"): (
+    ("primitives/families.py", "minijax.lowering.kernels"): (
         "a block names the loops that are an algorithm; loaded when they are first needed"
     ),
     ("jaxpr.py", "minijax.notebook.pictures"): (

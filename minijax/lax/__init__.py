@@ -18,10 +18,10 @@ from minijax.primitives.analytic import (acos, acos_p, acosh, acosh_p, asin, asi
                                          exp, exp2, exp2_p, exp_p, expm1, expm1_p, log, log1p,
                                          log1p_p, log_p, logistic, logistic_p, pow, pow_p, sin,
                                          sin_p, sinh, sinh_p, tan, tan_p, tanh, tanh_p)
-from minijax.primitives.bits import clz, clz_p, population_count, population_count_p
 from minijax.primitives.choice import (and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
-                                       clamp, clamp_p, eq_p, ge, ge_p, gt, gt_p, le, le_p, lt, lt_p,
-                                       ne_p, not_p, or_p, select, select_n, select_n_p, shift_left,
+                                       clamp, clamp_p, clz, clz_p, eq_p, ge, ge_p, gt, gt_p, le,
+                                       le_p, lt, lt_p, ne_p, not_p, or_p, population_count,
+                                       population_count_p, select, select_n, select_n_p, shift_left,
                                        shift_left_p, shift_right_arithmetic,
                                        shift_right_arithmetic_p, shift_right_logical,
                                        shift_right_logical_p, xor_p)

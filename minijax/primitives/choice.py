@@ -1,6 +1,7 @@
-"""Comparisons, logic, shifts, and the choices made with them.
+"""Comparisons, logic, shifts and counts of bits; and the choices made with comparisons.
 
-Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Python cannot.
+Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Python cannot; chapter
+16, *Random numbers*, is made of bits.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
@@ -17,8 +18,9 @@ from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
 from minijax.primitives.axes import refuse
 from minijax.primitives.emitted import batched_in_front, constant, filled, linear, spread, stretched
-from minijax.primitives.examples import anything, bits, integers
+from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, per_argument, unary
+from minijax.primitives.infix import infix
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
                                       at_each, by_formula, check_dtypes, check_same_dtypes)
 
@@ -68,6 +70,44 @@ shift_right_arithmetic_p, shift_right_arithmetic = unvarying(
     "shift_right_arithmetic", "Elementwise ``x >> y``, filled up with the sign of x.",
     shows="-16, 2 -> -4",
     accepts=INTEGER, element=lambda s, x, y: s.shr_arithmetic(x, y), examples=integers(2))
+
+
+# ── Counting bits ────────────────────────────────────────────────────────────────────────────
+
+def _ones(x: Any) -> Any:
+    """How many bits are set: sums of neighbours, then of pairs, of nibbles, of bytes."""
+    size = x.dtype.itemsize
+
+    def mask(pattern: int) -> int:
+        """A byte repeated over the whole word."""
+        return int.from_bytes(bytes([pattern]) * size, "little")
+    u = x.bits(f"u{size}")
+    u -= u >> 1 & mask(0x55)
+    u = (u & mask(0x33)) + (u >> 2 & mask(0x33))
+    u = (u + (u >> 4)) & mask(0x0f)
+    return (u * mask(0x01) >> 8 * size - 8).to(x.dtype)
+
+
+def _leading_zeros(x: Any) -> Any:
+    """The bits that stay clear when the highest one is smeared downwards."""
+    u = x.bits(f"u{x.dtype.itemsize}")
+    for k in range((8 * x.dtype.itemsize).bit_length() - 1):
+        u |= u >> (1 << k)
+    return _ones(~u).to(x.dtype)
+
+
+population_count_p, population_count = unary(
+    "population_count", "How many bits of each integer are set.", accepts=INTEGER, shows="255 -> 8",
+    derivative=None,
+    element=infix(_ones),
+    examples=integers(1))
+
+clz_p, clz = unary(
+    "clz", "How many of the highest bits of each integer are clear.", accepts=INTEGER,
+    derivative=None,
+    element=infix(_leading_zeros),
+    examples=integers(1),
+    shows="255 -> 24")
 
 
 # ── Choosing ─────────────────────────────────────────────────────────────────────────────────
@@ -139,12 +179,11 @@ def _select_examples() -> list[Example]:
     x, y, z = (np.array([[1, 2, 3], [4, 5, 6]], np.float32) * k for k in (1, -1, 10))
     mask = np.array([[True, False, True], [False, False, True]])
     wide = tuple(a.astype(np.float64) for a in (x, y, z))
-    return [Example((mask, x, y)), Example((np.array(True), x, y)), Example((mask, *wide[:2])),
-            Example((np.array([[0, 1, 2], [-1, 7, 1]], np.int32), x, y, z)),
-            Example((np.array([[0, 1, 2], [-1, 7, 1]], np.int32), *wide)),
-            Example((np.array(False), np.int32(3), np.int32(4))), Example((np.array(True), x)),
-            Example((np.zeros(0, bool), np.zeros(0, np.float32), np.zeros(0, np.float32))),
-            Example((mask, mask, ~mask)), Example((mask, np.full_like(x, np.nan), y))]
+    numbers = np.array([[0, 1, 2], [-1, 7, 1]], np.int32)
+    return table("", (mask, x, y), (np.array(True), x, y), (mask, *wide[:2]), (numbers, x, y, z),
+                 (numbers, *wide), (np.array(False), np.int32(3), np.int32(4)),
+                 (np.array(True), x), (mask[:0], x[:0], x[:0]), (mask, mask, ~mask),
+                 (mask, np.full_like(x, np.nan), y))()
 
 
 select_n_p = Primitive(
@@ -213,16 +252,14 @@ def _within(t: Array, x: Array, chosen: Array) -> Array:
 
 
 def _clamp_examples() -> list[Example]:
-    found = []
+    found: list[tuple] = []
     for dtype in (np.float32, np.float64, np.int32):
         x = np.array([[-3, 1, 2], [7, -8, 9]], dtype)
-        found += [Example((dtype(-2), x, dtype(5))),
-                  Example((np.full_like(x, -2), x, np.full_like(x, 5))),
-                  Example((dtype(3), dtype(-2), dtype(4)))]
-    nan = np.array([np.nan, 1, -1, np.inf], np.float32)
-    return [*found, Example((np.float32(0), nan, np.float32(1))),
-            Example((nan, nan[::-1].copy(), np.float32(2))),
-            Example((np.float32(2), np.zeros(0, np.float32), np.float32(1)))]
+        found += [(dtype(-2), x, dtype(5)), (np.full_like(x, -2), x, np.full_like(x, 5)),
+                  (dtype(3), dtype(-2), dtype(4))]
+    nan, one = np.array([np.nan, 1, -1, np.inf], np.float32), np.float32(1)
+    return table("", *found, (np.float32(0), nan, one), (nan, nan[::-1].copy(), 2 * one),
+                 (2 * one, nan[:0], one))()
 
 
 clamp_p = Primitive(

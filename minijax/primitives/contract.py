@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
-from minijax.primitives import convert, emitted, families, kernels, summation
+from minijax.primitives import convert, emitted, families, summation
 from minijax.primitives.axes import Axes, above, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.slots import all_weak, computed_in, real_dtype
@@ -245,7 +245,7 @@ dot_general_p = Primitive(
     transpose=emitted.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    library=kernels.kernel("dot_general"),
+    library=families.kernel("dot_general"),
     examples=_dot_examples)
 
 

@@ -50,11 +50,10 @@ def _convert_examples() -> list[Example]:
         np.array([0, 1, -1, 300, 2**31 - 1, -2**31], np.int32), np.array([True, False]),
         np.array(2.5, np.float32), np.zeros(0, np.float32), np.array([0, 1, 255], np.uint8),
         np.array([1, 65504, np.nan], np.float16)]
-    targets = [np.float32, np.int32, np.int8, np.uint8, bool, np.float16, dtypes.bfloat16]
-    smooth = [Example((np.array([.5, -2], np.float64),),
-                      {"new_dtype": np.dtype(np.float64), "weak_type": False})]
-    return smooth + [Example((x,), {"new_dtype": np.dtype(d), "weak_type": False})
-                     for x in arrays for d in targets]
+    targets = ["float32", "int32", "int8", "uint8", "bool", "float16", dtypes.bfloat16]
+    smooth = np.array([.5, -2], np.float64), np.dtype("float64"), False
+    return examples.table("new_dtype weak_type", smooth, *(
+        (x, np.dtype(d), False) for x in arrays for d in targets))()
 
 
 convert_element_type_p = elementwise(
@@ -195,11 +194,11 @@ def _bitcast_element(s: Any, index: tuple, x: Any, new_dtype: Any) -> Any:
 
 def _bitcast_examples() -> list[Example]:
     x = np.array([[1.5, -0., np.inf], [2e-40, 3, 1e30]], np.float32)
-    return [Example((x,), {"new_dtype": np.dtype(dtype)}) for x, dtype in [
+    return examples.table("new_dtype", *((x, np.dtype(dtype)) for x, dtype in [
         *((x, d) for d in ("uint32", "int32", "uint8", "float16", "float32")),
         (x.view(np.uint16).reshape(2, 3, 2), "float32"), (x.view(np.uint32), "float32"),
         (np.array(1.5, np.float32), "uint16"), (np.array([[1, 2, 3, 4]], np.uint8), "int32"),
-        (x[:0], "uint8"), (x > 0, bool), (np.array([1, 2], np.float16), dtypes.bfloat16)]]
+        (x[:0], "uint8"), (x > 0, bool), (np.array([1, 2], np.float16), dtypes.bfloat16)]))()
 
 
 bitcast_convert_type_p = Primitive(

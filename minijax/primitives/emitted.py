@@ -17,7 +17,7 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, Shape
 from minijax.primitives import summation
 from minijax.primitives.axes import (Axes, Dim, Index, Shape, above, below, check_sizes, inverse,
                                      keeping, with_item, without)
-from minijax.primitives.examples import Examples, examples_of, grid, points, reducible, axes_of
+from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, all_weak, at_each,
                                       broadcast_shapes, check_reducible, computed_in, in_numpy,
                                       widened)
@@ -297,9 +297,8 @@ transpose_p = rearrangement(
     batch=batch_one(lambda x, dim, size, permutation: (
         transpose_p.bind(x, permutation=(dim, *above(permutation, dim))), 0)),
     source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
-    examples=examples_of(
-        (grid(2, 3), {"permutation": (1, 0)}), (grid(2, 3, 4), {"permutation": (2, 0, 1)}),
-        (grid(), {"permutation": ()}), (grid(0, 3, dtype=np.int32), {"permutation": (1, 0)})))
+    examples=table("permutation", (grid(2, 3), (1, 0)), (grid(2, 3, 4), (2, 0, 1)), (grid(), ()),
+                   (grid(0, 3, dtype=np.int32), (1, 0))))
 
 
 # ── broadcast_in_dim ─────────────────────────────────────────────────────────────────────────
@@ -366,12 +365,10 @@ broadcast_in_dim_p = rearrangement(
         spread(move_axis(x, dim, 0), (0, *(d + 1 for d in broadcast_dimensions)), (size, *shape)),
         0)),
     source=_broadcast_element,
-    examples=examples_of(
-        (grid(3), {"shape": (2, 3), "broadcast_dimensions": (1,)}),
-        (grid(3), {"shape": (3, 2), "broadcast_dimensions": (0,)}),
-        (grid(2, 1), {"shape": (2, 4, 3), "broadcast_dimensions": (0, 2)}),
-        (grid(), {"shape": (2, 2), "broadcast_dimensions": ()}),
-        (grid(1, dtype=np.int32), {"shape": (0,), "broadcast_dimensions": (0,)})))
+    examples=table(
+        "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),
+        (grid(2, 1), (2, 4, 3), (0, 2)), (grid(), (2, 2), ()),
+        (grid(1, dtype=np.int32), (0,), (0,))))
 
 
 # ── reshape ──────────────────────────────────────────────────────────────────────────────────
@@ -393,11 +390,9 @@ reshape_p = rearrangement(
     batch=batch_one(lambda x, dim, size, new_sizes, dimensions: (
         reshape_p.bind(move_axis(x, dim, 0), new_sizes=(size, *new_sizes), dimensions=None), 0)),
     source=lambda s, index, x, new_sizes, dimensions: x.flat(s.ravel(index, new_sizes)),
-    examples=examples_of(
-        (grid(2, 6), {"new_sizes": (3, 4), "dimensions": None}),
-        (grid(4), {"new_sizes": (2, 1, 2), "dimensions": None}),
-        (grid(1, 1), {"new_sizes": (), "dimensions": None}),
-        (grid(0, 3, dtype=np.int32), {"new_sizes": (5, 0), "dimensions": None})))
+    examples=table(
+        "new_sizes dimensions", (grid(2, 6), (3, 4), None), (grid(4), (2, 1, 2), None),
+        (grid(1, 1), (), None), (grid(0, 3, dtype=np.int32), (5, 0), None)))
 
 
 # ── reduce_sum, add_any ──────────────────────────────────────────────────────────────────────

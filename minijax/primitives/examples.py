@@ -33,9 +33,18 @@ def grid(*shape: int, dtype: Any = np.float32) -> np.ndarray:
     return (np.arange(np.prod(shape, dtype=int)).reshape(shape) - 2).astype(dtype)
 
 
-def examples_of(*pairs: tuple[Any, dict]) -> Examples:
-    """Operations of one argument: pairs of it and the parameters."""
-    return lambda: [Example((x,), params) for x, params in pairs]
+def table(names: str, *rows: tuple) -> Examples:
+    """Each row has the arguments of an operation and then its parameters, whose names stand above.
+
+    >>> table("axis reverse", (np.ones(2), 0, True))()
+    [Example(args=(array([1., 1.]),), params={'axis': 0, 'reverse': True})]
+    """
+    columns = names.split()
+
+    def example(row: tuple) -> Example:
+        count = len(row) - len(columns)
+        return Example(row[:count], dict(zip(columns, row[count:], strict=True)))
+    return lambda: list(map(example, rows))
 
 
 def each_with(examples: Examples, *params: dict) -> Examples:

@@ -114,11 +114,12 @@ def gather_params(dnums: GatherDimensionNumbers, slice_sizes: Shape,
 
 
 def _gather_examples() -> list[Example]:
-    found = [Example((grid(*shape), indices), gather_params(
-        GatherDimensionNumbers(*numbers), sizes, mode, np.nan if mode is FILL_OR_DROP else None))
-        for shape, indices, numbers, sizes, mode, _ in _examples()]
-    scalars = gather_params(GatherDimensionNumbers((), (0,), (0,)), (1,), FILL_OR_DROP, -1)
-    return [*found, Example((grid(3, dtype=np.int32), np.array([[1], [5]], np.uint8)), scalars)]
+    rows = [(grid(*shape), indices, GatherDimensionNumbers(*numbers), sizes, mode,
+             np.nan if mode is FILL_OR_DROP else None)
+            for shape, indices, numbers, sizes, mode, _ in _examples()]
+    scalars = (grid(3, dtype=np.int32), np.array([[1], [5]], np.uint8),
+               GatherDimensionNumbers((), (0,), (0,)), (1,), FILL_OR_DROP, -1)
+    return [Example((x, indices), gather_params(*told)) for x, indices, *told in [*rows, scalars]]
 
 
 gather_p = Primitive(
@@ -418,8 +419,8 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     """
     parsed = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     if parsed is PROMISE:
-        core.base_trace.note("index", "window read", wraps=False, places=_corners(
-            operand, start_indices, dimension_numbers, lambda _: slice_sizes))
+        core.base_trace.note("index", "window read", _corners(
+            operand, start_indices, dimension_numbers, slice_sizes), wraps=False)
     return gathered(operand, start_indices, dimension_numbers, slice_sizes, mode=parsed,
                     fill_value=fill_value, unique_indices=unique_indices,
                     indices_are_sorted=indices_are_sorted)
@@ -439,17 +440,13 @@ def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensio
                          indices_are_sorted=bool(indices_are_sorted))
 
 
-def _corners(operand: Any, indices: Any, dnums: Any, sizes_in: Callable[[Shape], Sequence[int]]
-             ) -> Iterator[tuple[Array, int, int, int]]:
-    """The places along each axis where windows start, for who checks them."""
-    shape = np.shape(operand)
-    sizes = sizes_in(shape)
+def _corners(operand: Any, indices: Any, dnums: Any, sizes: Sequence[int] | None = None,
+             updates: Any = None) -> Iterator[tuple[Array, int, int, int]]:
+    """The places along each axis where windows start, for a check that looks at them."""
+    shape, indices = np.shape(operand), core.as_value(indices)
+    sizes = window_sizes(dnums, shape, np.shape(updates)) if sizes is None else sizes
     for k, axis in enumerate(dnums[2]):
-        yield part(core.as_value(indices), k, k + 1, -1), axis, shape[axis], sizes[axis]
-
-
-# The modes of a caller who does not say that an index may be outside.
-UNSAID = (None, "promise_in_bounds", PROMISE)
+        yield part(indices, k, k + 1, -1), axis, shape[axis], sizes[axis]
 
 
 def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., Array]:
@@ -458,14 +455,13 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  mode: str | GatherScatterMode | None = None) -> Array:
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
-        if mode in UNSAID:
-            core.base_trace.note("index", "window drop", wraps=False, places=_corners(
-                operand, scatter_indices, dnums,
-                lambda shape: window_sizes(dnums, shape, np.shape(updates))))
+        parsed = GatherScatterMode.from_any(mode)
+        if mode is None or parsed is PROMISE:
+            core.base_trace.note("index", "window drop", _corners(
+                operand, scatter_indices, dnums, updates=updates), wraps=False)
         return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
                               indices_are_sorted=bool(indices_are_sorted),
-                              unique_indices=bool(unique_indices),
-                              mode=GatherScatterMode.from_any(mode))
+                              unique_indices=bool(unique_indices), mode=parsed)
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""The operand with updates {what} windows at computed places.
 

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray
+from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
 from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, refuse, replaced,
                                      with_item)
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
                                         zeros)
-from minijax.primitives.examples import grid
+from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
 from minijax.primitives.slicing import concatenate
@@ -169,10 +169,10 @@ dynamic_slice_p = Primitive(
         zeros(x.aval.strip_weak_type()), ct, *starts)),
     batch=_batch_dynamic_slice,
     element=_dynamic_slice_element,
-    examples=lambda: [Example((x, *starts), {"slice_sizes": sizes}) for x, starts, sizes in [
-        (grid(5), (np.int32(1),), (3,)), (grid(5), (np.int32(9),), (2,)),
-        (grid(4, 3), (np.int32(-7), np.int32(1)), (2, 2)), (grid(), (), ()),
-        (grid(4), (np.uint8(250),), (1,)), (grid(2, 3), (np.int32(0), np.int32(0)), (0, 3))]])
+    examples=table(
+        "slice_sizes", (grid(5), np.int32(1), (3,)), (grid(5), np.int32(9), (2,)),
+        (grid(4, 3), np.int32(-7), np.int32(1), (2, 2)), (grid(), ()),
+        (grid(4), np.uint8(250), (1,)), (grid(2, 3), np.int32(0), np.int32(0), (0, 3))))
 
 
 def dynamic_slice(operand: Any, start_indices: Any, slice_sizes: Sequence[int], *,
@@ -281,10 +281,10 @@ dynamic_update_slice_p = Primitive(
     batch=_batch_update,
     loop=_update_loop,
     in_place=0,
-    examples=lambda: [Example((x, update, *starts)) for x, update, starts in [
-        (grid(5), grid(2) + 20, (np.int32(1),)), (grid(5), grid(2) + 20, (np.int32(9),)),
-        (grid(4, 3), grid(2, 2) + 20, (np.int32(-7), np.int32(1))), (grid(), grid() + 9, ()),
-        (grid(3, dtype=np.int32), grid(0, dtype=np.int32), (np.uint8(250),))]])
+    examples=table(
+        "", (grid(5), grid(2) + 20, np.int32(1)), (grid(5), grid(2) + 20, np.int32(9)),
+        (grid(4, 3), grid(2, 2) + 20, np.int32(-7), np.int32(1)), (grid(), grid() + 9),
+        (grid(3, dtype=np.int32), grid(0, dtype=np.int32), np.uint8(250))))
 
 
 def dynamic_update_slice(operand: Any, update: Any, start_indices: Any, *,

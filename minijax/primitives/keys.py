@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes
-from minijax.core import (Array, ArrayImpl, Example, Primitive, ShapedArray, cannot,
-                          has_key_dtype)
-from minijax.primitives import algebra, choice, convert, families, kernels, reduce
+from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, cannot, has_key_dtype
+from minijax.primitives import algebra, choice, convert, families, reduce
 from minijax.primitives.axes import Shape, check_sizes, refuse
 from minijax.primitives.emitted import batch_elementwise, batch_in_front, filled, spread
-from minijax.primitives.examples import Examples
+from minijax.primitives.examples import Examples, table
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import concatenate, index_in_dim, slice_in_dim, split
@@ -33,8 +32,8 @@ THREEFRY = dtypes.key_dtype("threefry2x32")
 
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
-def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule,
-                  batch: Any = batch_elementwise, makes_keys: bool = False, **slots: Any
+def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule,
+                  batch: Any = batch_elementwise, makes_keys: bool = False, **rules: Any
                   ) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
@@ -43,14 +42,14 @@ def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule,
       program: from the words of the arguments, a key's in a trailing axis, to those of the result.
       type_of: from the types as programs see them to the type of the result.
       makes_keys: whether it makes keys of a type `impl`; else its first argument must be keys.
-      batch, slots: as in `Primitive`.
+      batch, rules: as in `Primitive`.
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
         refuse((not makes_keys and not has_key_dtype(avals[0]),
                 f"{name} must get an array of keys, got {avals[0].str_short()}"))
         return [type_of(*avals, **params)]
 
-    impl, loop = kernels.by_program(program)
+    impl, loop = families.by_program(program)
     return Primitive(
         name,
         impl=impl,
@@ -62,7 +61,7 @@ def key_operation(name: str, *, program: kernels.Program, type_of: TypeRule,
         handles_keys=True,
         program=program,
         printed=(lambda impl: {"impl": impl.tag}) if makes_keys else None,
-        **slots)
+        **rules)
 
 
 def _example_words(*shape: int) -> np.ndarray:
@@ -74,10 +73,10 @@ def _example_keys(*shape: int) -> ArrayImpl:
     return ArrayImpl(_example_words(*shape), ShapedArray(shape, THREEFRY))
 
 
-def _on_keys(*params: dict) -> Examples:
+def _on_keys(names: str, *params: tuple) -> Examples:
     """Examples with a key, three keys and no keys."""
-    return lambda: [Example((_example_keys(*shape),), p)
-                    for p in params for shape in [(), (3,), (0,)]]
+    return table(names, *((_example_keys(*shape), *row)
+                          for row in params for shape in [(), (3,), (0,)]))
 
 
 # ── Words ────────────────────────────────────────────────────────────────────────────────────
@@ -165,10 +164,9 @@ random_seed_p = key_operation(
     program=lambda seeds, impl: paired(*number_words(seeds)),
     type_of=_seed_type,
     makes_keys=True,
-    examples=lambda: [
-        Example((np.array(seeds, dtype),), {"impl": THREEFRY})
-        for seeds, dtype in [(0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8),
-                             ([-3], np.int8), ([], np.uint32)]])
+    examples=table("impl", *((np.array(seeds, dtype), THREEFRY) for seeds, dtype in [
+        (0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8), ([-3], np.int8),
+        ([], np.uint32)])))
 
 
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
@@ -186,15 +184,14 @@ random_wrap_p = key_operation(
     type_of=_wrap_type,
     makes_keys=True,
     batch=batch_in_front(),
-    examples=lambda: [Example((_example_words(*shape),), {"impl": THREEFRY})
-                      for shape in [(), (3,), (0,)]])
+    examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 
 
 random_unwrap_p = key_operation(
     "random_unwrap",
     program=lambda words: words,
     type_of=core.physical_aval,
-    examples=_on_keys({}))
+    examples=_on_keys("", ()))
 
 
 # The same key; to the check of reused keys, another one.
@@ -202,7 +199,7 @@ random_clone_p = key_operation(
     "random_clone",
     program=lambda words: words,
     type_of=lambda keys: keys,
-    examples=_on_keys({}))
+    examples=_on_keys("", ()))
 
 
 # ── random_split ─────────────────────────────────────────────────────────────────────────────
@@ -224,7 +221,7 @@ random_split_p = key_operation(
     "random_split",
     program=_split,
     type_of=_split_type,
-    examples=_on_keys({"shape": (2,)}, {"shape": (3, 1)}, {"shape": ()}, {"shape": (0,)}),
+    examples=_on_keys("shape", ((2,),), ((3, 1),), ((),), ((0,),)),
     consumes_key=True)
 
 
@@ -245,10 +242,9 @@ random_fold_in_p = key_operation(
     program=lambda keys, data: paired(*threefry2x32(*key_words(keys), *number_words(data))),
     type_of=_fold_in_type,
     batch=batch_in_front(),
-    examples=lambda: [
-        Example((_example_keys(*data.shape), data)) for data in (
-            np.array(7, np.uint32), np.array([0, -1], np.int32), np.zeros(0, np.uint32),
-            np.array([255], np.uint8))])
+    examples=table("", *((_example_keys(*data.shape), data) for data in (
+        np.array(7, np.uint32), np.array([0, -1], np.int32), np.zeros(0, np.uint32),
+        np.array([255], np.uint8)))))
 
 
 # ── random_bits ──────────────────────────────────────────────────────────────────────────────
@@ -283,8 +279,8 @@ random_bits_p = key_operation(
     "random_bits",
     program=_bits,
     type_of=_bits_type,
-    examples=_on_keys(*({"bit_width": width, "shape": shape} for width, shape in [
-        (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)), (32, (0,)), (64, (3,))])),
+    examples=_on_keys("bit_width shape", (32, ()), (32, (3,)), (32, (2, 4)), (8, (5,)), (16, (3,)),
+                      (32, (0,)), (64, (3,))),
     consumes_key=True)
 
 

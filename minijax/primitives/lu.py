@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot, dtype_name
-from minijax.primitives import emitted, families, gather, kernels, slots
+from minijax.primitives import emitted, families, gather, slots
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
                                        factorization, flipped, identity_like, lower_part, masked,
                                        product, spread_out, triangular_solve, upper_part)
@@ -21,7 +21,7 @@ from minijax.primitives.slicing import pad, zero_of
 
 INT32 = np.dtype("int32")
 BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
-_gemm = kernels.kernel("gemm")
+_gemm = families.kernel("gemm")
 
 
 # ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
@@ -253,7 +253,7 @@ def _solve_program(a: Array, b: Array) -> Array:
     return triangular_solve(factors, inside, left_side=True)
 
 
-_substituted, _solve_loop = kernels.by_program(_solve_program)
+_substituted, _solve_loop = families.by_program(_solve_program)
 
 
 def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:

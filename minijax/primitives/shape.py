@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, cannot
+from minijax.core import Array, Primitive, ShapedArray, cannot
 from minijax.primitives.axes import (Axes, Index, Shape, as_dims, canonical_axis, canonical_shape,
                                      check_sizes, keeping, refuse, without)
 from minijax.primitives.emitted import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
-from minijax.primitives.examples import examples_of, grid
+from minijax.primitives.examples import grid, table
 from minijax.primitives.families import constant_in_all
 
 # ── transpose, broadcast_in_dim, reshape ─────────────────────────────────────────────────────
@@ -84,15 +84,11 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     Raises:
       ValueError: when two sizes differ and neither is one.
     """
-    rank = max(map(len, shapes), default=0)
-    aligned = [(1,) * (rank - len(shape)) + tuple(shape) for shape in shapes]
-    result = tuple(next((n for n in sizes if n != 1), 1)
-                   for sizes in zip(*aligned, strict=True))
-    for shape in aligned:
-        if any(n not in (1, m) for n, m in zip(shape, result, strict=True)):
-            raise ValueError("Incompatible shapes for broadcasting: shapes="
-                             f"{[tuple(shape) for shape in shapes]}")
-    return result
+    try:
+        return np.broadcast_shapes(*map(tuple, shapes))
+    except ValueError:
+        raise ValueError("Incompatible shapes for broadcasting: shapes="
+                         f"{[tuple(shape) for shape in shapes]}") from None
 
 
 def expand_dims(array: Any, dimensions: Sequence[int]) -> Array:
@@ -166,9 +162,8 @@ squeeze_p = rearrangement(
     batch=batch_along("dimensions", removed=True),
     source=lambda s, index, x, dimensions: x(keeping(
         index, dimensions, [s.const(0, np.int64)] * len(dimensions))),
-    examples=examples_of(
-        (grid(1, 3, 1), {"dimensions": (0, 2)}), (grid(2, 1, 3), {"dimensions": (1,)}),
-        (grid(1), {"dimensions": (0,)}), (grid(0, 1, dtype=np.int32), {"dimensions": (1,)})))
+    examples=table("dimensions", (grid(1, 3, 1), (0, 2)), (grid(2, 1, 3), (1,)), (grid(1), (0,)),
+                   (grid(0, 1, dtype=np.int32), (1,))))
 
 
 def squeeze(array: Any, dimensions: Sequence[int]) -> Array:
@@ -212,10 +207,9 @@ rev_p = rearrangement(
     transpose=lambda ct, x, dimensions: rev_p.bind(ct, dimensions=dimensions),
     batch=batch_along("dimensions"),
     source=_rev_element,
-    examples=examples_of(
-        (grid(4), {"dimensions": (0,)}), (grid(2, 3), {"dimensions": (1,)}),
-        (grid(2, 3), {"dimensions": (0, 1)}), (grid(0, 2), {"dimensions": (0,)}),
-        (grid(), {"dimensions": ()}), (grid(1, 2, dtype=np.int32), {"dimensions": (0, 1)})))
+    examples=table(
+        "dimensions", (grid(4), (0,)), (grid(2, 3), (1,)), (grid(2, 3), (0, 1)),
+        (grid(0, 2), (0,)), (grid(), ()), (grid(1, 2, dtype=np.int32), (0, 1))))
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Array:
@@ -254,10 +248,9 @@ iota_p = Primitive(
     transpose=cannot("it has no argument."),
     batch=lambda axis, args, dims, **params: ([iota_p.bind(**params)], [None]),
     element=lambda s, index, dtype, shape, dimension: s.convert(index[dimension], dtype),
-    examples=lambda: [
-        Example((), {"dtype": np.dtype(dtype), "shape": shape, "dimension": dimension})
-        for dtype, shape, dimension in [(np.int32, (4,), 0), (np.float32, (2, 3), 1),
-                                        (np.uint8, (300,), 0), (np.float32, (2, 3), 0)]])
+    examples=table("dtype shape dimension", (np.dtype(np.int32), (4,), 0),
+                   *((np.dtype(np.float32), (2, 3), axis) for axis in (0, 1)),
+                   (np.dtype(np.uint8), (300,), 0)))
 
 
 def iota(dtype: Any, size: int) -> Array:

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from minijax import core
-from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
+from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined
 from minijax.primitives import algebra, choice, emitted, slots
 from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, check_sizes, refuse,
                                      replaced, with_item)
-from minijax.primitives.examples import examples_of, grid
+from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
 _slice_object = slice  # the builtin, before the function of the same name hides it
@@ -37,9 +37,7 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
     check_sizes("slice", "start_indices", start_indices)
     check_sizes("slice", "limit_indices", limit_indices)
     refuse(
-        (x.ndim != len(start_indices),
-         "slice start_indices must have length equal to the number of dimensions of the operand, "
-         f"got indices {start_indices} for operand shape {x.shape}."),
+        _of_another_length("start_indices", "indices", start_indices, x),
         (len(start_indices) != len(limit_indices),
          "slice limit_indices must have the same length as start_indices, got "
          f"start_indices {start_indices} and limit_indices {limit_indices}."),
@@ -51,26 +49,26 @@ def _slice_shape(x: ShapedArray, start_indices: tuple, limit_indices: tuple,
          f"start_indices {start_indices} and limit_indices {limit_indices}."))
     if strides is not None:
         check_sizes("slice", "strides", strides)
-        refuse(
-            (len(strides) != x.ndim,
-             "slice strides must have length equal to the number of dimensions of the operand, "
-             f"got strides {strides} for operand shape {x.shape}."),
-            (0 in strides, f"slice strides must be positive, got {strides}"))
-    return tuple(-(-(limit - start) // step) for start, limit, step in
-                 zip(start_indices, limit_indices, _steps(x, strides), strict=True))
+        refuse(_of_another_length("strides", "strides", strides, x),
+               (0 in strides, f"slice strides must be positive, got {strides}"))
+    return tuple(len(places) for places in _along_axes(start_indices, limit_indices, strides))
 
 
-def _steps(x: Any, strides: tuple | None) -> tuple[int, ...]:
-    return (1,) * len(x.shape) if strides is None else strides
+def _along_axes(start_indices: tuple, limit_indices: tuple, strides: tuple | None) -> list[range]:
+    """The places that are taken along each axis."""
+    return list(map(range, start_indices, limit_indices, strides or (1,) * len(start_indices)))
 
 
-def _transpose_slice(ct: Array, x: ShapedArray, start_indices: tuple, limit_indices: tuple,
-                     strides: tuple | None) -> Array:
-    ends = (start + (taken - 1) * step + 1 if taken else start for start, taken, step in
-            zip(start_indices, ct.shape, _steps(x, strides), strict=True))
+def _of_another_length(argument: str, what: str, sizes: tuple, x: ShapedArray) -> tuple[bool, str]:
+    return (len(sizes) != x.ndim,
+            f"slice {argument} must have length equal to the number of dimensions of the operand, "
+            f"got {what} {sizes} for operand shape {x.shape}.")
+
+
+def _transpose_slice(ct: Array, x: ShapedArray, **bounds: Any) -> Array:
     return pad_p.bind(ct, zero_of(ct.dtype), padding_config=tuple(
-        (start, n - end, step - 1) for start, n, end, step in
-        zip(start_indices, x.shape, ends, _steps(x, strides), strict=True)))
+        (taken.start, n - (taken[-1] + 1 if taken else taken.start), taken.step - 1)
+        for taken, n in zip(_along_axes(**bounds), x.shape, strict=True)))
 
 
 def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indices: tuple,
@@ -80,27 +78,23 @@ def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indi
                         strides=None if strides is None else with_item(strides, dim, 1)), dim
 
 
-def _slice_element(s: Any, index: Index, x: Any, start_indices: tuple, limit_indices: tuple,
-                   strides: tuple | None) -> Any:
-    return x(tuple(s.add(s.mul(i, step), start) for i, start, step in
-                   zip(index, start_indices, _steps(x, strides), strict=True)))
+def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
+    return x(tuple(s.add(s.mul(i, taken.step), taken.start)
+                   for i, taken in zip(index, _along_axes(**bounds), strict=True)))
 
 
 slice_p = emitted.rearrangement(
     "slice",
     impl=lambda x, start_indices, limit_indices, strides: x[tuple(
-        map(_slice_object, start_indices, limit_indices, _steps(x, strides)))],
+        map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
     shape=_slice_shape,
     transpose=_transpose_slice,
     batch=emitted.batch_one(_batch_slice),
     source=_slice_element,
-    examples=examples_of(
-        (grid(5), {"start_indices": (1,), "limit_indices": (4,), "strides": None}),
-        (grid(5, 4), {"start_indices": (0, 1), "limit_indices": (5, 4), "strides": (2, 3)}),
-        (grid(3), {"start_indices": (3,), "limit_indices": (3,), "strides": (2,)}),
-        (grid(), {"start_indices": (), "limit_indices": (), "strides": None}),
-        (grid(2, 3, dtype=np.int32),
-         {"start_indices": (0, 0), "limit_indices": (2, 3), "strides": None})))
+    examples=table(
+        "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
+        (grid(5, 4), (0, 1), (5, 4), (2, 3)), (grid(3), (3,), (3,), (2,)),
+        (grid(), (), (), None), (grid(2, 3, dtype=np.int32), (0, 0), (2, 3), None)))
 
 
 def slice(operand: Any, start_indices: Sequence[int],
@@ -231,13 +225,6 @@ def _pad_element(s: Any, index: Index, x: Any, value: Any, padding_config: Paddi
     return s.choose(inside, lambda: x(tuple(places)), lambda: value(()))
 
 
-def _pad_examples() -> list[Example]:
-    cases = [(grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),
-             (grid(2, 3), ((0, 1, 1), (2, -1, 0))), (grid(), ()),
-             (grid(0, 2), ((1, 1, 1), (0, 0, 0))), (grid(3, dtype=np.int32), ((1, 0, 1),))]
-    return [Example((x, x.dtype.type(7)), {"padding_config": config}) for x, config in cases]
-
-
 pad_p = Primitive(
     "pad",
     impl=_pad_impl,
@@ -247,7 +234,10 @@ pad_p = Primitive(
                                  _pad_value_cotangent),
     batch=_batch_pad,
     element=_pad_element,
-    examples=_pad_examples)
+    examples=table("padding_config", *((x, x.dtype.type(7), config) for x, config in [
+        (grid(3), ((1, 2, 0),)), (grid(4), ((-1, -2, 0),)), (grid(3), ((-2, 3, 2),)),
+        (grid(2, 3), ((0, 1, 1), (2, -1, 0))), (grid(), ()),
+        (grid(0, 2), ((1, 1, 1), (0, 0, 0))), (grid(3, dtype=np.int32), ((1, 0, 1),))])))
 
 
 def pad(operand: Any, padding_value: Any,
@@ -319,11 +309,9 @@ concatenate_p = Primitive(
     transpose=_transpose_concatenate,
     batch=emitted.batch_in_front("dimension"),
     element=_concatenate_element,
-    examples=lambda: [
-        Example((grid(2), grid(3)), {"dimension": 0}),
-        Example((grid(2, 1), grid(2, 0), grid(2, 3)), {"dimension": 1}),
-        Example((grid(1, 2, dtype=np.int32),), {"dimension": 0}),
-        Example((grid(0), grid(0)), {"dimension": 0})])
+    examples=table(
+        "dimension", (grid(2), grid(3), 0), (grid(2, 1), grid(2, 0), grid(2, 3), 1),
+        (grid(1, 2, dtype=np.int32), 0), (grid(0), grid(0), 0)))
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:

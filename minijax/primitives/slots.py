@@ -74,12 +74,10 @@ def numpy_scalars() -> Any:
 
 def wide(formula: Formula) -> Formula:
     """A formula whose 16-bit arguments are computed in float32 and rounded once."""
-    def widened(s: Any, *scalars: Any, **params: Any) -> Any:
-        if scalars[0].dtype not in SHORT_FLOATS:
-            return formula(s, *scalars, **params)
-        result = formula(s, *(s.convert(x, np.float32) for x in scalars), **params)
-        return s.convert(result, scalars[0].dtype)
-    return widened
+    def computed(s: Any, *scalars: Any, **params: Any) -> Any:
+        result = formula(s, *(widened(s, x) for x in scalars), **params)
+        return s.convert(result, scalars[0].dtype) if scalars[0].dtype in SHORT_FLOATS else result
+    return computed
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
-from minijax.primitives import choice, emitted, families, gather, kernels, slicing
+from minijax.primitives import choice, emitted, families, gather, slicing
 from minijax.primitives.axes import Axes, canonical_axis, keeping, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible
@@ -90,7 +90,7 @@ sort_p = Primitive(
     jvp=_sort_jvp,
     transpose=cannot("the order depends on the values."),
     batch=emitted.batch_in_front("dimension"),
-    loop=kernels.kernel("sort"),
+    loop=families.kernel("sort"),
     examples=_sort_examples)
 
 

@@ -1,4 +1,4 @@
-"""Comparisons, logic, shifts, selections and clamps, as JAX has them."""
+"""Comparisons, logic, shifts, counts of bits, selections and clamps, as JAX has them."""
 
 import numpy as np
 import pytest
@@ -68,3 +68,16 @@ def test_a_batch_of_bounds_clamps_each_example():
     low, x = np.float32([0, 3]), np.float32([[-1, 2], [1, 4]])
     found = minijax.vmap(lambda low, x: lax.clamp(low, x, np.float32(9)))(low, x)
     np.testing.assert_array_equal(found, [[0, 2], [3, 4]])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32"])
+@pytest.mark.parametrize("name", ["population_count", "clz"])
+def test_bits_are_counted_as_in_jax_compiled_or_not(name, dtype, agrees_closely):
+    limits = np.iinfo(dtype)
+    x = np.array([0, 1, 2, 3, 7, 8, 100, 127, limits.min, limits.max, limits.max - 5], dtype)
+    agrees_closely(lambda lax: getattr(lax, name)(x))
+    np.testing.assert_array_equal(minijax.jit(getattr(lax, name))(x), getattr(lax, name)(x))
+
+
+def test_floats_have_no_bits_to_count(agrees_closely):
+    agrees_closely(lambda lax: lax.population_count(1.))
