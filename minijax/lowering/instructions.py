@@ -7,6 +7,8 @@ In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play 
 
 from __future__ import annotations
 
+import re
+
 # To a narrower and to a wider type of the same kind; integers with and without a sign are one.
 CHANGES = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "zext")}
 
@@ -15,10 +17,9 @@ CONVERSIONS: dict[str, str] = {
     "b→i": "zext i1 {x} to {t}", "b→u": "zext i1 {x} to {t}", "b→f": "uitofp i1 {x} to {t}",
     "i→b": "icmp ne {s} {x}, 0", "u→b": "icmp ne {s} {x}, 0", "f→b": "fcmp une {s} {x}, 0.0",
     "i→f": "sitofp {s} {x} to {t}", "u→f": "uitofp {s} {x} to {t}",
-    "f→i": "call {t} @{s}_to_signed.{t}({s} {x})",
-    "f→u": "call {t} @{s}_to_unsigned.{t}({s} {x})",
+    "f→i": "call {t} @saturated_{s}_fptosi.{t}({s} {x})",
+    "f→u": "call {t} @saturated_{s}_fptoui.{t}({s} {x})",
 }
-
 
 FUNCTIONS: dict[str, str] = {}
 
@@ -31,9 +32,9 @@ def _function(signature: str, body: str) -> None:
     {low} and {beyond}.
     """
     result, last = signature.split()[0], body.split("\n")[-1].split()[0]
-    name = signature[signature.index("@") + 1:signature.index("(")]
-    FUNCTIONS[name.removeprefix("{s}_").removesuffix(".{t}")] = (
-        f"define internal {signature} alwaysinline {{{{{body}\n  ret {result} {last}\n}}}}")
+    name = re.split(r"@|_\{|\.|\(", signature)[1]
+    FUNCTIONS[name] = (f"define internal {signature} alwaysinline "
+                       f"{{{{{body}\n  ret {result} {last}\n}}}}")
 
 
 # Both are undefined for sdiv: x / 0, and MIN / -1, which is why -1 never divides.
@@ -63,14 +64,11 @@ _function("{t} @rem_unsigned.{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + """
   %remainder = urem {t} %x, %divisor
   %guarded = select i1 %zero, {t} %x, {t} %remainder""")
 # A shift by the width or more is undefined in LLVM; here it shifts everything out.
-_function("{t} @shl.{t}({t} %x, {t} %y)", """
-  %inside = icmp ult {t} %y, {bits}
-  %shifted = shl {t} %x, %y
-  %guarded = select i1 %inside, {t} %shifted, {t} 0""")
-_function("{t} @shr_logical.{t}({t} %x, {t} %y)", """
-  %inside = icmp ult {t} %y, {bits}
-  %shifted = lshr {t} %x, %y
-  %guarded = select i1 %inside, {t} %shifted, {t} 0""")
+for _name, _instruction in (("shl", "shl"), ("shr_logical", "lshr")):
+    _function(f"{{t}} @{_name}.{{t}}({{t}} %x, {{t}} %y)", f"""
+  %inside = icmp ult {{t}} %y, {{bits}}
+  %shifted = {_instruction} {{t}} %x, %y
+  %guarded = select i1 %inside, {{t}} %shifted, {{t}} 0""")
 _function("{t} @shr_arithmetic.{t}({t} %x, {t} %y)", """
   %inside = icmp ult {t} %y, {bits}
   %last = sub {t} {bits}, 1
@@ -78,20 +76,14 @@ _function("{t} @shr_arithmetic.{t}({t} %x, {t} %y)", """
   %shifted = ashr {t} %x, %by""")
 # What does not fit is poison for fptosi, and then not selected: x saturates, nan gives 0.
 # (LLVM has llvm.fptosi.sat for this, which keeps a loop from using vector instructions.)
-_function("{t} @{s}_to_signed.{t}({s} %x)", """
-  %inside = fptosi {s} %x to {t}
+_function("{t} @saturated_{s}_{convert}.{t}({s} %x)", """
+  %inside = {convert} {s} %x to {t}
   %is_small = fcmp olt {s} %x, {low}
   %is_large = fcmp oge {s} %x, {beyond}
   %is_nan = fcmp uno {s} %x, %x
   %above = select i1 %is_small, {t} {least}, {t} %inside
   %limited = select i1 %is_large, {t} {most}, {t} %above
   %result = select i1 %is_nan, {t} 0, {t} %limited""")
-_function("{t} @{s}_to_unsigned.{t}({s} %x)", """
-  %inside = fptoui {s} %x to {t}
-  %is_large = fcmp oge {s} %x, {beyond}
-  %is_positive = fcmp oge {s} %x, 0.0
-  %limited = select i1 %is_large, {t} {most}, {t} %inside
-  %result = select i1 %is_positive, {t} %limited, {t} 0""")
 # bfloat16 is the upper half of a float32. Rounding to nearest even: add 0x7fff, and one more
 # where the kept part is odd. A nan must not round up to infinity: it gets a quiet bit instead.
 _function("float @bfloat16_to_float32(i16 %x)", """

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -86,13 +86,6 @@ def _slot_type(thing: Scalar | Variable | Buffer) -> str:
     return llvm_type(thing.dtype) if isinstance(thing, Scalar) else "ptr"
 
 
-def _name(name: str) -> str:
-    """A local name of LLVM; what is not made of letters, digits and dots is quoted."""
-    if re.fullmatch(r"[A-Za-z_.][\w.]*", name, re.ASCII):
-        return f"%{name}"
-    return '%"' + re.sub(rb"[^\w. ]", lambda m: b"\\%02x" % m[0][0], name.encode()).decode() + '"'
-
-
 class _Module:
     """Prints one kernel: its own function, the loops that are functions, the helpers they call."""
 
@@ -106,26 +99,25 @@ class _Module:
 
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
-        main = _Function(self, self.metadata, _name)
+        main = _Function(self, self.metadata)
         main.point_at_buffers(self.kernel)
         main.body(self.kernel.body)
         main.emit("ret i32 0")
-        function = main.text("internal i32 @kernel(ptr noundef %kernel.buffers) noinline")
+        function = main.text("internal i32 @kernel(ptr noundef %frame) noinline")
         parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
         text = "\n".join(parts) + "\n"
         return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
 
     def function(self, loop: For, how: Outlined) -> str:
-        """The name of the function that a loop is; of equal ones there is one function.
-
-        So names in it are numbers in order of their use, and it has metadata of its own.
+        """The name of the function that a loop is, with metadata of its own; of equal ones there is
+        one function.
         """
         buffers = [x for x in (*how.taken, *how.private) if isinstance(x, Buffer)]
         own = Metadata(buffers, self.kernel.offsets)
-        inner = _Function(self, own, lambda name: inner.fresh("%local"))
-        given = inner.shared(loop, how) if how.blocks else inner.separate(loop, how)
+        inner = _Function(self, own)
+        inner.outlined(loop, how)
         inner.emit("ret void")
-        text = inner.text(f"internal void @loop({given}) noinline")
+        text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
         key = (text, *own.lines)
         if key not in self.printed:
             name = self.printed[key] = f"@loop.{len(self.printed) + 1}"
@@ -136,12 +128,12 @@ class _Module:
 class _Function:
     """Prints one function. `lines` is its body so far, `block` the label of the block it is in.
 
-    `local` says what LLVM calls a thing of a name. In the kernel's own function a scalar keeps its
-    name; what LLVM needs beside has a dot in its name, so they never meet.
+    What it knows from outside stands in a frame, which has a slot of eight bytes for each thing, an
+    address or a scalar. Names are numbers in order of their use: equal loops give equal text.
     """
 
-    def __init__(self, module: _Module, metadata: Metadata, local: Callable[[str], str]) -> None:
-        self.module, self.metadata, self.local = module, metadata, local
+    def __init__(self, module: _Module, metadata: Metadata) -> None:
+        self.module, self.metadata = module, metadata
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
@@ -181,20 +173,25 @@ class _Function:
         """Load every buffer's address once; temps lie in the workspace, the last pointer."""
         passed = kernel.inputs + kernel.outputs + kernel.constants
         for position, buffer in enumerate(passed):
-            self.names[buffer] = self.pointer(_name(f"{buffer.name}.data"), position)
-        if not kernel.temps:
-            return
-        workspace = self.pointer("%workspace.data", len(passed))
-        for temp in kernel.temps:
-            name = self.names[temp] = _name(f"{temp.name}.data")
-            offset = kernel.offsets[temp]
-            place = f"getelementptr inbounds i8, ptr {workspace}, i64 {offset}"
-            self.entry.append(f"  {name} = {place}")
+            self.names[buffer] = self.from_frame(position, "ptr")
+        if kernel.temps:
+            self.place_temps(self.from_frame(len(passed), "ptr"), kernel.offsets)
 
-    def pointer(self, name: str, position: int) -> str:
-        slot, place = f"%slot.{position}", f"ptr, ptr %kernel.buffers, i64 {position}"
-        self.entry += [f"  {slot} = getelementptr inbounds {place}",
-                       f"  {name} = load ptr, ptr {slot}"]
+    def from_frame(self, position: int, t: str) -> str:
+        """What stands in a slot of the frame, loaded once."""
+        slot = self.at_entry(f"getelementptr inbounds i64, ptr %frame, i64 {position}")
+        return self.at_entry(f"load {t}, ptr {slot}")
+
+    def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
+        """Temps lie at their offsets in memory."""
+        for temp, offset in offsets.items():
+            place = f"getelementptr inbounds i8, ptr {memory}, i64 {offset}"
+            self.names[temp] = self.at_entry(place)
+
+    def at_entry(self, expression: str) -> str:
+        """The name of a value that is computed once, when the function begins."""
+        name = self.fresh("%once")
+        self.entry.append(f"  {name} = {expression}")
         return name
 
     def body(self, statements: Iterable[Statement]) -> None:
@@ -207,7 +204,7 @@ class _Function:
     def define(self, target: Scalar, expression: str) -> None:
         """Give the target a value: an instruction, or another name for a value that exists."""
         if " " in expression:
-            self.names[target] = self.local(target.name)
+            self.names[target] = self.fresh("%local")
             self.emit(f"{self.names[target]} = {expression}")
         else:
             self.names[target] = expression
@@ -225,14 +222,14 @@ class _Function:
         """Write operands and types into a template, and keep the function it calls."""
         t = llvm_type(dtype)
         if match := re.search(r"@(?!llvm\.)(\w+)\.", template):
-            self.require(match[1], t, 8 * dtype.itemsize)
+            self.require(match[1], t=t, bits=8 * dtype.itemsize)
         operands = dict(zip("xyz", map(self.value, args), strict=False))
         return template.format(t=t, m=_mangled(dtype), flags=flags, **operands)
 
-    def require(self, function: str, t: str = "", bits: int = 0, **facts: object) -> None:
-        """Have the module define one of FUNCTIONS for a type."""
-        text = FUNCTIONS[function].format(t=t, bits=bits, **facts)
-        self.module.functions[f"{facts.get('s', '')}{function}.{t}"] = text.lstrip()
+    def require(self, function: str, **holes: object) -> None:
+        """Have the module define one of FUNCTIONS for some types."""
+        text = FUNCTIONS[function].format(**holes)
+        self.module.functions[text.split("(")[0]] = text
 
     def convert(self, x: Operand, dtype: np.dtype) -> str:
         """An expression for x converted to a dtype; 16-bit floats from and to float32 only."""
@@ -248,15 +245,11 @@ class _Function:
             change = wider if dtype.itemsize > x.dtype.itemsize else narrower
             return f"{change} {s} {self.value(x)} to {t}"
         if given == "f" and wanted in "iu":
-            self.require_saturation(s, t, wanted, dtype)
+            limits = np.iinfo(dtype)
+            low, beyond = (_float_literal(float(x)) for x in (limits.min, int(limits.max) + 1))
+            self.require("saturated", s=s, t=t, convert="fptosi" if wanted == "i" else "fptoui",
+                         least=limits.min, most=limits.max, low=low, beyond=beyond)
         return CONVERSIONS[f"{given}→{wanted}"].format(s=s, t=t, x=self.value(x))
-
-    def require_saturation(self, s: str, t: str, kind: str, dtype: np.dtype) -> None:
-        """Have the module define the conversion from a float type to an integer type."""
-        limits = np.iinfo(dtype)
-        low, beyond = (_float_literal(float(x)) for x in (limits.min, int(limits.max) + 1))
-        self.require("to_signed" if kind == "i" else "to_unsigned", t, s=s, least=limits.min,
-                     most=limits.max, low=low, beyond=beyond)
 
     def bitcast(self, x: Operand, dtype: np.dtype) -> str:
         """An expression for the bits of x as another dtype."""
@@ -277,7 +270,7 @@ class _Function:
             array, positions = stored, list(index)
             for size in reversed(buffer.shape[1:]):
                 array = f"[{size} x {array}]"
-        place = self.local(self.fresh(f"{buffer.name}.at"))
+        place = self.fresh("%at")
         steps = ", ".join(map(self.typed, positions))
         self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}, {steps}")
         return place
@@ -286,8 +279,8 @@ class _Function:
         place = self.address(load.buffer, load.index)
         notes = self.metadata.access(load.buffer, self.parallel)
         size, target = load.buffer.dtype.itemsize, load.target
-        name = self.names[target] = self.local(target.name)
-        loaded = self.local(f"{target.name}.byte") if target.dtype == BOOL else name
+        name = self.names[target] = self.fresh("%local")
+        loaded = self.fresh("%byte") if target.dtype == BOOL else name
         stored = _stored_type(target.dtype)
         self.emit(f"{loaded} = load {stored}, ptr {place}, align {size}{notes}")
         if target.dtype == BOOL:
@@ -296,7 +289,7 @@ class _Function:
     def print_store(self, store: Store) -> None:
         value, size = self.typed(store.value), store.buffer.dtype.itemsize
         if store.value.dtype == BOOL:
-            byte = _name(self.fresh("byte"))
+            byte = self.fresh("%byte")
             self.emit(f"{byte} = zext {value} to i8")
             value = f"i8 {byte}"
         place = self.address(store.buffer, store.index)
@@ -304,7 +297,7 @@ class _Function:
         self.emit(f"store {value}, ptr {place}, align {size}{notes}")
 
     def print_declare(self, declare: Declare) -> None:
-        name = self.names[declare.variable] = self.local(f"{declare.variable.name}.variable")
+        name = self.names[declare.variable] = self.fresh("%variable")
         self.entry.append(f"  {name} = alloca {llvm_type(declare.variable.dtype)}")
         self.emit(f"store {self.typed(declare.value)}, ptr {name}")
 
@@ -326,7 +319,7 @@ class _Function:
     def loop(self, loop: For, start: str, stop: str) -> None:
         """The turns of a loop from start to stop."""
         label = self.fresh("for")
-        index = self.names[loop.index] = self.local(loop.index.name)
+        index = self.names[loop.index] = self.fresh("%local")
         outside, before = self.block, self.parallel
         group = self.metadata.group() if loop.vectorize == "parallel" else ""
         self.parallel = (*before, group) if group else before
@@ -349,58 +342,42 @@ class _Function:
         self.parallel = before
 
     def outline(self, loop: For, how: Outlined) -> None:
-        """A loop that is a function. Threads that share one are given what it takes in a frame: a
-        slot of eight bytes for each thing, an address or a scalar.
-        """
-        name = self.module.function(loop, how)
-        given = [f"{_slot_type(x)} {self.names[x]}" for x in how.taken]
-        if not how.blocks:
-            self.emit(f"call void {name}({', '.join(given)})")
-            return
-        frame = self.fresh("%frame")
-        self.entry.append(f"  {frame} = alloca [{len(given)} x i64]")
-        for position, thing in enumerate(given):
-            slot = f"{frame}.{position}"
-            self.emit(f"{slot} = getelementptr i64, ptr {frame}, i64 {position}")
-            self.emit(f"store {thing}, ptr {slot}")
-        self.emit(f"call void @minijax_share(ptr {name}, ptr {frame}, i64 {how.blocks})")
-
-    def separate(self, loop: For, how: Outlined) -> str:
-        """All turns of a loop that is given what it takes; returns the function's parameters."""
-        self.names.update((x, f"%given.{n}") for n, x in enumerate(how.taken))
-        given = ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in how.taken)
-        self.loop(loop, self.value(loop.start), self.value(loop.stop))
-        return given
-
-    def shared(self, loop: For, how: Outlined) -> str:
-        """One block of a loop's turns; returns the function's parameters."""
+        """A loop that is a function: the calling thread runs it, or threads share its blocks."""
+        name, frame = self.module.function(loop, how), self.fresh("%frame")
+        self.entry.append(f"  {frame} = alloca [{len(how.taken)} x i64]")
         for position, thing in enumerate(how.taken):
-            slot, value = f"%slot.{position}", self.fresh("%from.frame")
-            self.entry += [f"  {slot} = getelementptr i64, ptr %frame, i64 {position}",
-                           f"  {value} = load {_slot_type(thing)}, ptr {slot}"]
-            self.names[thing] = value
-        self.own(how.private)
-        self.entry += [f"  %from = mul nuw nsw i64 %block, {how.step}",
-                       f"  %full = add nuw nsw i64 %from, {how.step}",
-                       f"  %to = call i64 @llvm.umin.i64(i64 %full, i64 {self.value(loop.stop)})"]
-        self.loop(loop, "%from", "%to")
-        if how.private:
-            self.emit("call void @PyMem_RawFree(ptr %own)")
-        return "ptr noundef %frame, i64 %block"
+            slot = f"{frame}.{position}"
+            self.emit(f"{slot} = getelementptr inbounds i64, ptr {frame}, i64 {position}")
+            self.emit(f"store {_slot_type(thing)} {self.names[thing]}, ptr {slot}")
+        if how.blocks:
+            self.emit(f"call void @minijax_share(ptr {name}, ptr {frame}, i64 {how.blocks})")
+        else:
+            self.emit(f"call void {name}(ptr {frame}, i64 0)")
 
-    def own(self, temps: Sequence[Buffer]) -> None:
+    def outlined(self, loop: For, how: Outlined) -> None:
+        """The body of such a function: the turns of one block, or all."""
+        for position, thing in enumerate(how.taken):
+            self.names[thing] = self.from_frame(position, _slot_type(thing))
+        start, stop = self.value(loop.start), self.value(loop.stop)
+        if how.blocks:
+            start = self.at_entry(f"mul nuw nsw i64 %block, {how.step}")
+            full = self.at_entry(f"add nuw nsw i64 {start}, {how.step}")
+            stop = self.at_entry(f"call i64 @llvm.umin.i64(i64 {full}, i64 {stop})")
+        own = self.own(how.private) if how.private else ""
+        self.loop(loop, start, stop)
+        if own:
+            self.emit(f"call void @PyMem_RawFree(ptr {own})")
+
+    def own(self, temps: Sequence[Buffer]) -> str:
         """Memory for the temps that each thread has for itself; stacks may be very small."""
-        if not temps:
-            return
-        ends = list(accumulate((-(-max(temp.nbytes, 1) // 64) * 64 for temp in temps), initial=0))
-        self.entry += [
-            f"  %own = call noalias ptr @PyMem_RawMalloc(i64 {ends[-1] + 64})",
-            "  %own.number = ptrtoint ptr %own to i64", "  %own.past = and i64 %own.number, 63",
-            "  %own.skip = sub i64 64, %own.past",
-            "  %own.data = getelementptr i8, ptr %own, i64 %own.skip"]
-        for temp, start in zip(temps, ends, strict=False):
-            self.names[temp] = address = self.local(temp.name)
-            self.entry.append(f"  {address} = getelementptr i8, ptr %own.data, i64 {start}")
+        *starts, size = accumulate((-(-max(x.nbytes, 1) // 64) * 64 for x in temps), initial=0)
+        own = self.at_entry(f"call noalias ptr @PyMem_RawMalloc(i64 {size + 64})")
+        number = self.at_entry(f"ptrtoint ptr {own} to i64")
+        past = self.at_entry(f"and i64 {number}, 63")
+        skip = self.at_entry(f"sub i64 64, {past}")
+        aligned = self.at_entry(f"getelementptr i8, ptr {own}, i64 {skip}")
+        self.place_temps(aligned, dict(zip(temps, starts, strict=True)))
+        return own
 
     def print_while(self, loop: While) -> None:
         label = self.fresh("while")
