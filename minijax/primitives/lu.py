@@ -89,7 +89,7 @@ def _lu_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
             _eliminate(b, out, pivots, place, k, inner)
         if update is not None:
             _eliminate_right(b, out, update, place, start, stop)
-    _permutation_loop(b, [permutation], [b.stored(pivots)], permutation_size=m)
+    _permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=m)
 
 
 def _eliminate(b: Any, out: Any, pivots: Any, place: tuple, k: Any, stop: Any) -> None:
