@@ -33,8 +33,6 @@ from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_gene
 from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                         convert_element_type, convert_element_type_p, copy_p, full,
                                         full_like, stop_gradient, stop_gradient_p)
-from minijax.primitives.cumulative import (cumlogsumexp, cummax, cummax_p, cummin, cummin_p,
-                                           cumprod, cumprod_p, cumsum, cumsum_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p
 from minijax.primitives.gather import (gather, gather_p, scatter, scatter_add, scatter_add_p,
@@ -46,10 +44,11 @@ from minijax.primitives.index import (dynamic_index_in_dim, dynamic_slice, dynam
                                       dynamic_update_slice, dynamic_update_slice_in_dim,
                                       dynamic_update_slice_p)
 from minijax.primitives.keys import eq, ne
-from minijax.primitives.reduce import (reduce_and, reduce_and_p, reduce_max, reduce_max_p,
-                                       reduce_min, reduce_min_p, reduce_or, reduce_or_p,
-                                       reduce_prod, reduce_prod_p, reduce_sum, reduce_xor,
-                                       reduce_xor_p)
+from minijax.primitives.reduce import (cumlogsumexp, cummax, cummax_p, cummin, cummin_p, cumprod,
+                                       cumprod_p, cumsum, cumsum_p, reduce_and, reduce_and_p,
+                                       reduce_max, reduce_max_p, reduce_min, reduce_min_p,
+                                       reduce_or, reduce_or_p, reduce_prod, reduce_prod_p,
+                                       reduce_sum, reduce_xor, reduce_xor_p)
 from minijax.primitives.rounding import (abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite,
                                          is_finite_p, nextafter, nextafter_p, rem, rem_p, round,
                                          round_p, RoundingMethod, sign, sign_p)

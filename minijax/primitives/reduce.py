@@ -1,28 +1,32 @@
-"""Reductions: many elements to one, along some axes.
+"""Many elements to one: reductions along some axes, and running totals along one of them.
 
 Stands on `emitted`, where the sum is, and on `algebra`.  Chapter 23, *An array is a function of
-an index*.  In JAX: `jax/_src/lax/lax.py`.
+an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Primitive, Zero
-from minijax.primitives.algebra import (complex_extremum, div, mul, mul_p, with_ordered_zeros)
+from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, Zero, as_value
+from minijax.primitives import analytic, choice, rounding, summation
+from minijax.primitives.algebra import (add, complex_extrema, complex_extremum, div, max, max_p,
+                                        min_p, mul, mul_p, neg, sub, with_ordered_zeros)
 from minijax.primitives.axes import Axes, without
-from minijax.primitives.choice import eq
 from minijax.primitives.convert import converted
-from minijax.primitives.emitted import reduce_sum_p, reduction, reshaped
+from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
+                                        reduction, reshaped, transposed)
+from minijax.primitives.examples import reducible
 from minijax.primitives.families import constant_in_all, per_argument
 from minijax.primitives.slicing import concatenate_p, part
-from minijax.primitives.slots import ANYTHING, BITS
-
+from minijax.primitives.slots import (ANYTHING, BITS, NOT_LINEAR, NUMBER, check_reducible,
+                                      computed_in, in_numpy, nest, widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
 
@@ -108,7 +112,7 @@ def _limit(dtype: Any, infinity: float, end: str) -> Any:
 def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
     """The mean of the tangents at the places where the extremum is."""
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
-    places = converted(eq(x, reshaped(out, kept)), t.dtype, False)
+    places = converted(choice.eq(x, reshaped(out, kept)), t.dtype, False)
     count = reduce_sum_p.bind(places, axes=axes)
     return div(reduce_sum_p.bind(mul(t, places), axes=axes), count)
 
@@ -186,3 +190,189 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
     Array(False, dtype=bool)
     """
     return reduce_xor_p.bind(operand, axes=tuple(axes))
+
+
+# ── Running totals ───────────────────────────────────────────────────────────────────────────
+
+Combine = Callable[[Any, Any], Any]
+
+
+def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
+               jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
+    """A primitive that keeps every step of a reduction along one axis.
+
+    Args:
+      name: as a jaxpr prints it.
+      op: the scalar operation.
+      running: the meaning, from the start, in NumPy.
+    """
+    def impl(x: np.ndarray, axis: int, reverse: bool) -> np.ndarray:
+        x = np.flip(x, axis) if reverse else x
+        out = running(x, axis)
+        return np.flip(out, axis) if reverse else out
+
+    def abstract_eval(x: ShapedArray, *, axis: int, reverse: bool) -> list[ShapedArray]:
+        if axis < 0:
+            raise ValueError("XLA operations do not allow negative axes")
+        if axis >= x.ndim:
+            raise ValueError(f"axis {axis} is out of bounds for array of shape {x.shape}")
+        check_reducible(name, x, NUMBER)
+        return [x]
+
+    return Primitive(
+        name, impl=in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
+        batch=batch_along("axis"), loop=_running_loop(op),
+        examples=reducible(NUMBER, lambda rank: [
+            {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
+
+
+def _every_step(ufunc: np.ufunc) -> Callable[[np.ndarray, int], np.ndarray]:
+    return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
+
+
+def _extrema(op: str) -> Callable[[np.ndarray, int], np.ndarray]:
+    every_step = _every_step(np.maximum if op == "max" else np.minimum)
+
+    def running(x: np.ndarray, axis: int) -> np.ndarray:
+        if x.dtype.kind == "c":
+            return np.moveaxis(complex_extrema(op, np.moveaxis(x, axis, 0)), 0, axis)
+        return with_ordered_zeros(op, every_step(x, axis),
+                                  lambda test: np.logical_or.accumulate(test(x), axis))
+    return running
+
+
+# ── Derivatives ──────────────────────────────────────────────────────────────────────────────
+
+def _by_prefixes(step: Primitive) -> ForPrimitive:
+    """The same running total, of values with tangents, which the binary primitive combines."""
+    @ForPrimitive
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        found = p.bind(*primals, **params)
+        pairs = prefixes(lambda x, y: combined(step, x, y), (*primals, *tangents), **params)
+        return [found], [pairs[1]]
+    return jvp
+
+
+def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dual:
+    """All partial results of an associative operation on tuples of arrays.
+
+    Each round doubles the length of what every place has seen.
+    """
+    # JAX: does it with half of the work on the even places.
+    n, reach = x[0].shape[axis], 1
+    while reach < n:
+        early, late, rest = (
+            tuple(part(a, *ends, axis) for a in x)
+            for ends in ((0, n - reach), (reach, n), (n - reach, n) if reverse else (0, reach)))
+        both = combine(late, early) if reverse else combine(early, late)
+        x = tuple(concatenate_p.bind(*(ends[::-1] if reverse else ends), dimension=axis)
+                  for ends in zip(rest, both, strict=True))
+        reach *= 2
+    return x
+
+
+# ── Lowering ─────────────────────────────────────────────────────────────────────────────────
+
+def _running_loop(op: str) -> Callable[..., None]:
+    """Along the axis in order; the axes after it run inside as one, each place with its total."""
+    def loop(b: Any, outputs: Sequence, operands: Sequence, axis: int, reverse: bool) -> None:
+        [x], [out] = operands, outputs
+        n, inner = x.shape[axis], x.shape[axis + 1:]
+        join = getattr(b, op)
+        totals = b.sums(math.prod(inner), computed_in(x.dtype))
+        with nest(b, x.shape[:axis]) as outer:
+            def step(totals: Any, before: Any, rows: Sequence) -> None:
+                with b.loop(totals.width, vectorize="parallel") as j:
+                    place = b.unravel(b.index(j), inner)
+                    start = b.load(*totals.at(j))
+                    if before is not None:
+                        start = b.add(b.load(*before.at(j)), start)
+                    total = None
+                    for k in rows:
+                        at = (*outer, b.sub(n - 1, k) if reverse else k, *place)
+                        term = widened(b, x(at))
+                        total = term if total is None else join(total, term)
+                        b.store(out, at, b.convert(join(start, total), x.dtype))
+                    b.store(*totals.at(j), join(b.load(*totals.at(j)), total))
+
+            with b.loop(totals.width, vectorize="parallel") as j:
+                b.store(*totals.at(j), b.starting_value(op, totals.dtype))
+            b.in_chains(op, totals, n, step, prefixes=True)
+    return loop
+
+
+# ── The primitives and their functions ───────────────────────────────────────────────────────
+
+cumsum_p = cumulative(
+    "cumsum", "add", lambda x, axis: summation.running(x, axis) + x.dtype.type(0),  # never -0
+    jvp=linear(0),
+    transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
+        ct, axis=axis, reverse=not reverse)))
+cumprod_p = cumulative("cumprod", "mul", _every_step(np.multiply), jvp=_by_prefixes(mul_p))
+cummax_p = cumulative("cummax", "max", _extrema("max"), jvp=_by_prefixes(max_p))
+cummin_p = cumulative("cummin", "min", _extrema("min"), jvp=_by_prefixes(min_p))
+
+
+def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running sum along an axis.
+
+    Args:
+      operand: an array of numbers.
+      axis: counted from the front.
+      reverse: run from the end.
+
+    >>> import numpy as np
+    >>> cumsum(np.arange(4)), cumsum(np.arange(4), reverse=True)
+    (Array([0, 1, 3, 6], dtype=int32), Array([6, 6, 5, 3], dtype=int32))
+    """
+    return cumsum_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running product along an axis.
+
+    >>> import numpy as np
+    >>> cumprod(np.array([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    return cumprod_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running maximum along an axis.
+
+    >>> import numpy as np
+    >>> cummax(np.array([1, 3, 2]))
+    Array([1, 3, 3], dtype=int32)
+    """
+    return cummax_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running minimum along an axis.
+
+    >>> import numpy as np
+    >>> cummin(np.array([3, 1, 2]))
+    Array([3, 1, 1], dtype=int32)
+    """
+    return cummin_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+
+
+def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
+    """The running ``log(sum(exp(x)))`` along an axis.
+
+    >>> import numpy as np
+    >>> cumlogsumexp(np.zeros(1))
+    Array([0.], dtype=float32)
+    """
+    x = as_value(operand)
+    found = prefixes(_log_add, (x,), axis, reverse)[0]  # type: ignore[arg-type]
+    return add(found, constant(0, x))  # of a sum that begins with exp(-inf): never -0
+
+
+def _log_add(x: tuple[Array], y: tuple[Array]) -> tuple[Array]:
+    [a], [b] = x, y
+    alike = choice.eq(a, b)  # infinities, too, whose difference is nan
+    gap = choice.select(alike, filled(0, a), sub(a, b))
+    larger = max(a, b)
+    return (add(larger, analytic.log1p(analytic.exp(neg(rounding.abs(gap))))),)

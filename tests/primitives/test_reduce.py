@@ -1,4 +1,4 @@
-"""Reductions: types, empty axes, nan, and refusals, as JAX has them."""
+"""Reductions and running totals: types, empty axes, nan, and refusals, as JAX has them."""
 
 import jax
 import ml_dtypes
@@ -12,6 +12,8 @@ X = np.random.default_rng(0).standard_normal((3, 4, 5)).astype(np.float32)
 INTS = (X * 100).astype(np.int32)
 NAMES = ["reduce_sum", "reduce_prod", "reduce_max", "reduce_min", "reduce_and", "reduce_or",
          "reduce_xor"]
+Y = np.random.default_rng(1).standard_normal((3, 5, 2)).astype(np.float32)
+RUNNING = ["cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"]
 
 
 @pytest.mark.parametrize("x", [X, INTS, X > 0, X.astype(np.float16), INTS.astype(np.uint8),
@@ -74,3 +76,40 @@ def test_compiled_reductions_over_nothing_give_their_identity_whichever_axis_is_
     xs = [x for x, _ in cases]
     for one, other in zip(minijax.jit(reduced)(xs), reduced(xs), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("name", RUNNING)
+def test_running_totals_are_those_of_jax(name, axis, reverse):
+    ours, theirs = (np.asarray(getattr(m, name)(Y, axis, reverse)) for m in (lax, jax.lax))
+    np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    compiled = minijax.jit(lambda x: getattr(lax, name)(x, axis, reverse))(Y)
+    np.testing.assert_allclose(np.asarray(compiled), theirs, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("name", RUNNING)
+def test_derivatives_of_running_totals_are_those_of_jax(name, reverse):
+    weights = np.cos(np.arange(5, dtype=np.float32))
+    for x in (Y[0, :, 0], np.float32([1, 0, 2, 0, 3]), np.float32([1, 3, 2, 5, 4])):
+        def loss(m, x):
+            total = getattr(m.lax, name)(x, 0, reverse)
+            return m.lax.reduce_sum(m.lax.mul(total, weights), (0,))
+        ours, theirs = (m.grad(lambda x, m=m: loss(m, x))(x) for m in (minijax, jax))
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("call", [
+    lambda lax: lax.cumsum(Y, 3), lambda lax: lax.cumsum(Y, -1), lambda lax: lax.cumsum(Y > 0),
+    lambda lax: lax.cummax(1.), lambda lax: lax.cummax(Y > 0),
+    lambda lax: lax.cummax(np.float32([1, np.nan, 2])), lambda lax: lax.cumsum(np.arange(4)),
+    lambda lax: lax.cumsum(np.full(3, 100, np.uint8)),
+    lambda lax: lax.cumprod(np.zeros((0, 2), np.float32))])
+def test_types_and_refusals_of_running_totals_are_those_of_jax(call, agrees_closely):
+    agrees_closely(call, 1e-6)
+
+
+def test_log_sums_of_infinities_are_infinite_and_not_nan():
+    x = np.float32([-np.inf, -np.inf, 1, np.inf, np.inf])
+    np.testing.assert_allclose(np.asarray(lax.cumlogsumexp(x)), np.asarray(jax.lax.cumlogsumexp(x)))
