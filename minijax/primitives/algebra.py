@@ -82,17 +82,19 @@ def _complex_quotient(x: Any, y: Any) -> Any:
     lost = np.isnan(found.real) & np.isnan(found.imag)
     if not lost.any():
         return found
-    a, b, c, d = np.broadcast_arrays(x.real, x.imag, y.real, y.imag)
-    inf = found.real.dtype.type(np.inf)
-    units = [np.copysign(np.isinf(part), part).astype(part.dtype) for part in (a, b, c, d)]
-    by_zero = lost & (y == 0) & ~(np.isnan(a) & np.isnan(b))
-    x_only = lost & np.isinf(x) & np.isfinite(y)
-    y_only = lost & np.isfinite(x) & np.isinf(y)
-    away = np.copysign(inf, c)
-    for case, size, (p, q, r, s) in ((x_only, inf, (units[0], units[1], c, d)),
-                                     (y_only, inf.dtype.type(0), (a, b, units[2], units[3]))):
-        found = np.where(case, in_parts(size * (p * r + q * s), size * (q * r - p * s)), found)
-    return np.where(by_zero, in_parts(away * a, away * b), found)
+    ways = (  # where, and a size and the direction of the quotient there
+        (np.isinf(x) & np.isfinite(y), np.inf, _infinities(x) * np.conj(y)),
+        (np.isfinite(x) & np.isinf(y), 0., x * np.conj(_infinities(y))),
+        ((y == 0) & ~(np.isnan(x.real) & np.isnan(x.imag)), np.copysign(np.inf, y.real), x))
+    for case, size, z in ways:
+        there = in_parts(size * z.real, size * z.imag).astype(found.dtype)
+        found = np.where(lost & case, there, found)
+    return found
+
+
+def _infinities(z: Any) -> Any:
+    """Complex numbers with 1 or -1 for an infinite part, and 0 for another."""
+    return in_parts(*(np.copysign(np.isinf(x), x).astype(x.dtype) for x in (z.real, z.imag)))
 
 
 div_p, div = binary(

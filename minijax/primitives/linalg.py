@@ -6,9 +6,8 @@ Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
-import contextlib
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +15,13 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
-from minijax.primitives import choice, complex_numbers, contract, convert, families
-from minijax.primitives.emitted import batch_in_front, filled, move_axis, spread, transposed
+from minijax.primitives import choice, complex_numbers, contract, convert
+from minijax.primitives.emitted import (add_cotangents, batch_in_front, filled, move_axis, spread,
+                                        transposed)
 from minijax.primitives.examples import Examples
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
-from minijax.primitives.slots import SHORT_FLOATS, check_same_dtypes, nest
+from minijax.primitives.slots import (INEXACT, SHORT_FLOATS, check_dtypes, check_same_dtypes,
+                                      nest)
 
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
@@ -35,10 +36,7 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
       NotImplementedError: for 16-bit floats.
       ValueError: for matrices that have to be square and are not.
     """
-    if not dtypes.issubdtype(x.dtype, np.inexact):
-        raise TypeError(f"{name} does not accept dtype {dtype_name(x.dtype)} at position 0. "
-                        "Accepted dtypes at position 0 are subtypes of floating, "
-                        "complexfloating.")
+    check_dtypes(name, [x, x], [INEXACT, INEXACT])
     if dtype_name(x.dtype) not in LAPACK_DTYPES:
         raise NotImplementedError(f"Unsupported dtype {dtype_name(x.dtype)}.")
     if x.ndim < 2:
@@ -144,37 +142,6 @@ def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     return b.address(view)
 
 
-@contextlib.contextmanager
-def each_turned(b: Any, x: Any, outputs: Sequence) -> Iterator[tuple]:
-    """Visit the matrices of a stack, stored column by column, as LAPACK has them.
-
-    Gives the place in the stack, the copy, and where LAPACK says whether it failed: then the
-    outputs are nan.
-    """
-    matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
-    with nest(b, x.shape[:-2]) as place:
-        with nest(b, matrix.shape) as (j, i):
-            b.store(matrix, (j, i), b.load(x, (*place, i, j)))
-        b.store(info, (0,), 0)
-        yield place, matrix, info
-        if outputs:
-            with b.when(b.ne(b.load(info, (0,)), 0)):
-                for out in outputs:
-                    with nest(b, out.shape[len(place):]) as index:
-                        b.store(out, (*place, *index), np.nan)
-
-
-def turn_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
-    with nest(b, out.shape[-2:]) as (i, j):
-        b.store(out, (*place, i, j), b.load(matrix, (j, i)))
-
-
-def fill_with_identities(b: Any, outputs: Sequence) -> None:
-    for out in outputs:
-        with nest(b, out.shape) as index:
-            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
-
-
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────
 
 def spread_out(*shape: int, dtype: Any = np.float64) -> np.ndarray:
@@ -225,13 +192,6 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
             b.store(out, (*place, i, j), np.nan)
 
 
-def _cholesky_examples() -> list[Example]:
-    cases = [symmetric(3, 3), symmetric(2, 3, 3), symmetric(1, 1)]
-    singles = [symmetric(0, 0), symmetric(5, 5), symmetric(70, 70) + 70 * np.eye(70),
-               -symmetric(3, 3)]
-    return examples_of_matrices([(x, {}) for x in cases], [(x, {}) for x in singles])
-
-
 cholesky_p = factorization(
     "cholesky",
     multiple_results=False,
@@ -239,7 +199,10 @@ cholesky_p = factorization(
     square=True,
     jvp=factored(_cholesky_slope),
     library=_cholesky_library,
-    examples=_cholesky_examples)
+    examples=lambda: examples_of_matrices(
+        [(symmetric(*shape), {}) for shape in ((3, 3), (2, 3, 3), (1, 1))],
+        [(x, {}) for x in (symmetric(0, 0), symmetric(5, 5), -symmetric(3, 3),
+                           symmetric(70, 70) + 70 * np.eye(70))]))
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
@@ -298,10 +261,8 @@ def _of_equations(applied: Callable[..., Array]) -> ForPrimitive:
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         a_dot, b_dot = tangents
         x = p.bind(*primals, **params)
-        terms = [] if isinstance(b_dot, Zero) else [b_dot]
-        if not isinstance(a_dot, Zero):
-            terms.append(-applied(a_dot, x, **params))
-        return [x], [p.bind(primals[0], families.sum_of(terms), **params)]
+        change = None if isinstance(a_dot, Zero) else -applied(a_dot, x, **params)
+        return [x], [p.bind(primals[0], add_cotangents(b_dot, change), **params)]
     return jvp
 
 
@@ -410,8 +371,7 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
            [2.]], dtype=float32)
     """
     a, b = as_value(a), as_value(b)
-    check_same_dtypes("triangular_solve", a.aval, b.aval)
-    if a.dtype in SHORT_FLOATS:
+    if a.dtype == b.dtype and a.dtype in SHORT_FLOATS:
         wide = triangular_solve(
             *(convert.convert_element_type(x, np.float32) for x in (a, b)), left_side=left_side,
             lower=lower, transpose_a=transpose_a, unit_diagonal=unit_diagonal)

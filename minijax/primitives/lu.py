@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot, dtype_name
+from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot
 from minijax.primitives import emitted, families, gather, slots
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
                                        factorization, flipped, identity_like, lower_part, masked,
@@ -148,23 +148,19 @@ def _eliminate_right(b: Any, out: Any, update: Any, place: tuple, start: Any, st
             subtract(i, j, b.load(update, (b.sub(i, stop), b.sub(j, stop))))
 
 
-def _lu_examples() -> list[Example]:
-    shapes = [(3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1)]
-    cases = [spread_out(*shape)[..., ::-1, :].copy() for shape in shapes]
-    singles = [spread_out(80, 80), spread_out(90, 70), spread_out(40, 100), np.zeros((2, 2)),
-               np.zeros((0, 0)), np.zeros((2, 0))]
-    return examples_of_matrices([(x, {}) for x in cases], [(x, {}) for x in singles])
-
-
 lu_p = factorization(
     "lu",
     impl=_lu_impl,
     jvp=factored(_lu_slopes),
     loop=_lu_loop,
-    examples=_lu_examples)
+    examples=lambda: examples_of_matrices(
+        [(spread_out(*shape)[..., ::-1, :].copy(), {})
+         for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],
+        [(x, {}) for x in (spread_out(80, 80), spread_out(90, 70), spread_out(40, 100),
+                           np.zeros((2, 2)), np.zeros((0, 0)), np.zeros((2, 0)))]))
 
 
-def lu(x: Any) -> tuple[Array, Array, Array]:
+def lu(x: Any) -> tuple[Array, ...]:
     """The factors of matrices with rows exchanged: ``x[permutation] = L U``.
 
     Returns:
@@ -178,17 +174,13 @@ def lu(x: Any) -> tuple[Array, Array, Array]:
     Raises:
       TypeError: for other than matrices.
     """
-    factors, pivots, permutation = lu_p.bind(x)
-    return factors, pivots, permutation
+    return tuple(lu_p.bind(x))
 
 
 # ── lu_pivots_to_permutation ─────────────────────────────────────────────────────────────────
 
 def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> list[ShapedArray]:
-    if pivots.dtype != INT32:
-        raise TypeError("lu_pivots_to_permutation does not accept dtype "
-                        f"{dtype_name(pivots.dtype)} at position 0. Accepted dtypes at position "
-                        "0 are subtypes of int32.")
+    slots.check_dtypes("lu_pivots_to_permutation", [pivots, pivots], [(np.int32,), (np.int32,)])
     if pivots.ndim < 1:
         raise TypeError("Input 0 to lu_pivots_to_permutation must have rank at least 1, but got "
                         f"shape={pivots.shape}")

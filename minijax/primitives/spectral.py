@@ -6,22 +6,24 @@ In JAX: `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, as_value
-from minijax.primitives import choice, linalg, slicing, slots
+from minijax.core import Array, as_value
+from minijax.primitives import choice, linalg, slicing
 from minijax.primitives.complex_numbers import conj, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
-from minijax.primitives.linalg import (LAPACK, address, adjoint, by_lapack, each_turned,
+from minijax.primitives.linalg import (LAPACK, address, adjoint, by_lapack,
                                        examples_of_matrices, factored, factorization,
-                                       fill_with_identities, identity_like, lower_part, masked,
-                                       product, spread_out, symmetric, turn_back)
+                                       identity_like, lower_part, masked, product, spread_out,
+                                       symmetric)
 from minijax.primitives.shape import expand_dims
+from minijax.primitives.slots import nest
 
 # ── Diagonals ────────────────────────────────────────────────────────────────────────────────
 
@@ -45,6 +47,39 @@ def inverse_gaps(w: Array, dtype: Any) -> Array:
     gaps = row(w) - column(w)
     one = identity_like(gaps)
     return convert_element_type(1 / (gaps + one) - one, dtype)
+
+
+# ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
+
+@contextlib.contextmanager
+def each_turned(b: Any, x: Any, outputs: Sequence) -> Iterator[tuple]:
+    """Visit the matrices of a stack, stored column by column, as LAPACK has them.
+
+    Gives the place in the stack, the copy, and where LAPACK says whether it failed: then the
+    outputs are nan.
+    """
+    matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
+    with nest(b, x.shape[:-2]) as place:
+        with nest(b, matrix.shape) as (j, i):
+            b.store(matrix, (j, i), b.load(x, (*place, i, j)))
+        b.store(info, (0,), 0)
+        yield place, matrix, info
+        if outputs:
+            with b.when(b.ne(b.load(info, (0,)), 0)):
+                for out in outputs:
+                    with nest(b, out.shape[len(place):]) as index:
+                        b.store(out, (*place, *index), np.nan)
+
+
+def turn_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
+    with nest(b, out.shape[-2:]) as (i, j):
+        b.store(out, (*place, i, j), b.load(matrix, (j, i)))
+
+
+def fill_with_identities(b: Any, outputs: Sequence) -> None:
+    for out in outputs:
+        with nest(b, out.shape) as index:
+            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
@@ -86,7 +121,7 @@ def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices:
     work = b.temp((floats,), x.dtype)
     with b.threads_of_ours(m * n > 64**2), each_turned(b, x, ()) as (place, matrix, info):
         b.call(f"{LAPACK[x.dtype]}geqrf", m, n, matrix, m, scales, work, floats, info)
-        with slots.nest(b, r.shape[-2:]) as (i, j):
+        with nest(b, r.shape[-2:]) as (i, j):
             element = b.load(matrix, (j, b.min(i, m - 1)))
             b.store(r, (*place, i, j), b.select(b.le(b.index(i), j), element, 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
@@ -95,24 +130,20 @@ def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices:
         turn_back(b, turned, q, place)
 
 
-def _qr_examples() -> list[Example]:
-    full, reduced = {"full_matrices": True}, {"full_matrices": False}
-    return examples_of_matrices(
-        [(spread_out(3, 3), full), (spread_out(2, 4, 2), reduced), (spread_out(2, 3), reduced),
-         (spread_out(2, 3), full), (spread_out(1, 1), reduced)],
-        [(spread_out(5, 2), reduced), (np.zeros((0, 0)), full), (np.zeros((0, 2)), reduced)])
-
-
 qr_p = factorization(
     "qr",
     impl=lambda x, full_matrices: list(np.linalg.qr(
         x, "complete" if full_matrices else "reduced")),
     jvp=factored(_qr_slopes),
     library=_qr_library,
-    examples=_qr_examples)
+    examples=lambda: examples_of_matrices(
+        [(spread_out(*shape), {"full_matrices": full}) for shape, full in (
+            ((3, 3), True), ((2, 4, 2), False), ((2, 3), False), ((2, 3), True), ((1, 1), False))],
+        [(x, {"full_matrices": full}) for x, full in (
+            (spread_out(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False))]))
 
 
-def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, Array]:
+def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
     """Orthogonal Q and upper triangular R with ``x = Q R``.
 
     Args:
@@ -129,8 +160,7 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[A
     """
     if pivoting:  # JAX: exchanges columns, too.
         raise NotImplementedError("qr does not exchange columns: pivoting=True is not implemented")
-    q, r = qr_p.bind(x, full_matrices=full_matrices)
-    return q, r
+    return tuple(qr_p.bind(x, full_matrices=full_matrices))
 
 
 # ── eigh ─────────────────────────────────────────────────────────────────────────────────────
@@ -165,24 +195,20 @@ def _eigh_library(b: Any, outputs: Sequence, operands: Sequence, *, lower: bool)
         turn_back(b, matrix, vectors, place)
 
 
-def _eigh_examples() -> list[Example]:
-    lower, upper = {"lower": True}, {"lower": False}
-    return examples_of_matrices(
-        [(symmetric(3, 3), lower), (symmetric(2, 4, 4), upper), (symmetric(1, 1), lower)],
-        [(symmetric(9, 9), lower), (np.zeros((0, 0)), lower), (np.zeros((2, 0, 0)), lower)])
-
-
 eigh_p = factorization(
     "eigh",
     impl=_eigh_impl,
     square=True,
     jvp=factored(_eigh_slopes),
     library=_eigh_library,
-    examples=_eigh_examples)
+    examples=lambda: examples_of_matrices(
+        [(symmetric(3, 3), {"lower": True}), (symmetric(2, 4, 4), {"lower": False}),
+         (symmetric(1, 1), {"lower": True})],
+        [(x, {"lower": True}) for x in (symmetric(9, 9), np.zeros((0, 0)), np.zeros((2, 0, 0)))]))
 
 
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
-         sort_eigenvalues: bool = True) -> tuple[Array, Array]:
+         sort_eigenvalues: bool = True) -> tuple[Array, ...]:
     """Eigenvectors and eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
     Args:
@@ -201,8 +227,7 @@ def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
       TypeError: for other than matrices.
     """
     x = as_value(x)
-    vectors, values = eigh_p.bind(linalg.symmetrized(x) if symmetrize_input else x, lower=lower)
-    return vectors, values
+    return tuple(eigh_p.bind(linalg.symmetrized(x) if symmetrize_input else x, lower=lower))
 
 
 # ── svd ──────────────────────────────────────────────────────────────────────────────────────
@@ -271,21 +296,18 @@ def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices
             turn_back(b, found, out, place)
 
 
-def _svd_examples() -> list[Example]:
-    full, reduced, values = ({"full_matrices": full, "compute_uv": vectors}
-                             for full, vectors in ((True, True), (False, True), (False, False)))
-    return examples_of_matrices(
-        [(spread_out(3, 3), full), (spread_out(2, 4, 2), reduced), (spread_out(2, 3), reduced),
-         (spread_out(2, 3), values)],
-        [(np.zeros((0, 0)), full), (np.zeros((2, 0)), reduced), (np.zeros((0, 2)), values)])
-
-
 svd_p = factorization(
     "svd",
     impl=_svd_impl,
     jvp=_svd_jvp,
     library=_svd_library,
-    examples=_svd_examples)
+    examples=lambda: examples_of_matrices(
+        [(spread_out(*shape), {"full_matrices": full, "compute_uv": vectors})
+         for shape, full, vectors in (((3, 3), True, True), ((2, 4, 2), False, True),
+                                      ((2, 3), False, True), ((2, 3), False, False))],
+        [(np.zeros(shape), {"full_matrices": full, "compute_uv": vectors})
+         for shape, full, vectors in (((0, 0), True, True), ((2, 0), False, True),
+                                      ((0, 2), False, False))]))
 
 
 def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
