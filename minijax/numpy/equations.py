@@ -20,10 +20,11 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact, choose, convert,
                                      like, places_along, promote_dtypes_inexact, static_value)
-from minijax.numpy.factorisations import adjoint, norm
+from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
 from minijax.numpy.vectorize import vectorize
+from minijax.primitives.linalg import adjoint, symmetrized
 from minijax.primitives.lu import solve as lax_solve
 
 
@@ -269,7 +270,7 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
     """
     [a] = as_inexact("jnp.linalg.pinv", a)
     *_, m, n = a.shape
-    a = _symmetrized(a) if hermitian else a
+    a = symmetrized(a) if hermitian else a
     if rtol is None:
         rtol = rcond if rcond is not None else 10 * max(m, n) * dtypes.finfo(a.dtype).eps
     return _pinv(a, as_array("pinv", rtol))
@@ -298,10 +299,6 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     left = p @ p_turned @ (turned - turned @ a @ p)
     right = (turned - p @ (a @ turned)) @ (p_turned @ p)
     return p, change + (left + right)
-
-
-def _symmetrized(x: Any) -> Any:
-    return (x + adjoint(x)) / 2
 
 
 def cond(x: ArrayLike, p: Any = None) -> Array:
@@ -344,7 +341,7 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
     [x] = as_inexact("jnp.linalg.matrix_rank", M)
     if x.ndim < 2:
         return lax.convert_element_type(reductions.any(x != 0), np.dtype("int32"))
-    values = lax.linalg.svd(_symmetrized(x) if hermitian else x, compute_uv=False)
+    values = lax.linalg.svd(symmetrized(x) if hermitian else x, compute_uv=False)
     tol = rtol if tol is None else tol  # JAX, too, takes rtol for a limit that is not relative
     if tol is None:
         eps = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps

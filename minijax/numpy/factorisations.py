@@ -18,6 +18,7 @@ from minijax.numpy.arguments import (ArrayLike, Axes, as_inexact, canonical_axes
                                      places_along)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
+from minijax.primitives.linalg import adjoint
 from minijax.numpy.sorting import argsort
 
 
@@ -40,12 +41,6 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
     [x] = as_inexact("jnp.linalg.cholesky", a)
     factor = lax.linalg.cholesky(adjoint(x) if upper else x, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
-
-
-def adjoint(x: Any) -> Any:
-    """The matrices turned over, and conjugated."""
-    turned = matrix_transpose(x)
-    return lax.conj(turned) if dtypes.issubdtype(x.dtype, np.complexfloating) else turned
 
 
 def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
