@@ -18,8 +18,8 @@ from minijax.numpy.arguments import (ArrayLike, Axes, as_inexact, canonical_axes
                                      places_along)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
-from minijax.primitives.linalg import adjoint
 from minijax.numpy.sorting import argsort
+from minijax.primitives.linalg import adjoint
 
 
 EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
