@@ -1,5 +1,7 @@
 """The reader's library: cells write it, and it grows from chapter to chapter."""
 
+import itertools
+import random
 import sys
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.notebook import library, weave
 from minijax.notebook.library import Library, with_cell
+from tests.size import code_lines
 
 ROOT = Path(__file__).parent.parent.parent
 CHAPTERS = sorted((ROOT / "notebooks").glob("[0-9]*.md"))
@@ -80,6 +83,7 @@ class OurNames:
 
     sin, cos, exp, log, tanh, sum, dot = (
         jnp.sin, jnp.cos, jnp.exp, jnp.log, jnp.tanh, jnp.sum, jnp.dot)
+    where = jnp.where
     mul, jvp, vmap, grad, jit = jnp.multiply, jax.jvp, jax.vmap, jax.grad, jax.jit
     cond, scan, while_loop, fori_loop = lax.cond, lax.scan, lax.while_loop, lax.fori_loop
     custom_jvp, custom_vjp, checkpoint = jax.custom_jvp, jax.custom_vjp, jax.checkpoint
@@ -199,6 +203,14 @@ def kept_small(lib, f):
     return lib.checkpoint(f)
 
 
+def each_with_all(lib, f):
+    return lambda x: lib.vmap(lambda e: lib.sum(f(x * e)))(x)
+
+
+def added(lib, f):
+    return lambda x: lib.sum(twice(lib, f)(x), axis=0)
+
+
 def in_a_loop(lib, f):
     return lambda x: lib.scan(lambda c, r: (0.5 * f(c) + r * c, r), x, np.array([0.1, 0.2]))[0]
 
@@ -219,7 +231,9 @@ CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          ("09", waiting, [compiled]), ("09", branching, [compiled]),
          *[("10", f, [forward, twice, of_elements, reverse]) for f in (own_rule, computed_again)],
          ("10", own_rule_backwards, [twice, of_elements]), ("10", own_rule_backwards, [reverse]),
-         *[("10", f, [compiled]) for f in (own_rule, own_rule_backwards, computed_again)]]
+         *[("10", f, [compiled]) for f in (own_rule, own_rule_backwards, computed_again)],
+         *[("11", f, [forward, twice, of_elements, reverse]) for f in (shares, numbered)],
+         ("11", shares, [compiled, kept_small])]
 
 
 @pytest.mark.parametrize("number, program, ways", CASES, ids=lambda x: getattr(x, "__name__", ""))
@@ -232,3 +246,73 @@ def test_mini_agrees_with_minijax_in_any_nesting(number, program, ways, monkeypa
             for way in stack:
                 found, wanted = way(mini, found), way(OurNames, wanted)
             np.testing.assert_allclose(found(x), wanted(x), rtol=1e-12, atol=1e-12)
+
+
+PROGRAMS = [bent, coupled, of_a_tree, branching, looping, waiting, own_rule, own_rule_backwards,
+            computed_again, shares, numbered]
+WAYS = [forward, added, each_with_all, reverse, kept_small, in_a_loop, in_a_branch]
+MEANINGLESS = {waiting: reverse, own_rule_backwards: forward}
+
+
+def nestings() -> list[tuple]:
+    """Triples of transformations, each on one program in turn, where they have a meaning."""
+    triples = random.Random(0).sample(list(itertools.product(WAYS, repeat=3)), 60)
+    chosen = [(PROGRAMS[k % len(PROGRAMS)], triple) for k, triple in enumerate(triples)]
+    return [(program, triple) for program, triple in chosen
+            if MEANINGLESS.get(program) not in triple]
+
+
+@pytest.mark.parametrize("program, stack", [
+    *nestings(), (coupled, (reverse, compiled, forward)), (shares, (compiled, added, reverse))],
+    ids=lambda x: getattr(x, "__name__", ""))
+def test_mini_at_the_end_agrees_in_nestings_of_all_kinds(program, stack, monkeypatch):
+    mini = kept("11", monkeypatch)
+    x = np.array([0.3, -0.8])
+    with jax.enable_x64(True):
+        found, wanted = (program(lib) for lib in (mini, OurNames))
+        for way in stack:
+            found, wanted = way(mini, found), way(OurNames, wanted)
+        np.testing.assert_allclose(found(x), wanted(x), rtol=1e-9, atol=1e-12)
+
+
+def test_perturbations_of_different_levels_of_mini_do_not_mix(monkeypatch):
+    grad = kept("11", monkeypatch).grad
+    assert grad(lambda x: x * grad(lambda y: x + y)(1.0))(2.0) == 1.0
+    assert grad(lambda x: grad(lambda y: x * y * y)(3.0) * x)(5.0) == 60.0
+
+
+def network_loss(lib, params, x, y):
+    """The loss of the tour's network: two layers, and the surprise about the right answers."""
+    hidden, last = params
+    active = lib.dot(x, hidden["w"]) + hidden["b"]
+    active = lib.where(active > 0.0, active, 0.0)
+    scores = lib.dot(active, last["w"]) + last["b"]
+    log_sum = lib.log(lib.sum(lib.exp(scores), axis=1))
+    return lib.sum(log_sum - lib.sum(scores * y, axis=1)) / 40.0
+
+
+def test_mini_trains_the_network_of_the_tour_as_minijax_does(monkeypatch):
+    mini, rng = kept("11", monkeypatch), np.random.default_rng(0)
+    start = [{"w": rng.normal(size=(8, 6)), "b": np.zeros(6)},
+             {"w": rng.normal(size=(6, 3)), "b": np.zeros(3)}]
+    x, digits = rng.normal(size=(40, 8)), rng.integers(0, 3, 40)
+    y = np.eye(3)[digits]
+
+    def train(lib):
+        params, losses = start, []
+        for _ in range(20):
+            loss, grads = lib.value_and_grad(lambda p: network_loss(lib, p, x, y))(params)
+            params = jax.tree.map(lambda p, g: p - 0.3 * g, params, grads)
+            losses.append(float(loss))
+        return losses, params
+
+    with jax.enable_x64(True):
+        (ours, found), (theirs, wanted) = train(mini), train(OurNames)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-9)
+    assert ours[-1] < 0.7 * ours[0]
+    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(wanted), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-7)
+
+
+def test_mini_at_the_end_has_at_most_eight_hundred_lines_of_code():
+    assert code_lines((ROOT / "notebooks" / "mini" / "after_11.py").read_text()) <= 800
