@@ -113,6 +113,10 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
             raise ValueError(f"matmul input operand {place} must have ndim at least 1, "
                              "but it has ndim 0")
     a, b = promote_dtypes(a, b)
+    inner = a.shape[-1], b.shape[max(b.ndim - 2, 0)]
+    if inner[0] != inner[1]:  # an axis of one does not stretch here, as in a stack it does
+        raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
+                        f"({inner[0]},) and ({inner[1]},).")
     if a.ndim <= 2 and b.ndim <= 2:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
     stack = range(-len(lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])), 0)

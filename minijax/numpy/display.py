@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -47,9 +48,7 @@ def array_str(x: ArrayImpl) -> str:
 
 
 def array_format(x: ArrayImpl, spec: str) -> str:
-    if core.has_key_dtype(x.aval):
-        return format(array_str(x), spec)
-    return format(x._buffer[()] if x.ndim == 0 else x._buffer, spec)
+    return format(key_text(x) if core.has_key_dtype(x.aval) else x._buffer[()], spec)
 
 
 # ── To NumPy, and to others ──────────────────────────────────────────────────────────────────
@@ -142,27 +141,19 @@ def to_dlpack(values: np.ndarray, **options: Any) -> Any:
 
 def from_dlpack(x: Any) -> np.ndarray:
     """The array behind an object with ``__dlpack__``, as NumPy sees it."""
-    given = _Given(x)
-    values = np.from_dlpack(given)
-    return values.view(BFLOAT16) if given.is_bfloat16 else values
+    kinds = []
 
-
-class _Given:
-    """What hands over bfloat16 as uint16."""
-
-    def __init__(self, x: Any):
-        self.x, self.is_bfloat16 = x, False
-
-    def __dlpack_device__(self) -> Any:
-        return self.x.__dlpack_device__()
-
-    def __dlpack__(self, **options: Any) -> Any:
-        capsule = self.x.__dlpack__(**options)
+    def given(**options: Any) -> Any:
+        capsule = x.__dlpack__(**options)
         kind = _type_in(capsule)
-        self.is_bfloat16 = tuple(kind) == (BFLOAT, 16)
-        if self.is_bfloat16:
+        kinds.append(tuple(kind))
+        if kinds == [(BFLOAT, 16)]:
             kind[0] = UNSIGNED
         return capsule
+
+    values = np.from_dlpack(SimpleNamespace(
+        __dlpack__=given, __dlpack_device__=x.__dlpack_device__))
+    return values.view(BFLOAT16) if kinds == [(BFLOAT, 16)] else values
 
 
 def _type_in(capsule: Any) -> Any:

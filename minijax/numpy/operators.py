@@ -86,21 +86,6 @@ def _numbers(x: Any, error: Callable[..., Exception], *details: str,
     return display.numbers_of(known)
 
 
-def _bool(self: Any) -> bool:
-    if self.size == 0:
-        raise ValueError("The truth value of an empty array is ambiguous. Use "
-                         "`array.size > 0` to check that an array is not empty.")
-    if self.size != 1:
-        raise ValueError("The truth value of an array with more than one element is ambiguous. "
-                         "Use a.any() or a.all()")
-    known = self._concrete()
-    if core.has_key_dtype(self.aval):
-        raise TypeError("key array cannot be converted to boolean.")
-    if known is None:
-        raise errors.TracerBoolConversionError(self)
-    return bool(known._buffer.reshape(())[()])
-
-
 def _number(python_type: type) -> Callable[[Any], Any]:
     """`int(x)`, `float(x)`, `complex(x)`."""
     name = python_type.__name__
@@ -119,196 +104,211 @@ def _number(python_type: type) -> Callable[[Any], Any]:
     return method
 
 
-def _index(self: Any) -> int:
-    if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-        raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
-    return int(_numbers(self, errors.TracerIntegerConversionError, of_tracers=True))
-
-
-def _round(self: Any, ndigits: int | None = None) -> Any:
-    rounded = unary.round(self, ndigits or 0)
-    return creation.astype(rounded, int) if ndigits is None else rounded
-
-
-# ── Elements ─────────────────────────────────────────────────────────────────────────────────
-
-def _getitem(self: Any, index: Any) -> Any:
-    return indexing.rewriting_take(self, index)
-
-
-_NO_ASSIGNMENT = (
-    "'{}' object does not support item assignment. JAX arrays are immutable. Instead of "
-    "``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method: "
-    "https://jax.readthedocs.io/en/latest/_autosummary/jax.numpy.ndarray.at.html")
-
-
-def _setitem(self: Any, index: Any, value: Any) -> None:
-    kind = type(self)
-    raise TypeError(_NO_ASSIGNMENT.format(kind))
-
-
-def _iter(self: Any) -> Iterator[Any]:
-    """The slices along the first axis; while tracing, the loop is unrolled."""
-    if self.ndim == 0:
-        raise TypeError("iteration over a 0-d array")
-    if isinstance(self, ArrayImpl) and not config.debug_key_reuse.value:
-        row = self.aval.update(shape=self.shape[1:])
-        return (core.array_from_buffer(each, row) for each in self._buffer)
-    return (lax.index_in_dim(self, i, 0, keepdims=False) for i in range(self.shape[0]))
-
-
-def _reversed(self: Any) -> Iterator[Any]:
-    if self.ndim == 0:
-        raise TypeError("reversed() of a 0-d array")
-    return _iter(lax.rev(self, (0,)))
-
-
-def _contains(self: Any, value: Any) -> bool:
-    return bool(reductions.any(logic.equal(self, value)))
-
-
-# ── NumPy's and others' protocols ────────────────────────────────────────────────────────────
-
-def _array(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-    return display.to_numpy(_numbers(self, errors.TracerArrayConversionError), dtype, copy)
-
-
-def _format(self: Any, spec: str) -> str:
-    if isinstance(self, ArrayImpl):
-        return display.array_format(self, spec)
-    if not spec:
-        return repr(self)
-    raise TypeError(f"unsupported format string passed to {type(self).__name__}.__format__: the "
-                    "value is being traced, and has no digits yet. jax.debug.print(\"{x:"
-                    f"{spec}}}\", x=x) prints it when the compiled function runs.")
-
-
-def _dlpack(self: Any, **options: Any) -> Any:
-    numbers = _numbers(self, errors.ConcretizationTypeError, "The error arose in __dlpack__().")
-    return display.to_dlpack(numbers, **options)
-
-
-# ── Methods whose arguments differ from the function's ───────────────────────────────────────
-
-def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The array with its elements converted."""
-    return creation.astype(self, dtype)
-
-
-def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
-    """The same elements in another shape: one tuple, or one argument for each size."""
-    return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
-
-
-def transpose(self: Any, *axes: Any) -> Any:
-    """The array with its axes reversed, or in the order given."""
-    one_argument = len(axes) == 1 and (axes[0] is None or np.iterable(axes[0]))
-    return shaping.transpose(self, axes[0] if one_argument else axes or None)
-
-
-def flatten(self: Any, order: str = "C") -> Any:
-    """The elements in one axis."""
-    return shaping.ravel(self, order)
-
-
-def copy(self: Any) -> Any:
-    """An array of the same numbers: they cannot change, so both have them; it outlives `self`."""
-    return another(self)
-
-
-def view(self: Any, dtype: Any = None) -> Any:
-    """The same bits, read as another dtype of the same or another width.
-
-    >>> import minijax.numpy as jnp
-    >>> jnp.array(1, dtype="int32").view("uint32")
-    Array(1, dtype=uint32)
-    """
-    if dtype is None:
-        return self
-    wanted = np.dtype(dtypes.check_user_dtype_supported(dtype, "view"))
-    if np.dtype(bool) in (self.dtype, wanted):
-        return view(self.astype("uint8") if self.dtype == bool else self, "uint8").astype(wanted)
-    before, after = self.dtype.itemsize, wanted.itemsize
-    if before < after:
-        parts = after // before
-        if self.shape[-1] % parts:
-            raise ValueError("When changing to a larger dtype, its size must be a divisor of the "
-                             "total size in bytes of the last axis of the array.")
-        self = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // parts, parts))
-    bits = lax.bitcast_convert_type(self, wanted)
-    return shaping.reshape(bits, (*self.shape[:-1], -1)) if before > after else bits
-
-
-def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
-             fill_value: Any = 0) -> Any:
-    """The slices along an axis whose condition holds."""
-    return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
-
-
-def item(self: Any, *args: int) -> Any:
-    """The only element, or the one at the place given, as a Python number."""
-    where = "This occurred in the item() method of jax.Array"
-    return _numbers(self, errors.ConcretizationTypeError, where, of_tracers=True).item(*args)
-
-
-def tolist(self: Any) -> Any:
-    """The elements as Python numbers in nested lists."""
-    return _numbers(self, errors.ConcretizationTypeError, _called("tolist", self)).tolist()
-
-
-def tobytes(self: Any, order: str = "C") -> bytes:
-    """The elements' bytes."""
-    numbers = _numbers(self, errors.ConcretizationTypeError, _called("tobytes", self))
-    return numbers.tobytes(order)  # type: ignore[arg-type]
-
-
-def devices(self: Any) -> set[Any]:
-    """The devices that hold the array."""
-    if isinstance(self, Tracer):
-        raise errors.ConcretizationTypeError(self, _called("devices", self))
-    return {display.cpu}
-
-
 def _called(name: str, x: Any) -> str:
     return f"The {name}() method was called on traced array with shape {x.aval.str_long()}."
 
 
-def block_until_ready(self: Any) -> Any:
-    """The array; nothing runs behind the program's back, so it is ready."""
-    return self
+# ── What differs from the functions, or is none ──────────────────────────────────────────────
+
+def _property(get: Callable[[Any], Any]) -> property:
+    return property(get, doc=_first_line(get))
 
 
-def is_deleted(self: Any) -> bool:
-    """Whether the buffer was given away."""
-    return isinstance(self, ArrayImpl) and is_given_away(self)
+class _Methods:
+    """What arrays and tracers have besides."""
 
+    def __bool__(self: Any) -> bool:
+        if self.size == 0:
+            raise ValueError("The truth value of an empty array is ambiguous. Use "
+                             "`array.size > 0` to check that an array is not empty.")
+        if self.size != 1:
+            raise ValueError("The truth value of an array with more than one element is ambiguous. "
+                             "Use a.any() or a.all()")
+        known = self._concrete()
+        if core.has_key_dtype(self.aval):
+            raise TypeError("key array cannot be converted to boolean.")
+        if known is None:
+            raise errors.TracerBoolConversionError(self)
+        return bool(known._buffer.reshape(())[()])
 
-def delete(self: Any) -> None:
-    """Give the memory back now; the numbers cannot be read any more."""
-    give_away(self)
+    __int__, __float__, __complex__ = map(_number, (int, float, complex))
 
+    def __index__(self: Any) -> int:
+        if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
+            raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
+        return int(_numbers(self, errors.TracerIntegerConversionError, of_tracers=True))
 
-def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
-    """The array; there is one device."""
-    return self
+    def __round__(self: Any, ndigits: int | None = None) -> Any:
+        rounded = unary.round(self, ndigits or 0)
+        return creation.astype(rounded, int) if ndigits is None else rounded
+
+    # ── Elements ─────────────────────────────────────────────────────────────────────────────
+
+    at = indexing.at_property
+
+    def __getitem__(self: Any, index: Any) -> Any:
+        return indexing.rewriting_take(self, index)
+
+    def __setitem__(self: Any, index: Any, value: Any) -> None:
+        raise TypeError(
+            f"'{type(self)}' object does not support item assignment. JAX arrays are immutable. "
+            "Instead of ``x[idx] = y``, use ``x = x.at[idx].set(y)`` or another .at[] method: "
+            "https://jax.readthedocs.io/en/latest/_autosummary/jax.numpy.ndarray.at.html")
+
+    def __iter__(self: Any) -> Iterator[Any]:
+        """The slices along the first axis; while tracing, the loop is unrolled."""
+        if self.ndim == 0:
+            raise TypeError("iteration over a 0-d array")
+        if isinstance(self, ArrayImpl) and not config.debug_key_reuse.value:
+            row = self.aval.update(shape=self.shape[1:])
+            return (core.array_from_buffer(each, row) for each in self._buffer)
+        return (lax.index_in_dim(self, i, 0, keepdims=False) for i in range(self.shape[0]))
+
+    def __reversed__(self: Any) -> Iterator[Any]:
+        if self.ndim == 0:
+            raise TypeError("reversed() of a 0-d array")
+        return iter(lax.rev(self, (0,)))
+
+    def __contains__(self: Any, value: Any) -> bool:
+        return bool(reductions.any(logic.equal(self, value)))
+
+    def item(self: Any, *args: int) -> Any:
+        """The only element, or the one at the place given, as a Python number."""
+        where = "This occurred in the item() method of jax.Array"
+        return _numbers(self, errors.ConcretizationTypeError, where, of_tracers=True).item(*args)
+
+    def tolist(self: Any) -> Any:
+        """The elements as Python numbers in nested lists."""
+        return _numbers(self, errors.ConcretizationTypeError, _called("tolist", self)).tolist()
+
+    def tobytes(self: Any, order: str = "C") -> bytes:
+        """The elements' bytes."""
+        numbers = _numbers(self, errors.ConcretizationTypeError, _called("tobytes", self))
+        return numbers.tobytes(order)  # type: ignore[arg-type]
+
+    # ── NumPy's and others' protocols ────────────────────────────────────────────────────────
+
+    __reduce__ = display.reduced
+    __copy__ = another
+    __deepcopy__ = lambda self, memo: another(self)
+
+    def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return display.to_numpy(_numbers(self, errors.TracerArrayConversionError), dtype, copy)
+
+    def __dlpack__(self: Any, **options: Any) -> Any:
+        numbers = _numbers(self, errors.ConcretizationTypeError,
+                           "The error arose in __dlpack__().")
+        return display.to_dlpack(numbers, **options)
+
+    __dlpack_device__ = lambda self: (1, 0)
+
+    def __format__(self: Any, spec: str) -> str:
+        if isinstance(self, ArrayImpl):
+            return display.array_format(self, spec)
+        if not spec:
+            return repr(self)
+        raise TypeError(f"unsupported format string passed to {type(self).__name__}.__format__: "
+                        "the value is being traced, and has no digits yet. jax.debug.print("
+                        f"\"{{x:{spec}}}\", x=x) prints it when the compiled function runs.")
+
+    # ── Shapes and types ─────────────────────────────────────────────────────────────────────
+
+    T = _property(shaping.transpose)
+    mT = _property(shaping.matrix_transpose)
+    real = _property(unary.real)
+    imag = _property(unary.imag)
+    itemsize = property(lambda self: self.dtype.itemsize)
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+
+    def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+        """The array with its elements converted."""
+        return creation.astype(self, dtype)
+
+    def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
+        """The same elements in another shape: one tuple, or one argument for each size."""
+        return shaping.reshape(self, shape[0] if len(shape) == 1 else shape, order)
+
+    def transpose(self: Any, *axes: Any) -> Any:
+        """The array with its axes reversed, or in the order given."""
+        one_argument = len(axes) == 1 and (axes[0] is None or np.iterable(axes[0]))
+        return shaping.transpose(self, axes[0] if one_argument else axes or None)
+
+    def flatten(self: Any, order: str = "C") -> Any:
+        """The elements in one axis."""
+        return shaping.ravel(self, order)
+
+    def copy(self: Any) -> Any:
+        """An array of the same numbers: they cannot change, so both have them; outlives `self`."""
+        return another(self)
+
+    def view(self: Any, dtype: Any = None) -> Any:
+        """The same bits, read as another dtype of the same or another width.
+
+        >>> import minijax.numpy as jnp
+        >>> jnp.array(1, dtype="int32").view("uint32")
+        Array(1, dtype=uint32)
+        """
+        if dtype is None:
+            return self
+        wanted = np.dtype(dtypes.check_user_dtype_supported(dtype, "view"))
+        if wanted.kind == "b":
+            return self.view("uint8").astype(wanted)
+        if self.dtype.kind == "b":
+            return self.astype("uint8").view(wanted)
+        before, after = self.dtype.itemsize, wanted.itemsize
+        if before < after:
+            parts = after // before
+            if self.shape[-1] % parts:
+                raise ValueError("When changing to a larger dtype, its size must be a divisor of "
+                                 "the total size in bytes of the last axis of the array.")
+            self = lax.reshape(self, (*self.shape[:-1], self.shape[-1] // parts, parts))
+        bits = lax.bitcast_convert_type(self, wanted)
+        return shaping.reshape(bits, (*self.shape[:-1], -1)) if before > after else bits
+
+    def compress(self: Any, condition: Any, axis: int | None = None, *, size: int | None = None,
+                 fill_value: Any = 0) -> Any:
+        """The slices along an axis whose condition holds."""
+        return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
+
+    # ── Where it lies: there is one device, and nothing runs behind the program's back ───────
+
+    device = property(lambda self: display.cpu)
+    sharding = property(lambda self: display.on_cpu)
+    is_fully_addressable = property(lambda self: isinstance(self, ArrayImpl))
+    is_fully_replicated = property(lambda self: True)
+    committed = property(lambda self: False)
+
+    def devices(self: Any) -> set[Any]:
+        """The devices that hold the array."""
+        if isinstance(self, Tracer):
+            raise errors.ConcretizationTypeError(self, _called("devices", self))
+        return {display.cpu}
+
+    def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
+        """The array; there is one device."""
+        return self
+
+    def addressable_data(self: Any, index: int) -> Any:
+        """The array; there is one device."""
+        return self
+
+    def block_until_ready(self: Any) -> Any:
+        """The array, which is ready."""
+        return self
+
+    def copy_to_host_async(self: Any) -> None:
+        """Nothing is to be done."""
+
+    def is_deleted(self: Any) -> bool:
+        """Whether the buffer was given away."""
+        return isinstance(self, ArrayImpl) and is_given_away(self)
+
+    def delete(self: Any) -> None:
+        """Give the memory back now; the numbers cannot be read any more."""
+        give_away(self)
 
 
 # ── All of them ──────────────────────────────────────────────────────────────────────────────
-
-_PROPERTIES: dict[str, Callable[[Any], Any]] = {
-    "T": shaping.transpose,
-    "mT": shaping.matrix_transpose,
-    "real": unary.real,
-    "imag": unary.imag,
-    "nbytes": lambda self: self.size * self.dtype.itemsize,
-    "itemsize": lambda self: self.dtype.itemsize,
-    "device": lambda self: display.cpu,
-    "sharding": lambda self: display.on_cpu,
-    "is_fully_addressable": lambda self: isinstance(self, ArrayImpl),
-    "is_fully_replicated": lambda self: True,
-    "committed": lambda self: False,
-}
-
 
 def install_operators(namespace: Any) -> None:
     """Put operators, methods and `.at` on `Array`, for arrays and tracers alike.
@@ -316,35 +316,17 @@ def install_operators(namespace: Any) -> None:
     Args:
       namespace: the module `numpy`, whose functions they are; ``x.__array_namespace__()`` gives it.
     """
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {"__array_namespace__": lambda self, *, api_version=None: namespace}
     for name, (sign, function) in (_OPERATORS | _COMPARISONS).items():
         found[f"__{name}__"] = _binary_operator(f"__{name}__", sign, getattr(namespace, function))
     for name, (sign, function) in _OPERATORS.items():
         found[f"__r{name}__"] = _binary_operator(
             f"__r{name}__", sign, getattr(namespace, function), swapped=True)
-    for name, function in _UNARY.items():
-        found[f"__{name}__"] = _method(getattr(namespace, function), f"__{name}__")
-    plain_power = found["__pow__"]
-
-    def power(self: Any, exponent: Any, modulus: None = None) -> Any:
-        """``x ** y``; Python's third argument has no meaning here."""
-        return plain_power(self, exponent) if modulus is None else NotImplemented
-    found |= {
-        "__pow__": power, "__round__": _round, "__bool__": _bool, "__index__": _index,
-        "__int__": _number(int), "__float__": _number(float), "__complex__": _number(complex),
-        "__getitem__": _getitem, "__setitem__": _setitem, "__iter__": _iter,
-        "__reversed__": _reversed, "__contains__": _contains,
-        "__array__": _array, "__dlpack__": _dlpack, "__dlpack_device__": lambda self: (1, 0),
-        "__array_namespace__": lambda self, *, api_version=None: namespace,
-        "__format__": _format, "__reduce__": display.reduced, "__copy__": another,
-        "__deepcopy__": lambda self, memo: another(self), "at": indexing.at_property,
-        "copy_to_host_async": lambda self: None, "addressable_data": lambda self, index: self,
-    }
+    found |= {f"__{name}__": _method(getattr(namespace, function), f"__{name}__")
+              for name, function in _UNARY.items()}
     found |= {name: _method(getattr(namespace, name), name) for name in _METHODS}
-    found |= {method.__name__: method for method in (
-        astype, reshape, transpose, flatten, copy, view, compress, item, tolist, tobytes, devices,
-        block_until_ready, is_deleted, delete, to_device)}
-    found |= {name: property(get, doc=_first_line(get)) for name, get in _PROPERTIES.items()}
+    found |= {name: value for name, value in vars(_Methods).items()
+              if inspect.isfunction(value) or isinstance(value, property)}
     for name, value in found.items():
         setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
     for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,44 +24,58 @@ from minijax.numpy.unary import isnan
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
 
-class _Reduction(NamedTuple):
-    """How elements become one: along axes, along mapped axes, with a first value."""
+class _Kind(NamedTuple):
+    """How elements become one: along axes, with a first value, along mapped axes."""
 
-    name: str
     reduce: Callable[[Any, tuple[int, ...]], Any]
     combine: Callable[[Any, Any], Any]
     identity: Callable[[Any], Any]  # of a dtype
     over_names: Callable[..., Any] | None = None
 
-    def __call__(self, a: Any, axes: tuple[int, ...], names: tuple[str, ...], keepdims: bool,
-                 initial: ArrayLike | None, where: ArrayLike | None) -> Any:
-        """The reduction of an array that has the dtype to compute in."""
-        if where is not None:
-            check_arraylike(self.name, where)
-            a = choose(where, a, convert(self.identity(a.dtype), a.dtype))
-        result = self.reduce(a, axes)
-        if names:
-            if self.over_names is None:
-                raise NotImplementedError(f"Named reductions not implemented for jnp.{self.name}()")
-            result = self.over_names(result, names)
-        if initial is not None:
-            result = self.combine(convert(as_array(self.name, initial), a.dtype), result)
-        return lax.expand_dims(result, axes) if keepdims and axes else result
+
+_KINDS = {
+    "sum": _Kind(lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
+    "prod": _Kind(lax.reduce_prod, lax.mul, lambda dtype: 1),
+    "max": _Kind(lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
+                 lax.max, lambda dtype: outermost(dtype, "min"), lax.pmax),
+    "min": _Kind(lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
+                 lax.min, lambda dtype: outermost(dtype, "max"), lax.pmin),
+    "all": _Kind(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
+    "any": _Kind(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
+}
 
 
-def _begun(name: str, a: ArrayLike, axis: Axes, out: None
-           ) -> tuple[Any, tuple[int, ...], tuple[str, ...]]:
-    """The array of a reduction, its axes, and the names of mapped axes around it."""
+def _begun(name: str, a: ArrayLike, axis: Axes, out: None) -> tuple[Any, tuple[int | str, ...]]:
+    """The array of a reduction, and its axes; behind them the names of mapped axes around it."""
     refuse_out(name, out)
     array = as_array(name, a)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     names = tuple(each for each in given if isinstance(each, str))
     axis = tuple(each for each in given if each not in names) if names else axis
-    return array, canonical_axes(static_axes(name, axis), array.ndim), names
+    return array, (*canonical_axes(static_axes(name, axis), array.ndim), *names)
 
 
-def _number_of(a: Any, axes: tuple[int, ...], names: tuple[str, ...] = ()) -> int:
-    return math.prod([a.shape[axis] for axis in axes]) * math.prod(map(lax.axis_size, names))
+def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
+             initial: ArrayLike | None, where: ArrayLike | None) -> Any:
+    """The reduction of an array that has the dtype to compute in."""
+    kind = _KINDS[name]
+    if where is not None:
+        check_arraylike(name, where)
+        a = choose(where, a, convert(kind.identity(a.dtype), a.dtype))
+    axes = tuple(each for each in over if not isinstance(each, str))
+    result = kind.reduce(a, axes)
+    if names := over[len(axes):]:
+        if kind.over_names is None:
+            raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
+        result = kind.over_names(result, names)
+    if initial is not None:
+        result = kind.combine(convert(as_array(name, initial), a.dtype), result)
+    return lax.expand_dims(result, axes) if keepdims and axes else result
+
+
+def _number_of(a: Any, over: Sequence[int | str]) -> int:
+    return math.prod(lax.axis_size(each) if isinstance(each, str) else a.shape[each]
+                     for each in over)
 
 
 def _wide(dtype: Any) -> Any:
@@ -80,62 +94,86 @@ def _promoted_integer(dtype: Any) -> Any:
 
 # ── Sums and products ────────────────────────────────────────────────────────────────────────
 
-def _accumulation(reduction: _Reduction, summary: str, shows: str) -> Callable[..., Array]:
-    def accumulate(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
-                   keepdims: bool = False, initial: ArrayLike | None = None,
-                   where: ArrayLike | None = None, promote_integers: bool = True) -> Array:
-        dtype = dtypes.check_user_dtype_supported(dtype, reduction.name)
-        a, axes, names = _begun(reduction.name, a, axis, out)
-        wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
-        a = convert(a, _wide(wanted))
-        return convert(reduction(a, axes, names, keepdims, initial, where), wanted)
+def sum(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
+        keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+        promote_integers: bool = True) -> Array:
+    """The sum over all axes, or over some; small integers are summed as int32.
 
-    return documented(accumulate, reduction.name, summary, shows,
-                      "TypeError: for a list. ConcretizationTypeError: for a traced axis.")
+    >>> sum(np.array([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int32)
+
+    Raises:
+      TypeError: for a list.
+      ConcretizationTypeError: for a traced axis.
+    """
+    return _accumulated("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
 
 
-sum = _accumulation(
-    _Reduction("sum", lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
-    "The sum over all axes, or over some; small integers are summed as int32.",
-    "sum(np.array([[1, 2], [3, 4]]), axis=0) -> Array([4, 6], dtype=int32)")
-prod = _accumulation(
-    _Reduction("prod", lax.reduce_prod, lax.mul, lambda dtype: 1),
-    "The product over all axes, or over some.",
-    "prod(np.array([2, 3, 4])) -> Array(24, dtype=int32)")
+def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
+         keepdims: bool = False, initial: ArrayLike | None = None, where: ArrayLike | None = None,
+         promote_integers: bool = True) -> Array:
+    """The product over all axes, or over some.
+
+    >>> prod(np.array([2, 3, 4]))
+    Array(24, dtype=int32)
+
+    Raises:
+      TypeError: for a list.
+      ConcretizationTypeError: for a traced axis.
+    """
+    return _accumulated("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+
+
+def _accumulated(name: str, a: ArrayLike, axis: Axes, dtype: Any, out: None, keepdims: bool,
+                 initial: ArrayLike | None, where: ArrayLike | None,
+                 promote_integers: bool) -> Array:
+    dtype = dtypes.check_user_dtype_supported(dtype, name)
+    a, over = _begun(name, a, axis, out)
+    wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
+    result = _reduced(name, convert(a, _wide(wanted)), over, keepdims, initial, where)
+    return convert(result, wanted)
 
 
 # ── Extremes ─────────────────────────────────────────────────────────────────────────────────
 
-def _extreme(reduction: _Reduction, summary: str, shows: str) -> Callable[..., Array]:
-    name = reduction.name
+def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
+        initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
+    """The largest element; nan where there is one.
 
-    def extreme(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
-                initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
-        a, axes, names = _begun(name, a, axis, out)
-        if where is not None and initial is None:
-            raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
-                             "where mask one has to specify 'initial'")
-        if initial is None and _number_of(a, axes) == 0:
-            raise ValueError(f"zero-size array to reduction operation {name} which has no "
-                             "identity")
-        return reduction(convert(a, a.dtype), axes, names, keepdims, initial, where)
+    >>> max(np.array([[1, 5], [3, 4]]), axis=1)
+    Array([5, 4], dtype=int32)
 
-    return documented(extreme, name, summary, shows,
-                      "ValueError: when there is nothing to reduce over.")
+    Raises:
+      ValueError: when there is nothing to reduce over.
+    """
+    return _extreme("max", a, axis, out, keepdims, initial, where)
 
 
-max = amax = _extreme(
-    _Reduction("max", lambda x, axes: (
-        lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
-        lax.max, lambda dtype: outermost(dtype, "min"), lax.pmax),
-    "The largest element; nan where there is one.",
-    "max(np.array([[1, 5], [3, 4]]), axis=1) -> Array([5, 4], dtype=int32)")
-min = amin = _extreme(
-    _Reduction("min", lambda x, axes: (
-        lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
-        lax.min, lambda dtype: outermost(dtype, "max"), lax.pmin),
-    "The smallest element; nan where there is one.",
-    "min(np.array([[1, 5], [3, 4]]), axis=1) -> Array([1, 3], dtype=int32)")
+def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
+        initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
+    """The smallest element; nan where there is one.
+
+    >>> min(np.array([[1, 5], [3, 4]]), axis=1)
+    Array([1, 3], dtype=int32)
+
+    Raises:
+      ValueError: when there is nothing to reduce over.
+    """
+    return _extreme("min", a, axis, out, keepdims, initial, where)
+
+
+amax, amin = max, min
+
+
+def _extreme(name: str, a: ArrayLike, axis: Axes, out: None, keepdims: bool,
+             initial: ArrayLike | None, where: ArrayLike | None) -> Array:
+    a, over = _begun(name, a, axis, out)
+    if where is not None and initial is None:
+        raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
+                         "where mask one has to specify 'initial'")
+    if initial is None and 0 in [a.shape[each] for each in over if not isinstance(each, str)]:
+        raise ValueError(f"zero-size array to reduction operation {name} which has no identity")
+    return _reduced(name, convert(a, a.dtype), over, keepdims, initial, where)
 
 
 def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False) -> Array:
@@ -171,21 +209,26 @@ argmin = _place("argmin", lax.argmin, "Where the smallest element is",
 
 # ── Truth ────────────────────────────────────────────────────────────────────────────────────
 
-def _truth(reduction: _Reduction, summary: str, shows: str) -> Callable[..., Array]:
-    def truth(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
-              where: ArrayLike | None = None) -> Array:
-        a, axes, names = _begun(reduction.name, a, axis, out)
-        return reduction(convert(a, np.dtype(bool)), axes, names, keepdims, None, where)
+def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
+        where: ArrayLike | None = None) -> Array:
+    """Whether all elements are true (not zero).
 
-    return documented(truth, reduction.name, summary, shows)
+    >>> all(np.array([1, 0]))
+    Array(False, dtype=bool)
+    """
+    a, over = _begun("all", a, axis, out)
+    return _reduced("all", convert(a, np.dtype(bool)), over, keepdims, None, where)
 
 
-all = _truth(_Reduction("all", lax.reduce_and, lax.bitwise_and, lambda dtype: True),
-             "Whether all elements are true (not zero).",
-             "all(np.array([1, 0])) -> Array(False, dtype=bool)")
-any = _truth(_Reduction("any", lax.reduce_or, lax.bitwise_or, lambda dtype: False),
-             "Whether some element is true (not zero).",
-             "any(np.array([1, 0])) -> Array(True, dtype=bool)")
+def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
+        where: ArrayLike | None = None) -> Array:
+    """Whether some element is true (not zero).
+
+    >>> any(np.array([1, 0]))
+    Array(True, dtype=bool)
+    """
+    a, over = _begun("any", a, axis, out)
+    return _reduced("any", convert(a, np.dtype(bool)), over, keepdims, None, where)
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -209,18 +252,18 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     Array(3., dtype=float32)
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "mean")
-    a, axes, names = _begun("mean", a, axis, out)
+    a, over = _begun("mean", a, axis, out)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = _wide(result_dtype)
-    over: Any = (*axes, *names)
     total: Any = sum(a, over, wide, keepdims=keepdims, where=where)
-    if where is None:
-        return convert(total / convert(float(_number_of(a, axes, names)), wide), result_dtype)
     return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
 
 
-def _count(a: Any, over: Axes, dtype: Any, keepdims: bool, where: ArrayLike) -> Any:
-    """How many elements take part."""
+def _count(a: Any, over: Sequence[int | str], dtype: Any, keepdims: bool,
+           where: ArrayLike | None) -> Any:
+    """How many elements take part: a number of the program where all do."""
+    if where is None:
+        return float(_number_of(a, over))
     return sum(broadcast_to_shape(where, a.shape), over, dtype, keepdims=keepdims)
 
 
@@ -236,20 +279,18 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       ddof: how many less than the number of elements to divide by (1: of a sample).
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "var")
-    a, axes, names = _begun("var", a, axis, out)
-    over: Any = (*axes, *names)
+    a, over = _begun("var", a, axis, out)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _wide(a.dtype))
     squared = _squared_size(a - mean(a, over, keepdims=True, where=where))
     total: Any = sum(squared, over, keepdims=keepdims, where=where)
-    ddof = ddof if correction is None else correction  # type: ignore[assignment]
+    left = _count(a, over, total.dtype, keepdims, where) - (
+        ddof if correction is None else correction)
     if where is None:
-        left = float(_number_of(a, axes, names)) - ddof
-        divisor: Any = convert(left if left > 0 else np.nan, total.dtype)
+        divisor = left if left > 0 else np.nan
     else:
-        divisor = _count(a, over, total.dtype, keepdims, where) - convert(ddof, total.dtype)
-        divisor = choose(divisor > 0, divisor, np.nan)
+        divisor = choose(left > 0, left, np.nan)
     return convert(total / divisor, result_dtype)
 
 
@@ -325,21 +366,29 @@ cumprod = _running("cumprod", lax.cumprod, "The running product",
 
 def _without_nan(function: Callable[..., Array], instead: float, summary: str, result: str,
                  nothing: float | None = None) -> Callable[..., Array]:
-    """A reduction with something `instead` of every nan, and `nothing` where all are nan."""
-    signature = inspect.signature(function)
-    signature = signature.replace(parameters=[  # as in JAX
-        each for each in signature.parameters.values() if each.name != "promote_integers"])
+    """A reduction with something `instead` of every nan, and `nothing` where all are nan.
+
+    A variance counts what is left, so to it the others do not exist.
+    """
+    parameters = inspect.signature(function).parameters.values()
+    signature = inspect.Signature([  # as in JAX
+        each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for each in parameters if each.name not in ("promote_integers", "correction")],
+        return_annotation=Array)
     name = f"nan{function.__name__}"
 
-    def skipping(a: ArrayLike, axis: Axes = None, *args: Any, **kwargs: Any) -> Array:
-        a = as_array(name, a)
+    def skipping(*args: Any, **kwargs: Any) -> Array:
+        given = signature.bind(*args, **kwargs).arguments
+        a = as_array(name, given.pop("a"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
-            return function(a, axis, *args, **kwargs)
-        found = function(choose(isnan(a), convert(instead, a.dtype), a), axis, *args, **kwargs)
-        given = dict(zip([*signature.parameters][2:], args, strict=False)) | kwargs
+            return function(a, **given)
+        if function in (var, std):
+            given["where"] = _known(a, given.get("where"))
+        is_nan = isnan(a)
+        found = function(choose(is_nan, convert(instead, a.dtype), a), **given)
         if nothing is None or given.get("initial") is not None:
             return found
-        are_nan = all(isnan(a), axis, keepdims=bool(given.get("keepdims")))
+        are_nan = all(is_nan, given.get("axis"), keepdims=bool(given.get("keepdims")))
         return choose(are_nan, nothing, found)
 
     skipping.__signature__ = signature  # type: ignore[attr-defined]
@@ -358,12 +407,9 @@ nanargmax = _without_nan(argmax, -np.inf, "Where the largest of what is not nan 
                          "are nan.", "Array(2, dtype=int32)", -1)
 nanargmin = _without_nan(argmin, np.inf, "Where the smallest of what is not nan is; -1 where all "
                          "are nan.", "Array(0, dtype=int32)", -1)
-
-
-def _known(a: Any, where: ArrayLike | None) -> Any:
-    """Where an element takes part: it is asked for, and not nan."""
-    known = ~isnan(a)
-    return known if where is None else logical_and(known, where)
+nanvar = _without_nan(var, 0, "The variance of what is not nan.", "Array(1., dtype=float32)")
+nanstd = _without_nan(std, 0, "The standard deviation of what is not nan.",
+                      "Array(1., dtype=float32)")
 
 
 def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
@@ -382,24 +428,7 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
 
 
-def nanvar(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
-           keepdims: bool = False, where: ArrayLike | None = None) -> Array:
-    """The variance of what is not nan.
-
-    >>> nanvar(np.array([1, np.nan, 3]))
-    Array(1., dtype=float32)
-    """
-    a = as_array("nanvar", a)
-    if dtypes.issubdtype(a.dtype, np.inexact):
-        a, where = choose(isnan(a), convert(0, a.dtype), a), _known(a, where)
-    return var(a, axis, dtype, out, ddof, keepdims, where=where)
-
-
-def nanstd(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
-           keepdims: bool = False, where: ArrayLike | None = None) -> Array:
-    """The standard deviation of what is not nan.
-
-    >>> nanstd(np.array([1, np.nan, 3]))
-    Array(1., dtype=float32)
-    """
-    return lax.sqrt(nanvar(a, axis, dtype, out, ddof, keepdims, where))
+def _known(a: Any, where: ArrayLike | None) -> Any:
+    """Where an element takes part: it is asked for, and not nan."""
+    known = ~isnan(a)
+    return known if where is None else logical_and(known, where)
