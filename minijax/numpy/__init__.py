@@ -12,27 +12,13 @@ from minijax.core import Array as ndarray
 from minijax.core import get_aval as _get_aval
 from minijax.dtypes import finfo, float0, iinfo, issubdtype, promote_types, result_type
 from minijax.numpy import linalg
-from minijax.numpy.arithmetic import (add, arctan2, atan2, clip, copysign, divide, divmod,
-                                      float_power, floor_divide, fmax, fmin, fmod, heaviside,
-                                      hypot, ldexp, logaddexp, logaddexp2, maximum, minimum, mod,
-                                      multiply, nextafter, pow, power, remainder, sinc, subtract,
-                                      true_divide)
+from minijax.numpy.arithmetic import *
 from minijax.numpy.contractions import (cross, dot, einsum, inner, kron, matmul, matvec, outer,
                                         tensordot, trace, vdot, vecdot)
-from minijax.numpy.creation import (arange, array, asarray, astype, copy, empty, empty_like,
-                                    from_dlpack, full, full_like, geomspace, linspace, logspace,
-                                    ones, ones_like, zeros, zeros_like)
-from minijax.numpy.diagonals import (diag, diag_indices, diagflat, diagonal, eye, fill_diagonal,
-                                     identity, indices, meshgrid, tri, tril, tril_indices, triu,
-                                     triu_indices, vander)
-from minijax.numpy.joining import (append, array_split, column_stack, concat, concatenate, delete,
-                                   dsplit, dstack, hsplit, hstack, pad, repeat, split, stack, tile,
-                                   unstack, vsplit, vstack)
-from minijax.numpy.logic import (allclose, array_equal, array_equiv, bitwise_and, bitwise_invert,
-                                 bitwise_left_shift, bitwise_not, bitwise_or, bitwise_right_shift,
-                                 bitwise_xor, equal, greater, greater_equal, invert, isclose,
-                                 left_shift, less, less_equal, logical_and, logical_not,
-                                 logical_or, logical_xor, not_equal, right_shift)
+from minijax.numpy.creation import *
+from minijax.numpy.diagonals import *
+from minijax.numpy.joining import *
+from minijax.numpy.logic import *
 from minijax.numpy.operators import install_operators
 from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, average, count_nonzero,
                                       cumprod, cumsum, max, mean, min, nanargmax, nanargmin,
@@ -45,27 +31,13 @@ from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex128, co
                                         int16, int32, int64, int8, int_, integer, nan, newaxis,
                                         number, pi, signedinteger, single, uint, uint16, uint32,
                                         uint64, uint8, unsignedinteger)
-from minijax.numpy.searching import (argwhere, bincount, compress, digitize, extract, flatnonzero,
-                                     histogram, histogram_bin_edges, nonzero, piecewise, select,
-                                     take, take_along_axis, where)
-from minijax.numpy.sequences import convolve, diff, ediff1d, gradient, interp, polyval, trapezoid
-from minijax.numpy.sets import (intersect1d, isin, setdiff1d, setxor1d, union1d, unique,
-                                unique_all, unique_counts, unique_inverse, unique_values)
-from minijax.numpy.shaping import (atleast_1d, atleast_2d, atleast_3d, broadcast_arrays,
-                                   broadcast_shapes, broadcast_to, expand_dims, flip, fliplr,
-                                   flipud, matrix_transpose, moveaxis, ndim, permute_dims, ravel,
-                                   reshape, roll, rollaxis, rot90, shape, size, squeeze, swapaxes,
-                                   transpose)
-from minijax.numpy.sorting import argsort, lexsort, median, percentile, quantile, searchsorted, sort
-from minijax.numpy.unary import (abs, absolute, acos, acosh, angle, arccos, arccosh, arcsin,
-                                 arcsinh, arctan, arctanh, around, asin, asinh, atan, atanh, cbrt,
-                                 ceil, conj, conjugate, cos, cosh, deg2rad, degrees, exp, exp2,
-                                 expm1, fabs, floor, imag, iscomplex, iscomplexobj, isfinite,
-                                 isinf, isnan, isneginf, isposinf, isreal, isrealobj, isscalar,
-                                 iterable, log, log10, log1p, log2, nan_to_num, negative, positive,
-                                 rad2deg, radians, real, reciprocal, rint, round, sign, signbit,
-                                 sin, sinh, sqrt, square, tan, tanh, trunc)
-from minijax.numpy.vectorize import apply_along_axis, vectorize
+from minijax.numpy.searching import *
+from minijax.numpy.sequences import *
+from minijax.numpy.sets import *
+from minijax.numpy.shaping import *
+from minijax.numpy.sorting import *
+from minijax.numpy.unary import *
+from minijax.numpy.vectorize import *
 
 dtype = _np.dtype
 bool = bool_

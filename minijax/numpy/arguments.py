@@ -6,6 +6,9 @@ In JAX: `jax/_src/numpy/util.py`.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import itertools
 import math
 import operator
 import sys
@@ -19,6 +22,7 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
+Operand: TypeAlias = Any  # such a thing that meets another: see `promote_args`
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -149,23 +153,20 @@ def promote_dtypes(*args: Any) -> list[Any]:
     return [convert(x, dtype, weak_type) for x in args]
 
 
-def promote_dtypes_inexact(*args: Any) -> list[Any]:
-    """The arguments in one floating or complex dtype."""
+def _promote_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
+    """The arguments in the dtype of a `kind` that comes after the one they share."""
     dtype, weak_type = result_dtype(*args)
-    inexact = dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(dtype))
-    return [convert(x, inexact, weak_type) for x in args]
+    dtype = dtypes.canonicalize_dtype(kind(dtype))
+    return [convert(x, dtype, weak_type) for x in args]
+
+
+promote_dtypes_inexact = functools.partial(_promote_to, dtypes.to_inexact_dtype)
+promote_dtypes_numeric = functools.partial(_promote_to, dtypes.to_numeric_dtype)  # not bool
 
 
 def as_inexact(name: str, *args: Any) -> list[Any]:
     """What functions of matrices do to their arguments first: check, convert to one float dtype."""
     return promote_dtypes_inexact(*as_arrays(name, *args))
-
-
-def promote_dtypes_numeric(*args: Any) -> list[Any]:
-    """The arguments in one dtype that is not bool."""
-    dtype, weak_type = result_dtype(*args)
-    numeric = dtypes.canonicalize_dtype(dtypes.to_numeric_dtype(dtype))
-    return [convert(x, numeric, weak_type) for x in args]
 
 
 def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[Any]:
@@ -226,15 +227,15 @@ def promote_args(name: str, *args: Any) -> list[Any]:
         x, y = args
         if isinstance(x, Array) and isinstance(y, Array) and x.aval is y.aval:
             return [x, y]
-    return promote_shapes(name, *promoted(name, promote_dtypes, *args))
+    return _promote_args_to(promote_dtypes, name, *args)
 
 
-def promote_args_inexact(name: str, *args: Any) -> list[Any]:
-    return promote_shapes(name, *promoted(name, promote_dtypes_inexact, *args))
+def _promote_args_to(promote: Callable[..., list[Any]], name: str, *args: Any) -> list[Any]:
+    return promote_shapes(name, *promoted(name, promote, *args))
 
 
-def promote_args_numeric(name: str, *args: Any) -> list[Any]:
-    return promote_shapes(name, *promoted(name, promote_dtypes_numeric, *args))
+promote_args_inexact = functools.partial(_promote_args_to, promote_dtypes_inexact)
+promote_args_numeric = functools.partial(_promote_args_to, promote_dtypes_numeric)
 
 
 def broadcast_arrays_to_one_shape(*args: Any) -> list[Any]:
@@ -337,6 +338,43 @@ def refuse_out(name: str, out: Any) -> None:
         raise NotImplementedError(f"The 'out' argument to jnp.{name} is not supported.")
 
 
+# ── What every public function does first ────────────────────────────────────────────────────
+
+def public(names: dict[str, Any]) -> None:
+    """Make public what a file of `numpy` has for users, its functions: they are its `__all__`.
+
+    From here on they refuse what is no array, and their first arguments arrive as arrays: those
+    that must be given and are annotated as `ArrayLike`.
+    """
+    functions = {name: value for name, value in names.items()
+                 if inspect.isfunction(value) and not name.startswith("_")
+                 and value.__module__ == names["__name__"]}
+    of_arrays = {function: _of_arrays(function) for function in functions.values()}
+    names.update((name, of_arrays[function]) for name, function in functions.items())
+    names["__all__"] = list(functions)
+
+
+def _of_arrays(function: Callable) -> Callable:
+    code, kinds, name = function.__code__, function.__annotations__, function.__name__
+    required = code.co_varnames[:code.co_argcount - len(function.__defaults__ or ())]
+    arrays = list(itertools.takewhile(lambda each: kinds.get(each) == "ArrayLike", required))
+    count = len(arrays)
+
+    @functools.wraps(function)
+    def of_arrays(*args: Any, **named: Any) -> Any:
+        for x in args[:count]:
+            if not isinstance(x, Array):
+                break
+        else:
+            if len(args) >= count:
+                return function(*args, **named)
+        by_name = {each: named[each] for each in arrays[len(args):] if each in named}
+        given = as_arrays(name, *args[:count], *by_name.values())
+        named.update(zip(by_name, given[len(args):], strict=True))
+        return function(*given[:len(args)], *args[count:], **named)
+    return of_arrays if arrays else function
+
+
 # ── What functions are made of ───────────────────────────────────────────────────────────────
 
 def documented(function: Callable, name: str, text: str, shows: str, raises: str = "") -> Callable:
@@ -347,6 +385,35 @@ def documented(function: Callable, name: str, text: str, shows: str, raises: str
     raises = raises and f"\n    Raises:\n      {raises}\n    "
     function.__doc__ = f"{text}\n\n    >>> {call}\n    {result}\n    {raises}"
     return function
+
+
+def told(function: Callable, name: str = "") -> tuple[str, str, str]:
+    """Name, summary and example of a function of `lax`, for one that does the same to more."""
+    own, text = function.__name__, inspect.getdoc(function) or ""
+    summary, _, rest = text.partition("\n")
+    call, result = rest.partition(f">>> {own}")[2].strip().split("\n")
+    return name or own, summary, f"{name or own}{call} -> {result}"
+
+
+def binary(function: Callable[[Any, Any], Any], name: str = "", summary: str = "",
+           shows: str = "", promote: Callable[..., list] = promote_args,
+           names: tuple[str, str] = ("x1", "x2")) -> Callable[[Operand, Operand], Array]:
+    """A function that brings two arguments to one dtype and rank and applies `function`.
+
+    Name and docstring are those of a function of `lax` unless told.  `names` are those of the
+    arguments in JAX, which a reader sees, and no caller may use.
+    """
+    if not shows:
+        name, summary, shows = told(function, name)
+
+    def apply(x1: Operand, x2: Operand, /) -> Array:
+        return function(*promote(name, x1, x2))
+
+    parameters = inspect.signature(apply).parameters.values()
+    apply.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [each.replace(name=name) for each, name in zip(parameters, names, strict=True)],
+        return_annotation=Array)
+    return documented(apply, name, summary, shows)
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:

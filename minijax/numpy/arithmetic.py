@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 
 from __future__ import annotations
 
-import inspect
 import math
 import operator
 from collections.abc import Callable
@@ -17,30 +16,12 @@ import numpy as np
 from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.arguments import (ArrayLike, as_arrays, check_arraylike, choose, convert,
-                                     documented, like, promote_args, promote_args_inexact,
-                                     promote_args_numeric, promote_dtypes_numeric, promote_shapes,
-                                     result_dtype, weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Operand, binary, check_arraylike, choose, convert,
+                                     like, promote_args, promote_args_inexact,
+                                     promote_args_numeric, promote_dtypes_inexact,
+                                     promote_dtypes_numeric, promote_shapes, public, result_dtype,
+                                     weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
-
-Binary = Callable[[ArrayLike, ArrayLike], Array]
-
-
-def binary(name: str, function: Callable[[Any, Any], Any], summary: str, shows: str,
-            promote: Callable[..., list] = promote_args, names: str = "x1 x2") -> Binary:
-    """A function that brings two arguments to one dtype and rank and applies `function`.
-
-    `names` are those of its arguments in JAX, which a reader sees, and no caller may use.
-    """
-    def apply(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-        return function(*promote(name, x1, x2))
-
-    told = inspect.signature(apply)
-    apply.__signature__ = told.replace(parameters=[  # type: ignore[attr-defined]
-        parameter.replace(name=name) for parameter, name in zip(
-            told.parameters.values(), names.split(), strict=True)])
-    return documented(apply, name, summary, shows)
-
 
 def _on_bools(plain: Callable, on_bools: Callable) -> Callable[[Any, Any], Any]:
     return lambda x, y: (on_bools if x.dtype == bool else plain)(x, y)
@@ -50,42 +31,35 @@ def _on_bools(plain: Callable, on_bools: Callable) -> Callable[[Any, Any], Any]:
 
 # ── Arithmetic ───────────────────────────────────────────────────────────────────────────────
 
-add = binary("add", _on_bools(lax.add, lax.bitwise_or), "``x + y``; of bools, ``x or y``.",
+add = binary(_on_bools(lax.add, lax.bitwise_or), "add", "``x + y``; of bools, ``x or y``.",
              "int(add(2, 3)) -> 5")
-subtract = binary("subtract", lax.sub, "``x - y``.", "int(subtract(2, 3)) -> -1")
-multiply = binary("multiply", _on_bools(lax.mul, lax.bitwise_and),
+subtract = binary(lax.sub, "subtract")
+multiply = binary(_on_bools(lax.mul, lax.bitwise_and), "multiply",
                   "``x * y``; of bools, ``x and y``.", "int(multiply(2, 3)) -> 6")
-divide = binary("divide", lax.div, "``x / y``, as floats.", "float(divide(3, 2)) -> 1.5",
-                promote_args_inexact)
-true_divide = divide
-maximum = binary("maximum", lax.max, "The larger of two; nan where either is.",
-                 "int(maximum(2, 3)) -> 3")
-minimum = binary("minimum", lax.min, "The smaller of two; nan where either is.",
-                 "int(minimum(2, 3)) -> 2")
-
-
-fmax = binary("fmax", lambda x, y: choose((x > y) | isnan(y), x, y),
+divide = true_divide = binary(lax.div, "divide", "``x / y``, as floats.",
+                              "float(divide(3, 2)) -> 1.5", promote_args_inexact)
+maximum = binary(lax.max, "maximum")
+minimum = binary(lax.min, "minimum")
+fmax = binary(lambda x, y: choose((x > y) | isnan(y), x, y), "fmax",
               "The larger of two, and what is there where the other is nan.",
               "float(fmax(np.nan, 3.)) -> 3.0")
-fmin = binary("fmin", lambda x, y: choose((x < y) | isnan(y), x, y),
+fmin = binary(lambda x, y: choose((x < y) | isnan(y), x, y), "fmin",
               "The smaller of two, and what is there where the other is nan.",
               "float(fmin(np.nan, 3.)) -> 3.0")
-arctan2 = binary("arctan2", lax.atan2, "The angle of the point (y, x): arctan(y / x) in the "
-                 "right quadrant.", "round(float(arctan2(1., -1.)), 4) -> 2.3562",
-                 promote_args_inexact)
-atan2 = arctan2
-nextafter = binary("nextafter", lax.nextafter, "The next float after x towards y.",
-                   "float(nextafter(1., 2.)) > 1 -> True", promote_args_inexact, "x y")
+arctan2 = atan2 = binary(
+    lax.atan2, "arctan2", "The angle of the point (y, x): arctan(y / x) in the right quadrant.",
+    "round(float(arctan2(1., -1.)), 4) -> 2.3562", promote_args_inexact)
+nextafter = binary(lax.nextafter, promote=promote_args_inexact, names=("x", "y"))
 
 
-def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def fmod(x1: Operand, x2: Operand, /) -> Array:
     """What is left of x / y, with the sign of x.
 
     >>> float(fmod(-5., 3.))
     -2.0
     """
     x, y = promote_args("fmod", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.integer):
+    if x.dtype.kind in "iu":
         y = choose(y == 0, 1, y)
     return lax.rem(*promote_dtypes_numeric(x, y))
 
@@ -96,32 +70,30 @@ def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None 
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
     """
-    check_arraylike("clip", arr, *(x for x in (min, max) if x is not None))
-    result = as_value(arr)
-    if any(dtypes.dtype(x).kind == "c" for x in (result, min, max) if x is not None):
+    given = [x for x in (arr, min, max) if x is not None]
+    check_arraylike("clip", *given)
+    if any(dtypes.dtype(x).kind == "c" for x in given):
         raise ValueError("Clip received a complex value either through the input or the min/max "
                          "keywords. Complex values have no ordering and cannot be clipped. "
                          "Please convert to a real value or array by taking the real or "
                          "imaginary components via jax.numpy.real/imag respectively.")
     if min is not None:
-        result = lax.max(*promote_args("clip", min, result))
-    if max is not None:
-        result = lax.min(*promote_args("clip", max, result))
-    return result
+        arr = lax.max(*promote_args("clip", min, arr))
+    return arr if max is None else lax.min(*promote_args("clip", max, arr))
 
 
-def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def floor_divide(x1: Operand, x2: Operand, /) -> Array:
     """``x // y``: the quotient, rounded down.
 
     >>> floor_divide(np.array([7, -7]), 2)
     Array([ 3, -4], dtype=int32)
     """
     x, y = promote_args_numeric("floor_divide", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if x.dtype.kind == "c":
         raise TypeError("floor_divide does not support complex-valued inputs")
-    if dtypes.issubdtype(x.dtype, np.unsignedinteger):
+    if x.dtype.kind == "u":
         return lax.div(x, y)
-    if dtypes.issubdtype(x.dtype, np.integer):
+    if x.dtype.kind in "iu":
         quotient = lax.div(x, y)
         inexact = lax.ne(lax.rem(x, y), like(0, x))
         lower = lax.bitwise_and(lax.ne(lax.sign(x), lax.sign(y)), inexact)
@@ -140,14 +112,14 @@ def _float_divmod(x: Any, y: Any) -> tuple[Any, Any]:
     return lax.round(quotient), rest
 
 
-def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def remainder(x1: Operand, x2: Operand, /) -> Array:
     """``x % y``: what is left of the division, with the sign of y.
 
     >>> remainder(np.array([7, -7]), 4)
     Array([3, 1], dtype=int32)
     """
     x, y = promote_args_numeric("remainder", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.integer):
+    if x.dtype.kind in "iu":
         y = choose(y == 0, 1, y)
     rest, zero = lax.rem(x, y), like(0, x)
     wrong_sign = lax.bitwise_and(lax.ne(lax.lt(rest, zero), lax.lt(y, zero)),
@@ -158,21 +130,21 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 mod = remainder
 
 
-def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
+def divmod(x1: Operand, x2: Operand, /) -> tuple[Array, Array]:
     """``(x // y, x % y)``.
 
     >>> [int(part) for part in divmod(7, 4)]
     [1, 3]
     """
     x, y = promote_args_numeric("divmod", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.integer):
+    if x.dtype.kind in "iu":
         return floor_divide(x, y), remainder(x, y)
     return _float_divmod(x, y)
 
 
 # ── Powers and logarithms ────────────────────────────────────────────────────────────────────
 
-def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def power(x1: Operand, x2: Operand, /) -> Array:
     """``x ** y``; an exponent that is a known integer becomes repeated multiplication.
 
     >>> power(np.array([1.5, 2]), 2)
@@ -194,7 +166,7 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
             y = convert(y, np.dtype("int32")) if y.dtype == bool else y
             return lax.pow(convert(x, dtype, weak), y)
     x, y = promote_args_numeric("power", x, y)
-    return (_integer_power if dtypes.issubdtype(x.dtype, np.integer) else lax.pow)(x, y)
+    return (_integer_power if x.dtype.kind in "iu" else lax.pow)(x, y)
 
 
 def _known_integer(x: Any) -> int | None:
@@ -217,20 +189,12 @@ def _integer_power(x: Any, y: Any) -> Any:
     return weak_if_scalar(result)
 
 
-def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """``x ** y``, as floats.
-
-    >>> float(float_power(2, -1))
-    0.5
-    """
-    x, y = promote_args_inexact("float_power", x1, x2)
-    return lax.pow(x, y)
-
-
+float_power = binary(lax.pow, "float_power", "``x ** y``, as floats.",
+                     "float(float_power(2, -1)) -> 0.5", promote_args_inexact)
 pow = power
 
 
-def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logaddexp(x1: Operand, x2: Operand, /) -> Array:
     """``log(exp(x) + exp(y))``, without overflow.
 
     >>> round(float(logaddexp(1000., 1000.)), 3)
@@ -243,7 +207,7 @@ def logaddexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 def _logaddexp(x: Any, y: Any) -> Any:
     difference = x - y
     far = difference != difference  # of two infinities, or nan
-    if not dtypes.issubdtype(x.dtype, np.complexfloating):
+    if x.dtype.kind != "c":
         size = lax.abs(difference)
         near = lax.max(x, y) + lax.log1p(lax.exp(-size))
         return choose(far, x + y, near)
@@ -269,7 +233,7 @@ def _without_infinity(x: Any) -> Any:
     return choose(x == np.inf, 0, x)
 
 
-def logaddexp2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def logaddexp2(x1: Operand, x2: Operand, /) -> Array:
     """``log2(2 ** x + 2 ** y)``, without overflow.
 
     >>> float(logaddexp2(3., 3.))
@@ -285,14 +249,14 @@ def _filled(value: Any, x: Any) -> Any:
     return convert(value, x.dtype, x.weak_type and x.ndim == 0)
 
 
-def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def hypot(x1: Operand, x2: Operand, /) -> Array:
     """``sqrt(x * x + y * y)``, without overflow.
 
     >>> float(hypot(3, 4))
     5.0
     """
     x, y = promote_args_inexact("hypot", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if x.dtype.kind == "c":
         raise ValueError("jnp.hypot does not support complex input")
     x, y = lax.abs(x), lax.abs(y)
     longer, shorter = lax.max(x, y), lax.min(x, y)
@@ -303,19 +267,19 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return choose(isinf(x) | isinf(y), _filled(np.inf, longer), length)
 
 
-def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def copysign(x1: Operand, x2: Operand, /) -> Array:
     """The size of x with the sign of y.
 
     >>> float(copysign(2., -0.))
     -2.0
     """
     x, y = promote_args_inexact("copysign", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.complexfloating):
+    if x.dtype.kind == "c":
         raise TypeError("copysign does not support complex-valued inputs")
     return choose(signbit(y), -lax.abs(x), lax.abs(x))
 
 
-def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+def heaviside(x1: Operand, x2: Operand, /) -> Array:
     """The step: 0 below zero, 1 above, and y at zero itself.
 
     >>> [float(heaviside(x, 0.5)) for x in (-1., 0., 1.)]
@@ -333,13 +297,12 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> float(ldexp(1.5, 3))
     12.0
     """
-    x, y = as_arrays("ldexp", x1, x2)
-    if dtypes.issubdtype(x.dtype, np.complexfloating) or dtypes.issubdtype(y.dtype, np.inexact):
-        raise ValueError(f"ldexp not supported for input types {(x.dtype, y.dtype)}")
-    [x] = promote_args_inexact("ldexp", x)
+    if x1.dtype.kind == "c" or dtypes.issubdtype(x2.dtype, np.inexact):
+        raise ValueError(f"ldexp not supported for input types {(x1.dtype, x2.dtype)}")
+    [x] = promote_dtypes_inexact(x1)
     short = x.dtype.itemsize == 2
     wide, n = promote_shapes("ldexp", convert(x, np.dtype(np.float32)) if short else x,
-                             _within_32_bits(y))
+                             _within_32_bits(x2))
     limits = dtypes.finfo(wide.dtype)
     least, most = int(limits.minexp), int(limits.maxexp) - 1
     # In steps whose factors are finite; a step down goes as far as keeps the last one exact.
@@ -356,12 +319,12 @@ def _within_32_bits(n: Any) -> Any:
         return convert(n, np.dtype(np.int32))
     far = 1 << 24
     n = lax.min(n, like(far, n))
-    if dtypes.issubdtype(n.dtype, np.signedinteger):
+    if n.dtype.kind == "i":
         n = lax.max(n, like(-far, n))
     return convert(n, np.dtype(np.int32))
 
 
-def sinc(x: ArrayLike, /) -> Array:
+def sinc(x: Operand, /) -> Array:
     """``sin(pi x) / (pi x)``, and 1 at zero.
 
     >>> float(sinc(0.))
@@ -378,3 +341,6 @@ def sinc(x: ArrayLike, /) -> Array:
         term = like((-1) ** (n // 2) / math.factorial(n), angle)
         series = term + lax.square(angle) * series
     return weak_if_scalar(choose(near_zero, series, lax.sin(safe) / safe))
+
+
+public(globals())

@@ -16,11 +16,11 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import display
-from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_arrays_to_one_shape,
-                                     check_arraylike, convert, promote_dtypes_inexact,
-                                     promote_shapes, shape_of_argument, stacked, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_arrays_to_one_shape, convert,
+                                     promote_dtypes_inexact, promote_shapes, public,
+                                     shape_of_argument, stacked, static_value)
 from minijax.numpy.shaping import moveaxis
-from minijax.tree_util import tree_map
+from minijax.tree_util import tree_flatten
 
 DTypeLike = Any
 
@@ -70,7 +70,6 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     >>> astype(np.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)
     """
-    x = as_array("astype", x)
     wanted = dtypes.check_user_dtype_supported(dtype, "astype")
     wanted = dtypes.default_float_dtype() if wanted is None else wanted
     core.base_trace.note("cast", x, wanted)
@@ -87,21 +86,25 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     >>> copy(np.array([1, 2]))
     Array([1, 2], dtype=int32)
     """
-    return another(as_array("copy", a))
+    return another(a)
 
 
 def _array(x: Any, dtype: Any) -> Any:
-    if hasattr(x, "__jax_array__"):
-        x = x.__jax_array__()
-    if isinstance(x, Array):
-        return x if dtype is None else convert(x, dtype)
     if isinstance(x, (list, tuple)):
         return _array_of_sequence(x, dtype)
+    x = _typed(x)
+    if isinstance(x, Array):
+        return x if dtype is None else convert(x, dtype)
+    return _array_of_numpy(x, dtype)
+
+
+def _typed(x: Any) -> Any:
+    """`x`, or the array it stands for: it has `__array__`, a buffer, or is another sequence."""
+    if hasattr(x, "__jax_array__"):
+        x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
-    if not hasattr(x, "dtype") and not dtypes.is_python_scalar(x):
-        x = np.asarray(x)  # what has __array__, a buffer, or is another sequence
-    return _array_of_numpy(x, dtype)
+    return x if hasattr(x, "dtype") or dtypes.is_python_scalar(x) else np.asarray(x)
 
 
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
@@ -109,11 +112,11 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
     if dtype is None:
         dtype = dtypes.dtype(x)
         core.base_trace.note("narrow", x, dtype)
-    if dtypes.is_python_scalar(x) and dtype == dtypes.dtype(x):
-        core.as_value(x)  # refuses an integer that does not fit
-    if isinstance(x, np.ndarray) or not dtypes.is_python_scalar(x):
+    if not dtypes.is_python_scalar(x):
         with np.errstate(all="ignore"):
             x = np.asarray(x).astype(dtype)
+    elif dtype == dtypes.dtype(x):
+        core.as_value(x)  # refuses an integer that does not fit
     values = np.array(x, dtype=dtype, order="C")
     if not dtypes.is_valid_dtype(values.dtype):
         raise TypeError(f"Value {str(x)!r} with dtype {values.dtype} is not a valid JAX array "
@@ -122,37 +125,18 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
-    leaves = list(_leaves(items))
-    if any(leaf is None for leaf in leaves):
-        raise ValueError("None is not a valid value for jnp.array")
+    given, tree = tree_flatten(items, is_leaf=lambda x: not isinstance(x, (list, tuple)))
+    leaves = [_typed(leaf) for leaf in given]
     if dtype is None:
-        dtype = (dtypes.lattice_result_type(*map(_typed, leaves))[0] if leaves
+        dtype = (dtypes.lattice_result_type(*leaves)[0] if leaves
                  else dtypes.default_float_dtype())
-    if not any(isinstance(leaf, Array) for leaf in leaves):
-        if config.debug_dtype_truncation.value and any(isinstance(x, np.generic | np.ndarray)
-                                                       for x in leaves):
-            core.base_trace.note("narrow", np.array(items), dtype)
-        return _array_of_numpy(np.array(items, dtype=dtype), dtype)
-    if not any(isinstance(leaf, Tracer) for leaf in leaves) and isinstance(dtype, np.dtype):
-        plain = tree_map(lambda x: x._buffer if isinstance(x, ArrayImpl) else x, items)
-        return _array_of_numpy(np.array(plain, dtype=dtype), dtype)
-    parts = [_array(item, dtype) for item in items]
-    return stacked([convert(part, dtype) for part in parts])
-
-
-def _leaves(items: Any) -> Any:
-    if isinstance(items, (list, tuple)):
-        for item in items:
-            yield from _leaves(item)
-    else:
-        yield items.__jax_array__() if hasattr(items, "__jax_array__") else items
-
-
-def _typed(leaf: Any) -> Any:
-    """`leaf`, or the NumPy array it stands for."""
-    if isinstance(leaf, Array) or hasattr(leaf, "dtype") or dtypes.is_python_scalar(leaf):
-        return leaf
-    return np.asarray(leaf)
+    if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
+        return stacked([convert(_array(item, dtype), dtype) for item in items])
+    plain = tree.unflatten([x._buffer if isinstance(x, ArrayImpl) else x for x in leaves])
+    if config.debug_dtype_truncation.value and any(isinstance(x, np.generic | np.ndarray)
+                                                   for x in leaves):
+        core.base_trace.note("narrow", np.array(plain), dtype)
+    return _array_of_numpy(np.array(plain, dtype=dtype), dtype)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
@@ -265,7 +249,7 @@ def empty_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
 
 
 def _like(name: str, a: ArrayLike, value: ArrayLike, dtype: DTypeLike, shape: Any) -> Array:
-    aval = core.get_aval(as_array(name, a))
+    aval = core.get_aval(a)
     given = dtypes.check_user_dtype_supported(dtype, name)
     weak = given is None and aval.weak_type
     value = convert(as_array(name, value), aval.dtype if given is None else given, weak)
@@ -321,13 +305,11 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     dtype = dtypes.check_user_dtype_supported(dtype, "linspace")
-    check_arraylike("linspace", start, stop)
     first, last = (convert(x, x.dtype) for x in promote_dtypes_inexact(start, stop))
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
     out = _interpolated(first, last, num, steps, endpoint)
-    step = (last - first) / float(steps) if steps > 0 else (
-        as_array("linspace", np.full((), np.nan, first.dtype)))
+    step = (last - first) / float(steps) if steps > 0 else convert(np.nan, first.dtype)
     if dtype is not None and dtypes.issubdtype(dtype, np.integer):
         out = lax.floor(out)
     out = convert(out, dtype or out.dtype)
@@ -375,3 +357,6 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool =
     logs = linspace(lax.log(sign * first), lax.log(sign * last), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
     return moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))
+
+
+public(globals())

@@ -13,11 +13,11 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, like, places_along, stacked)
+from minijax.numpy.arguments import (ArrayLike, as_arrays, canonical_axis, choose, convert, like,
+                                     places_along, public, stacked)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
-from minijax.primitives.axes import canonical_shape
+from minijax.primitives.axes import canonical_shape, replaced
 
 
 def _on_diagonal(rows: int, columns: int, k: int) -> Any:
@@ -79,8 +79,7 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     Array([[1, 0],
            [3, 4]], dtype=int32)
     """
-    m = _matrix("tril", m)
-    return choose(_below_diagonal(m.shape[-2], m.shape[-1], k), m, like(0, m))
+    return choose(_below_diagonal(*_matrix("tril", m), k), m, like(0, m))
 
 
 def triu(m: ArrayLike, k: int = 0) -> Array:
@@ -90,35 +89,33 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     Array([[1, 2],
            [0, 4]], dtype=int32)
     """
-    m = _matrix("triu", m)
-    return choose(_below_diagonal(m.shape[-2], m.shape[-1], k - 1), like(0, m), m)
+    return choose(_below_diagonal(*_matrix("triu", m), k - 1), like(0, m), m)
 
 
-def _matrix(name: str, m: ArrayLike) -> Any:
-    m = as_array(name, m)
+def _matrix(name: str, m: Array) -> tuple[int, int]:
+    """The numbers of rows and columns."""
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
-    return m
+    rows, columns = m.shape[-2:]
+    return rows, columns
 
 
-def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The places on a diagonal and below.
 
     >>> [i.tolist() for i in tril_indices(2)]
     [[0, 1, 1], [0, 0, 1]]
     """
-    rows, columns = np.tril_indices(n, k, m)
-    return array(rows), array(columns)
+    return tuple(map(array, np.tril_indices(n, k, m)))
 
 
-def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     """The places on a diagonal and above.
 
     >>> [i.tolist() for i in triu_indices(2)]
     [[0, 0, 1], [0, 1, 1]]
     """
-    rows, columns = np.triu_indices(n, k, m)
-    return array(rows), array(columns)
+    return tuple(map(array, np.triu_indices(n, k, m)))
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
@@ -136,7 +133,6 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     >>> diagonal(np.array([[1, 2], [3, 4]]))
     Array([1, 4], dtype=int32)
     """
-    a = as_array("diagonal", a)
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
     moved: Any = moveaxis(a, (axis1, axis2), (-2, -1))
@@ -154,7 +150,6 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     Array([[1, 0],
            [0, 2]], dtype=int32)
     """
-    v = as_array("diag", v)
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:
@@ -172,7 +167,6 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     >>> diagflat(np.array([[1, 2]])).shape
     (2, 2)
     """
-    v = as_array("diagflat", v)
     return diag(ravel(convert(v, v.dtype)), k)
 
 
@@ -188,7 +182,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *,
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
-    a = _matrix("fill_diagonal", a)
+    _matrix("fill_diagonal", a)
     flat: Any = ravel(val)
     i = np.arange(min(a.shape))
     return a.at[(i,) * a.ndim].set(flat[i % flat.size])
@@ -211,15 +205,10 @@ def meshgrid(*xi: ArrayLike, copy: bool = True, sparse: bool = False,
                          f"{[x.shape for x in vectors]}")
     axes = list(range(len(vectors)))
     if indexing == "xy" and len(vectors) >= 2:
-        axes[:2] = 1, 0
-    shape = [0] * len(vectors)
-    for axis, x in zip(axes, vectors, strict=True):
-        shape[axis] = 1 if sparse else x.size
-
-    def spread(x: Any, axis: int) -> Any:
-        return lax.broadcast_in_dim(x, [x.size if d == axis else n
-                                        for d, n in enumerate(shape)], (axis,))
-    return [spread(x, axis) for axis, x in zip(axes, vectors, strict=True)]
+        axes[:2] = 1, 0  # its own inverse
+    shape = [1 if sparse else vectors[axis].size for axis in axes]
+    return [lax.broadcast_in_dim(x, replaced(shape, axis, x.size), (axis,))
+            for axis, x in zip(axes, vectors, strict=True)]
 
 
 def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
@@ -231,8 +220,9 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     dtype = dtypes.check_user_dtype_supported(dtype, "indices") or dtypes.default_int_dtype()
     shape = canonical_shape(dimensions)
     if sparse:
-        grids = meshgrid(*(lax.iota(dtype, n) for n in shape), sparse=True, indexing="ij")
-        return tuple(grids)
+        ones = (1,) * len(shape)
+        return tuple(lax.broadcast_in_dim(lax.iota(dtype, n), replaced(ones, d, n), (d,))
+                     for d, n in enumerate(shape))
     if not shape:
         return lax.full((0,), 0, dtype)
     return stacked([lax.broadcasted_iota(dtype, shape, d) for d in range(len(shape))])
@@ -245,7 +235,6 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     Array([[4, 2, 1],
            [9, 3, 1]], dtype=int32)
     """
-    x = as_array("vander", x)
     x = convert(x, x.dtype)
     canonical_axis(0, x.ndim)
     count = x.shape[0] if N is None else operator.index(N)
@@ -253,3 +242,6 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     if not count:
         return lax.full((x.shape[0], 0), 0, x.dtype)
     return stacked([lax.integer_pow(x, power) for power in powers], 1)
+
+
+public(globals())

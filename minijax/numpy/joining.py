@@ -14,14 +14,15 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
-from minijax.primitives.axes import with_item, without
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, convert, like, promote_dtypes, stacked,
+                                     canonical_axis, convert, like, promote_dtypes, public, stacked,
                                      static_axes, static_value)
 from minijax.numpy.creation import linspace
+from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
 from minijax.numpy.vectorize import apply_along_axis
+from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 
 # ── Joining ──────────────────────────────────────────────────────────────────────────────────
@@ -108,10 +109,8 @@ def column_stack(tup: Any) -> Array:
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    def column(x: Any) -> Any:
-        x = as_array("column_stack", x)
-        return lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x
-    return concatenate([column(x) for x in tup], 1)
+    return concatenate([lax.reshape(x, (x.size, 1)) if x.ndim < 2 else x
+                        for x in as_arrays("column_stack", *tup)], 1)
 
 
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
@@ -120,7 +119,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     >>> append(np.array([1, 2]), 3)
     Array([1, 2, 3], dtype=int32)
     """
-    return concatenate(as_arrays("append", arr, values), axis)
+    return concatenate([arr, values], axis)
 
 
 # ── Cutting ──────────────────────────────────────────────────────────────────────────────────
@@ -146,23 +145,17 @@ def array_split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list
     return _cut("array_split", ary, indices_or_sections, axis)
 
 
-def _cut(name: str, ary: ArrayLike, indices_or_sections: Any, axis: int) -> list[Array]:
-    a = as_array(name, ary)
+def _cut(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array]:
     axis = canonical_axis(static_axes(name, axis), a.ndim)
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):
-        cuts = [0, *(int(static_value(i, context)) for i in indices_or_sections), size]
-        sizes = np.diff(cuts).tolist()
-        if min(sizes) < 0:
-            raise ValueError(f"Sizes passed to split must be nonnegative, got {sizes}")
-    else:
-        parts = operator.index(static_value(indices_or_sections, context)[()])
-        each, left = divmod(size, parts)
-        if left and name == "split":
-            raise ValueError(f"array split does not result in an equal division: rest is {left}")
-        cuts = [0, *np.cumsum([each + (i < left) for i in range(parts)]).tolist()]
-    return [lax.slice_in_dim(a, start, stop, axis=axis)
-            for start, stop in zip(cuts, cuts[1:], strict=False)]
+        places = [int(static_value(i, context)) for i in indices_or_sections]
+        return lax.split(a, np.diff([0, *places, size]).tolist(), axis)
+    parts = operator.index(static_value(indices_or_sections, context)[()])
+    each, left = divmod(size, parts)
+    if left and name == "split":
+        raise ValueError(f"array split does not result in an equal division: rest is {left}")
+    return lax.split(a, [each + (i < left) for i in range(parts)], axis)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
@@ -198,12 +191,11 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> [part.tolist() for part in unstack(np.array([[1, 2], [3, 4]]))]
     [[1, 2], [3, 4]]
     """
-    a = as_array("unstack", x)
-    if a.ndim == 0:
+    if x.ndim == 0:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
                          "passed.")
-    axis = canonical_axis(static_axes("unstack", axis), a.ndim)
-    return tuple(lax.index_in_dim(a, i, axis, keepdims=False) for i in range(a.shape[axis]))
+    axis = canonical_axis(static_axes("unstack", axis), x.ndim)
+    return tuple(lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
@@ -217,24 +209,18 @@ def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
       assume_unique_indices: a promise that the places differ, with which they may be traced.
     """
     a, axis = along("delete", arr, axis)
-    size, places = a.shape[axis], obj
+    size = a.shape[axis]
     if assume_unique_indices and not isinstance(obj, slice):
-        return a[(slice(None),) * axis + (_all_but(ravel(as_array("delete", obj)), size),)]
+        places = ravel(as_array("delete", obj))
+        is_kept = lax.full((size,), True, np.dtype(bool)).at[places].set(False)
+        return _taken(a, nonzero(is_kept, size=size - places.size)[0], axis)
     if not isinstance(obj, slice):
-        places = static_value(obj, "'obj' argument of jnp.delete")
-    return a[(slice(None),) * axis + (np.delete(np.arange(size), places),)]
+        obj = static_value(obj, "'obj' argument of jnp.delete")
+    return _taken(a, np.delete(np.arange(size), obj), axis)
 
 
-def _all_but(places: Any, size: int) -> Any:
-    """The numbers below `size` that are not among the places, which differ."""
-    number = np.dtype("int32")
-    places = convert(places, number)
-    places = lax.sort(places + convert(places < 0, number) * size)
-    # the i-th place leaves i places fewer before it: what comes from there on moves up
-    before = places - lax.iota(number, places.size)
-    kept = lax.iota(number, size - places.size)
-    moved = lax.expand_dims(kept, (1,)) >= lax.expand_dims(before, (0,))
-    return kept + lax.reduce_sum(convert(moved, number), (1,))
+def _taken(a: Any, places: Any, axis: int) -> Array:
+    return a[(slice(None),) * axis + (places,)]
 
 
 # ── Repeating ────────────────────────────────────────────────────────────────────────────────
@@ -245,17 +231,16 @@ def tile(A: ArrayLike, reps: Any) -> Array:
     >>> tile(np.array([1, 2]), 2)
     Array([1, 2, 1, 2], dtype=int32)
     """
-    a: Any = as_array("tile", A)
-    times = tuple(operator.index(n) for n in (reps if np.iterable(reps) else (reps,)))
-    rank = max(a.ndim, len(times))
-    a = lax.broadcast_to_rank(a, rank)
+    times = as_dims(reps if np.iterable(reps) else (reps,))
+    rank = max(A.ndim, len(times))
+    a = lax.broadcast_to_rank(A, rank)
     times = (1,) * (rank - len(times)) + times
     spread = [size for pair in zip(times, a.shape, strict=True) for size in pair]
     out = lax.broadcast_in_dim(a, spread, range(1, 2 * rank, 2))
-    return lax.reshape(out, [n * m for n, m in zip(times, a.shape, strict=True)])
+    return lax.reshape(out, np.multiply(times, a.shape))
 
 
-def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
+def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
            total_repeat_length: int | None = None) -> Array:
     """Each element several times: one number for all, or one for each.
 
@@ -268,20 +253,18 @@ def repeat(a: ArrayLike, repeats: ArrayLike, axis: int | None = None, *,
     Raises:
       ConcretizationTypeError: when `repeats` is traced and the size is not given.
     """
-    x: Any = as_array("repeat", a)
-    x, axis = along("repeat", x, axis if x.ndim else None)
+    x, axis = along("repeat", a, axis if a.ndim else None)
     if total_repeat_length is not None:
         return _repeat_to_length(x, repeats, axis, operator.index(total_repeat_length))
     times = static_value(repeats, "When jit-compiling jnp.repeat, the total number of repeats "
                          "must be static. To fix this, either specify a static value for "
                          "`repeats`, or pass a static value to `total_repeat_length`.")
-    if times.size == 1:
-        count = operator.index(times.reshape(())[()])
-        spread = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
-                                      [d for d in range(x.ndim + 1) if d != axis + 1])
-        return lax.reshape(spread, [n * count if d == axis else n for d, n in enumerate(x.shape)])
-    places = np.repeat(np.arange(x.shape[axis]), times)
-    return x[(slice(None),) * axis + (places,)]
+    if times.size != 1:
+        return _taken(x, np.repeat(np.arange(x.shape[axis]), times), axis)
+    count = operator.index(times.item())
+    spread = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
+                                  without(range(x.ndim + 1), [axis + 1]))
+    return lax.reshape(spread, replaced(x.shape, axis, x.shape[axis] * count))
 
 
 def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
@@ -290,19 +273,14 @@ def _repeat_to_length(x: Any, repeats: Any, axis: int, length: int) -> Any:
         return lax.slice_in_dim(x, 0, 0, axis=axis)
     number = np.dtype("int32")
     times = broadcast_to_shape(as_array("repeat", repeats), (x.shape[axis],))
-    ends = lax.expand_dims(lax.cumsum(convert(times, number), 0), (0,))
-    over = convert(lax.expand_dims(lax.iota(number, length), (1,)) >= ends, number)
-    source = lax.min(lax.reduce_sum(over, (1,)), convert(x.shape[axis] - 1, over.dtype))
-    return x[(slice(None),) * axis + (source,)]
+    ends = lax.cumsum(convert(times, number), 0)
+    source = sorting.searchsorted(ends, lax.iota(number, length), "right")
+    return _taken(x, lax.min(source, convert(x.shape[axis] - 1, number)), axis)
 
 
 # ── Margins ──────────────────────────────────────────────────────────────────────────────────────
 
 Widths = list[tuple[int, int]]
-_BY_STATISTIC: dict[str, Callable[..., Array]] = {
-    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
-    "median": sorting.median}
-
 
 def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         **kwargs: Any) -> Array:
@@ -317,21 +295,22 @@ def pad(array: ArrayLike, pad_width: Any, mode: str | Callable = "constant",
         "edge", "reflect", "symmetric", "wrap", "maximum", "minimum", "mean", "median" (with
         `stat_length`), or a function ``(vector, width, axis, kwargs) -> vector``.
     """
-    a: Any = as_array("pad", array)
+    a: Any = array
     widths = _pairs(pad_width, a.ndim)
     if any(n < 0 for pair in widths for n in pair):
         raise ValueError("index can't contain negative values")
     if callable(mode):
-        return _pad_by_function(a, widths, mode, kwargs)
+        a = _pad_constant(a, widths, 0)
+        for axis, pair in enumerate(widths):
+            a = apply_along_axis(mode, axis, a, pair, axis, kwargs)
+        return a
     if mode in ("constant", "empty"):
         return _pad_constant(a, widths, kwargs.pop("constant_values", 0))
-    if mode in ("edge", "reflect", "symmetric", "wrap"):
-        return _pad_by_index(a, widths, mode, kwargs)
-    if mode in _BY_STATISTIC:
-        return _pad_by_statistic(a, widths, mode, kwargs.pop("stat_length", None))
-    if mode == "linear_ramp":
-        return _pad_ramp(a, widths, kwargs.pop("end_values", 0))
-    raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    if mode not in _ALONG_AXIS:
+        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+    for axis, pair in enumerate(widths):
+        a = _ALONG_AXIS[mode](a, axis, pair, mode, **kwargs)
+    return a
 
 
 def _pairs(pad_width: Any, ndim: int) -> Widths:
@@ -345,54 +324,45 @@ def _pad_constant(a: Any, widths: Widths, values: Any) -> Any:
         return lax.pad(a, like(values, a), [(n, m, 0) for n, m in widths])
     each = broadcast_to_shape(as_array("pad", np.asarray(values)), (a.ndim, 2))
     for axis, (before, after) in enumerate(widths):
-        for width, side in (((before, 0, 0), 0), ((0, after, 0), 1)):
-            config = [(0, 0, 0)] * a.ndim
-            config[axis] = width
-            a = lax.pad(a, like(each[axis, side], a), config)
+        for side, width in enumerate([(before, 0, 0), (0, after, 0)]):
+            a = lax.pad(a, like(each[axis, side], a), replaced([(0, 0, 0)] * a.ndim, axis, width))
     return a
 
 
-def _pad_by_index(a: Any, widths: Widths, mode: str, options: dict) -> Any:
+def _pad_places(a: Any, axis: int, pair: tuple[int, int], mode: Any, **options: Any) -> Any:
     """NumPy pads the numbers of the places: these are the elements to show."""
-    for axis, pair in enumerate(widths):
-        if pair != (0, 0):
-            places = np.pad(np.arange(a.shape[axis]), pair, mode,  # type: ignore[call-overload]
-                            **options)
-            a = a[(slice(None),) * axis + (places,)]
-    return a
+    return a if pair == (0, 0) else _taken(a, np.pad(np.arange(a.shape[axis]), pair, mode,
+                                                     **options), axis)
 
 
-def _pad_by_statistic(a: Any, widths: Widths, mode: str, length: Any) -> Any:
-    lengths = [(None, None)] * a.ndim if length is None else _pairs(length, a.ndim)
-    for axis, (pair, sizes) in enumerate(zip(widths, lengths, strict=True)):
-        n = a.shape[axis]
-        first, last = (n if size is None else min(size, n) for size in sizes)
-        parts = (lax.slice_in_dim(a, 0, first, axis=axis),
-                 lax.slice_in_dim(a, n - last, n, axis=axis))
-        margins = [_BY_STATISTIC[mode](part, axis=axis, keepdims=True) for part in parts]
-        if a.dtype.kind in "biu":
-            margins = [round(margin) for margin in margins]
-        margins = [convert(margin, a.dtype, a.weak_type) for margin in margins]
-        before, after = (broadcast_to_shape(m, with_item(without(m.shape, [axis]), axis, width))
-                         for m, width in zip(margins, pair, strict=True))
-        a = lax.concatenate([before, a, after], axis)
-    return a
+def _pad_statistic(a: Any, axis: int, pair: tuple[int, int], mode: str, stat_length: Any = None
+                   ) -> Any:
+    n = a.shape[axis]
+    first, last = (n, n) if stat_length is None else _pairs(stat_length, a.ndim)[axis]
+    margins = []
+    for start, stop, width in ((0, min(first, n), pair[0]), (max(n - last, 0), n, pair[1])):
+        margin = _STATISTICS[mode](lax.slice_in_dim(a, start, stop, axis=axis), axis=axis,
+                                   keepdims=True)
+        margin = convert(round(margin) if a.dtype.kind in "biu" else margin, a.dtype, a.weak_type)
+        margins.append(broadcast_to_shape(margin, replaced(a.shape, axis, width)))
+    return lax.concatenate([margins[0], a, margins[1]], axis)
 
 
-def _pad_ramp(a: Any, widths: Widths, end_values: Any) -> Any:
-    ends = np.broadcast_to(end_values, (a.ndim, 2))
-    for axis, pair in enumerate(widths):
-        sides = [lax.index_in_dim(a, place, axis, keepdims=False) for place in (0, -1)]
-        up, down = (linspace(convert(end, a.dtype), side, width, endpoint=False, dtype=a.dtype,
-                             axis=axis)
-                    for end, side, width in zip(ends[axis], sides, pair, strict=True))
-        ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
-        a = convert(ramps, a.dtype, a.weak_type)
-    return a
+def _pad_ramp(a: Any, axis: int, pair: tuple[int, int], mode: str, end_values: Any = 0) -> Any:
+    ends = np.broadcast_to(end_values, (a.ndim, 2))[axis]
+    up, down = (linspace(convert(end, a.dtype), lax.index_in_dim(a, place, axis, keepdims=False),
+                         width, endpoint=False, dtype=a.dtype, axis=axis)
+                for end, place, width in zip(ends, (0, -1), pair, strict=True))
+    ramps = lax.concatenate([up, a, lax.rev(down, (axis,))], axis)
+    return convert(ramps, a.dtype, a.weak_type)
 
 
-def _pad_by_function(a: Any, widths: Widths, function: Callable, options: dict) -> Any:
-    a = _pad_constant(a, widths, 0)
-    for axis, pair in enumerate(widths):
-        a = apply_along_axis(function, axis, a, pair, axis, options)
-    return a
+_STATISTICS: dict[str, Callable[..., Array]] = {
+    "maximum": reductions.max, "minimum": reductions.min, "mean": reductions.mean,
+    "median": sorting.median}
+_ALONG_AXIS: dict[str, Callable[..., Any]] = {
+    "linear_ramp": _pad_ramp, **dict.fromkeys(_STATISTICS, _pad_statistic),
+    **dict.fromkeys(("edge", "reflect", "symmetric", "wrap"), _pad_places)}
+
+
+public(globals())

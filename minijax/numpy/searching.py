@@ -17,12 +17,13 @@ from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     check_arraylike, choose, convert, promote_dtypes, refuse_out,
-                                     stacked, static_value)
+from minijax.numpy.arguments import (ArrayLike, along, as_array, broadcast_to_shape,
+                                     check_arraylike, choose, convert, promote_dtypes, public,
+                                     refuse_out, stacked, static_value)
 from minijax.numpy.creation import array, linspace
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
+from minijax.primitives.axes import replaced
 
 _INT = np.dtype("int32")
 
@@ -40,7 +41,7 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
       ConcretizationTypeError: for a traced condition alone, without `size`.
     """
     if x is None and y is None:
-        return nonzero(as_array("where", condition), size=size, fill_value=fill_value)
+        return nonzero(condition, size=size, fill_value=fill_value)
     check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError("size and fill_value arguments cannot be used in three-term where "
@@ -77,7 +78,6 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
     Array([2., 1.], dtype=float32)
     """
     # JAX: a switch for each element; here all functions run, and `where` chooses.
-    x = as_array("piecewise", x)
     condlist, functions = list(condlist), list(funclist)
     if len(functions) not in (len(condlist), len(condlist) + 1):
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
@@ -112,16 +112,15 @@ def nonzero(a: ArrayLike, *, size: int | None = None,
     Raises:
       ConcretizationTypeError: when the array is traced and `size` is not given.
     """
-    x = as_array("nonzero", a)
-    if x.ndim == 0:
+    if a.ndim == 0:
         raise ValueError("Calling nonzero on 0d arrays is not allowed. Use "
                          "jnp.atleast_1d(scalar).nonzero() instead.")
     if size is None:
-        found = np.nonzero(static_value(x, "The error arose in jnp.nonzero.\nThe size argument of "
+        found = np.nonzero(static_value(a, "The error arose in jnp.nonzero.\nThe size argument of "
                              "jnp.nonzero must be statically specified to use jnp.nonzero "
                              "within JAX transformations."))
         return tuple(array(places, dtype=dtypes.default_int_dtype()) for places in found)
-    return _nonzero_of_size(x, operator.index(size), fill_value)
+    return _nonzero_of_size(a, operator.index(size), fill_value)
 
 
 def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
@@ -159,10 +158,9 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     Array([[0, 1],
            [1, 1]], dtype=int32)
     """
-    x = as_array("argwhere", a)
-    if x.ndim == 0:
-        return lax.full((flatnonzero(x, size=size, fill_value=fill_value).size, 0), 0, _INT)
-    return stacked(nonzero(x, size=size, fill_value=fill_value), 1)
+    if a.ndim == 0:
+        return lax.full((flatnonzero(a, size=size, fill_value=fill_value).size, 0), 0, _INT)
+    return stacked(nonzero(a, size=size, fill_value=fill_value), 1)
 
 
 # ── Counting ─────────────────────────────────────────────────────────────────────────────────
@@ -177,8 +175,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     Args:
       length: the size of the result; needed where `x` is traced. Larger numbers are dropped.
     """
-    x = as_array("bincount", x)
-    if not dtypes.issubdtype(x.dtype, np.integer) and x.dtype != bool:
+    if x.dtype.kind not in "biu":
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
@@ -190,7 +187,6 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
         raise ValueError("shape of weights must match shape of x.")
-    weights = as_array("bincount", weights)
     counts: Any = lax.full((operator.index(length),), 0, weights.dtype)
     return counts.at[lax.max(convert(x, _INT), convert(0, _INT))].add(weights, mode="drop")
 
@@ -201,16 +197,13 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
     >>> digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0]))
     Array([1, 3], dtype=int32)
     """
-    edges: Any = as_array("digitize", bins)
-    if edges.ndim != 1:
-        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={edges!r}")
-    if edges.size == 0:
-        return lax.full_like(as_array("digitize", x), 0, dtype=_INT)
+    if bins.ndim != 1:
+        raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins!r}")
+    if bins.size == 0:
+        return lax.full_like(x, 0, dtype=_INT)
     side = "left" if right else "right"
-    rising = searchsorted(edges, x, side)
-    falling = edges.size - searchsorted(lax.rev(edges, (0,)), x, side)
-    first, last = edges[0], edges[-1]
-    return choose(last >= first, rising, falling)
+    falling = bins.size - searchsorted(lax.rev(bins, (0,)), x, side)
+    return choose(bins[-1] >= bins[0], searchsorted(bins, x, side), falling)
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
@@ -220,7 +213,6 @@ def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
     >>> histogram_bin_edges(np.array([0., 4.]), 2)
     Array([0., 2., 4.], dtype=float32)
     """
-    a = as_array("histogram_bin_edges", a)
     a = convert(a, dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype)))
     if np.ndim(bins) == 1:
         return convert(as_array("histogram_bin_edges", bins), a.dtype)
@@ -238,15 +230,13 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     >>> histogram(np.array([0., 1., 1., 4.]), 2)[0]
     Array([3., 1.], dtype=float32)
     """
-    a = ravel(as_array("histogram", a))
+    a = ravel(a)
     edges: Any = histogram_bin_edges(a, bins, range)
     a = convert(a, edges.dtype)
-    weights = convert(1, a.dtype) if weights is None else ravel(weights)
-    weights = lax.broadcast_in_dim(weights, a.shape, () if weights.ndim == 0 else (0,))
-    place = searchsorted(edges, a, side="right")
-    place = choose(a == edges[-1], edges.size - 1, place)
-    counts: Any = bincount(place, weights, length=edges.size)
-    counts = counts[1:]
+    weights = broadcast_to_shape(
+        convert(1, a.dtype) if weights is None else ravel(weights), a.shape)
+    place = choose(a == edges[-1], edges.size - 1, searchsorted(edges, a, side="right"))
+    counts: Any = bincount(place, weights, length=edges.size)[1:]
     if density:
         widths = convert(edges[1:] - edges[:-1], counts.dtype)
         counts = counts / widths / reductions.sum(counts)
@@ -268,21 +258,20 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
         default), "clip" (which moves negative places to 0) or "wrap".
     """
     refuse_out("take", out)
-    x, places = as_arrays("take", a, indices)
-    if not dtypes.issubdtype(places.dtype, np.integer) and places.dtype != bool:
+    if indices.dtype.kind not in "biu":
         raise ValueError("indices must have an integer type")
-    x, axis = along("take", x, axis)
+    x, axis = along("take", a, axis)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode '{mode}' for np.take")
-    if x.shape[axis] == 0 and places.size:
+    if x.shape[axis] == 0 and indices.size:
         raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
     if mode == "wrap":
-        places = places % x.shape[axis]
+        indices = indices % x.shape[axis]
     if mode is None:
-        core.base_trace.note("index", "take", [(places, axis, x.shape[axis], 1)])
-    return x.at[(slice(None),) * axis + (places,)].get(
+        core.base_trace.note("index", "take", [(indices, axis, x.shape[axis], 1)])
+    return x.at[(slice(None),) * axis + (indices,)].get(
         mode="clip" if mode == "clip" else "fill", fill_value=fill_value,
         unique_indices=unique_indices, indices_are_sorted=indices_are_sorted,
         wrap_negative_indices=mode != "clip")
@@ -299,38 +288,33 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     Array([[2],
            [3]], dtype=int32)
     """
-    x, places = as_arrays("take_along_axis", arr, indices)
-    if not dtypes.issubdtype(places.dtype, np.integer):
+    places = indices
+    if places.dtype.kind not in "iu":
         raise TypeError("take_along_axis indices must be of integer type, "
                         f"got {places.dtype.name}")
     if axis is None and places.ndim != 1:
         raise ValueError("take_along_axis indices must be 1D if axis=None, "
                          f"got shape {places.shape}")
-    if axis is not None and x.ndim != places.ndim:
+    if axis is not None and arr.ndim != places.ndim:
         raise ValueError("indices and arr must have the same number of dimensions; "
-                         f"{places.ndim} vs. {x.ndim}")
-    x, axis = along("take_along_axis", x, axis)
+                         f"{places.ndim} vs. {arr.ndim}")
+    x, axis = along("take_along_axis", arr, axis)
     if mode is None:
         core.base_trace.note("index", "take", [(places, axis, x.shape[axis], 1)])
-    rows = lax.broadcast_shapes(*(_sized(each.shape, axis, 1) for each in (x, places)))
-    shown = _sized(rows, axis, places.shape[axis])
+    rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
+    shown = replaced(rows, axis, places.shape[axis])
     if x.shape[axis] == 0:
         return lax.full(shown, 0, x.dtype)
     places = broadcast_to_shape(places, shown)
-    x = broadcast_to_shape(x, _sized(rows, axis, x.shape[axis]))
+    x = broadcast_to_shape(x, replaced(rows, axis, x.shape[axis]))
     # along the other axes each row's own number, which stretches over all places
     index = [places if d == axis else lax.reshape(
-        lax.iota(_INT, n), _sized((1,) * x.ndim, d, n)) for d, n in enumerate(shown)]
+        lax.iota(_INT, n), replaced((1,) * x.ndim, d, n)) for d, n in enumerate(shown)]
     if mode == "one_hot":  # no place outside is hot
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
     return x.at[tuple(index)].get(mode=mode or "fill", fill_value=fill_value,
                                   wrap_negative_indices=wrap)
-
-
-def _sized(shape: Sequence[int], axis: int, size: int) -> tuple[int, ...]:
-    """The shape with another size along an axis."""
-    return (*shape[:axis], size, *shape[axis + 1:])
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
@@ -342,10 +326,9 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     """
     x, axis = along("compress", a, axis)
     x = convert(x, x.dtype)
-    mask = as_array("compress", condition)
-    if mask.ndim != 1:
+    if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
-    [places] = nonzero(mask, size=size, fill_value=x.shape[axis])
+    [places] = nonzero(condition, size=size, fill_value=x.shape[axis])
     return take(x, places, axis, mode="fill", fill_value=fill_value)
 
 
@@ -357,3 +340,6 @@ def extract(condition: ArrayLike, arr: ArrayLike, *, size: int | None = None,
     Array([5], dtype=int32)
     """
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)
+
+
+public(globals())

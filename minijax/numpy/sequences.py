@@ -15,9 +15,11 @@ import numpy as np
 from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, contractions, reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact, canonical_axis,
-                                     choose, convert, promote_dtypes, promote_dtypes_inexact)
-from minijax.numpy.shaping import broadcast_to, moveaxis, ravel
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact,
+                                     broadcast_to_shape, canonical_axes, canonical_axis, choose,
+                                     convert, promote_dtypes, promote_dtypes_inexact, public)
+from minijax.numpy.shaping import moveaxis, ravel
+from minijax.primitives.axes import replaced
 
 
 def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = None,
@@ -27,29 +29,20 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
     >>> diff(np.array([1, 3, 6]))
     Array([2, 3], dtype=int32)
     """
-    x: Any = as_array("diff", a)
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
-    if x.ndim == 0:
-        raise ValueError("diff requires input that is at least one dimensional; got "
-                         f"{x}")
-    axis = canonical_axis(axis, x.ndim)
-    edges = [_edge(x, edge, axis) for edge in (prepend, append)]
-    parts = [part for part in (edges[0], x, edges[1]) if part is not None]
-    x = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else x
+    if a.ndim == 0:
+        raise ValueError(f"diff requires input that is at least one dimensional; got {a}")
+    axis = canonical_axis(axis, a.ndim)
+    row = replaced(a.shape, axis, 1)
+    parts = [part if part.ndim else broadcast_to_shape(part, row) for part in as_arrays(
+        "diff", *(part for part in (prepend, a, append) if part is not None))]
+    x: Any = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else a
     for _ in range(n):
         later = lax.slice_in_dim(x, 1, None, axis=axis)
         earlier = lax.slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis)
         x = later != earlier if x.dtype == bool else later - earlier
     return x
-
-
-def _edge(x: Any, edge: Any, axis: int) -> Any:
-    if edge is None:
-        return None
-    edge = as_array("diff", edge)
-    return edge if edge.ndim else broadcast_to(edge, [1 if d == axis else n
-                                                      for d, n in enumerate(x.shape)])
 
 
 def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
@@ -73,9 +66,8 @@ def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None) -> Any:
     >>> gradient(np.array([1., 2., 4.]))
     Array([1. , 1.5, 2. ], dtype=float32)
     """
-    [x] = as_inexact("gradient", f)
-    axes = [canonical_axis(d, x.ndim) for d in (
-        range(x.ndim) if axis is None else axis if np.iterable(axis) else (axis,))]
+    [x] = promote_dtypes_inexact(f)
+    axes = canonical_axes(axis, x.ndim)
     steps = list(varargs) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
@@ -117,7 +109,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
       left, right: the values beyond the ends, or "extrapolate" to go on straight.
       period: after which the line repeats.
     """
-    x, xp, fp = as_inexact("interp", x, xp, fp)
+    x, xp, fp = promote_dtypes_inexact(x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
@@ -175,7 +167,7 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
       mode: "full", "same" or "valid": all places, as many as in `a`, or where both overlap.
     """
     # JAX: a convolution primitive; here a matrix of shifted rows.
-    x, y = as_inexact("convolve", a, v)
+    x, y = promote_dtypes_inexact(a, v)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError("convolve() only support 1-dimensional inputs.")
     if not x.size or not y.size:
@@ -200,8 +192,11 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     >>> polyval(np.array([1, 0, 2]), 3)
     Array(11, dtype=int32)
     """
-    p, x = promote_dtypes(*as_arrays("polyval", p, x))
+    p, x = promote_dtypes(p, x)
     operator.index(unroll)
     coefficients = [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])]
     zero = lax.full(lax.broadcast_shapes(p.shape[1:], x.shape), 0, x.dtype)
     return functools.reduce(lambda y, c: y * x + c, coefficients, zero)
+
+
+public(globals())

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, dtypes, lax
+from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, searching, unary
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, choose, convert,
-                                     promote_dtypes, static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, choose, convert, promote_dtypes, public,
+                                     static_value)
 from minijax.numpy.shaping import moveaxis, ravel
 
 
@@ -27,7 +27,7 @@ def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = Fal
     >>> isin(np.array([1, 2, 3]), np.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
     """
-    x, tests = promote_dtypes(*as_arrays("isin", element, test_elements))
+    x, tests = promote_dtypes(element, test_elements)
     same = lax.expand_dims(x, (x.ndim,)) == lax.broadcast_to_rank(ravel(tests), x.ndim + 1)
     found = reductions.any(same, -1)
     return ~found if invert else found
@@ -51,16 +51,15 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     Raises:
       ConcretizationTypeError: when the array is traced and `size` is not given.
     """
-    x = as_array("unique", ar)
-    if size is None and not core.is_concrete(x):
-        static_value(x, "The error arose for the first argument of jnp.unique(). To make "
+    if size is None:
+        static_value(ar, "The error arose for the first argument of jnp.unique(). To make "
                      "jnp.unique() compatible with JIT and other transforms, you can specify a "
                      "concrete value for the size argument, which will determine the output "
                      "size.")
-    rows = ravel(x)
+    rows: Any = ravel(ar)
     if axis is not None:
-        rows = moveaxis(x, operator.index(axis), 0)
-        rows = lax.reshape(rows, (rows.shape[0], x.size // max(rows.shape[0], 1)))
+        rows = moveaxis(ar, operator.index(axis), 0)
+        rows = lax.reshape(rows, (rows.shape[0], ar.size // max(rows.shape[0], 1)))
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
     # one more than asked for, where the last one ends
@@ -73,7 +72,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         mask = lax.expand_dims(filled, range(1, values.ndim))
         values = choose(mask, convert(as_array("unique", fill_value), values.dtype), values)
     if axis is not None:
-        values = lax.reshape(values, (values.shape[0], *np.delete(x.shape, axis).tolist()))
+        values = lax.reshape(values, (values.shape[0], *np.delete(ar.shape, axis).tolist()))
         values = moveaxis(values, 0, axis)
     outs: list[Any] = [values]
     if return_index:
@@ -82,7 +81,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
         number = dtypes.default_int_dtype()
         group = lax.cumsum(convert(first, number), 0) - 1
         inverse = lax.full_like(group, 0).at[order].set(group)
-        outs.append(lax.reshape(inverse, x.shape) if axis is None else inverse)
+        outs.append(lax.reshape(inverse, ar.shape) if axis is None else inverse)
     if return_counts:
         outs.append(choose(filled, 0, ends - starts))
     return outs[0] if len(outs) == 1 else tuple(outs)
@@ -144,7 +143,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = _strong(*promote_dtypes(*_flat("intersect1d", size, ar1, ar2)))
+    a, b = _flat_and_strong("intersect1d", size, ar1, ar2)
     values, number = _different(a, isin(a, b), size, fill_value)
     if not return_indices:
         return values
@@ -193,24 +192,22 @@ def setxor1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
     Raises:
       ConcretizationTypeError: when an array is traced and `size` is not given.
     """
-    a, b = _strong(*promote_dtypes(*_flat("setxor1d", size, ar1, ar2)))
+    a, b = _flat_and_strong("setxor1d", size, ar1, ar2)
     kept = lax.concatenate([isin(a, b, invert=True), isin(b, a, invert=True)], 0)
     return _different(lax.concatenate([a, b], 0), kept, size, fill_value)[0]
 
 
 def _flat(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
     """The arrays in a row each; their values must be known where no size is given."""
-    values = [ravel(x) for x in as_arrays(name, *arrays)]
     if size is None:
-        for x in values:
-            if not core.is_concrete(x):
-                static_value(x, f"The error arose in {name}(). To use it here, say how large the "
-                                "result is with the size argument.")
-    return values
+        for x in arrays:
+            static_value(x, f"The error arose in {name}(). To use it here, say how large the "
+                            "result is with the size argument.")
+    return [ravel(x) for x in arrays]
 
 
-def _strong(*arrays: Any) -> list[Any]:
-    return [convert(x, x.dtype) for x in arrays]
+def _flat_and_strong(name: str, size: int | None, *arrays: ArrayLike) -> list[Any]:
+    return [convert(x, x.dtype) for x in promote_dtypes(*_flat(name, size, *arrays))]
 
 
 def _different(x: Any, kept: Any, size: int | None, fill_value: Any) -> tuple[Any, Any]:
@@ -246,8 +243,8 @@ def unique_all(x: ArrayLike, /, *, size: int | None = None,
     >>> unique_all(np.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)
     """
-    return UniqueAll(*unique(as_array("unique_all", x), True, True, True, equal_nan=False,
-                             size=size, fill_value=fill_value))
+    return UniqueAll(*unique(x, True, True, True, equal_nan=False, size=size,
+                             fill_value=fill_value))
 
 
 def unique_counts(x: ArrayLike, /, *, size: int | None = None,
@@ -257,7 +254,7 @@ def unique_counts(x: ArrayLike, /, *, size: int | None = None,
     >>> unique_counts(np.array([3, 1, 3]))[1]
     Array([1, 2], dtype=int32)
     """
-    return UniqueCounts(*unique(as_array("unique_counts", x), return_counts=True, equal_nan=False,
+    return UniqueCounts(*unique(x, return_counts=True, equal_nan=False,
                                 size=size, fill_value=fill_value))
 
 
@@ -268,7 +265,7 @@ def unique_inverse(x: ArrayLike, /, *, size: int | None = None,
     >>> unique_inverse(np.array([3, 1, 3])).inverse_indices
     Array([1, 0, 1], dtype=int32)
     """
-    return UniqueInverse(*unique(as_array("unique_inverse", x), return_inverse=True,
+    return UniqueInverse(*unique(x, return_inverse=True,
                                  equal_nan=False, size=size, fill_value=fill_value))
 
 
@@ -279,4 +276,7 @@ def unique_values(x: ArrayLike, /, *, size: int | None = None,
     >>> unique_values(np.array([3, 1, 3]))
     Array([1, 3], dtype=int32)
     """
-    return unique(as_array("unique_values", x), equal_nan=False, size=size, fill_value=fill_value)
+    return unique(x, equal_nan=False, size=size, fill_value=fill_value)
+
+
+public(globals())

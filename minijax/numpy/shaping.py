@@ -15,11 +15,10 @@ import numpy as np
 
 from minijax import lax
 from minijax.core import Array, Tracer, another
-from minijax.numpy.arguments import (ArrayLike, Axes, as_array, as_arrays,
-                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
-                                     canonical_axes, canonical_axis, check_arraylike, convert,
-                                     shape_of_argument, static_axes)
-from minijax.primitives.axes import canonical_shape
+from minijax.numpy.arguments import (ArrayLike, Axes, as_arrays, broadcast_arrays_to_one_shape,
+                                     broadcast_to_shape, canonical_axes, canonical_axis, convert,
+                                     public, shape_of_argument, static_axes)
+from minijax.primitives.axes import canonical_shape, replaced
 
 
 # ── Shapes ───────────────────────────────────────────────────────────────────────────────────
@@ -62,12 +61,9 @@ def reshape(a: ArrayLike, shape: Any, order: str = "C", *, copy: bool | None = N
     Raises:
       TypeError: when the number of elements does not fit, or the shape is traced.
     """
-    a = as_array("reshape", a)
     sizes = _with_unknown_size(a.shape, shape_of_argument(shape))
     if order == "F":
-        back = range(len(sizes))[::-1]
-        flipped = lax.reshape(lax.transpose(a, range(a.ndim)[::-1]), sizes[::-1])
-        return lax.transpose(flipped, back)
+        return transpose(lax.reshape(transpose(a), sizes[::-1]))
     if order not in ("C", "K"):
         raise NotImplementedError(f"np.reshape order={order} is not implemented.")
     return lax.reshape(a, sizes)
@@ -82,7 +78,7 @@ def _with_unknown_size(old: tuple[int, ...], new: tuple[int, ...]) -> tuple[int,
         if known == 0 or total % known:
             raise TypeError(f"{what} because the product of specified axis sizes ({known}) does "
                             f"not evenly divide {total}")
-        return tuple(total // known if n == -1 else n for n in new)
+        return replaced(new, new.index(-1), total // known)
     if known != total:
         raise TypeError(f"{what} (size {known})")
     return new
@@ -103,11 +99,9 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
     >>> squeeze(np.ones((1, 2, 1))).shape
     (2,)
     """
-    a = as_array("squeeze", a)
-    axis = static_axes("squeeze", axis)
+    axes = canonical_axes(static_axes("squeeze", axis), a.ndim)
     if axis is None:
-        axis = [d for d, n in enumerate(a.shape) if n == 1]
-    axes = canonical_axes(axis, a.ndim)
+        axes = tuple(d for d in axes if a.shape[d] == 1)
     return lax.squeeze(a, axes) if axes else another(a)
 
 
@@ -117,10 +111,8 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     >>> expand_dims(np.ones(3), 0).shape
     (1, 3)
     """
-    a = as_array("expand_dims", a)
-    axis = static_axes("expand_dims", axis)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    return lax.expand_dims(a, canonical_axes(axes, a.ndim + len(axes)))
+    axes = static_axes("expand_dims", axis)
+    return lax.expand_dims(a, canonical_axes(axes, a.ndim + np.size(axes)))
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:
@@ -167,7 +159,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     >>> transpose(np.ones((2, 3))).shape
     (3, 2)
     """
-    a = as_array("transpose", a)
     if axes is None:
         return lax.transpose(a, range(a.ndim)[::-1])
     return lax.transpose(a, [canonical_axis(axis, a.ndim) for axis in axes])
@@ -182,7 +173,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     >>> matrix_transpose(np.ones((4, 2, 3))).shape
     (4, 3, 2)
     """
-    x = as_array("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError("x must be at least two-dimensional for matrix_transpose; "
                          f"got ndim={x.ndim}")
@@ -195,11 +185,8 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     >>> swapaxes(np.ones((2, 3, 4)), 0, 2).shape
     (4, 3, 2)
     """
-    a = as_array("swapaxes", a)
-    order = list(range(a.ndim))
     i, j = (canonical_axis(axis, a.ndim) for axis in (axis1, axis2))
-    order[i], order[j] = j, i
-    return lax.transpose(a, order)
+    return lax.transpose(a, replaced(replaced(range(a.ndim), i, j), j, i))
 
 
 def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
@@ -208,7 +195,6 @@ def moveaxis(a: ArrayLike, source: Any, destination: Any) -> Array:
     >>> moveaxis(np.ones((2, 3, 4)), 0, -1).shape
     (3, 4, 2)
     """
-    a = as_array("moveaxis", a)
     sources = canonical_axes(source, a.ndim)
     places = canonical_axes(destination, a.ndim)
     if len(sources) != len(places):
@@ -225,7 +211,6 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     >>> rollaxis(np.ones((2, 3, 4)), 2).shape
     (4, 2, 3)
     """
-    a = as_array("rollaxis", a)
     axis = canonical_axis(axis, a.ndim)
     start = start + a.ndim if start < 0 else start
     return moveaxis(a, axis, start - 1 if start > axis else start)
@@ -243,7 +228,7 @@ def broadcast_to(array: ArrayLike, shape: Any) -> Array:
     Raises:
       ValueError: where the shapes do not fit.
     """
-    return broadcast_to_shape(as_array("broadcast_to", array), shape_of_argument(shape))
+    return broadcast_to_shape(array, shape_of_argument(shape))
 
 
 def broadcast_arrays(*args: ArrayLike) -> list[Array]:
@@ -252,8 +237,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     >>> [x.shape for x in broadcast_arrays(np.ones((2, 1)), np.ones(3))]
     [(2, 3), (2, 3)]
     """
-    check_arraylike("broadcast_arrays", *args)
-    return broadcast_arrays_to_one_shape(*args)
+    return broadcast_arrays_to_one_shape(*as_arrays("broadcast_arrays", *args))
 
 
 def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
@@ -274,7 +258,6 @@ def flip(m: ArrayLike, axis: Axes = None) -> Array:
     >>> flip(np.array([1, 2, 3]))
     Array([3, 2, 1], dtype=int32)
     """
-    m = as_array("flip", m)
     return lax.rev(m, canonical_axes(static_axes("flip", axis), m.ndim))
 
 
@@ -305,7 +288,6 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     Array([[2, 4],
            [1, 3]], dtype=int32)
     """
-    m = as_array("rot90", m)
     first, second = (canonical_axis(axis, m.ndim) for axis in axes)
     if first == second:
         raise ValueError("Axes must be different")
@@ -323,16 +305,13 @@ def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
     >>> roll(np.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)
     """
-    a = as_array("roll", a)
     axis = static_axes("roll", axis)
     if axis is None:
         return lax.reshape(roll(lax.reshape(a, (a.size,)), shift, 0), a.shape)
     axes = [canonical_axis(each, a.ndim) for each in (axis if np.iterable(axis) else [axis])]
     several = isinstance(shift, (tuple, list)) or np.ndim(shift)
     shifts = [shift[i] for i in range(len(shift))] if several else [shift] * len(axes)
-    if len(axes) == 1:
-        axes = axes * len(shifts)
-    for each, place in zip(shifts, axes, strict=True):
+    for each, place in zip(shifts, axes * len(shifts) if len(axes) == 1 else axes, strict=True):
         a = _rolled(a, each, place)
     return a
 
@@ -343,11 +322,10 @@ def _rolled(a: Any, shift: Any, axis: int) -> Any:
         return a
     if isinstance(shift, Tracer):
         count: Any = convert(size, np.dtype("int32"))
-        doubled = lax.concatenate([a, a], axis)
         start = lax.rem(count - lax.rem(convert(shift, count.dtype), count), count)
-        return lax.dynamic_slice_in_dim(doubled, start, size, axis)
+        return lax.dynamic_slice_in_dim(lax.concatenate([a, a], axis), start, size, axis)
     cut = -int(shift) % size
-    if cut == 0:
-        return a
-    return lax.concatenate([lax.slice_in_dim(a, cut, None, axis=axis),
-                            lax.slice_in_dim(a, 0, cut, axis=axis)], axis)
+    return lax.concatenate(lax.split(a, (cut, size - cut), axis)[::-1], axis) if cut else a
+
+
+public(globals())

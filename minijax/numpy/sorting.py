@@ -14,17 +14,18 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, as_arrays, as_inexact,
-                                     canonical_axes, canonical_axis, choose, convert,
-                                     promote_dtypes, refuse_out, static_axes)
+from minijax.numpy.arguments import (ArrayLike, Axes, along, as_arrays, canonical_axes,
+                                     canonical_axis, choose, convert, promote_dtypes,
+                                     promote_dtypes_inexact, public, refuse_out, static_axes)
 from minijax.numpy.unary import isnan
+from minijax.primitives.axes import without
 
 _INT = np.dtype("int32")
 
 
 # ── Sorting ──────────────────────────────────────────────────────────────────────────────────
 
-def _to_sort(name: str, a: ArrayLike, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
+def _to_sort(name: str, a: Array, axis: int | None, order: Any, kind: Any) -> tuple[Any, int]:
     if kind is not None:
         raise TypeError(f"jax.numpy.{name} has no argument 'kind'; every sort is stable.")
     if order is not None:
@@ -88,7 +89,7 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     if side not in ("left", "right"):
         raise ValueError(f"{side!r} is an invalid value for keyword 'side'. "
                          "Expected one of ['left', 'right'].")
-    a, v = promote_dtypes(*as_arrays("searchsorted", a, v))
+    a, v = promote_dtypes(a, v)
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
     if sorter is not None:
@@ -132,12 +133,12 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
         raise ValueError("jnp.quantile does not support overwrite_input=True")
     if method not in _METHODS:
         raise ValueError(f"method can only be {_METHODS}; got {method!r}")
-    [x] = as_inexact("quantile", a)
-    x, q = convert(x, x.dtype), convert(as_array("quantile", q), x.dtype)
+    [x] = promote_dtypes_inexact(a)
+    x, q = convert(x, x.dtype), convert(q, x.dtype)
     axes = canonical_axes(static_axes("quantile", axis), x.ndim)
-    others = [d for d in range(x.ndim) if d not in axes]
+    others = without(range(x.ndim), axes)
     rows = lax.transpose(x, (*others, *axes))
-    rows = lax.reshape(rows, (*rows.shape[:len(others)], math.prod(rows.shape[len(others):])))
+    rows = lax.reshape(rows, (*without(x.shape, axes), math.prod(x.shape[d] for d in axes)))
     has_nan = reductions.any(isnan(rows), -1, keepdims=True)
     rows = lax.sort(choose(has_nan, convert(np.nan, rows.dtype), rows), -1)
     shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
@@ -156,13 +157,13 @@ def _interpolated(rows: Any, q: Any, method: str) -> Any:
     place = q * float(count - 1)
     low, high = lax.floor(place), lax.ceil(place)
     if method == "nearest":
-        nearer_low = place - low <= 0.5
-        low = high = choose(nearer_low, low, high)
-    below, above = element(low), element(high)
+        low = choose(place - low <= 0.5, low, high)
     if method in ("lower", "nearest"):
-        return below
+        return element(low)
+    above = element(high)
     if method == "higher":
         return above
+    below = element(low)
     if method == "midpoint":
         return (below + above) * .5
     part = place - low
@@ -188,6 +189,9 @@ def percentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
     >>> percentile(np.array([1., 2., 3.]), 25)
     Array(1.5, dtype=float32)
     """
-    [q] = as_inexact("percentile", q)
+    [q] = promote_dtypes_inexact(q)
     q = lax.div(q, convert(100, q.dtype))
     return quantile(a, q, axis, out, overwrite_input, method, keepdims)
+
+
+public(globals())

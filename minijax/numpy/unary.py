@@ -14,61 +14,47 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, another
-from minijax.numpy.arguments import (ArrayLike, as_array, check_arraylike, choose, convert,
-                                     documented, like, promote_dtypes_inexact,
-                                     promote_dtypes_numeric, promoted, weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Operand, choose, convert, documented, like,
+                                     promote_dtypes_inexact, promote_dtypes_numeric, promoted,
+                                     public, told, weak_if_scalar)
 
 Unary = Callable[[ArrayLike], Array]
 
 
 # ── Functions that are one primitive, in floating point ──────────────────────────────────────
 
-def _inexact(name: str, function: Callable[[Any], Any], summary: str, shows: str) -> Unary:
-    """A function that converts its argument to floating point and applies `function`."""
-    def apply(x: ArrayLike, /) -> Array:
+def _inexact(function: Callable[[Any], Any], name: str = "", summary: str = "",
+             shows: str = "") -> Unary:
+    """A function that converts its argument to floating point and applies `function`.
+
+    Where nothing else is told, it has the name, the summary and the example of that one.
+    """
+    if not shows:
+        name, summary, shows = told(function, name)
+
+    def apply(x: Operand, /) -> Array:
         return function(*promoted(name, promote_dtypes_inexact, x))
 
     return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.", shows)
 
 
 def _real_abs(x: Any) -> Any:
-    if _is_complex(x):
+    if x.dtype.kind == "c":
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
     return lax.abs(x)
 
 
-exp = _inexact("exp", lax.exp, "e to the power of each element.", "float(exp(0.)) -> 1.0")
-exp2 = _inexact("exp2", lax.exp2, "2 to the power of each element.", "float(exp2(3)) -> 8.0")
-expm1 = _inexact("expm1", lax.expm1, "``exp(x) - 1``, exact near zero.",
-                 "float(expm1(0.)) -> 0.0")
-log = _inexact("log", lax.log, "The natural logarithm; nan below zero.", "float(log(1.)) -> 0.0")
-log1p = _inexact("log1p", lax.log1p, "``log(1 + x)``, exact near zero.",
-                 "float(log1p(0.)) -> 0.0")
-sqrt = _inexact("sqrt", lax.sqrt, "The square root; nan below zero.", "float(sqrt(9)) -> 3.0")
-cbrt = _inexact("cbrt", lax.cbrt, "The cube root, of negative numbers too.",
-                "round(cbrt(-8), 2) -> Array(-2., dtype=float32, weak_type=True)")
-sin = _inexact("sin", lax.sin, "The sine of an angle in radians.", "float(sin(0.)) -> 0.0")
-cos = _inexact("cos", lax.cos, "The cosine of an angle in radians.", "float(cos(0.)) -> 1.0")
-tan = _inexact("tan", lax.tan, "The tangent of an angle in radians.", "float(tan(0.)) -> 0.0")
-arcsin = _inexact("arcsin", lax.asin, "The angle whose sine is x, between -pi/2 and pi/2.",
-                  "float(arcsin(0.)) -> 0.0")
-arccos = _inexact("arccos", lax.acos, "The angle whose cosine is x, between 0 and pi.",
-                  "round(arccos(-1.), 2) -> Array(3.14, dtype=float32, weak_type=True)")
-arctan = _inexact("arctan", lax.atan, "The angle whose tangent is x, between -pi/2 and pi/2.",
-                  "float(arctan(0.)) -> 0.0")
-sinh = _inexact("sinh", lax.sinh, "The hyperbolic sine.", "float(sinh(0.)) -> 0.0")
-cosh = _inexact("cosh", lax.cosh, "The hyperbolic cosine.", "float(cosh(0.)) -> 1.0")
-tanh = _inexact("tanh", lax.tanh, "The hyperbolic tangent.", "float(tanh(0.)) -> 0.0")
-arcsinh = _inexact("arcsinh", lax.asinh, "The number whose hyperbolic sine is x.",
-                   "float(arcsinh(0.)) -> 0.0")
-arccosh = _inexact("arccosh", lax.acosh, "The number whose hyperbolic cosine is x.",
-                   "float(arccosh(1.)) -> 0.0")
-arctanh = _inexact("arctanh", lax.atanh, "The number whose hyperbolic tangent is x.",
-                   "float(arctanh(0.)) -> 0.0")
-fabs = _inexact("fabs", _real_abs, "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
-reciprocal = _inexact("reciprocal", lambda x: lax.integer_pow(x, -1), "``1 / x``, as a float.",
-                      "float(reciprocal(4)) -> 0.25")
+exp, exp2, expm1, log, log1p, sqrt, cbrt = map(_inexact, (
+    lax.exp, lax.exp2, lax.expm1, lax.log, lax.log1p, lax.sqrt, lax.cbrt))
+sin, cos, tan, sinh, cosh, tanh = map(_inexact, (
+    lax.sin, lax.cos, lax.tan, lax.sinh, lax.cosh, lax.tanh))
+arcsin, arccos, arctan, arcsinh, arccosh, arctanh = map(
+    _inexact, (lax.asin, lax.acos, lax.atan, lax.asinh, lax.acosh, lax.atanh),
+    ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"))
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
+fabs = _inexact(_real_abs, "fabs", "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
+reciprocal = _inexact(lambda x: lax.integer_pow(x, -1), "reciprocal", "``1 / x``, as a float.",
+                      "float(reciprocal(4)) -> 0.25")
 
 
 def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
@@ -77,19 +63,19 @@ def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
 
 def _log_to_base(x: Any, base: int) -> Any:
     log, scale = lax.log(x), float(np.log(base))
-    if dtypes.issubdtype(log.dtype, np.complexfloating):
+    if log.dtype.kind == "c":
         parts = lax.real(log), lax.imag(log)
         return lax.complex(*(part / convert(scale, part.dtype) for part in parts))
     return lax.div(log, convert(scale, log.dtype))
 
 
-log2 = _inexact("log2", lambda x: _log_to_base(x, 2),
+log2 = _inexact(lambda x: _log_to_base(x, 2), "log2",
                 "The logarithm to the base 2.", "float(log2(8)) -> 3.0")
-log10 = _inexact("log10", lambda x: _log_to_base(x, 10),
+log10 = _inexact(lambda x: _log_to_base(x, 10), "log10",
                  "The logarithm to the base 10.", "float(log10(1)) -> 0.0")
-deg2rad = _inexact("deg2rad", lambda x: _scaled(x, float(np.pi / 180), lax.mul),
+deg2rad = _inexact(lambda x: _scaled(x, float(np.pi / 180), lax.mul), "deg2rad",
                    "Radians from degrees.", "float(deg2rad(0)) -> 0.0")
-rad2deg = _inexact("rad2deg", lambda x: _scaled(x, float(180 / np.pi), lax.mul),
+rad2deg = _inexact(lambda x: _scaled(x, float(180 / np.pi), lax.mul), "rad2deg",
                    "Degrees from radians.", "float(rad2deg(0)) -> 0.0")
 radians, degrees = deg2rad, rad2deg
 
@@ -102,7 +88,6 @@ def absolute(x: ArrayLike, /) -> Array:
     >>> absolute(np.array([-1.5, 2]))
     Array([1.5, 2. ], dtype=float32)
     """
-    x = as_array("absolute", x)
     return x if x.dtype.kind in "bu" else lax.abs(x)
 
 
@@ -115,7 +100,7 @@ def negative(x: ArrayLike, /) -> Array:
     >>> negative(np.array([-1.5, 2]))
     Array([ 1.5, -2. ], dtype=float32)
     """
-    return lax.neg(as_array("negative", x))
+    return lax.neg(x)
 
 
 def positive(x: ArrayLike, /) -> Array:
@@ -124,7 +109,7 @@ def positive(x: ArrayLike, /) -> Array:
     >>> positive(2.)
     Array(2., dtype=float32, weak_type=True)
     """
-    return another(as_array("positive", x))
+    return another(x)
 
 
 def sign(x: ArrayLike, /) -> Array:
@@ -133,7 +118,7 @@ def sign(x: ArrayLike, /) -> Array:
     >>> sign(np.array([-1.5, 0, 2]))
     Array([-1.,  0.,  1.], dtype=float32)
     """
-    return lax.sign(as_array("sign", x))
+    return lax.sign(x)
 
 
 def signbit(x: ArrayLike, /) -> Array:
@@ -142,12 +127,11 @@ def signbit(x: ArrayLike, /) -> Array:
     >>> signbit(np.array([-0.0, 0.0]))
     Array([ True, False], dtype=bool)
     """
-    x = as_array("signbit", x)
     if x.dtype.kind in "bu":
         return _everywhere(x, False)
-    if dtypes.issubdtype(x.dtype, np.integer):
+    if x.dtype.kind in "iu":
         return x < convert(0, x.dtype)
-    if _is_complex(x):
+    if x.dtype.kind == "c":
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
     word = np.dtype(f"int{8 * x.dtype.itemsize}")
     return lax.bitcast_convert_type(x, word) < 0
@@ -159,7 +143,6 @@ def square(x: ArrayLike, /) -> Array:
     >>> square(np.array([1.5, -2]))
     Array([2.25, 4.  ], dtype=float32)
     """
-    check_arraylike("square", x)
     return lax.square(*promote_dtypes_numeric(x))
 
 
@@ -168,7 +151,6 @@ def square(x: ArrayLike, /) -> Array:
 def _rounding(name: str, function: Callable[[Any], Any], summary: str, shows: str) -> Unary:
     """A rounding function: integers and bools are as round as they get."""
     def apply(x: ArrayLike, /) -> Array:
-        x = as_array(name, x)
         return x if x.dtype.kind in "biu" else function(x)
 
     return documented(apply, name, summary, shows)
@@ -188,7 +170,6 @@ def rint(x: ArrayLike, /) -> Array:
     >>> float(rint(2.5))
     2.0
     """
-    x = as_array("rint", x)
     return convert(x, dtypes.default_float_dtype()) if x.dtype.kind in "biu" else round(x)
 
 
@@ -198,13 +179,12 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     >>> round(np.array([2.5, 3.5]))
     Array([2., 4.], dtype=float32)
     """
-    a = as_array("round", a)
     decimals = operator.index(decimals)
     if a.dtype.kind in "biu":
         if decimals < 0:
             raise NotImplementedError("integer np.round not implemented for decimals < 0")
         return a
-    if _is_complex(a):
+    if a.dtype.kind == "c":
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
     if decimals == 0:
         return lax.round(a, lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -223,10 +203,6 @@ def _is_float(x: Any) -> bool:
     return dtypes.issubdtype(x.dtype, np.floating)
 
 
-def _is_complex(x: Any) -> bool:
-    return dtypes.issubdtype(x.dtype, np.complexfloating)
-
-
 def _equals(x: Any, number: float) -> Any:
     return lax.eq(x, convert(number, x.dtype))
 
@@ -241,8 +217,7 @@ def isfinite(x: ArrayLike, /) -> Array:
     >>> isfinite(np.array([1.0, np.inf, np.nan]))
     Array([ True, False, False], dtype=bool)
     """
-    x = as_array("isfinite", x)
-    if _is_complex(x):
+    if x.dtype.kind == "c":
         return lax.is_finite(lax.real(x)) & lax.is_finite(lax.imag(x))
     return lax.is_finite(x) if _is_float(x) else _everywhere(x, True)
 
@@ -253,8 +228,7 @@ def isinf(x: ArrayLike, /) -> Array:
     >>> isinf(np.array([1.0, -np.inf, np.nan]))
     Array([False,  True, False], dtype=bool)
     """
-    x = as_array("isinf", x)
-    if _is_complex(x):
+    if x.dtype.kind == "c":
         return isinf(lax.real(x)) | isinf(lax.imag(x))
     return _equals(lax.abs(x), np.inf) if _is_float(x) else _everywhere(x, False)
 
@@ -265,7 +239,6 @@ def isnan(x: ArrayLike, /) -> Array:
     >>> isnan(np.array([1.0, np.nan]))
     Array([False,  True], dtype=bool)
     """
-    x = as_array("isnan", x)
     return x != x
 
 
@@ -275,7 +248,7 @@ def isposinf(x: ArrayLike, /) -> Array:
     >>> isposinf(np.array([np.inf, -np.inf]))
     Array([ True, False], dtype=bool)
     """
-    return _is_infinity("isposinf", x, np.inf)
+    return _is_infinity(x, np.inf)
 
 
 def isneginf(x: ArrayLike, /) -> Array:
@@ -284,12 +257,11 @@ def isneginf(x: ArrayLike, /) -> Array:
     >>> isneginf(np.array([np.inf, -np.inf]))
     Array([False,  True], dtype=bool)
     """
-    return _is_infinity("isneginf", x, -np.inf)
+    return _is_infinity(x, -np.inf)
 
 
-def _is_infinity(name: str, x: ArrayLike, infinity: float) -> Array:
-    x = as_array(name, x)
-    if _is_complex(x):
+def _is_infinity(x: Array, infinity: float) -> Array:
+    if x.dtype.kind == "c":
         raise ValueError("isposinf/isneginf are not well defined for complex types")
     return _equals(x, infinity) if _is_float(x) else _everywhere(x, False)
 
@@ -301,8 +273,7 @@ def nan_to_num(x: ArrayLike, copy: bool = True, nan: ArrayLike = 0.0,
     >>> nan_to_num(np.array([np.nan, 1.0]))
     Array([0., 1.], dtype=float32)
     """
-    x = as_array("nan_to_num", x)
-    if _is_complex(x):
+    if x.dtype.kind == "c":
         parts = (nan_to_num(part, copy, nan, posinf, neginf) for part in (x.real, x.imag))
         return lax.complex(*parts)
     if not _is_float(x):
@@ -321,8 +292,7 @@ def real(val: ArrayLike, /) -> Array:
     >>> real(1 + 2j)
     Array(1., dtype=float32, weak_type=True)
     """
-    val = as_array("real", val)
-    return lax.real(val) if _is_complex(val) else another(val)
+    return lax.real(val) if val.dtype.kind == "c" else another(val)
 
 
 def imag(val: ArrayLike, /) -> Array:
@@ -331,8 +301,7 @@ def imag(val: ArrayLike, /) -> Array:
     >>> imag(1 + 2j)
     Array(2., dtype=float32, weak_type=True)
     """
-    val = as_array("imag", val)
-    return lax.imag(val) if _is_complex(val) else lax.full_like(val, 0)
+    return lax.imag(val) if val.dtype.kind == "c" else lax.full_like(val, 0)
 
 
 def conjugate(x: ArrayLike, /) -> Array:
@@ -341,8 +310,7 @@ def conjugate(x: ArrayLike, /) -> Array:
     >>> complex(conjugate(1 + 2j))
     (1-2j)
     """
-    x = as_array("conjugate", x)
-    return lax.conj(x) if _is_complex(x) else another(x)
+    return lax.conj(x) if x.dtype.kind == "c" else another(x)
 
 
 conj = conjugate
@@ -354,9 +322,8 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
     >>> round(angle(1j), 2)
     Array(1.57, dtype=float32, weak_type=True)
     """
-    z = as_array("angle", z)
     x, y = real(z), imag(z)
-    if z.dtype.kind in "biu" or z.ndim == 0 and not _is_complex(z):
+    if z.dtype.kind in "biu" or z.ndim == 0 and z.dtype.kind != "c":
         x, y = (convert(part, dtypes.default_float_dtype()) for part in (x, y))
     result = lax.atan2(y, x)
     return rad2deg(result) if deg else result
@@ -369,7 +336,7 @@ def iscomplexobj(x: Any) -> bool:
     (True, False)
     """
     if hasattr(x, "dtype"):
-        return dtypes.issubdtype(x.dtype, np.complexfloating)
+        return x.dtype.kind == "c"
     return bool(np.iscomplexobj(x))
 
 
@@ -388,7 +355,7 @@ def iscomplex(x: ArrayLike) -> Array:
     >>> iscomplex(np.array([1 + 1j, 2]))
     Array([ True, False], dtype=bool)
     """
-    part: Any = imag(as_array("iscomplex", x))
+    part: Any = imag(x)
     return part != like(0, part)
 
 
@@ -398,7 +365,7 @@ def isreal(x: ArrayLike) -> Array:
     >>> isreal(np.array([1 + 1j, 2]))
     Array([False,  True], dtype=bool)
     """
-    part: Any = imag(as_array("isreal", x))
+    part: Any = imag(x)
     return weak_if_scalar(part == like(0, part))
 
 
@@ -422,3 +389,6 @@ def iterable(y: Any) -> bool:
     (True, False)
     """
     return bool(np.iterable(y))
+
+
+public(globals())

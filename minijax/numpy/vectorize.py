@@ -13,7 +13,7 @@ from typing import Any
 
 from minijax import api, lax, tracebacks
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis
+from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis, public
 from minijax.numpy.shaping import moveaxis
 
 CoreDims = tuple[str, ...]
@@ -125,3 +125,6 @@ def apply_along_axis(func1d: Callable, axis: int, arr: ArrayLike, *args: Any,
     out = mapped(moveaxis(x, axis, -1))
     inner = out.ndim - (x.ndim - 1)
     return moveaxis(out, range(x.ndim - 1, out.ndim), range(axis, axis + inner))
+
+
+public(globals())
