@@ -343,8 +343,8 @@ def refuse_out(name: str, out: Any) -> None:
 def public(names: dict[str, Any]) -> None:
     """Make public what a file of `numpy` has for users, its functions: they are its `__all__`.
 
-    From here on they refuse what is no array, and their first arguments arrive as arrays: those
-    that must be given and are annotated as `ArrayLike`.
+    From here on the first two arguments of each are arrays when it runs, and what is none has been
+    refused: those that must be given, and are annotated as `ArrayLike`.
     """
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
@@ -355,24 +355,25 @@ def public(names: dict[str, Any]) -> None:
 
 
 def _of_arrays(function: Callable) -> Callable:
+    """A function that is given arrays, whatever it is called with; the usual call is quick."""
     code, kinds, name = function.__code__, function.__annotations__, function.__name__
-    required = code.co_varnames[:code.co_argcount - len(function.__defaults__ or ())]
+    required = code.co_varnames[:code.co_argcount - len(function.__defaults__ or ())][:2]
     arrays = list(itertools.takewhile(lambda each: kinds.get(each) == "ArrayLike", required))
-    count = len(arrays)
+    last = len(arrays) - 1
 
-    @functools.wraps(function)
+    def of_one(x: Any, /) -> Any:
+        return function(x if isinstance(x, Array) else as_array(name, x))
+
     def of_arrays(*args: Any, **named: Any) -> Any:
-        for x in args[:count]:
-            if not isinstance(x, Array):
-                break
-        else:
-            if len(args) >= count:
-                return function(*args, **named)
-        by_name = {each: named[each] for each in arrays[len(args):] if each in named}
-        given = as_arrays(name, *args[:count], *by_name.values())
+        if len(args) > last and isinstance(args[0], Array) and isinstance(args[last], Array):
+            return function(*args, **named)
+        by_name = [each for each in arrays[len(args):] if each in named]
+        given = as_arrays(name, *args[:last + 1], *(named[each] for each in by_name))
         named.update(zip(by_name, given[len(args):], strict=True))
-        return function(*given[:len(args)], *args[count:], **named)
-    return of_arrays if arrays else function
+        return function(*given[:len(args)], *args[last + 1:], **named)
+
+    is_of_one = code.co_posonlyargcount == code.co_argcount == 1 and not code.co_kwonlyargcount
+    return functools.wraps(function)(of_one if is_of_one else of_arrays) if arrays else function
 
 
 # ── What functions are made of ───────────────────────────────────────────────────────────────

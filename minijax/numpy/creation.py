@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_arrays_to_on
                                      promote_dtypes_inexact, promote_shapes, public,
                                      shape_of_argument, stacked, static_value)
 from minijax.numpy.shaping import moveaxis
-from minijax.tree_util import tree_flatten
+from minijax.tree_util import tree_map
 
 DTypeLike = Any
 
@@ -100,11 +100,13 @@ def _array(x: Any, dtype: Any) -> Any:
 
 def _typed(x: Any) -> Any:
     """`x`, or the array it stands for: it has `__array__`, a buffer, or is another sequence."""
+    if dtypes.is_python_scalar(x):
+        return x
     if hasattr(x, "__jax_array__"):
         x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
-    return x if hasattr(x, "dtype") or dtypes.is_python_scalar(x) else np.asarray(x)
+    return x if hasattr(x, "dtype") else np.asarray(x)
 
 
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
@@ -125,18 +127,28 @@ def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
 
 
 def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
-    given, tree = tree_flatten(items, is_leaf=lambda x: not isinstance(x, (list, tuple)))
-    leaves = [_typed(leaf) for leaf in given]
+    leaves = list(_leaves(items))
     if dtype is None:
         dtype = (dtypes.lattice_result_type(*leaves)[0] if leaves
                  else dtypes.default_float_dtype())
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
         return stacked([convert(_array(item, dtype), dtype) for item in items])
-    plain = tree.unflatten([x._buffer if isinstance(x, ArrayImpl) else x for x in leaves])
+    if any(isinstance(leaf, Array) for leaf in leaves):
+        numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
+        items = tree_map(lambda _: next(numbers), items,
+                         is_leaf=lambda x: not isinstance(x, (list, tuple)))
     if config.debug_dtype_truncation.value and any(isinstance(x, np.generic | np.ndarray)
                                                    for x in leaves):
-        core.base_trace.note("narrow", np.array(plain), dtype)
-    return _array_of_numpy(np.array(plain, dtype=dtype), dtype)
+        core.base_trace.note("narrow", np.array(items), dtype)
+    return _array_of_numpy(np.array(items, dtype=dtype), dtype)
+
+
+def _leaves(items: Sequence) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, (list, tuple)):
+            yield from _leaves(item)
+        else:
+            yield _typed(item)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:

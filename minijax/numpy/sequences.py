@@ -109,7 +109,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
       left, right: the values beyond the ends, or "extrapolate" to go on straight.
       period: after which the line repeats.
     """
-    x, xp, fp = promote_dtypes_inexact(x, xp, fp)
+    x, xp, fp = as_inexact("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
