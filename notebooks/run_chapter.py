@@ -4,8 +4,8 @@
 is 1 if a cell fails. `weave [CHAPTER.md …]` writes live cells and solutions from the package into
 both halves, and into `mini/` what the reader's library is at the end of each; `refresh
 [CHAPTER.md …]` weaves, and writes each `.ipynb` anew from its `.md` half.
-`report` lists what `explained.toml` asks for and no chapter shows; `grade COPY` runs every
-`check` of a student's copy and prints the score.
+`report` prints how much of each chapter's source is live, and lists what `explained.toml` asks for
+and no chapter shows; `grade COPY` runs every `check` of a student's copy and prints the score.
 It stands beside the chapters, and not in the package: the library needs no Jupyter.
 """
 
@@ -190,7 +190,12 @@ def keep_libraries() -> None:
 
 def report() -> int:
     """Print what the chapters still have to explain; 0 if there is nothing."""
-    missing = weaving.report(sorted(HERE.glob("[0-9]*.md")), HERE / "explained.toml")
+    chapters = sorted(HERE.glob("[0-9]*.md"))
+    for chapter in chapters:
+        share = weaving.live_share(chapter)
+        print(f"{chapter.stem:36} {share:4.0%} of its source is live"
+              + f", more than {weaving.MOST_LIVE:.0%}" * (share > weaving.MOST_LIVE))
+    missing = weaving.report(chapters, HERE / "explained.toml")
     print("\n".join(missing) or "every definition is explained")
     return bool(missing)
 

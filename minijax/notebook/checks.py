@@ -136,7 +136,7 @@ def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
     except Hint as hint:
         return NOT_YET, str(hint)
     except Exception as error:
-        return NOT_YET, _trouble(error)
+        return NOT_YET, trouble(error)
     return RIGHT, exercise.afterthought
 
 
@@ -163,7 +163,7 @@ def _is_empty(code: types.CodeType) -> bool:
                for step in dis.get_instructions(code))
 
 
-def _trouble(error: Exception) -> str:
+def trouble(error: Exception) -> str:
     """An exception out of a reader's answer: what it says, and the reader's line."""
     from minijax.notebook.errors import is_readers_file
     message = (str(error).splitlines() or [""])[0]

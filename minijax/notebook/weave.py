@@ -160,6 +160,20 @@ def live_cells(chapter: Path) -> Iterator[LiveCell]:
                        f"{before}\n{after}")
 
 
+MOST_LIVE = 0.25  # of a chapter's lines of source
+
+
+def live_share(chapter: Path) -> float:
+    """The part of a chapter's lines of source that is the package's, in live cells."""
+    counts = {True: 0, False: 0}
+    for found in _CODE_CELL.finditer(weave_markdown(chapter.read_text(encoding="utf-8"))):
+        options, live, source_text = found["body"].rpartition("%%live ")
+        is_live = bool(live) and not _is_edited(options)
+        lines = source_text.splitlines()[is_live:]
+        counts[is_live] += sum(bool(line.strip()) and line[0] != ":" for line in lines)
+    return counts[True] / max(sum(counts.values()), 1)
+
+
 def report(chapters: Sequence[Path], explained: Path) -> list[str]:
     """What the chapters still have to explain, one line each.
 

@@ -171,6 +171,16 @@ def test_a_cell_longer_than_a_screen_is_reported(tmp_path: Path) -> None:
     assert [line for line in lines if "more than 40" in line]
 
 
+def test_the_share_of_a_chapter_that_is_live_is_counted_in_lines_of_source(tmp_path: Path) -> None:
+    path = tmp_path / "03_forward.md"
+    live = code("%%live minijax.core.as_value")
+    path.write_text(chapter_with("Prose, which does not count.", live, live))
+    assert weave.live_share(path) == 1.0
+    shown = len(list(filter(None, cell_text(["minijax.core.as_value"]).splitlines())))
+    path.write_text(chapter_with(live, *[code("1 + 1", "check")] * shown))
+    assert weave.live_share(path) == 0.5
+
+
 # ---------------------------------------------------------------- the command line
 
 

@@ -47,8 +47,34 @@ exercise(
     hints=["a NumPy number is a made number, not a written one"])
 
 SHIRTS = {"S": ["M"], "M": ["L", "M-long"], "L": ["L-long"], "M-long": ["L-long"], "L-long": []}
-# from b, going up step by step passes w before z, which is where b and c meet
+# From b, going up step by step passes w before z, which is where b and c meet.
 DETOUR = {"a": ["b", "c"], "b": ["w", "z"], "c": ["z"], "w": ["y"], "z": ["y"], "y": []}
+# From a there are fewer steps to t than to m, which is where a and b meet.
+SHORT_CUT = {"a": ["s", "p"], "s": ["t"], "p": ["q"], "q": ["m"], "m": ["t"], "t": [], "b": ["m"]}
+
+
+def _above(name: str, steps: dict) -> set[str]:
+    return {name}.union(*(_above(high, steps) for high in steps[name]))
+
+
+def _lowest(a: str, b: str, steps: dict) -> str | None:
+    """Where two meet; None where they share no place that is below all others."""
+    common = _above(a, steps) & _above(b, steps)
+    return next((name for name in common if common <= _above(name, steps)), None)
+
+
+def _generated(count: int = 30) -> list[dict[str, list[str]]]:
+    """Orders of a few names, the small ones first: each name with those just above it."""
+    random, orders = np.random.default_rng(0), []
+    for k in range(count):
+        names = "abcdefgh"[:3 + k // 6]
+        steps: dict[str, list[str]] = {}
+        for place in reversed(range(len(names))):
+            higher = random.permutation(list(names[place + 1:]))[:random.integers(1, 4)].tolist()
+            steps[names[place]] = [one for one in higher if not any(
+                one in _above(other, steps) for other in higher if other != one)]
+        orders.append({name: steps[name] for name in random.permutation(list(names)).tolist()})
+    return orders
 
 
 def grade_meet(meet: Callable) -> None:
@@ -63,8 +89,14 @@ def grade_meet(meet: Callable) -> None:
            "both are below L-long")
     expect(meet("S", "M", SHIRTS) == "M", "S and M can meet in three places above M, too; the "
            "lowest is wanted")
-    expect(meet("b", "c", DETOUR) == "z",
-           f"right for shirts; now try b and c in {DETOUR}")
+    for steps in (DETOUR, SHORT_CUT, *_generated()):
+        for a in steps:
+            for b in steps:
+                wanted = _lowest(a, b, steps)
+                if wanted is not None:
+                    found = meet(a, b, steps)
+                    expect(found == wanted, f"right for shirts; but in {steps} {a} and {b} meet in "
+                           f"{wanted}, and yours gives {found}")
 
 
 exercise(
@@ -91,6 +123,11 @@ def meet(a, b, steps):
         ("def meet(a, b, steps):\n    def above(n):\n"
          "        return {n}.union(*(above(h) for h in steps[n]))\n"
          "    return above(a) & above(b)", "not several"),
+        ("def meet(a, b, steps):\n    def above(n):\n"
+         "        return {n}.union(*(above(h) for h in steps[n]))\n"
+         "    level = [a]\n    while not any(n in above(b) for n in level):\n"
+         "        level = [h for n in level for h in steps[n]]\n"
+         "    return next(n for n in level if n in above(b))", "and yours gives t"),
         ("def meet(a, b, steps):\n    if a == b or a in steps[b]:\n        return a\n"
          "    return b", "L is above S"),
     ],
@@ -125,6 +162,9 @@ def gelu(x):
 """,
     wrong=[
         ("def gelu(x):\n    c = np.sqrt(2 / np.pi)\n    cubic = x + 0.044715 * x * x * x\n"
+         "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "which constants"),
+        ("def gelu(x):\n    c = float(np.sqrt(2 / np.pi))\n"
+         "    cubic = x + jnp.array([0.044715]) * x * x * x\n"
          "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "which constants"),
         ("def gelu(x):\n    c = np.sqrt(2 / np.pi)\n    cubic = x + 0.044715 * x * x * x\n"
          "    return (0.5 * x * (1.0 + jnp.tanh(c * cubic))).astype(x.dtype)", "do not cast"),

@@ -27,14 +27,21 @@ def grade_divide(divide: Callable) -> None:
            "start from x = q * y, and the rule for products")
     by_x = divide(dual(6.0, 1.0), dual(3.0, 0.0)).tangent
     by_y = divide(dual(6.0, 0.0), dual(3.0, 1.0)).tangent
-    expect(not near(by_x, -1 / 3), "the two terms have each other's sign")
-    expect(near(by_x, 1 / 3),
-           "if y stands still, dividing by it is multiplying by a constant; which?")
-    expect(not near(by_y, 0.0), "y moves, too, and that makes the quotient smaller")
-    expect(not near(by_y, 2 / 3), "a larger y makes a smaller quotient: look at the sign of the "
-           "second term")
-    expect(near(by_y, -2 / 3), "right if only x moves, but not if only y does: the speed of 6 / 3 "
-           "is -2/3 if the 3 grows at speed 1")
+    example = (f"for 6 / 3 the tangent is 1/3 if the 6 grows at speed 1, and -2/3 if the 3 does; "
+               f"yours are {float(by_x):.4g} and {float(by_y):.4g}. ")
+    expect(not near(by_x, -1 / 3), example + "The two terms have each other's sign")
+    expect(not (near(by_x, 1.0) and near(by_y, -2 / 3)), example + "In a - b / c only b is "
+           "divided: parentheses?")
+    expect(not (near(by_x, 3.0) and near(by_y, -6.0)), example + "a / b * b divides, and then "
+           "multiplies again: parentheses?")
+    expect(not (near(by_x, 1 / 3) and near(by_y, -2.0)), example + "The term of y lacks a "
+           "division by y, which the other has")
+    expect(near(by_x, 1 / 3), example + "If y stands still, dividing by it is multiplying by a "
+           "constant; which?")
+    expect(not near(by_y, 0.0), example + "The quotient gets smaller if y moves, too")
+    expect(not near(by_y, 2 / 3), example + "A larger y makes a smaller quotient: look at the "
+           "sign of the second term")
+    expect(near(by_y, -2 / 3), example + "It is right if only x moves")
     expect(near(out.tangent, 0.0), "right if one of them moves, but not if both do")
 
 
@@ -55,6 +62,12 @@ def divide(x, y):
         ("def divide(x, y):\n    return x.primal / y.primal", "return a Dual"),
         ("def divide(x, y):\n    return Dual(x.primal / y.primal, x.tangent / y.primal)",
          "y moves, too"),
+        ("def divide(x, y):\n    q = x.primal / y.primal\n"
+         "    return Dual(q, x.tangent - q * y.tangent / y.primal)", "only b is divided"),
+        ("def divide(x, y):\n    return Dual(x.primal / y.primal, (x.tangent * y.primal - "
+         "x.primal * y.tangent) / y.primal * y.primal)", "multiplies again"),
+        ("def divide(x, y):\n    q = x.primal / y.primal\n"
+         "    return Dual(q, x.tangent / y.primal - q * y.tangent)", "lacks a division"),
         ("def divide(x, y):\n    q = x.primal / y.primal\n"
          "    return Dual(q, (q * y.tangent - x.tangent) / y.primal)", "each other's sign"),
     ],

@@ -7,7 +7,7 @@ from typing import Any
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import Hint, exercise, expect, near, trouble
 
 CHAPTER = "05_trees"
 
@@ -42,7 +42,12 @@ def how_many(tree):
 
 def grade_stacked(stacked: Callable) -> None:
     trees = [{"w": jnp.full((2, 3), float(i)), "b": (jnp.array(float(i)),)} for i in range(5)]
-    out = stacked(trees)
+    try:
+        out = stacked(trees)
+    except (TypeError, ValueError) as error:
+        raise Hint(f"{trouble(error)}\nThe function that you give to tree_map is called once for "
+                   "each leaf. `tree_map(f, trees)` takes the list for one tree, and gives f one "
+                   "array at a time: how does it get the five that belong together?") from error
     expect(not isinstance(out, list), "one tree is wanted, and this is a list: give all trees to "
            "one tree_map")
     expect(jax.tree.structure(out) == jax.tree.structure(trees[0]),
@@ -63,7 +68,7 @@ def stacked(trees):
     wrong=[
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
          "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
-        ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "raised"),
+        ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "one array at a time"),
         ("def stacked(trees):\n    return [jnp.stack(x) for x in zip(*map(jax.tree.leaves, "
          "trees))]", "this is a list"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees)",
