@@ -63,7 +63,6 @@ class Builder(Arithmetic):
         self._read_of: dict[Scalar, Variable] = {}
         self._version: dict[Buffer | Variable, int] = {}
         self._frozen: dict[Buffer, Scope] = {}
-        self._last_if: If | None = None
 
     # -- memory --------------------------------------------------------------------------------
 
@@ -220,18 +219,7 @@ class Builder(Arithmetic):
         """Run the body only where the condition holds."""
         with self._scope() as scope:
             yield
-        self._last_if = If(condition, tuple(scope.statements))
-        self._emit(self._last_if)
-
-    @contextmanager
-    def otherwise(self) -> Iterator[None]:
-        """The other side of the `when` just closed."""
-        branch = self._last_if
-        if branch is None or self.scopes[-1].statements[-1] is not branch:
-            raise RuntimeError("`otherwise` must follow its `when` directly")
-        with self._scope() as scope:
-            yield
-        self.scopes[-1].statements[-1] = If(branch.test, branch.then, tuple(scope.statements))
+        self._emit(If(condition, tuple(scope.statements)))
 
     def while_loop(self, condition: Callable[[], Operand], body: Callable[[], None]) -> None:
         """Run `body` as long as `condition` gives true."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 import ctypes
 import threading
 import traceback
-import weakref
 from collections.abc import Callable, Sequence
-from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,51 +20,37 @@ _PREFIX = "host_call_"
 RAISED = 1  # what a kernel returns whose host function raised; the error itself is kept here
 
 
-class _Raised(threading.local):
-    """What a host function raised while this thread's kernel ran; raised when it has ended."""
-
-    error: BaseException | None = None
-
-
-_raised = _Raised()
 PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_raised = threading.local()  # its `error`: what a host function raised in this thread's kernel
 
 
 class Table(np.ndarray):
-    """The constant buffer with a host function's address; it keeps the function alive."""
+    """A constant buffer with the address of a trampoline; it, and each view, keeps that alive."""
 
-    function: HostFunction
+    trampoline: Any
 
 
-class HostFunction:
-    """A Python function of arrays of fixed types that machine code can call.
+def table(function: Callable[..., None], types: Sequence[tuple[tuple[int, ...], np.dtype]]
+          ) -> Table:
+    """What machine code needs to call a Python function of arrays of fixed types.
 
     Args:
       function: is given a copy of each array, and returns nothing.
       types: (shape, dtype) of each array.
     """
-
-    def __init__(self, function: Callable[..., None],
-                 types: Sequence[tuple[tuple[int, ...], np.dtype]]) -> None:
-        self.function, self.types = function, tuple(types)
-        # A trampoline that held its owner would keep both alive for ever.
-        self._trampoline = PROTOTYPE(partial(_enter, weakref.ref(self)))
-        address = ctypes.cast(self._trampoline, ctypes.c_void_p).value
-        self.table = Table((1,), np.uint64)  # owns its memory, so that views keep it alive
-        self.table[0], self.table.function = address, self
-
-    def run(self, pointers: int) -> None:
-        """Call the function on the arrays whose addresses stand at `pointers`.
-
-        Before these stands the address of an integer, which says to the kernel that it raised.
-        """
-        raised, *places = (ctypes.c_void_p * (1 + len(self.types))).from_address(pointers)
+    def run(pointers: int) -> None:
+        # Before the arrays stands an integer, which says to the kernel that the function raised.
+        raised, *places = (ctypes.c_void_p * (1 + len(types))).from_address(pointers)
         try:
-            self.function(*[_array_at(place, *kind)
-                            for place, kind in zip(places, self.types, strict=True)])
+            function(*[_array_at(place, *kind) for place, kind in zip(places, types, strict=True)])
         except BaseException as error:  # nothing may unwind through machine code
             _raised.error = _as_runtime_error(error)
             ctypes.c_int32.from_address(raised or 0).value = RAISED
+
+    made = Table((1,), np.uint64)
+    made.trampoline = PROTOTYPE(run)
+    made[0] = ctypes.cast(made.trampoline, ctypes.c_void_p).value
+    return made
 
 
 def _as_runtime_error(error: BaseException) -> BaseException:
@@ -78,23 +63,16 @@ def _as_runtime_error(error: BaseException) -> BaseException:
     return told
 
 
-def _enter(reference: weakref.ref[HostFunction], pointers: int) -> None:
-    function = reference()
-    if function is not None:
-        function.run(pointers)
-
-
 def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """A copy of the array at an address."""
     out = np.empty(shape, dtype)
-    if out.size:
-        ctypes.memmove(out.ctypes.data, place or 0, out.nbytes)
+    ctypes.memmove(out.ctypes.data, place or 0, out.nbytes)
     return out
 
 
 def reraise() -> None:
     """Raise what a host function raised during the kernel that has just ended, if anything."""
-    error, _raised.error = _raised.error, None
+    error = vars(_raised).pop("error", None)
     if error is not None:
         raise error
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from minijax.primitives.slots import Reduction
 
-from . import operands
+from . import host, operands
 from .builder import Builder
-from .host import RAISED, HostFunction, call_name
 from .loops import Address, Buffer, Operand, Scalar, Variable
 from .operands import Computed, Stored, Value
 from .routines import ALONE
@@ -110,12 +109,12 @@ class ProgramBuilder(Builder):
 
         If it raises, the kernel ends: a loop around might otherwise never do so.
         """
-        host = HostFunction(function, [(x.shape, x.dtype) for x in args])
-        table = self.materialize(self.constant(host.table))
+        table = self.constant(host.table(function, [(x.shape, x.dtype) for x in args]))
         raised = self.temp((1,), np.int32, self.fresh("raised"))
         self.store(raised, (0,), 0)
-        self.call(call_name(len(args)), table, raised, *[self.address(x) for x in args])
-        self.check(self.eq(self.load(raised, (0,)), 0), RAISED)
+        self.call(host.call_name(len(args)), self.materialize(table), raised,
+                  *[self.address(x) for x in args])
+        self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 
     def reduced(self, reduction: Reduction, total: Operand | None = None) -> Any:
         """The element that a reduction gives; `total` is that of its terms, where it is known."""

@@ -196,7 +196,7 @@ class _Printer:
     def operand(self, x: Operand, typed: bool = False) -> Expression:
         """The text of an operand; a constant carries its dtype where nothing else gives it."""
         if isinstance(x, Constant):
-            number = _number(x)
+            number = str(x.value)
             if typed:
                 return Expression(f"{dtype_name(x.dtype)}({number})")
             return Expression(number, _PREFIX if number.startswith("-") else _ATOM)
@@ -308,14 +308,11 @@ class _Printer:
 
     def join_branches(self) -> None:
         """Write `x = 0`, `if c: x = y`, `else: x = z` as one conditional expression."""
-        lines = [line.strip() for line in self.lines[-5:]]
-        if len(lines) < 5 or lines[3] != "else:" or not lines[1].startswith("if "):
-            return
-        name, _, start = lines[0].partition(" = ")
-        sides = [line.removeprefix(f"{name} = ") for line in (lines[2], lines[4])]
-        joined = f"{name} = {sides[0]} if {lines[1][3:-1]} else {sides[1]}"
-        if (re.fullmatch(r"\w+\((0|0\.0|False)\)", start) and len(joined) <= _WIDTH
-                and [lines[2], lines[4]] == [f"{name} = {side}" for side in sides]):
+        lines = "\n".join(line.strip() for line in self.lines[-5:])
+        match = re.fullmatch(r"(\w+) = \w+\((?:0|0\.0|False)\)\n"
+                             r"if (.*):\n\1 = (.*)\nelse:\n\1 = (.*)", lines)
+        joined = match.expand(r"\1 = \3 if \2 else \4") if match else ""
+        if match and len(joined) <= _WIDTH:
             del self.lines[-5:]
             self.write(joined)
 
@@ -385,14 +382,6 @@ def _is_plain_shift(op: str, args: Sequence[Operand]) -> bool:
     signed = kind_of(x.dtype) == "i"
     return (inside and isinstance(x, Scalar)
             and (op == "shl" or signed == (op == "shr_arithmetic")))
-
-
-def _number(x: Constant) -> str:
-    """A literal that gives the same value when it takes the dtype of its neighbour."""
-    if kind_of(x.dtype) in "fh":
-        value = float(x.value)
-        return repr(value) if not np.isfinite(value) else str(x.value)
-    return repr(x.value.item())
 
 
 def _type(buffer: Buffer) -> str:

@@ -11,8 +11,11 @@ from minijax.lowering import host
 
 
 def test_the_function_lives_as_long_as_its_table():
-    function = host.HostFunction(lambda x: None, [((2,), np.dtype(np.float32))])
-    table, dead = function.table, weakref.ref(function)
+    def function(x):
+        pass
+
+    table, dead = host.table(function, [((2,), np.dtype(np.float32))]), weakref.ref(function)
+    function.leads_back = table
     view = np.asarray(table)
     del function, table
     gc.collect()
