@@ -187,14 +187,11 @@ class Arithmetic(Scalars):
     def _whole_run(self, terms: list[tuple[Operand, int]], at: int) -> Part | None:
         """The first part, where terms[at:] begin with all parts of one position."""
         first = terms[at][0]
-        if not isinstance(first, Part) or first.axis != 0:
+        if not isinstance(first, Part):
             return None
-        run = terms[at:at + len(first.shape)]
-        same = len(run) == len(first.shape) and all(
-            isinstance(x, Part) and x.position is first.position and x.shape == first.shape
-            and x.axis == axis and size == first.shape[axis]
-            for axis, (x, size) in enumerate(run))
-        return first if same else None
+        whole = [(self._part(first.position, first.shape, axis), size)
+                 for axis, size in enumerate(first.shape)]
+        return first if terms[at:at + len(whole)] == whole else None
 
     def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
         """The index at a row-major position; its components cost nothing until they are used."""

@@ -52,22 +52,24 @@ def undisturbed(work: Callable[[], T]) -> T:
     if _ending or threading.get_ident() in _workers or not (_workers or _hire()):
         with _native:
             return work()
-    outcome: list[Callable[[], T]] = []
+    outcome: list[tuple[T | None, BaseException | None]] = []
     done = threading.Lock()
     done.acquire()
     work = config.carried(work)
 
     def run() -> None:
         try:
-            result = work()
-            outcome.append(lambda: result)
+            outcome.append((work(), None))
         except BaseException as error:
             _let_go(error)
-            outcome.append(_raiser(error))
+            outcome.append((None, error))
 
     _jobs.put((run, done))
     done.acquire()
-    return outcome.pop()()
+    result, error = outcome.pop()
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]
 
 
 def _hire() -> bool:
@@ -113,13 +115,6 @@ def _let_go(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
-def _raiser(error: BaseException) -> Callable[[], Any]:
-    def again() -> Any:
-        raise error
-
-    return again
-
-
 hold_over_forks(_native)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_workers.clear)
@@ -143,13 +138,11 @@ class Host(NamedTuple):
 @cache
 def host() -> Host:
     """Return the processor we run on, as LLVM names it."""
-    return undisturbed(_find_host)
-
-
-def _find_host() -> Host:
-    binding = _llvm()
-    features = binding.get_host_cpu_features().flatten()
-    return Host(binding.get_process_triple(), binding.get_host_cpu_name(), features)
+    def found() -> Host:
+        binding = _llvm()
+        features = binding.get_host_cpu_features().flatten()
+        return Host(binding.get_process_triple(), binding.get_host_cpu_name(), features)
+    return undisturbed(found)
 
 
 @cache

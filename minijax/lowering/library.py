@@ -17,6 +17,8 @@ RUNTIME = (
     "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "roundeven", "roundevenf",
     "__extendhfsf2", "__truncsfhf2",
 )
+# And those that kernels call for the temps that each thread has for itself.
+MEMORY = ("PyMem_RawMalloc", "PyMem_RawFree")
 
 
 class MissingLibrary(ImportError):
@@ -29,9 +31,10 @@ class MissingLibrary(ImportError):
 
 @cache
 def runtime_addresses() -> dict[str, int]:
-    """Return where the C functions of RUNTIME are, as far as this process has them."""
+    """Return where the C functions of RUNTIME and MEMORY are, as far as this process has them."""
     library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
     found = {name: symbol_in(library, name) for name in RUNTIME}
+    found |= {name: symbol_in(ctypes.pythonapi, name) for name in MEMORY}
     return {name: address for name, address in found.items() if address is not None}
 
 

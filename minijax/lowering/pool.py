@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import cpu
-from .library import thread_setting
+from .library import symbol_in, thread_setting
 
 # A kernel calls `share(part, frame, blocks)`: part(frame, k) is then run for every k below
 # `blocks`, by the calling thread and by the helpers that wake up in time. All of it is machine
@@ -182,17 +182,12 @@ NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
 class State(ctypes.Structure):
     """What the text calls @pool and the name of the field."""
 
-    _fields_ = [
-        ("helpers", ctypes.c_int64), ("left", ctypes.c_int64), ("active", ctypes.c_int64),
-        ("part", ctypes.c_void_p), ("frame", ctypes.c_void_p), ("blocks", ctypes.c_int64),
-        ("busy", ctypes.c_void_p), ("bells", ctypes.c_void_p), ("rest", ctypes.c_int64),
-        ("blas_users", ctypes.c_int64), ("blas_saved", ctypes.c_int32),
-        ("blas_lock", ctypes.c_void_p),
-    ]
+    _fields_ = [(name, ctypes.c_int64) for name in (
+        "helpers", "left", "active", "part", "frame", "blocks", "busy", "bells", "rest",
+        "blas_users", "blas_saved", "blas_lock")]
 
 
 NAMES = ("minijax_share", "minijax_blas", "minijax_help")
-MEMORY = ("PyMem_RawMalloc", "PyMem_RawFree")  # for the temps that each thread has for itself
 
 _state = State()
 _started: list[Any] = []  # the code, and whatever the helpers hold on to
@@ -207,9 +202,7 @@ def symbols(machine_code: Callable[..., Any]) -> dict[str, int]:
     if not _started:
         _started.append(_load(machine_code))
     _start_helpers()
-    code = _started[0]
-    memory = {name: _address(ctypes.pythonapi, name) for name in MEMORY}
-    return {name: code.address(name) for name in NAMES} | memory
+    return {name: _started[0].address(name) for name in NAMES}
 
 
 def wake() -> None:
@@ -228,31 +221,22 @@ def wanted() -> int:
 
 def _load(machine_code: Callable[..., cpu.Linked]) -> cpu.Linked:
     """Link the text, as far as this system has clocks and this BLAS a number of threads."""
-    windows = sys.platform == "win32"
-    system = ctypes.CDLL("kernel32" if windows else None)
+    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
     fields = {f"pool.{name}": ctypes.addressof(_state) + getattr(State, name).offset
               for name, *_ in State._fields_}
-    known = fields | {name: _address(ctypes.pythonapi, name)
-                      for name in ("PyThread_acquire_lock", "PyThread_release_lock")}
-    known["minijax_yield"] = _address(system, "SwitchToThread" if windows else "sched_yield")
-    text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
-    if windows:
-        text = text.replace("{wall}", "0").replace("{own}", "0") + NO_CLOCK
-    else:
-        text = text.replace("{wall}", str(time.CLOCK_MONOTONIC)) + CLOCK
-        text = text.replace("{own}", str(time.CLOCK_THREAD_CPUTIME_ID))
-        known["minijax_clock"] = _address(system, "clock_gettime")
     get, put = thread_setting()
-    if get and put:
-        known |= {"minijax_blas_get": get, "minijax_blas_set": put}
-    text += BLAS if get and put else NO_BLAS
+    clock = symbol_in(system, "clock_gettime")
+    found = fields | {
+        "PyThread_acquire_lock": symbol_in(ctypes.pythonapi, "PyThread_acquire_lock"),
+        "PyThread_release_lock": symbol_in(ctypes.pythonapi, "PyThread_release_lock"),
+        "minijax_yield": symbol_in(system, "sched_yield") or symbol_in(system, "SwitchToThread"),
+        "minijax_clock": clock, "minijax_blas_get": get, "minijax_blas_set": put}
+    known = {name: address for name, address in found.items() if address is not None}
+    text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
+    text = text.replace("{wall}", str(getattr(time, "CLOCK_MONOTONIC", 0)))
+    text = text.replace("{own}", str(getattr(time, "CLOCK_THREAD_CPUTIME_ID", 0)))
+    text += (CLOCK if clock else NO_CLOCK) + (BLAS if put else NO_BLAS)
     return machine_code(text, lambda code: cpu.link(code, NAMES, known))
-
-
-def _address(library: ctypes.CDLL, name: str) -> int:
-    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-    assert address is not None
-    return address
 
 
 def _start_helpers() -> None:

@@ -206,4 +206,4 @@ def test_the_text_uses_the_fields_that_there_are():
     used = set(re.findall(r"@pool\.(\w+)", pool.SHARE + pool.BLAS))
     assert used == {name for name, _ in pool.State._fields_}
     found = cpu.undisturbed(lambda: pool.symbols(cache.machine_code))
-    assert found.keys() == {*pool.NAMES, *pool.MEMORY}
+    assert found.keys() == {*pool.NAMES}
