@@ -38,6 +38,5 @@ def check_package() -> None:
     """Refuse empty slots in every primitive of the package that has been imported."""
     for name, module in list(sys.modules.items()):
         if name.startswith(("minijax.primitives.", "minijax.higher_order.")):
-            for value in list(vars(module).values()):
-                if isinstance(value, Primitive):
-                    check_slots(value)
+            for p in [value for value in vars(module).values() if isinstance(value, Primitive)]:
+                check_slots(p)

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
-from minijax.primitives.axes import refuse
+from minijax.primitives.axes import Outs, refuse
 from minijax.primitives.emitted import batched_in_front, constant, filled, linear, spread, stretched
 from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, per_argument, unary
@@ -163,7 +163,7 @@ def _batch_whole(*may_be_scalar: int) -> Any:
     a scalar for all examples stays one.
     """
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: list, dims: list) -> tuple[list, list]:
+    def batch(p: Primitive, axis: Axis, args: list, dims: list) -> Outs:
         stays = [not x.ndim and i in may_be_scalar for i, x in enumerate(args)]
         if len({(x.ndim, d) for x, d, s in zip(args, dims, stays, strict=True) if not s}) == 1:
             return [p.bind(*args)], [dims[1]]

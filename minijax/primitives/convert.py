@@ -36,7 +36,7 @@ def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.nda
     return [slots.numpy_scalars().convert(x.real, new_dtype)]
 
 
-def _convert_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+def _convert_jvp(primals: list, tangents: list, **params: Any) -> axes.Outs:
     out = convert_element_type_p.bind(*primals, **params)
     varies = dtypes.issubdtype(out.dtype, np.inexact)
     return [out], [convert_element_type_p.bind(*tangents, **params) if varies

@@ -15,8 +15,8 @@ from minijax import dtypes
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Primitive, ShapedArray, Undefined,
                           Zero)
 from minijax.primitives import summation
-from minijax.primitives.axes import (Axes, Dim, Index, Shape, above, below, check_sizes, inverse,
-                                     keeping, with_item, without)
+from minijax.primitives.axes import (Axes, Dim, Index, Outs, Shape, above, below, check_sizes,
+                                     inverse, keeping, with_item, without)
 from minijax.primitives.examples import Examples, axes_of, grid, points, reducible, table
 from minijax.primitives.slots import (BITS, NOT_LINEAR, NUMBER, Reduction, all_weak, at_each,
                                       broadcast_shapes, check_reducible, computed_in, in_numpy,
@@ -125,7 +125,7 @@ def linear(*places: int, but: Sequence[int] = ()) -> Any:
     Without places, in all arguments but some.
     """
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
         outs = p.bind_list(*primals, **params)
         args = [instantiate(t) if i in places or not places and i not in but else x
                 for i, (x, t) in enumerate(zip(primals, tangents, strict=True))]
@@ -154,8 +154,7 @@ def transposed(*rules: Callable | None) -> Callable[..., list]:
 # ── Rules of batches ─────────────────────────────────────────────────────────────────────────
 
 @ForPrimitive
-def batch_elementwise(p: Primitive, axis: Axis, args: list, dims: list, **params: Any
-                      ) -> tuple[list, list]:
+def batch_elementwise(p: Primitive, axis: Axis, args: list, dims: list, **params: Any) -> Outs:
     """Operands stretch: align the batch axes, add axes of one."""
     ranked = [(x.shape, d) for x, d in zip(args, dims, strict=True) if x.ndim]
     if ranked.count(ranked[0]) == len(ranked):
@@ -173,9 +172,9 @@ def _aligned(x: Array, dim: Dim, rank: int) -> Array:
     return x if x.ndim == rank else spread(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
 
 
-def batch_one(rule: Callable[..., tuple[Array, int]]) -> Callable[..., tuple[list, list]]:
+def batch_one(rule: Callable[..., tuple[Array, int]]) -> Callable[..., Outs]:
     """Of one operand, from ``(x, batch dimension, size, **params) -> (out, batch dimension)``."""
-    def batch(axis: Axis, args: list, dims: list, **params: Any) -> tuple[list, list]:
+    def batch(axis: Axis, args: list, dims: list, **params: Any) -> Outs:
         out, dim = rule(args[0], dims[0], axis.size, **params)
         return [out], [dim]
     return batch
@@ -187,8 +186,7 @@ def batch_along(name: str, removed: bool = False) -> Any:
     The batch axis stays where it is, unless axes below it are removed.
     """
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
-              ) -> tuple[list, list]:
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
         [x], [dim] = args, dims
         axes = params[name]
         is_one = isinstance(axes, int)
@@ -201,8 +199,7 @@ def batch_along(name: str, removed: bool = False) -> Any:
 def batch_in_front(name: str = "") -> Any:
     """Batches an operation with every batch axis in front; the axis in parameter `name` shifts."""
     @ForPrimitive
-    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any
-              ) -> tuple[list, list]:
+    def batch(p: Primitive, axis: Axis, args: list, dims: list, /, **params: Any) -> Outs:
         args = [batched_in_front(x, d, axis.size) for x, d in zip(args, dims, strict=True)]
         if name:
             params[name] += 1
@@ -410,7 +407,7 @@ def termwise(second: Callable[[Array], Array] = lambda t: t) -> Any:
     `second` is what the other adds.
     """
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list) -> tuple[list, list]:
+    def jvp(p: Primitive, primals: list, tangents: list) -> Outs:
         out, (t, u) = p.bind(*primals), tangents
         if isinstance(u, Zero):
             return [out], [stretched(t, out.shape)]

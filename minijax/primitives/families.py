@@ -17,6 +17,7 @@ import numpy as np
 from minijax import caches, config, core, jaxpr
 from minijax.core import Array, ArrayImpl, ForPrimitive, Primitive, ShapedArray, Zero
 from minijax.lazily import importing
+from minijax.primitives.axes import Outs
 from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
@@ -31,27 +32,24 @@ def per_argument(*rules: Callable | None) -> Any:
     """A derivative as a sum over arguments.
 
     A rule is ``(tangent, result, *arguments, **params) -> tangent``; None: it does not vary.
+    Without rules, no result varies with any argument.
     """
     @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
-        out = p.bind(*primals, **params)
-        terms = [stretched(rule(t, out, *primals, **params), out.shape)
-                 for rule, t in zip(rules, tangents, strict=True)
+    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
+        outs = p.bind_list(*primals, **params)
+        terms = [stretched(rule(t, outs[0], *primals, **params), outs[0].shape)
+                 for rule, t in zip(rules, tangents, strict=bool(rules))
                  if rule is not None and not isinstance(t, Zero)]
-        return [out], [sum_of(terms) if terms else Zero(out.aval.to_tangent_aval())]
+        return outs, [sum_of(terms)] if terms else [Zero(x.aval.to_tangent_aval()) for x in outs]
     return jvp
+
+
+# The derivative of what does not vary with any argument.
+constant_in_all = per_argument()
 
 
 def sum_of(terms: Sequence[Array]) -> Array:
     return functools.reduce(add_any_p.bind, terms)
-
-
-@ForPrimitive
-def constant_in_all(p: Primitive, primals: list, tangents: list, **params: Any
-                    ) -> tuple[list, list]:
-    """The derivative of what does not vary with any argument."""
-    outs = p.bind_list(*primals, **params)
-    return outs, [Zero(out.aval.to_tangent_aval()) for out in outs]
 
 
 # ── Elementwise operations ───────────────────────────────────────────────────────────────────

@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
 from minijax.primitives.algebra import complex_extremum, div_p, mul_p, neg_p, with_ordered_zeros
-from minijax.primitives.axes import Index, Shape, canonical_shape, without
+from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
 from minijax.primitives import choice, convert, families, slots
 from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
@@ -24,9 +24,9 @@ from minijax.primitives.examples import Examples, grid
 from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota_p, reshape
 from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
-                                        ScatterDimensionNumbers, batched_numbers, check_gather,
-                                        check_scatter, gathered_shape, place_of, places_of,
-                                        window_sizes)
+                                        Numbers, ScatterDimensionNumbers, batched_numbers,
+                                        check_gather, check_scatter, gathered_shape, place_of,
+                                        places_of, window_sizes)
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
@@ -49,16 +49,15 @@ def _examples() -> list[tuple]:
 
 # ── gather ───────────────────────────────────────────────────────────────────────────────────
 
-def _gather_type(x: ShapedArray, indices: ShapedArray, *,
-                 dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
-                 **_: Any) -> list[ShapedArray]:
+def _gather_type(x: ShapedArray, indices: ShapedArray, *, dimension_numbers: Numbers,
+                 slice_sizes: Shape, **_: Any) -> list[ShapedArray]:
     check_gather(x, indices, dimension_numbers, slice_sizes)
     return [x.update(shape=gathered_shape(dimension_numbers, slice_sizes, indices.shape))]
 
 
-def _gather_impl(x: np.ndarray, indices: np.ndarray, *,
-                 dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
-                 mode: GatherScatterMode, fill_value: Any, **_: Any) -> list[np.ndarray]:
+def _gather_impl(x: np.ndarray, indices: np.ndarray, *, dimension_numbers: Numbers,
+                 slice_sizes: Shape, mode: GatherScatterMode, fill_value: Any, **_: Any
+                 ) -> list[np.ndarray]:
     shape = gathered_shape(dimension_numbers, slice_sizes, indices.shape)
     if 0 in shape:
         return [np.zeros(shape, x.dtype)]
@@ -69,7 +68,7 @@ def _gather_impl(x: np.ndarray, indices: np.ndarray, *,
     return [taken]
 
 
-def _gather_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+def _gather_jvp(primals: list, tangents: list, **params: Any) -> Outs:
     out = gather_p.bind(*primals, **params)
     if params["mode"] is FILL_OR_DROP:
         params["fill_value"] = 0
@@ -77,15 +76,14 @@ def _gather_jvp(primals: list, tangents: list, **params: Any) -> tuple[list, lis
 
 
 def _transpose_gather(ct: Array, x: Any, indices: Array, *, fill_value: Any, slice_sizes: Shape,
-                      dimension_numbers: GatherDimensionNumbers, **params: Any) -> Array:
+                      dimension_numbers: Numbers, **params: Any) -> Array:
     return scatter_add_p.bind(
         zeros(x.aval.strip_weak_type()), indices, ct,
         dimension_numbers=ScatterDimensionNumbers(*dimension_numbers), **params)
 
 
-def _batch_gather(axis: Axis, args: list, dims: list, *,
-                  dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
-                  **params: Any) -> tuple[list, list]:
+def _batch_gather(axis: Axis, args: list, dims: list, *, dimension_numbers: Numbers,
+                  slice_sizes: Shape, **params: Any) -> Outs:
     args = [a if d is None else move_axis(a, d, 0) for a, d in zip(args, dims, strict=True)]
     operand_too, indices_too = (d is not None for d in dims)
     if operand_too:
@@ -96,9 +94,8 @@ def _batch_gather(axis: Axis, args: list, dims: list, *,
     return [gather_p.bind(*args, dimension_numbers=dnums, slice_sizes=slice_sizes, **params)], [0]
 
 
-def _gather_element(s: Any, index: Index, x: Any, indices: Any, *,
-                    dimension_numbers: GatherDimensionNumbers, slice_sizes: Shape,
-                    mode: GatherScatterMode, fill_value: Any, **_: Any) -> Any:
+def _gather_element(s: Any, index: Index, x: Any, indices: Any, *, dimension_numbers: Numbers,
+                    slice_sizes: Shape, mode: GatherScatterMode, fill_value: Any, **_: Any) -> Any:
     place, inside = place_of(s, dimension_numbers, x.shape, slice_sizes, indices, index)
     taken = x(place)
     if mode is not FILL_OR_DROP:
@@ -106,7 +103,7 @@ def _gather_element(s: Any, index: Index, x: Any, indices: Any, *,
     return s.select(inside, taken, s.const(np.asarray(fill_value).astype(x.dtype)[()], x.dtype))
 
 
-def gather_params(dnums: GatherDimensionNumbers, slice_sizes: Shape,
+def gather_params(dnums: Numbers, slice_sizes: Shape,
                   mode: GatherScatterMode = CLIP, fill_value: Any = None) -> dict[str, Any]:
     """The parameters of a gather of which nothing is promised."""
     return {"dimension_numbers": dnums, "slice_sizes": slice_sizes, "mode": mode,
@@ -156,8 +153,7 @@ Write = Callable[[np.ndarray, np.ndarray, np.ndarray], Any]  # (flat operand, pl
 def _impl(write: Write) -> Callable[..., list]:
     """The meaning: one update after another, in row-major order."""
     def impl(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, *,
-             dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
-             **_: Any) -> list[np.ndarray]:
+             dimension_numbers: Numbers, mode: GatherScatterMode, **_: Any) -> list[np.ndarray]:
         out, shape = np.array(x, order="C"), updates.shape
         if updates.size == 0 or out.size == 0:
             return [out]
@@ -174,7 +170,7 @@ def _impl(write: Write) -> Callable[..., list]:
 
 @ForPrimitive
 def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
-                   dimension_numbers: ScatterDimensionNumbers, **params: Any) -> tuple[list, list]:
+                   dimension_numbers: Numbers, **params: Any) -> Outs:
     x, updates = (batched_in_front(args[k], dims[k], axis.size) for k in (0, 2))
     indices = args[1] if dims[1] is None else move_axis(args[1], dims[1], 0)
     dnums = batched_numbers(dimension_numbers, True, dims[1] is not None)
@@ -227,7 +223,7 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
       transpose, examples: as in `Primitive`.
     """
     def abstract_eval(x: ShapedArray, indices: ShapedArray, updates: ShapedArray, *,
-                      dimension_numbers: ScatterDimensionNumbers, **_: Any) -> list[ShapedArray]:
+                      dimension_numbers: Numbers, **_: Any) -> list[ShapedArray]:
         check_scatter(x, indices, updates, dimension_numbers)
         if op in ("add", "sub", "mul"):
             slots.check_dtypes(op, [x, updates], [slots.NUMBER, slots.NUMBER])
@@ -247,9 +243,8 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
 
 # ── Derivatives of scatters ──────────────────────────────────────────────────────────────────
 
-def read_back(x: Array, indices: Array, updates: Any, *,
-              dimension_numbers: ScatterDimensionNumbers, mode: GatherScatterMode,
-              **params: Any) -> Array:
+def read_back(x: Array, indices: Array, updates: Any, *, dimension_numbers: Numbers,
+              mode: GatherScatterMode, **params: Any) -> Array:
     """What stands in `x` where a scatter would write; zero where it writes nothing."""
     shape = updates.aval.shape
     if 0 in x.shape:  # no gather has a window there
@@ -308,8 +303,7 @@ def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **
 
 
 @ForPrimitive
-def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any
-                  ) -> tuple[list, list]:
+def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> Outs:
     """The mean of the tangents of all that attained the extremum."""
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
@@ -440,7 +434,7 @@ def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensio
                          indices_are_sorted=bool(indices_are_sorted))
 
 
-def _corners(operand: Any, indices: Any, dnums: Any, sizes: Sequence[int] | None = None,
+def _corners(operand: Any, indices: Any, dnums: Numbers, sizes: Sequence[int] | None = None,
              updates: Any = None) -> Iterator[tuple[Array, int, int, int]]:
     """The places along each axis where windows start, for a check that looks at them."""
     shape, indices = np.shape(operand), core.as_value(indices)

@@ -16,8 +16,8 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Index, Shape, as_int64, canonical_shape, refuse, replaced,
-                                     with_item)
+from minijax.primitives.axes import (Dim, Index, Outs, Shape, as_int64, canonical_shape, refuse,
+                                     replaced, with_item)
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
                                         zeros)
@@ -136,8 +136,7 @@ def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> A
     return concatenate(columns, 1)
 
 
-def _batch_dynamic_slice(axis: Axis, args: list, dims: list,
-                         slice_sizes: Shape) -> tuple[list, list]:
+def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape) -> Outs:
     (x, *starts), (x_dim, *start_dims) = args, dims
     if all(d is None for d in start_dims):
         starts = list(with_item(starts, x_dim, zero_like(starts)))
@@ -249,7 +248,7 @@ def _update_impl(x: np.ndarray, update: np.ndarray, *starts: np.ndarray) -> list
     return [out]
 
 
-def _batch_update(axis: Axis, args: list, dims: list) -> tuple[list, list]:
+def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
     x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):

@@ -16,8 +16,8 @@ import numpy as np
 from minijax import core
 from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined
 from minijax.primitives import algebra, choice, emitted, slots
-from minijax.primitives.axes import (Index, Shape, as_dims, canonical_axis, check_sizes, refuse,
-                                     replaced, with_item)
+from minijax.primitives.axes import (Index, Outs, Shape, as_dims, canonical_axis, check_sizes,
+                                     refuse, replaced, with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -199,7 +199,7 @@ def _pad_value_cotangent(ct: Array, x: Any, value: Any, padding_config: Padding)
     return algebra.sub_p.bind(total, kept)
 
 
-def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> tuple[list, list]:
+def _batch_pad(axis: Axis, args: list, dims: list, padding_config: Padding) -> Outs:
     x, value = args
     if dims[1] is None:
         config = with_item(padding_config, dims[0], (0, 0, 0))

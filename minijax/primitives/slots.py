@@ -199,18 +199,16 @@ def broadcast_shapes(name: str, shapes: Sequence[tuple[int, ...]]) -> tuple[int,
     (3, 4)
     """
     ranked = [shape for shape in shapes if shape]
-    if not ranked:
-        return ()
-    if ranked.count(ranked[0]) == len(ranked):
-        return ranked[0]
-    if len({len(shape) for shape in ranked}) > 1:
-        raise TypeError(f"{name}: arrays must have the same number of dimensions, "
-                        f"got {({len(shape) for shape in ranked})}")
-    sizes = [{n for n in column if n != 1} for column in zip(*ranked, strict=True)]
-    if any(len(found) > 1 for found in sizes):
+    if len(set(ranked)) < 2:
+        return ranked[0] if ranked else ()
+    ranks = {len(shape) for shape in ranked}
+    if len(ranks) > 1:
+        raise TypeError(f"{name}: arrays must have the same number of dimensions, got {ranks}")
+    try:
+        return np.broadcast_shapes(*ranked)
+    except ValueError:
         raise TypeError(f"{name} got incompatible shapes for broadcasting: "
-                        f"{', '.join(map(str, ranked))}.")
-    return tuple(found.pop() if found else 1 for found in sizes)
+                        f"{', '.join(map(str, ranked))}.") from None
 
 
 def all_weak(avals: Sequence[ShapedArray]) -> bool:

@@ -7,6 +7,7 @@ indexing*.  In JAX: `jax/_src/lax/slicing.py`.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -58,13 +59,17 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_indices_batching_dims: Sequence[int] = ()
 
 
-def batched_numbers(dnums: Any, operand_too: bool, indices_too: bool) -> Any:
+Numbers = GatherDimensionNumbers | ScatterDimensionNumbers
+
+
+def batched_numbers(dnums: Numbers, operand_too: bool, indices_too: bool) -> Numbers:
     """The numbers once the result has a batch axis in front; so have operand and indices, or not.
 
     The same places of all operands are a window over the whole batch; of one operand for all,
     the batch is one more axis of the indices.
     """
-    window, hidden, components, batching, paired = dnums
+    window, hidden, components, batching, paired = map(tuple, dnums)
+    up = functools.partial(above, batch_dim=0)
     if not operand_too:
         return type(dnums)(up(window), hidden, components, batching, up(paired))
     if indices_too:
@@ -72,11 +77,6 @@ def batched_numbers(dnums: Any, operand_too: bool, indices_too: bool) -> Any:
     else:
         window, batching = (0, *up(window)), up(batching)
     return type(dnums)(window, up(hidden), up(components), batching, paired)
-
-
-def up(dims: Sequence[int]) -> tuple[int, ...]:
-    """Axes after a new one in front."""
-    return above(dims, 0)
 
 
 class GatherScatterMode(enum.Enum):
@@ -112,7 +112,7 @@ class GatherScatterMode(enum.Enum):
 
 # ── From an element of the result to an element of the operand ───────────────────────────────
 
-def place_of(s: Any, dnums: Any, shape: Shape, sizes: Shape, indices: Callable[[Index], Any],
+def place_of(s: Any, dnums: Numbers, shape: Shape, sizes: Shape, indices: Callable[[Index], Any],
              index: Index) -> tuple[Index, Any]:
     """The place in an operand of this shape that an index of the result (or updates) leads to.
 
@@ -139,7 +139,7 @@ def place_of(s: Any, dnums: Any, shape: Shape, sizes: Shape, indices: Callable[[
     return tuple(places), inside
 
 
-def places_of(dnums: Any, shape: Shape, sizes: Shape, indices: np.ndarray, result: Shape
+def places_of(dnums: Numbers, shape: Shape, sizes: Shape, indices: np.ndarray, result: Shape
               ) -> tuple[Index, Any]:
     """The same for all elements of the result at once, in arrays that broadcast to its shape."""
     window, paired = dnums[0], dnums[4]
@@ -150,7 +150,7 @@ def places_of(dnums: Any, shape: Shape, sizes: Shape, indices: np.ndarray, resul
                     np.ix_(*map(np.arange, asked_for)))
 
 
-def gathered_shape(dnums: Any, sizes: Shape, indices: Shape) -> Shape:
+def gathered_shape(dnums: Numbers, sizes: Shape, indices: Shape) -> Shape:
     """The shape of the result of a gather, or of the updates of a scatter."""
     window, hidden, _, batching, _ = dnums
     inner = iter(without(sizes, (*hidden, *batching)))
@@ -159,7 +159,7 @@ def gathered_shape(dnums: Any, sizes: Shape, indices: Shape) -> Shape:
     return tuple(next(inner if d in window else outer) for d in range(rank))
 
 
-def window_sizes(dnums: Any, shape: Shape, updates: Shape) -> Shape:
+def window_sizes(dnums: Numbers, shape: Shape, updates: Shape) -> Shape:
     """The size of a window along every axis of the operand of a scatter."""
     window, hidden, _, batching, _ = dnums
     sizes = iter([updates[d] for d in window])
@@ -168,7 +168,7 @@ def window_sizes(dnums: Any, shape: Shape, updates: Shape) -> Shape:
 
 # ── Checks ───────────────────────────────────────────────────────────────────────────────────
 
-def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Any,
+def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Numbers,
                    *of_scatter: tuple[bool, str]) -> None:
     """Refuse axes that are not different, in order and there, or do not fit each other."""
     names, (window, _, components, batching, paired) = dnums._fields, dnums
@@ -202,8 +202,7 @@ def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Any,
          f"These two numbers must be equal{'' if of_scatter else '.'}"))
 
 
-def check_gather(x: ShapedArray, indices: ShapedArray, dnums: GatherDimensionNumbers,
-                 sizes: Shape) -> None:
+def check_gather(x: ShapedArray, indices: ShapedArray, dnums: Numbers, sizes: Shape) -> None:
     """Refuse dimension numbers that do not fit the operand, the indices, or each other."""
     window, collapsed, _, batching, _ = dnums
     _check_numbers("gather", x, indices, dnums)
@@ -230,7 +229,7 @@ def check_gather(x: ShapedArray, indices: ShapedArray, dnums: GatherDimensionNum
 
 
 def check_scatter(x: ShapedArray, indices: ShapedArray, updates: ShapedArray,
-                  dnums: ScatterDimensionNumbers) -> None:
+                  dnums: Numbers) -> None:
     """Refuse dimension numbers that do not fit the three arrays, or each other."""
     check_same_dtypes("scatter", x, updates)
     window, inserted, _, batching, _ = dnums
