@@ -14,19 +14,21 @@ import pytest
 
 import minijax
 from minijax import config, core, dtypes, higher_order, primitives
-from minijax.core import ArrayImpl, Primitive, ShapedArray
+from minijax.core import LOWERINGS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
 from minijax.jaxpr import subjaxprs
 from tests import sanitiser
 
 
-def every_primitive():
-    found = {}
+def every_block():
     for package in (primitives, higher_order):
         for info in pkgutil.iter_modules(package.__path__, package.__name__ + "."):
             for value in vars(importlib.import_module(info.name)).values():
-                if isinstance(value, Primitive) and callable(value.examples):
-                    found[value.name] = value
-    return found
+                if isinstance(value, Primitive):
+                    yield value
+
+
+def every_primitive():
+    return {p.name: p for p in every_block() if callable(p.examples)}
 
 
 PRIMITIVES = every_primitive()
@@ -157,8 +159,22 @@ def varied(x, turn):
 
 # ── The laws ─────────────────────────────────────────────────────────────────────────────────
 
+SLOTS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "examples")
+
+
+def check_slots(p):
+    """Refuse a block with an empty slot; what has no meaning is filled with `cannot(reason)`."""
+    for slot in SLOTS:
+        rule = getattr(p, slot)
+        assert isinstance(rule, Cannot) or callable(rule), (
+            f'the primitive {p} has no {slot}; fill the slot, or say cannot("why")')
+    filled = [slot for slot in LOWERINGS if getattr(p, slot) is not None]
+    assert len(filled) == 1, (f"the primitive {p} must be lowered by exactly one of "
+                              f"{', '.join(LOWERINGS)}; it has {', '.join(filled) or 'none'}")
+
+
 def every_slot_is_filled(p, cases):
-    primitives.check_slots(p)
+    check_slots(p)
     assert cases or p.name in WITHOUT_EXAMPLES, f"{p} brings no example"
 
 
@@ -604,6 +620,25 @@ def broken(law, p, cases):
     except Exception:
         return True
     return False
+
+
+def test_no_primitive_of_the_package_has_an_empty_slot():
+    for p in every_block():
+        check_slots(p)
+
+
+def test_an_empty_slot_is_named():
+    p = Primitive("half", impl=lambda x: [x / 2], abstract_eval=lambda x: [x])
+    with pytest.raises(AssertionError, match="half has no jvp"):
+        check_slots(p)
+
+
+def test_a_reason_fills_a_slot_and_two_lowerings_do_not():
+    why = cannot("it has no meaning")
+    slots = dict.fromkeys(SLOTS, why)
+    check_slots(Primitive("nothing", **slots, element=why))
+    with pytest.raises(AssertionError, match="exactly one of element, loop, library"):
+        check_slots(Primitive("nothing", **slots, element=why, loop=why))
 
 
 @pytest.mark.parametrize("slot", WRONG)

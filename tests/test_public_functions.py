@@ -671,7 +671,6 @@ NOT_HERE = {
         "Precision", "RoundingMethod")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
-    "lax.check_package": "checks the package itself",
 }
 
 

@@ -6,7 +6,6 @@ Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 from minijax.higher_order.cond import cond_p
 from minijax.higher_order.control_flow import cond, fori_loop, map, scan, switch, while_loop
 from minijax.higher_order.loops import scan_p, while_p
-from minijax.primitives import check_package
 from minijax.lax import linalg
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, div, div_p, integer_pow,
                                         integer_pow_p, max, max_p, min, min_p, mul, mul_p, neg,
@@ -61,5 +60,3 @@ from minijax.primitives.sort import (argmax, argmax_p, argmin, argmin_p, sort, s
                                      top_k)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
-
-check_package()

@@ -34,14 +34,11 @@ def refuse(*checks: tuple[bool, str], error: type[Exception] = TypeError) -> Non
 
 
 def check_sizes(fun: str, argument: str, sizes: Any) -> None:
-    """Refuse what is not a sequence of non-negative integers.
+    """Refuse sizes that are not non-negative integers.
 
     Raises:
       TypeError: naming the function and the argument.
     """
-    if not isinstance(sizes, (tuple, list, np.ndarray)):
-        raise TypeError(f"{fun} {argument} must be of type tuple/list/ndarray, "
-                        f"got {type(sizes)}.")
     try:
         numbers = [operator.index(n) for n in sizes]
     except TypeError:

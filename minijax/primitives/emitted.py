@@ -277,9 +277,6 @@ def check_axes(x: ShapedArray, axes: Axes) -> None:
 # ── transpose ────────────────────────────────────────────────────────────────────────────────
 
 def _transpose_shape(x: ShapedArray, permutation: tuple) -> Shape:
-    if not isinstance(permutation, (tuple, list, np.ndarray)):
-        raise TypeError(f"transpose permutation must be a tuple/list/ndarray, "
-                        f"got {type(permutation)}.")
     if sorted(permutation) != list(range(x.ndim)):
         raise TypeError("transpose permutation isn't a permutation of operand dimensions, "
                         f"got permutation {permutation} for operand shape {x.shape}.")

@@ -146,8 +146,6 @@ def _squeeze_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     shape = x.shape
     if len(set(dimensions)) != len(dimensions):
         raise ValueError(f"dimensions are not unique: {dimensions}")
-    if not all(0 <= d < x.ndim for d in dimensions):
-        raise ValueError(f"dimensions outside range [0, ndim): {dimensions}")
     if any(shape[d] != 1 for d in dimensions):
         raise ValueError("cannot select an axis to squeeze out which has size not equal to one, "
                          f"got {shape=} and {dimensions=}")
