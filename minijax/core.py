@@ -563,7 +563,7 @@ class Example(NamedTuple):
     params: Params = {}
 
 
-LOWERINGS = ("element", "loop", "library")
+LOWERINGS = ("element", "loop", "library", "program")
 
 
 def joined_effects(**params: Any) -> Effects:
@@ -581,36 +581,35 @@ class Primitive:
       jvp: ``(primals, tangents, **params) -> (outs, out_tangents)``.
       transpose: ``(cotangents, *args, **params) -> cotangents``, linear arguments `Undefined`.
       batch: ``(axis, args, dims, **params) -> (outs, dims)``.
-      element, loop, library: how one element, a loop nest or an external computes it.
+      element, loop, library, program: how it is computed: one element, a loop nest, an external,
+        or the other operations it stands for (of an operation on keys, on their words).
       split: for primitives with programs inside: their known and unknown half.
       effects: what it does besides; by default what the programs inside it do.
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
-      program: for an operation on keys: the ordinary operations on their words it stands for.
       in_place: the argument whose buffer the first output may take over inside a loop.
       printed: ``(**params) -> params``: which of them a printed program shows.
     """
 
     def __init__(self, name: str, *, impl: Any = None, abstract_eval: Any = None,
                  jvp: Any = None, transpose: Any = None, batch: Any = None,
-                 element: Any = None, loop: Any = None, library: Any = None,
+                 element: Any = None, loop: Any = None, library: Any = None, program: Any = None,
                  split: Any = None, effects: Callable[..., Effects] = joined_effects,
                  examples: Callable[[], list[Example]] | None = None,
                  multiple_results: bool = False,
                  # rare: for random keys, for loops that reuse memory, for what is long to print
                  handles_keys: bool = False, consumes_key: bool = False,
-                 program: Callable | None = None, in_place: int | None = None,
-                 printed: Callable[..., Params] | None = None):
+                 in_place: int | None = None, printed: Callable[..., Params] | None = None):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot
             for slot in (jvp, transpose, batch))
-        self.element, self.loop, self.library = element, loop, library
+        self.element, self.loop, self.library, self.program = element, loop, library, program
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
-        self.program, self.in_place, self.printed = program, in_place, printed
+        self.in_place, self.printed = in_place, printed
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive under the current trace."""

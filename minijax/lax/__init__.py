@@ -55,7 +55,7 @@ from minijax.primitives.shape import (broadcast, broadcast_in_dim, broadcast_sha
                                       broadcast_to_rank, broadcasted_iota, expand_dims, iota,
                                       iota_p, reshape, rev, rev_p, squeeze, squeeze_p, transpose)
 from minijax.primitives.slicing import (concatenate, concatenate_p, index_in_dim, pad, pad_p, slice,
-                                        slice_in_dim, slice_p, split)
+                                        slice_in_dim, slice_p, split, split_p)
 from minijax.primitives.sort import (argmax, argmax_p, argmin, argmin_p, sort, sort_key_val, sort_p,
                                      top_k)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,

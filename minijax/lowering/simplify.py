@@ -84,8 +84,8 @@ class _Simplifier:
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
         """What stands for the outputs of an equation, which is kept where it is the first."""
         invars = tuple(self.atom(x) for x in eqn.invars)
-        called = eqn.params.get(_CALLS.get(eqn.primitive.name, ""))
-        if isinstance(called, ClosedJaxpr):
+        called = _called(eqn)
+        if called is not None:
             self.enter(called.jaxpr, called.consts, invars)
             return [self.atom(v) for v in called.jaxpr.outvars]
         folded = _fold(eqn, invars)
@@ -98,6 +98,21 @@ class _Simplifier:
             params = _with_programs(eqn.params, simplify)
             self.eqns.append(eqn.replace(invars=invars, outvars=outs, params=params))
         return self.seen[key]
+
+
+def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that an equation runs once, or stands for."""
+    primitive = eqn.primitive
+    if primitive.name in _CALLS:
+        return eqn.params.get(_CALLS[primitive.name])
+    if primitive.program is None:
+        return None
+
+    def run(*args: Array) -> list[Array]:
+        outs = primitive.program(*args, **eqn.params)
+        return outs if primitive.multiple_results else [outs]
+
+    return stage.stage(run, [x.aval for x in eqn.invars])
 
 
 def _with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
@@ -193,7 +208,7 @@ def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
         return core.bind_physically(eqn.primitive, [x.aval for x in eqn.invars], args,
                                     eqn.params, move_axis)
     program = eqn.primitive.program
-    if program is not None:  # an operation on keys is a program on their words
+    if keyed and program is not None:  # an operation on keys is a program on their words
         return [program(*args, **eqn.params)]
     trace = core.current_trace.get()
     assert isinstance(trace, stage.DynamicJaxprTrace)

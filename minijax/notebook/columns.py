@@ -23,7 +23,7 @@ KEYWORDS = {
     "jvp": ("jvp", "derivative", "derivatives"),
     "transpose": ("transpose",),
     "batch": ("batch",),
-    "lower": ("element", "loop", "library"),
+    "lower": ("element", "loop", "library", "program"),
     "split": ("split",),
     "examples": ("examples",),
 }

@@ -22,6 +22,7 @@ from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
 from minijax.numpy.vectorize import apply_along_axis
+from minijax.primitives.slicing import unstack_p
 from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 
@@ -150,12 +151,12 @@ def _cut(name: str, a: Array, indices_or_sections: Any, axis: int) -> list[Array
     size, context = a.shape[axis], f"in jax.numpy.{name} argument 1"
     if np.ndim(indices_or_sections):
         places = [int(static_value(i, context)) for i in indices_or_sections]
-        return lax.split(a, np.diff([0, *places, size]).tolist(), axis)
+        return lax.split(a, list(np.diff([0, *places, size])), axis)
     parts = operator.index(static_value(indices_or_sections, context)[()])
     each, left = divmod(size, parts)
     if left and name == "split":
         raise ValueError(f"array split does not result in an equal division: rest is {left}")
-    return lax.split(a, [each + (i < left) for i in range(parts)], axis)
+    return lax.split(a, list(each + (np.arange(parts) < left)), axis)
 
 
 def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
@@ -195,7 +196,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
                          "passed.")
     axis = canonical_axis(static_axes("unstack", axis), x.ndim)
-    return tuple(lax.index_in_dim(x, i, axis, keepdims=False) for i in range(x.shape[axis]))
+    return tuple(unstack_p.bind(x, axis=axis))
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,

@@ -265,8 +265,10 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     if mode not in (None, "fill", "clip", "wrap"):
         raise ValueError(f"Invalid mode '{mode}' for np.take")
-    if x.shape[axis] == 0 and indices.size:
-        raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+    if x.shape[axis] == 0:
+        if indices.size:
+            raise IndexError("Cannot do a non-empty jnp.take() from an empty axis.")
+        return x  # JAX's shape; NumPy's has the places' axes
     if mode == "wrap":
         indices = indices % x.shape[axis]
     if mode is None:

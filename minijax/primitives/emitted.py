@@ -191,8 +191,8 @@ def batch_along(name: str, removed: bool = False) -> Any:
         axes = params[name]
         is_one = isinstance(axes, int)
         axes = above((axes,) if is_one else axes, dim)
-        out = p.bind(x, **params | {name: axes[0] if is_one else axes})
-        return [out], [below(axes, dim) if removed else dim]
+        outs = p.bind_list(x, **params | {name: axes[0] if is_one else axes})
+        return outs, [below(axes, dim) if removed else dim] * len(outs)
     return batch
 
 

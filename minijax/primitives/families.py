@@ -1,6 +1,6 @@
 """Families: functions that make primitives which differ in little.
 
-Stands on `slots`, `emitted` and `stage`.  Chapters 02 to 04 show the columns of what is made here.
+Stands on `slots` and `emitted`.  Chapters 02 to 04 show the columns of what is made here.
 In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 """
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import caches, config, core, jaxpr
+from minijax import core
 from minijax.core import Array, ArrayImpl, ForPrimitive, Primitive, ShapedArray, Zero
 from minijax.lazily import importing
 from minijax.primitives.axes import Outs
@@ -22,7 +22,6 @@ from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
                                       elementwise_type, in_numpy, kind_name, of_that_name)
-from minijax.stage import stage
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -142,25 +141,14 @@ def kernel(name: str) -> Callable[..., None]:
     return rule
 
 
-def by_program(program: Callable[..., Array]) -> tuple[Callable[..., list], Callable[..., None]]:
-    """The meaning, and a `loop` rule, of what is a program of other operations."""
+def by_program(program: Callable[..., Array]) -> Callable[..., list]:
+    """The meaning of what is a program of other operations."""
     def impl(*buffers: np.ndarray, **params: Any) -> list[np.ndarray]:
         out: Any = core.run_with(core.base_trace, program, *map(_as_array, buffers), **params)
         return [out._buffer]
-
-    def loop(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
-        avals = tuple(ShapedArray(x.shape, x.dtype) for x in operands)
-        closed = _staged(program, avals, tuple(params.items()), config.trace_key())
-        b.jaxpr(closed, operands, into=outputs)
-    return impl, loop
+    return impl
 
 
 def _as_array(buffer: Any) -> ArrayImpl:
     view = np.asarray(buffer).view()
     return ArrayImpl(view, ShapedArray(view.shape, view.dtype))
-
-
-@caches.remembered(maxsize=1024)
-def _staged(program: Callable[..., Array], avals: tuple[ShapedArray, ...], params: tuple,
-            flags: tuple) -> jaxpr.ClosedJaxpr:
-    return stage(lambda *arrays: [program(*arrays, **dict(params))], avals)

@@ -49,15 +49,13 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
                 f"{name} must get an array of keys, got {avals[0].str_short()}"))
         return [type_of(*avals, **params)]
 
-    impl, loop = families.by_program(program)
     return Primitive(
         name,
-        impl=impl,
+        impl=families.by_program(program),
         abstract_eval=abstract_eval,
         jvp=families.constant_in_all,
         transpose=cannot("keys and random bits have no tangents."),
         batch=batch,
-        loop=loop,
         handles_keys=True,
         program=program,
         printed=(lambda impl: {"impl": impl.tag}) if makes_keys else None,

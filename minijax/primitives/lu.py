@@ -245,7 +245,7 @@ def _solve_program(a: Array, b: Array) -> Array:
     return triangular_solve(factors, inside, left_side=True)
 
 
-_substituted, _solve_loop = families.by_program(_solve_program)
+_substituted = families.by_program(_solve_program)
 
 
 def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
@@ -268,7 +268,7 @@ solve_p = equations(
     impl=_solve_impl,
     applied=product,
     transpose=emitted.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
-    loop=_solve_loop,
+    program=_solve_program,
     examples=_solve_examples)
 
 

@@ -17,7 +17,7 @@ from minijax import core
 from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined
 from minijax.primitives import algebra, choice, emitted, slots
 from minijax.primitives.axes import (Index, Outs, Shape, as_dims, canonical_axis, check_sizes,
-                                     refuse, replaced, with_item)
+                                     refuse, replaced, with_item, without)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -331,7 +331,49 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     return concatenate_p.bind(*operands, dimension=operator.index(dimension))
 
 
-# ── split ────────────────────────────────────────────────────────────────────────────────────
+# ── split, unstack ───────────────────────────────────────────────────────────────────────────
+
+def _cut(name: str, *, impl: Any, shapes: Any, program: Any, join: Any, removed: bool = False,
+         examples: Any) -> Primitive:
+    """A primitive whose results are the pieces of its operand; compiled, each is a slice.
+
+    Args:
+      shapes: ``(shape, **params)`` to the shapes of the pieces.
+      program: ``(x, **params)`` to the pieces, each by operations of its own.
+      join: ``(pieces, axis)`` to what they are the pieces of.
+      removed: whether the pieces lack the axis.
+    """
+    return Primitive(
+        name, impl=impl, program=program, examples=examples, multiple_results=True,
+        abstract_eval=lambda x, **params: [x.update(shape=shape)
+                                           for shape in shapes(x.shape, **params)],
+        jvp=emitted.linear(0),
+        transpose=lambda cotangents, x, axis, **params: [
+            join(list(map(emitted.instantiate, cotangents)), axis)],
+        batch=emitted.batch_along("axis", removed))
+
+
+def _split_shapes(shape: Shape, sizes: Sequence[int], axis: int) -> list[Shape]:
+    sizes = list(sizes)
+    refuse(
+        (min(sizes, default=0) < 0, f"Sizes passed to split must be nonnegative, got {sizes}"),
+        (sum(sizes) != shape[axis],
+         f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
+         f"{list(shape)}"), error=ValueError)
+    return [replaced(shape, axis, int(n)) for n in sizes]
+
+
+split_p = _cut(
+    "split",
+    impl=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis)[:len(sizes)],
+    shapes=_split_shapes,
+    program=lambda x, sizes, axis: [
+        part(x, int(end - n), int(end), axis)
+        for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)],
+    join=lambda pieces, axis: concatenate(pieces, axis),
+    examples=table("sizes axis", (grid(5), (2, 0, 3), 0), (grid(2, 3), (1, 2), 1),
+                   (grid(2, 3, dtype=np.int32), (2,), 0)))
+
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     """The operand cut into pieces of the given sizes along an axis.
@@ -339,19 +381,23 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
     >>> import numpy as np
     >>> split(np.arange(3), (1, 2))
     [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
+
+    Raises:
+      ValueError: when the sizes are negative, or do not add up to the axis.
     """
-    shape, sizes = np.shape(operand), as_dims(sizes)
-    axis = canonical_axis(axis, len(shape))
-    refuse(
-        (any(n < 0 for n in sizes),
-         f"Sizes passed to split must be nonnegative, got {list(sizes)}"),
-        (sum(sizes) != shape[axis],
-         f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-         f"{list(shape)}"), error=ValueError)
-    ends = itertools.accumulate(sizes)
-    # JAX: a primitive of its own; slices say the same.
-    return [slice_in_dim(operand, end - n, end, axis=axis)
-            for n, end in zip(sizes, ends, strict=True)]
+    return split_p.bind(operand, sizes=tuple(sizes),
+                        axis=canonical_axis(axis, np.ndim(operand)))
+
+
+unstack_p = _cut(
+    "unstack",
+    impl=lambda x, axis: [np.asarray(np.take(x, i, axis)) for i in range(x.shape[axis])],
+    shapes=lambda shape, axis: [without(shape, (axis,))] * shape[axis],
+    program=lambda x, axis: [
+        squeeze_p.bind(part(x, i, i + 1, axis), dimensions=(axis,)) for i in range(x.shape[axis])],
+    join=lambda pieces, axis: stack(pieces, axis),
+    removed=True,
+    examples=table("axis", (grid(3), 0), (grid(2, 3), 1), (grid(2, 3, dtype=np.int32), 0)))
 
 
 # ── Parts and rows ───────────────────────────────────────────────────────────────────────────
@@ -367,6 +413,7 @@ def index_leading(x: Array, i: int) -> Array:
     return squeeze_p.bind(part(x, i, i + 1), dimensions=(0,))
 
 
-def stack(rows: Sequence[Array]) -> Array:
-    """Arrays of one shape along a new leading axis."""
-    return concatenate_p.bind(*[emitted.broadcast_batch(x, 0, 1) for x in rows], dimension=0)
+def stack(rows: Sequence[Array], axis: int = 0) -> Array:
+    """Arrays of one shape along a new axis."""
+    return concatenate_p.bind(*[emitted.broadcast_batch(x, axis, 1) for x in rows],
+                              dimension=axis)

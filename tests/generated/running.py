@@ -7,7 +7,7 @@ import signal
 import tomllib
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -123,15 +123,29 @@ def check(program: Program, kind: str, ways: list[str] | None = None) -> Differe
             continue
         strict = kind == "jax" or not PROMOTING.search(program.function())
         difference = compare(way, found, wanted, lambda: noisy(program), strict)
-        if difference is not None and kind == "jax" and difference.kind == "type":
-            import jax  # whose types without jit may be others; either will do
-
-            wanted = run(program, jax)
-            if not isinstance(wanted, Raised):
-                difference = compare(way, found, wanted, lambda: noisy(program), strict)
+        if difference is not None and kind == "jax":
+            for other in others(program, way, difference):
+                again = compare(way, found, other, lambda: noisy(program), strict)
+                difference = difference and again
         if difference is not None:
             return difference
     return None
+
+
+def others(program: Program, way: str, difference: Difference) -> Iterator[Any]:
+    """What JAX makes of a program in other ways, which will do, too.
+
+    Types may be others without jit, or without stages; and eagerly one may do what jit refuses.
+    """
+    import jax
+
+    without_jit = [nullcontext] if way == "eager" or difference.kind == "type" else []
+    without_stages = [jax.disable_jit] if difference.kind == "type" else []
+    for without in (*without_jit, *without_stages):
+        with without():
+            result = run(program, jax)
+        if not isinstance(result, Raised):
+            yield result
 
 
 def row_of(program: Program, difference: Difference) -> str | None:

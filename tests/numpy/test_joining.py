@@ -1,6 +1,8 @@
 """Joining, cutting and repeating agree with JAX."""
 import pytest
 
+from minijax import numpy as jnp
+
 
 @pytest.mark.parametrize("expression", [
     "jnp.concatenate([v, v])", "jnp.concatenate([f, i], axis=1)",
@@ -13,6 +15,13 @@ import pytest
     "jnp.split(t, 2, -1)", "jnp.split(v, [-1])", "jnp.split(v, [5])",
     "jnp.array_split(jnp.arange(7), 3)", "jnp.vsplit(f, 2)", "jnp.hsplit(f, 3)",
     "jnp.dsplit(t, 2)", "jnp.unstack(f)", "jnp.unstack(t, axis=1)", "jnp.unstack(s)",
+    "lax.split(f, (1, 2), 1)", "lax.split(f, (1, 1), -1)", "lax.split(f, (-1, 3))",
+    "jax.make_jaxpr(jax.vmap(lambda x: jnp.split(x, [1])))(f)",
+    "jax.make_jaxpr(jax.vmap(jnp.unstack, 1))(f)", "jax.jit(jnp.unstack)(f)",
+    "jax.grad(lambda x: jnp.array_split(jnp.broadcast_to(x, (5, 2)), 2)[0].sum())"
+    "(jnp.asarray(0.5)).weak_type",
+    "jax.jacobian(lambda x: jnp.unstack(jnp.sin(x), axis=1)[1])(f)",
+    "jax.jit(jax.vmap(lambda x, y: jnp.concatenate(jnp.split(x * y, [1, 1])[::-1])))(f, f)",
     "jnp.delete(f, jnp.array([-1, 0]), axis=1, assume_unique_indices=True)",
     "jax.jit(lambda i: jnp.delete(v, i, assume_unique_indices=True))(k[:2])", "jnp.delete(v, 1)",
     "jnp.delete(f, jnp.array([0, 2]), axis=1)", "jnp.delete(f, slice(0, 1), axis=0)",
@@ -63,3 +72,9 @@ def test_padding_agrees_with_jax(agrees_with_jax, expression):
 ])
 def test_refusals_of_padding(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize("places", [2, [1], [0, 2, 3]])
+def test_the_shapes_of_parts_are_python_integers(places):
+    for part in jnp.array_split(jnp.ones((4, 3)), places):
+        assert [type(n) for n in part.shape] == [int, int]

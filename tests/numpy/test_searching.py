@@ -74,6 +74,11 @@ def test_places_under_jit_are_refused_as_the_page_of_errors_says():
     "jax.vmap(lambda x, i: jnp.take_along_axis(x, i, 0))(f, jnp.array([[0, 2], [1, 1]]))",
     "jnp.take(f, v)", "jnp.take([1, 2], 0)", "jnp.take_along_axis(f, v, 0)",
     "jnp.take_along_axis(f, k, 0)", "jnp.take(f, 0, axis=5)",
+    "jnp.take(jnp.zeros((0, 3)), jnp.zeros((2, 0), int), axis=0)",
+    "jnp.take(jnp.zeros((2, 0)), jnp.zeros((0, 4), int), axis=1, mode='clip')",
+    "jnp.take(jnp.zeros((2, 0)), jnp.zeros((0, 4), int), mode='wrap')",
+    "jnp.take(jnp.zeros((2, 0)), jnp.zeros((3, 0), int), axis=0)",
+    "jnp.take(jnp.zeros((2, 0)), jnp.zeros((3, 1), int), axis=1)",
 ])
 def test_gathering(agrees_with_jax, expression):
     agrees_with_jax(expression)
