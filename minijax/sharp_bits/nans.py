@@ -16,14 +16,14 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax import config, core, errors, source_info, tracebacks, tree_util
+from minijax import config, core, errors, tracebacks, tree_util
 from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
 from minijax.primitives import emitted, slicing
 from minijax.sharp_bits.findings import Finding, is_collecting, quoted, report, sharp_bits
-from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, derivative_of, is_bad,
-                                        is_new_in_the_backward_pass, without_bad)
+from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, is_bad,
+                                        is_new_in_the_backward_pass, origin, without_bad)
 from minijax.sharp_bits.steps import Step, current_steps, in_step
 from minijax.source_info import SourceInfo
 
@@ -119,9 +119,7 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
             _tell(_find(primitive.rule("impl"), *[x._buffer for x in args], **params))
         elif (not _only_what_is_made() or _is_made(primitive, args, params, kind)
               or is_new_in_the_backward_pass(kind)):
-            source = core.current_source.get() or source_info.user_frame()
-            _tell([Origin(kind, primitive, tuple(args), tuple(outs), source,
-                          current_steps.get(), derivative_of(primitive))])
+            _tell([origin(kind, primitive, args, outs)])
 
 
 def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str,
@@ -149,12 +147,9 @@ def _tell(origins: list[Origin]) -> None:
     mode, wanted, *_ = _look.get()
     if origins and mode == FIND:
         raise _Found(origins)
-    for origin in origins:
-        if wanted is not None and origin.source not in wanted:
-            continue
-        found = origin.finding()
-        error = errors.NonFiniteError(found.message, quoted(origin.source), found.fix)
-        _report(found, error, origin.kind)
+    for kind, source, found in origins:
+        if wanted is None or source in wanted:
+            _report(found, errors.NonFiniteError(found.message, quoted(source), found.fix), kind)
 
 
 def whole_functions_running() -> int:
@@ -327,7 +322,7 @@ def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
     """Run the Python of what was compiled, so that the error comes from the user's own line."""
     try:
         with config.debug_recompiles(False):
-            _looking({"wanted": [origin.source for origin in origins], "again": True}, python)
+            _looking({"wanted": [o.source for o in origins], "again": True}, python)
     except errors.NonFiniteError:
         raise
     except Exception:  # what else the Python does when it is not traced is not the question here
@@ -394,9 +389,6 @@ def _bad_examples(outs: Sequence[Any], dims: Sequence[int | None], kind: str) ->
     found: set[int] = set()
     for x, dim in zip(outs, dims, strict=True):
         bad = bad_places(x, kind)
-        if dim is not None:
-            found.update(np.flatnonzero(np.moveaxis(bad, dim, 0).reshape(bad.shape[dim], -1)
-                                        .any(axis=1)).tolist())
-        elif bad.any():
-            found.add(0)
+        others = tuple(d for d in range(bad.ndim) if d != dim)  # all, if it is for all examples
+        found.update(np.flatnonzero(bad.any(axis=others)).tolist())
     return sorted(found)

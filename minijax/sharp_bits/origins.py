@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax import config, core, dtypes, source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
 from minijax.sharp_bits.findings import Finding, finding, has_collected
-from minijax.sharp_bits.steps import Step
+from minijax.sharp_bits.steps import current_steps
 
 # For each kind of bad number: the flag that looks for it, the test, what to do about it.
 KINDS: dict[str, tuple[config.Flag, Any]] = {
@@ -95,60 +95,59 @@ def _innermost(function: str) -> Mapping[str, Any] | None:
 
 # ── What is said ─────────────────────────────────────────────────────────────────────────────
 
-@dataclass(frozen=True, eq=False)
-class Origin:
-    """The operation that made a bad number: which, on what, in which line, in which steps."""
+class Origin(NamedTuple):
+    """The operation that made a bad number: the number's kind, the line, and what is said of it."""
 
     kind: str
-    primitive: Primitive
-    operands: tuple[ArrayImpl, ...]
-    outs: tuple[ArrayImpl, ...]
     source: source_info.SourceInfo | None
-    steps: tuple[Step, ...]
-    derivative_of: str | None = None
+    finding: Finding
 
-    def finding(self) -> Finding:
-        flag = KINDS[self.kind][0]
-        is_backward = self.source is not None and self.source.backward
-        backward = ", in the backward pass" if is_backward else (
-            f", in the derivative of {self.derivative_of}" if self.derivative_of else "")
-        steps = "".join(f", in {step}" for step in self.steps)
-        message = (f"invalid value ({self.kind}) encountered in {self.primitive.name}"
-                   f"{self.operands_text()}{backward}{steps}")
-        found = finding(flag.name, message, FIX_BACKWARD if is_backward else FIX, self.source)
-        return replace(found, by=(flag.name, found.function, found.file, found.line))
 
-    def operands_text(self) -> str:
-        """The operands, in short: their numbers where the output is bad."""
-        out = next(x for x in self.outs if bad_places(x, self.kind).any())
-        is_elementwise = callable(self.primitive.element)
-        bad = bad_places(out, self.kind)
-        for x in self.operands:  # where it was made tells more than where it was handed on
-            made = bad & ~bad_places(x, self.kind) if x.shape == out.shape else bad
-            bad = made if made.any() else bad
-        place = tuple(int(i) for i in np.argwhere(bad)[0])
-        shown = [_number(x._buffer[place]) if is_elementwise and x.shape == out.shape
-                 else _short(x) for x in self.operands]
-        others = int(bad.sum()) - 1
-        more = f" (and {others} more)" if others else ""
-        at = f" at index {list(place)} of {out.aval.str_long()}{more}" if place else ""
-        of = f" of {' and '.join(shown)}" if shown else ""
-        return of + at
+def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs: Sequence[Any]
+           ) -> Origin:
+    """What there is to say of an operation that is running, of which an output is bad."""
+    flag, source = KINDS[kind][0], core.current_source.get() or source_info.user_frame()
+    is_backward, outer = source is not None and source.backward, derivative_of(primitive)
+    where = ", in the backward pass" if is_backward else (
+        f", in the derivative of {outer}" if outer else "")
+    where += "".join(f", in {step}" for step in current_steps.get())
+    found = finding(flag.name, f"invalid value ({kind}) encountered in {primitive.name}"
+                    f"{operands_text(kind, primitive, operands, outs)}{where}",
+                    FIX_BACKWARD if is_backward else FIX, source)
+    return Origin(kind, source, replace(
+        found, by=(flag.name, found.function, found.file, found.line)))
+
+
+def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl],
+                  outs: Sequence[Any]) -> str:
+    """The operands, in short: their numbers where the output is bad."""
+    out = next(x for x in outs if bad_places(x, kind).any())
+    is_elementwise = callable(primitive.element)
+    bad = bad_places(out, kind)
+    for x in operands:  # where it was made tells more than where it was handed on
+        made = bad & ~bad_places(x, kind) if x.shape == out.shape else bad
+        bad = made if made.any() else bad
+    place = tuple(int(i) for i in np.argwhere(bad)[0])
+    shown = [_number(x._buffer[place]) if is_elementwise and x.shape == out.shape
+             else _short(x) for x in operands]
+    others = int(bad.sum()) - 1
+    more = f" (and {others} more)" if others else ""
+    at = f" at index {list(place)} of {out.aval.str_long()}{more}" if place else ""
+    of = f" of {' and '.join(shown)}" if shown else ""
+    return of + at
 
 
 def _short(x: ArrayImpl) -> str:
     """An array in a few characters: itself if small, or its range."""
-    if core.has_key_dtype(x.aval):
-        return x.aval.str_long()
-    if x.size <= 4:
+    text, dtype = x.aval.str_long(), x.dtype
+    if x.size <= 4 and not core.has_key_dtype(x.aval):
         return "[" * (x.ndim > 0) + ", ".join(map(_number, x._buffer.flat)) + "]" * (x.ndim > 0)
-    if np.issubdtype(x._buffer.dtype, np.complexfloating) or x._buffer.dtype == bool:
-        return x.aval.str_long()
-    numbers = x._buffer.astype(np.float64)
-    finite = numbers[np.isfinite(numbers)]
-    if not finite.size:
-        return x.aval.str_long()
-    return f"{x.aval.str_long()} from {_number(finite.min())} to {_number(finite.max())}"
+    if dtypes.issubdtype(dtype, np.floating) or dtypes.issubdtype(dtype, np.integer):
+        numbers = x._buffer.astype(np.float64)
+        finite = numbers[np.isfinite(numbers)]
+        if finite.size:
+            text += f" from {_number(finite.min())} to {_number(finite.max())}"
+    return text
 
 
 def _number(x: Any) -> str:
