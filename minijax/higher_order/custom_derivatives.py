@@ -378,61 +378,54 @@ class custom_vjp(CustomFunction):
         if self.fwd is None or self.bwd is None:
             return None
         fwd, bwd = map(source_info.function_name, (self.fwd, self.bwd))
-        return Rule(VJPRule(call, self.fwd, self.bwd), fwd=fwd, bwd=bwd)
+        return Rule(functools.partial(_run_vjp_rule, call, self.fwd, self.bwd), fwd=fwd, bwd=bwd)
 
 
-class VJPRule:
-    """The rule of a custom_vjp function for one call: `fwd`, and a derivative by its transpose."""
+def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, *both: Any) -> list:
+    """A user's rules on flat arrays: `fwd`, and a derivative of which only the transpose is known.
 
-    def __init__(self, call: Call, fwd: Callable, bwd: Callable):
-        self.call, self.fwd, self.bwd = call, fwd, bwd
+    Primals and tangents in, results and tangents out.
+    """
+    primals, tangents = both[:len(both) // 2], both[len(both) // 2:]
+    dynamic, _ = tree_util.tree_unflatten(call.flat.in_tree, primals)
+    pair = _on_its_lines(fwd, *call.filled.all_arguments(dynamic))
+    if not _is_pair(pair):
+        name, function = source_info.function_name(fwd), call.name
+        raise TypeError(
+            f"Custom VJP fwd rule {name} for function {function} must produce a pair (list or "
+            "tuple of length two) where the first element represents the primal output (equal to "
+            f"those of the custom_vjp-decorated function {function}) and the second element "
+            "represents residuals (i.e. values stored from the forward pass for use on the "
+            f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
+    leaves, res_tree = tree_util.tree_flatten(pair[1])
+    outs, residuals = call.flat.flat_result(pair[0]), list(map(check_arg, leaves))
+    wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
+    dots = custom_lin_p.bind(*residuals, *tangents, num_residuals=len(residuals),
+                             bwd=functools.partial(_run_bwd, call, bwd, res_tree, wanted),
+                             out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
+    return [*outs, *dots]
 
-    def __call__(self, *both: Any) -> list:
-        """Primals and tangents in, results and tangents out."""
-        half = len(both) // 2
-        outs, residuals, res_tree = self.forward(*both[:half])
-        wanted = [core.get_aval(x).to_tangent_aval() for x in both[:half]]
-        dots = custom_lin_p.bind(*residuals, *both[half:], num_residuals=len(residuals),
-                                 bwd=functools.partial(self.backward, res_tree, wanted),
-                                 out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
-        return [*outs, *dots]
 
-    def forward(self, *leaves: Any) -> tuple[list, list, tree_util.PyTreeDef]:
-        """Results and residuals, and the tree of these."""
-        dynamic, _ = tree_util.tree_unflatten(self.call.flat.in_tree, leaves)
-        pair = _on_its_lines(self.fwd, *self.call.filled.all_arguments(dynamic))
-        if not _is_pair(pair):
-            name, function = source_info.function_name(self.fwd), self.call.name
-            raise TypeError(
-                f"Custom VJP fwd rule {name} for function {function} must produce a pair (list "
-                "or tuple of length two) where the first element represents the primal output "
-                f"(equal to those of the custom_vjp-decorated function {function}) and the "
-                "second element represents residuals (i.e. values stored from the forward pass "
-                "for use on the backward pass), but instead of a pair the fwd rule "
-                f"{name} produced {pair}.")
-        residuals, res_tree = tree_util.tree_flatten(pair[1])
-        return self.call.flat.flat_result(pair[0]), list(map(check_arg, residuals)), res_tree
-
-    def backward(self, res_tree: tree_util.PyTreeDef, wanted: Sequence[ShapedArray],
-                 *values: Any) -> list:
-        """The rule's cotangents, one for each flat argument; None stands for zeros."""
-        residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
-        ct = self.call.flat.result(values[res_tree.num_leaves:])
-        found = _on_its_lines(self.bwd, *self.call.fixed, residuals, ct)
-        in_tree = self.call.flat.in_tree.children()[0]
-        if not isinstance(found, tuple | list) or len(found) != len(in_tree.children()):
-            raise TypeError(
-                "Custom VJP bwd rule must produce an output with the same container (pytree) "
-                "structure as the args tuple of the primal function, and in particular must "
-                "produce a tuple of length equal to the number of arguments to the primal "
-                f"function, but got bwd output structure "
-                f"{tree_util.tree_structure(tuple(found) if isinstance(found, list) else found)} "
-                f"for primal input structure {in_tree}.")
-        flat: list[Any] = []
-        for ct, subtree in zip(found, in_tree.children(), strict=True):
-            flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
-        return [_check_cotangent(i, want, ct)
-                for i, (want, ct) in enumerate(zip(wanted, flat, strict=True))]
+def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
+             wanted: Sequence[ShapedArray], *values: Any) -> list:
+    """The rule's cotangents of these types, one for each flat argument; None stands for zeros."""
+    residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
+    found = _on_its_lines(bwd, *call.fixed, residuals, call.flat.result(
+        values[res_tree.num_leaves:]))
+    in_tree = call.flat.in_tree.children()[0]
+    if not isinstance(found, tuple | list) or len(found) != len(in_tree.children()):
+        raise TypeError(
+            "Custom VJP bwd rule must produce an output with the same container (pytree) "
+            "structure as the args tuple of the primal function, and in particular must produce a "
+            "tuple of length equal to the number of arguments to the primal function, but got bwd "
+            "output structure "
+            f"{tree_util.tree_structure(tuple(found) if isinstance(found, list) else found)} "
+            f"for primal input structure {in_tree}.")
+    flat: list[Any] = []
+    for ct, subtree in zip(found, in_tree.children(), strict=True):
+        flat += [None] * subtree.num_leaves if ct is None else subtree.flatten_up_to(ct)
+    return [_check_cotangent(i, want, ct)
+            for i, (want, ct) in enumerate(zip(wanted, flat, strict=True))]
 
 
 def _check_cotangent(place: int, want: ShapedArray, ct: Any) -> Any:
