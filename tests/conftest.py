@@ -84,9 +84,9 @@ def a_context_left_as_it_was():
     """After every test, whatever it raised, no trace, line or step of a run is current any more."""
     yield
     from minijax import core
-    from minijax.sharp_bits import steps
+    from minijax.sharp_bits import findings
     assert core.current_trace.get() is core.base_trace
-    assert core.current_source.get() is None and not steps.current_steps.get()
+    assert core.current_source.get() is None and not findings.current_steps.get()
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -9,7 +9,7 @@ import pytest
 import minijax
 from minijax import core
 from minijax.context import with_values
-from minijax.sharp_bits import steps
+from minijax.sharp_bits import findings
 
 X = np.array([0.5, -0.3, 1.2], np.float32)
 seen: contextvars.ContextVar[int] = contextvars.ContextVar("seen", default=0)
@@ -85,7 +85,7 @@ def test_an_exception_leaves_no_trace_of_the_transformation(name, error):
         assert seen.get() == 1
         assert core.current_trace.get() is core.base_trace
         assert core.current_source.get() is None
-        assert steps.current_steps.get() == ()
+        assert findings.current_steps.get() == ()
     contextvars.copy_context().run(call)
 
 

@@ -27,7 +27,7 @@ from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.emitted import add_any_p, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
-from minijax.sharp_bits.steps import Step, in_step
+from minijax.sharp_bits.findings import Step, in_step
 from minijax.stage import stage
 
 T = TypeVar("T")

@@ -1,20 +1,22 @@
-"""What a check found, and where it goes: raised, warned of, or collected.
+"""What a check found, in which round of a loop, and where it goes: raised, warned of, collected.
 
-Stands on `config`, `errors`, `source_info`.  Each check's own file says when there is a finding.
-JAX has no counterpart.
+Stands on `config`, `context`, `errors`, `source_info`.  Each check's own file says when there is
+a finding.  JAX has no counterpart.
 """
 
 from __future__ import annotations
 
 import contextlib
 import contextvars
-import dataclasses
 import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
-from minijax import config, errors, source_info
+from minijax import config, context, errors, source_info
 from minijax.source_info import SourceInfo
+
+T = TypeVar("T")
 
 SHARP_BITS = (
     config.check_tracer_leaks, config.debug_nans, config.debug_infs, config.debug_key_reuse,
@@ -60,12 +62,12 @@ class Finding:
         return f"<p><b>{first}</b></p>" + "".join(f"<p>{line}</p>" for line in rest)
 
 
-def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None) -> Finding:
+def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None,
+            by: object = None) -> Finding:
     """A finding at a line of the user's: `source`, or else the line that is running now."""
     source = source or source_info.user_frame()
-    if source is None:
-        return Finding(kind, message, fix=fix)
-    return Finding(kind, message, source.function, source.short_file, source.line, fix)
+    place = (source.function, source.short_file, source.line) if source else (None,) * 3
+    return Finding(kind, message, *place, fix, by)
 
 
 def quoted(source: SourceInfo | None) -> str | None:
@@ -116,12 +118,11 @@ def refuse(kind: str, message: str, fix: str, error: type[Exception], source: So
     Args:
       by: the equation that found it in its values, while the program ran.
     """
-    found = dataclasses.replace(finding(kind, message, fix, source), by=by)
     place = f"\nIn {source.function}, {source.short_file}:{source.line}: " if source else ""
     raised = error(f"{message}{place}{source.text if source else ''}\n{fix}")
     if by is not None:
         source_info.add_user_note(raised, source)
-    report(found, raised)
+    report(finding(kind, message, fix, source, by), raised)
 
 
 @contextlib.contextmanager
@@ -147,3 +148,47 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
         stack.callback(_collected.set, _collected.get())
         _collected.set(findings if collect else None)
         yield findings
+
+
+# ── Which iteration of a loop, which example of a batch ──────────────────────────────────────
+
+class Step(NamedTuple):
+    """One round of what is done many times: an iteration of a loop, an example of a batch.
+
+    >>> print(Step("scan", 3, 10), "and", Step("vmap", 0, 4, (2,)))
+    iteration 3 of a scan of 10 and example 0 of a vmap over 4 (and 2)
+    """
+
+    kind: str  # "scan", "while_loop", "vmap"
+    number: int  # from 0
+    of: int | None = None  # how many there are, where that is known
+    others: tuple[int, ...] = ()  # which of them are like it
+
+    def __str__(self) -> str:
+        if self.kind == "vmap":
+            shown = ", ".join(map(str, self.others[:5])) + (", …" if self.others[5:] else "")
+            also = f" (and {shown})" if shown else ""
+            return f"example {self.number} of a vmap over {self.of}{also}"
+        of = "" if self.of is None else f" of {self.of}"
+        return f"iteration {self.number} of a {self.kind}{of}"
+
+
+# The steps we are in while loops and batches run piece by piece, the outermost first.
+current_steps: contextvars.ContextVar[tuple[Step, ...]] = contextvars.ContextVar(
+    "minijax_current_steps", default=())
+
+
+def in_step(step: Step, f: Callable[..., T], *args: Any, outside: int | None = None,
+            **kwargs: Any) -> T:
+    """`f(*args, **kwargs)`, with the step known to whoever asks where we are.
+
+    Args:
+      outside: how many of the steps we are in are around this one; None: all of them.
+
+    >>> in_step(Step("scan", 3, 10), lambda: list(map(str, current_steps.get())))
+    ['iteration 3 of a scan of 10']
+    """
+    steps = current_steps.get()
+    outer = len(steps) if outside is None else outside
+    return context.with_values({current_steps: (*steps[:outer], step, *steps[outer:])},
+                               f, *args, **kwargs)

@@ -21,10 +21,10 @@ from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
 from minijax.primitives import emitted, slicing
-from minijax.sharp_bits.findings import Finding, is_collecting, quoted, report, sharp_bits
+from minijax.sharp_bits.findings import (Finding, Step, current_steps, in_step, is_collecting,
+                                         quoted, report, sharp_bits)
 from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, is_bad,
                                         is_new_in_the_backward_pass, origin, without_bad)
-from minijax.sharp_bits.steps import Step, current_steps, in_step
 from minijax.source_info import SourceInfo
 
 T = TypeVar("T")

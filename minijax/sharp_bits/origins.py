@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -15,8 +14,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, source_info, tracebacks
 from minijax.core import ArrayImpl, Primitive
-from minijax.sharp_bits.findings import Finding, finding, has_collected
-from minijax.sharp_bits.steps import current_steps
+from minijax.sharp_bits.findings import Finding, current_steps, finding, has_collected
 
 # For each kind of bad number: the flag that looks for it, the test, what to do about it.
 KINDS: dict[str, tuple[config.Flag, Any]] = {
@@ -111,11 +109,11 @@ def origin(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl], outs:
     where = ", in the backward pass" if is_backward else (
         f", in the derivative of {outer}" if outer else "")
     where += "".join(f", in {step}" for step in current_steps.get())
-    found = finding(flag.name, f"invalid value ({kind}) encountered in {primitive.name}"
-                    f"{operands_text(kind, primitive, operands, outs)}{where}",
-                    FIX_BACKWARD if is_backward else FIX, source)
-    return Origin(kind, source, replace(
-        found, by=(flag.name, found.function, found.file, found.line)))
+    message = (f"invalid value ({kind}) encountered in {primitive.name}"
+               f"{operands_text(kind, primitive, operands, outs)}{where}")
+    return Origin(kind, source, finding(
+        flag.name, message, FIX_BACKWARD if is_backward else FIX, source,
+        by=(flag.name, source and (source.code, source.line))))
 
 
 def operands_text(kind: str, primitive: Primitive, operands: Sequence[ArrayImpl],
