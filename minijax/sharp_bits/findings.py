@@ -66,8 +66,9 @@ def finding(kind: str, message: str, fix: str, source: SourceInfo | None = None,
             by: object = None) -> Finding:
     """A finding at a line of the user's: `source`, or else the line that is running now."""
     source = source or source_info.user_frame()
-    place = (source.function, source.short_file, source.line) if source else (None,) * 3
-    return Finding(kind, message, *place, fix, by)
+    if source is None:
+        return Finding(kind, message, fix=fix, by=by)
+    return Finding(kind, message, source.function, source.short_file, source.line, fix, by)
 
 
 def quoted(source: SourceInfo | None) -> str | None:
