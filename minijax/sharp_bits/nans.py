@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextvars
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from types import FrameType
 from typing import Any, NamedTuple, TypeVar
@@ -122,24 +122,26 @@ def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: 
             _tell([origin(kind, primitive, args, outs)])
 
 
-def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str,
-             remains: Callable[[Sequence[Any]], np.ndarray] | None = None) -> bool:
+def _is_made(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
     """Whether an operation whose output is bad made it, and was not just handed it.
 
-    What is asked: would the output be bad if the operands were not?  `remains` takes outputs
-    and says where they are bad, of the places that matter.
+    What is asked: would the output be bad if the operands were not?
     """
-    if not any(x.size for x in args) or any(_is_bad_number(p, kind) for p in params.values()):
-        return False  # the maximum of nothing, the filling asked for
-    if not is_bad(args, kind):
-        return True
-    clean = [without_bad(x, kind) for x in args]
-    outs = _unseen(primitive.evaluate, clean, params)
-    return bool(remains(outs).any()) if remains else is_bad(outs, kind)
+    return not _is_asked_for(args, params, kind) and is_bad(
+        _without(primitive, args, params, kind, range(len(args))), kind)
 
 
-def _is_bad_number(x: Any, kind: str) -> bool:
-    return isinstance(x, float | np.inexact) and bool(KINDS[kind][1](x))
+def _without(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, kind: str,
+             places: Collection[int]) -> list:
+    """The outputs of an operation if the operands at these places were good."""
+    clean = [without_bad(x, kind) if i in places else x for i, x in enumerate(args)]
+    return _unseen(primitive.evaluate, clean, params)
+
+
+def _is_asked_for(args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
+    """Whether a bad number is nobody's accident: the maximum of nothing, a filling with nans."""
+    return not any(x.size for x in args) or any(
+        isinstance(p, float | np.inexact) and KINDS[kind][1](p) for p in params.values())
 
 
 def _tell(origins: list[Origin]) -> None:
@@ -259,20 +261,15 @@ def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprE
 def _guilty(eqn: JaxprEqn, args: Sequence[ArrayImpl], kind: str, number: int, places: np.ndarray
             ) -> list[int]:
     """The operands that handed on what is bad at these places of an output; none: it was made."""
-    def remains(outs: Sequence[Any]) -> np.ndarray:
+    def remains(good: Collection[int]) -> np.ndarray:
+        outs = _without(eqn.primitive, args, eqn.params, kind, good)
         return bad_places(outs[number], kind) & places
 
-    if _is_made(eqn.primitive, args, eqn.params, kind, remains):
-        return []
     suspects = [i for i, x in enumerate(args) if is_bad([x], kind)]
-    alone = [i for i in suspects if (places & ~remains(_without(eqn, args, i, kind))).any()]
-    return alone or suspects  # several, any one of which would do
-
-
-def _without(eqn: JaxprEqn, args: Sequence[ArrayImpl], i: int, kind: str) -> list:
-    """The outputs of an equation if operand `i` were good."""
-    others = [without_bad(x, kind) if i == k else x for k, x in enumerate(args)]
-    return _unseen(eqn.primitive.evaluate, others, eqn.params)
+    if not _is_asked_for(args, eqn.params, kind) and remains(suspects).any():
+        return []
+    # several, any one of which would do
+    return [i for i in suspects if (places & ~remains([i])).any()] or suspects
 
 
 def _narrowed(bad: np.ndarray, places: np.ndarray) -> np.ndarray:
