@@ -122,7 +122,8 @@ class Snapshot:
             self.contents.setdefault(place, content(x))
         if id(x) not in self._seen:
             self._seen[id(x)] = x
-            names = names_in(x) or names
+            if isinstance(x, types.FunctionType):
+                names = names_in(x.__code__) or names
             for part, value in _parts(x, place, names):
                 self._waiting.append((part, value, names))
             if isinstance(x, types.FunctionType) and is_own(x.__code__.co_filename):
@@ -151,13 +152,9 @@ def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _with_nested(constant)
 
 
-def names_in(x: Any) -> frozenset[str]:
-    """The names that a function's code, and that of functions inside it, looks up."""
-    return _names_in_code(x.__code__) if isinstance(x, types.FunctionType) else frozenset()
-
-
 @caches.remembered(maxsize=4096)
-def _names_in_code(code: types.CodeType) -> frozenset[str]:
+def names_in(code: types.CodeType) -> frozenset[str]:
+    """The names that a function's code, and that of functions inside it, looks up."""
     return frozenset(name for part in _with_nested(code) for name in part.co_names)
 
 
@@ -191,8 +188,7 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
 
 
 def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
-    code = fun.__code__
-    own = is_own(code.co_filename)
+    own = is_own(fun.__code__.co_filename)
     for name, value in closure(fun):
         if own:
             yield Place("closure variable", name), value
@@ -201,13 +197,9 @@ def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
     if wrapped := fun.__dict__.get("__wrapped__"):
         yield None, wrapped
     if own:
-        for name in sorted(names_in(fun) & fun.__globals__.keys()):
+        for name in sorted(names_in(fun.__code__) & fun.__globals__.keys()):
             yield Place("global", name), fun.__globals__[name]
-        count = code.co_argcount
-        defaults = fun.__defaults__ or ()
-        yield from zip([Place("default argument", name) for name in
-                        code.co_varnames[count - len(defaults):count]], defaults, strict=True)
-        for name, value in (fun.__kwdefaults__ or {}).items():
+        for name, value in defaults(fun):
             yield Place("default argument", name), value
 
 
@@ -216,6 +208,13 @@ def closure(fun: types.FunctionType) -> Iterator[tuple[str, Any]]:
     for name, cell in zip(fun.__code__.co_freevars, fun.__closure__ or (), strict=True):
         with contextlib.suppress(ValueError):
             yield name, cell.cell_contents
+
+
+def defaults(fun: types.FunctionType) -> Iterator[tuple[str, Any]]:
+    """The arguments that a function has defaults for, and these."""
+    names, values = fun.__code__.co_varnames[:fun.__code__.co_argcount], fun.__defaults__ or ()
+    yield from zip(names[len(names) - len(values):], values, strict=True)
+    yield from (fun.__kwdefaults__ or {}).items()
 
 
 def _parts_of_namespace(x: Any, here: Place, names: frozenset[str]) -> Iterator[Part]:

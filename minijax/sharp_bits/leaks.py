@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from minijax import context, errors, jaxpr, source_info
 from minijax.core import Level, Trace, Tracer
 from minijax.errors import is_internal
-from minijax.sharp_bits.captured import closure, is_own_module
+from minijax.sharp_bits.captured import closure, defaults, is_own_module
 from minijax.sharp_bits.findings import finding, report
 from minijax.source_info import SourceInfo
 
@@ -272,11 +272,8 @@ def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
                x.gi_frame.f_locals.items())
     else:
         if isinstance(x, types.FunctionType):
-            names = x.__code__.co_varnames[:x.__code__.co_argcount]
-            defaults = (*zip(names[::-1], (x.__defaults__ or ())[::-1], strict=False),
-                        *(x.__kwdefaults__ or {}).items())
             yield f"`{{}}`, which {_function(x)} closes over", closure(x)
-            yield f"the default of the argument `{{}}` of {_function(x)}", defaults
+            yield f"the default of the argument `{{}}` of {_function(x)}", defaults(x)
         whole = f"the class {x.__name__}" if isinstance(x, type) else _a(x)
         yield f"attribute `{{}}` of {whole}", ((name, getattr(x, name, None))
                                                for name in _attributes(x))
