@@ -21,9 +21,7 @@ def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: Clo
                      **params: Any) -> Halves:
     """The known outputs now; the unknown ones later, with everything they need, from `args`."""
     halves = split_jaxpr(jaxpr, unknown)
-    known = len(halves.unknown_out) - sum(halves.unknown_out)
-    outputs = halves.known.derived(("outputs only", known), lambda: rules.rearranged(
-        halves.known, outputs=range(known)))
+    outputs = rules.rearranged(halves.known, outputs=range(halves.unknown_out.count(False)))
     return Halves(parted(args, unknown)[False], {"jaxpr": outputs, **params},
                   lambda residuals: args, {"jaxpr": jaxpr, **params, "differentiated": True},
                   halves.unknown_out)

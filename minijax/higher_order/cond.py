@@ -17,8 +17,8 @@ from minijax.higher_order import compiled, custom_derivatives
 from minijax.higher_order.rules import cut, joined, rearranged, running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to
-from minijax.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, parted, remove_dead_equations,
-                           subjaxprs)
+from minijax.jaxpr import (ClosedJaxpr, effects_of, eval_jaxpr, kept_with_program, parted,
+                           subjaxprs, without_dead_equations)
 from minijax.primitives import analytic, choice, emitted
 from minijax.primitives.checks import check_effect
 from minijax.primitives.convert import convert_element_type_p, stop_gradient_p
@@ -81,16 +81,17 @@ def _split(unknown: Sequence[bool], args: Sequence[Any], *, branches: Branches) 
     none_forwarded = [False] * len(inner)
     out = joined(split_jaxpr(b, inner, forwardable=none_forwarded).unknown_out for b in branches)
     halves = [split_jaxpr(b, inner, out, none_forwarded) for b in branches]
-    residuals = [h.residual_avals for h in halves]  # each branch hands on those of all
+    residuals = tuple(tuple(h.residual_avals) for h in halves)  # each branch hands on all
     known = tuple(_returning_all(h.known, residuals, n) for n, h in enumerate(halves))
     rest = tuple(_taking_all(h.unknown, residuals, n) for n, h in enumerate(halves))
     return Halves([index, *known_args], {"branches": known},
                   lambda residuals: [index, *residuals, *unknown_args], {"branches": rest}, out)
 
 
-Residuals = Sequence[Sequence[ShapedArray]]  # their types, for each branch
+Residuals = tuple[tuple[ShapedArray, ...], ...]  # their types, for each branch
 
 
+@kept_with_program
 def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
     """A known half that returns every branch's residuals: zeros in place of the others'."""
     def run(*args: Any) -> list:
@@ -98,16 +99,14 @@ def _returning_all(known: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJa
         outs, own = cut(outs, len(outs) - len(residuals[n]))
         return [*outs, *(x for k, avals in enumerate(residuals)
                          for x in (own if k == n else map(emitted.zeros, avals)))]
-    return known.derived(("residuals", n, *map(tuple, residuals)),
-                         lambda: stage(run, known.in_avals, known.jaxpr.debug_info))
+    return stage(run, known.in_avals, known.jaxpr.debug_info)
 
 
 def _taking_all(unknown: ClosedJaxpr, residuals: Residuals, n: int) -> ClosedJaxpr:
     """An unknown half that is given every branch's residuals and uses its own."""
     own, rest = cut(range(len(unknown.in_avals)), len(residuals[n]))
-    return unknown.derived(("residuals", n, *map(tuple, residuals)), lambda: rearranged(
-        unknown, [*(x for k, avals in enumerate(residuals)
-                    for x in (own if k == n else avals)), *rest]))
+    return rearranged(unknown, [*(x for k, avals in enumerate(residuals)
+                                  for x in (own if k == n else avals)), *rest])
 
 
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches: Branches
@@ -154,11 +153,12 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
       args, batched: its inputs, and which of them have the batch axis in front.
       keep: the outputs that must have it.
     """
-    # Where examples talk to each other along the axis, none can stand in for another.
-    talks = NamedAxisEffect(axis.name) in program.effects
-    if check_effect in program.effects and axis.size and not talks:
-        _run_checks(active, axis, program, args, batched)
-    quiet, _ = batch_jaxpr(_without_checks(program), axis, batched, keep)
+    if check_effect in program.effects:
+        # Where examples talk to each other along the axis, none can stand in for another.
+        if axis.size and NamedAxisEffect(axis.name) not in program.effects:
+            _run_checks(active, axis, program, args, batched)
+        program = _without_checks(program)
+    quiet, _ = batch_jaxpr(program, axis, batched, keep)
     return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
 
@@ -189,21 +189,17 @@ def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
         which if which.shape == shape else emitted.spread(which, (0,), shape), *cases)
 
 
+@kept_with_program
 def _without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
     """The program without its checks."""
-    if check_effect not in program.effects:
-        return program
-    return program.derived(("without checks",), lambda: _without(
-        program, lambda effect: effect is check_effect))
+    return _without(program, lambda effect: effect is check_effect)
 
 
+@kept_with_program
 def _only_checks(program: ClosedJaxpr) -> ClosedJaxpr:
     """What the program does for its checks alone: it returns nothing."""
-    def make() -> ClosedJaxpr:
-        quiet = _without(program, lambda effect: effect is not check_effect)
-        jaxpr = remove_dead_equations(quiet.jaxpr.replace(outvars=()))
-        return ClosedJaxpr(jaxpr, quiet.consts)
-    return program.derived(("only checks",), make)
+    checks = _without(program, lambda effect: effect is not check_effect)
+    return without_dead_equations(ClosedJaxpr(checks.jaxpr.replace(outvars=()), checks.consts))
 
 
 def _unchecked(rule: Callable) -> Callable:

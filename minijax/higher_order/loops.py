@@ -101,9 +101,7 @@ def in_order(program: ClosedJaxpr, kinds: Kinds, out_kinds: Kinds
     """A program of inputs and outputs of these kinds as a body; the order of both in the body."""
     order, out_order = (sorted(range(len(some)), key=some.__getitem__)
                         for some in (kinds, out_kinds))
-    body = program.derived(("body", *order, *out_order),
-                           lambda: rearranged(program, order, out_order))
-    return body, order, out_order
+    return rearranged(program, order, out_order), order, out_order
 
 
 def splitting(forwardable: Flags | None = None) -> Callable[..., tuple[SplitProgram, Flags]]:
@@ -292,8 +290,7 @@ class While(Loop):
         num_tests, num_consts = kinds.count(TEST), kinds.count(CONST)
         known = len(self.condition.in_avals)
         ignored = body.in_avals[num_consts:][known - num_tests:]  # what is carried besides
-        condition = self.condition.derived(("ignoring", *ignored), lambda: rearranged(
-            self.condition, [*range(known), *ignored]))
+        condition = rearranged(self.condition, [*range(known), *ignored])
         return _while_params(condition, num_tests, body, num_consts)
 
     def impl(self, *buffers: np.ndarray) -> list[np.ndarray]:
@@ -359,8 +356,7 @@ class While(Loop):
         if condition.unknown_out[0]:
             return None
         consts, body_consts, _ = cut([not u for u in (*cond_u, *body_u)], *self.sizes)
-        body = halves.known.derived(("while split",), lambda: rearranged(
-            halves.known, outputs=range(len(carry_u) - sum(carry_u))))
+        body = rearranged(halves.known, outputs=range(carry_u.count(False)))
         return Halves(parted(args, [*cond_u, *body_u])[False],
                       _while_params(condition.known, sum(consts), body, sum(body_consts)),
                       lambda _: args, _while_params(self.condition, self.sizes[0], self.body,

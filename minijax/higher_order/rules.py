@@ -14,7 +14,7 @@ from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import separated
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Var, merged, parted
+from minijax.jaxpr import ClosedJaxpr, Var, kept_with_program, merged, parted
 from minijax.primitives.emitted import move_axis
 
 Flags = Sequence[bool]
@@ -34,6 +34,7 @@ def cut(items: Sequence[Any], *sizes: int) -> list[list[Any]]:
     return [*pieces, list(items[start:])]
 
 
+@kept_with_program
 def rearranged(closed: ClosedJaxpr, inputs: Sequence[int | ShapedArray] | None = None,
                outputs: Sequence[int] | None = None) -> ClosedJaxpr:
     """The same program with its inputs and outputs, or some of them, in another order.
