@@ -23,7 +23,7 @@ from minijax.interpreters.jvp import jvp_jaxpr
 from minijax.interpreters.split import Halves, SplitProgram, split_jaxpr
 from minijax.interpreters.transpose import transpose_jaxpr
 from minijax.interpreters.vmap import Dim, batch_jaxpr, batch_to, with_axis
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program, parted
 from minijax.primitives.analytic import sin_p
 from minijax.primitives.emitted import add_any_p, instantiate, zeros
 from minijax.primitives.reduce import reduce_or_p
@@ -213,34 +213,13 @@ class Scan(Loop):
         fixed_kinds, kinds = parted(self.kinds, linear)
         fixed_avals, avals = parted(self.body.in_avals, linear)
         sums = avals[:kinds.count(CONST)]  # of the cotangents of linear constants
-        body = self.body.derived(("scan transpose", self.num_consts, self.num_carry, *linear),
-                                 lambda: self.transposed_body(linear, kinds, sums, fixed_avals))
+        body = _step_back(self.body, linear, kinds, sums, fixed_avals)
         outs = iter(self.run(
             body, [*[CARRY] * len(sums), *self.out_kinds, *fixed_kinds],
             [*map(zeros, sums), *map(instantiate, cotangents), *parted(args, linear)[False]],
             [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
         found = [next(outs) if lin else None for lin in linear]
         return [ct if u else None for ct, u in zip(found, undefined, strict=True)]
-
-    def transposed_body(self, linear: Flags, kinds: Kinds, sums: Sequence[ShapedArray],
-                        fixed: Sequence[ShapedArray]) -> ClosedJaxpr:
-        """One step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
-
-        Args:
-          kinds: those of the linear inputs.
-          sums, fixed: types.
-        """
-        out_avals = self.body.out_avals
-        back, has = transpose_jaxpr(self.body, linear, [True] * len(out_avals),
-                                    [kind != CONST for kind in kinds])
-
-        def step_back(*args: Any) -> list:
-            before, cts, values = cut(args, len(sums), len(out_avals))
-            found = iter(jaxpr_as_fun(back)(*values, *cts))
-            totals = [add_any_p.bind(total, next(found)) if h else total
-                      for total, h in zip(before, has, strict=False)]
-            return [*totals, *found]
-        return stage(step_back, [*sums, *out_avals, *fixed], self.body.jaxpr.debug_info)
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
         consts, init, xs = cut(operands, self.num_consts, self.num_carry)
@@ -252,6 +231,29 @@ class Scan(Loop):
                     into=[*cells, *(b.row(y, row) for y in ys)])
         for cell, out in zip(cells, last, strict=True):
             b.materialize(cell, into=out)
+
+
+@kept_with_program
+def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds, sums: Sequence[ShapedArray],
+               fixed: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """A scan's step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
+
+    Args:
+      linear: the inputs that the body is linear in.
+      kinds: those of these inputs.
+      sums, fixed: types.
+    """
+    out_avals = body.out_avals
+    back, has = transpose_jaxpr(body, linear, [True] * len(out_avals),
+                                [kind != CONST for kind in kinds])
+
+    def step_back(*args: Any) -> list:
+        before, cts, values = cut(args, len(sums), len(out_avals))
+        found = iter(jaxpr_as_fun(back)(*values, *cts))
+        totals = [add_any_p.bind(total, next(found)) if h else total
+                  for total, h in zip(before, has, strict=False)]
+        return [*totals, *found]
+    return stage(step_back, [*sums, *out_avals, *fixed], body.jaxpr.debug_info)
 
 
 def _scan_examples() -> list[Example]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax import config, core, errors, source_info
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
-from minijax.jaxpr import ClosedJaxpr, Literal, subjaxprs, types_in
+from minijax.jaxpr import ClosedJaxpr, Literal, kept_with_program, subjaxprs, types_in
 from minijax.lazily import hold_over_forks
 from minijax.sharp_bits.findings import finding, quoted, report
 from minijax.source_info import SourceInfo
@@ -156,10 +156,10 @@ def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) ->
             or any(map(_mentions_keys, subjaxprs(params))))
 
 
+@kept_with_program
 def _mentions_keys(closed: ClosedJaxpr) -> bool:
     """Whether a program holds keys anywhere."""
-    return bool(closed.derived(("mentions keys",), lambda: any(
-        map(core.has_key_dtype, types_in(closed.jaxpr)))))
+    return any(map(core.has_key_dtype, types_in(closed.jaxpr)))
 
 
 # ── One equation ─────────────────────────────────────────────────────────────────────────────
