@@ -91,24 +91,21 @@ def _leaks(ref: weakref.ref[Level]) -> list[Leak]:
     if not left:
         return []
     heap = Heap()
-    heap.holders(Ours(step.object for step in left))
-    found = [leak for step in left if (leak := _leak(step, heap)) is not None]
+    heap.holders(left)
+    found = [leak for x in left if (leak := _leak(x, heap)) is not None]
     return sorted(found, key=lambda leak: leak.text.count(" <- "))  # what is held directly first
 
 
-def _tracers_of(ref: weakref.ref[Level]) -> list[Held]:
+def _tracers_of(ref: weakref.ref[Level]) -> Ours:
     level = ref()
-    if level is None:
-        return []
-    return [Held(x) for x in gc.get_referrers(level) if isinstance(x, Tracer)]
+    return Ours(x for x in gc.get_referrers(level) if isinstance(x, Tracer)) if level else Ours()
 
 
-def _leak(left: Held, heap: Heap) -> Leak | None:
+def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
     """What keeps a tracer alive in words; None where nothing of the user's does."""
-    chain = chain_of_holders(left, heap)
+    chain = chain_of_holders(tracer, heap)
     if chain is None:
         return None
-    tracer: Tracer = left.object
     frames, info = tracer.creation_frames(), tracer.level.debug_info
     made = frames[-1] if frames else None
     lines = [f"{type(tracer).__name__} of type {tracer.aval.str_long()}"
@@ -127,14 +124,7 @@ UNSEEN = ("something that Python's garbage collector does not look into, such as
 
 
 class Ours(tuple):
-    """Objects that are being looked at: it is not counted among those who hold them."""
-
-
-class Held(NamedTuple):
-    """An object on the way outwards, and the step before it, to which it refers."""
-
-    object: Any
-    before: Held | None = None
+    """Objects that are being looked at: they are not counted as held by it."""
 
 
 class Heap:
@@ -167,7 +157,7 @@ class Heap:
         if new:
             found: dict[int, list[Any]] = {id(x): [] for x in new}
             for holder in gc.get_referrers(*new):
-                if type(holder) not in (Ours, Held) and not self._is_ignored(holder):
+                if type(holder) is not Ours and not self._is_ignored(holder):
                     for x in gc.get_referents(holder):
                         if id(x) in found:
                             found[id(x)].append(holder)
@@ -186,40 +176,40 @@ class Chain(NamedTuple):
     is_certain: bool
 
 
-def chain_of_holders(start: Held, heap: Heap) -> Chain | None:
+def chain_of_holders(x: Any, heap: Heap) -> Chain | None:
     """The shortest way from an object out to a variable that keeps it alive, in words.
 
     Args:
-      start: the object.
+      x: the object.
       heap: what is known of who holds what.
 
     Returns:
       None where only those hold it who may; who holds these is not asked.
     """
-    seen, ring = {id(start.object)}, [start]
-    end, excused = None, False
+    seen, ring = {id(x)}, [Ours([x])]  # ways from the object outwards
+    end, excused = Ours(), False
     while ring and len(seen) < MOST_SEEN:
-        for step in ring:
-            if name := heap.variables.get(id(step.object)):
-                return Chain([*_in_words(step), name], True)
-            if _is_namespace(step.object):
-                return Chain(_in_words(step), True)
-        found = heap.holders(Ours(step.object for step in ring))
+        for way in ring:
+            if name := heap.variables.get(id(way[-1])):
+                return Chain([*_in_words(way), name], True)
+            if _is_namespace(way[-1]):
+                return Chain(_in_words(way), True)
+        found = heap.holders(Ours(way[-1] for way in ring))
         fresh = []
-        for step, holders in zip(ring, found, strict=True):
-            end = end if holders or end else step  # held, by what the collector does not see
+        for way, holders in zip(ring, found, strict=True):
+            end = end if holders or end else way  # held, by what the collector does not see
             for holder in holders:
                 if isinstance(holder, MAY_HOLD):
                     excused = True
                 elif id(holder) not in seen:
                     seen.add(id(holder))
-                    fresh.append(Held(holder, step))
+                    fresh.append(Ours((*way, holder)))
         ring = fresh
-    if end is None and excused:
+    if excused and not end:
         return None
-    while end and end.before and isinstance(end.object, tuple | list | dict | functools.partial):
-        end = end.before  # the arguments of a call that is running: of no interest
-    return Chain((end and _in_words(end)) or [UNSEEN], False)
+    while len(end) > 1 and isinstance(end[-1], tuple | list | dict | functools.partial):
+        end = Ours(end[:-1])  # the arguments of a call that is running: of no interest
+    return Chain(_in_words(end) or [UNSEEN], False)
 
 
 def _is_namespace(x: Any) -> bool:
@@ -229,19 +219,14 @@ def _is_namespace(x: Any) -> bool:
 
 # ── In words ─────────────────────────────────────────────────────────────────────────────────
 
-def _in_words(last: Held) -> list[str]:
+def _in_words(way: tuple) -> list[str]:
     """One phrase for each holder, from the object outwards; several objects may be one phrase."""
-    path: list[Any] = []
-    step: Held | None = last
-    while step is not None:
-        path.insert(0, step.object)
-        step = step.before
     phrases: list[str] = []
-    while len(path) > 1:
-        phrase, count = next(_phrases(*path[:4]), (_without_name(path[1]), 1))
+    while len(way) > 1:
+        phrase, count = next(_phrases(*way[:4]), (_without_name(way[1]), 1))
         if phrase:
             phrases.append(phrase)
-        path = path[count:]
+        way = way[count:]
     return phrases
 
 
