@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
@@ -38,32 +38,23 @@ def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
     return convert(out, out.dtype, weak)
 
 
-def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, out: Labels,
-                *options: Any) -> Any:
-    """The product of two arrays, summed over the labels that `out` does not have.
-
-    Labels of size one in one array stretch to the other's size, as in broadcasting.
-    """
-    x, x_labels = _without_ones(x, x_labels, y, y_labels)
-    y, y_labels = _without_ones(y, y_labels, x, x_labels)
-    x, x_labels = _summed(x, x_labels, {*out, *y_labels})
-    y, y_labels = _summed(y, y_labels, {*out, *x_labels})
+def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
+                *options: Any) -> tuple[Any, list]:
+    """The product of two arrays, summed over the labels that nobody needs."""
+    x, x_labels = _summed(x, x_labels, {*needed, *y_labels})
+    y, y_labels = _summed(y, y_labels, {*needed, *x_labels})
     shared = [label for label in x_labels if label in y_labels]
-    batch = [label for label in shared if label in out]
-    inner = [label for label in shared if label not in out]
+    batch = [label for label in shared if label in needed]
+    inner = [label for label in shared if label not in needed]
     of_x, of_y = ([[labels.index(label) for label in wanted] for wanted in (inner, batch)]
                   for labels in (x_labels, y_labels))
     product = _dot_general(x, y, tuple(zip(of_x, of_y, strict=True)), *options)
-    others = [label for label in (*x_labels, *y_labels) if label not in shared]
-    return _arranged(product, [*batch, *others], out)
+    return product, [*batch, *(each for each in (*x_labels, *y_labels) if each not in shared)]
 
 
-def _without_ones(x: Any, labels: Labels, other: Any, others: Labels) -> tuple[Any, Labels]:
-    """Drop the axes of size one that the other array has."""
-    sizes = dict(zip(others, other.shape, strict=True))
-    ones = [d for d, label in enumerate(labels) if x.shape[d] == 1 != sizes.get(label, 1)]
-    if not ones:
-        return x, labels
+def _without_ones(x: Any, labels: Labels, sizes: dict[Hashable, int]) -> tuple[Any, list]:
+    """Drop the axes of size one that are longer in other arrays: there they are broadcast."""
+    ones = [d for d, label in enumerate(labels) if x.shape[d] < sizes.get(label, 0)]
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
 
 
@@ -72,11 +63,6 @@ def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
     kept = [label for label in labels if label in needed]
     return (lax.reduce_sum(x, axes) if axes else x), kept
-
-
-def _arranged(x: Any, labels: Labels, out: Labels) -> Any:
-    """The axes in the order of `out`."""
-    return lax.transpose(x, [labels.index(label) for label in out])
 
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
@@ -113,18 +99,17 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
             raise ValueError(f"matmul input operand {place} must have ndim at least 1, "
                              "but it has ndim 0")
     a, b = promote_dtypes(a, b)
+    if a.ndim <= 2 and b.ndim <= 2:
+        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+    lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # refuses what does not fit
     inner = a.shape[-1], b.shape[max(b.ndim - 2, 0)]
     if inner[0] != inner[1]:  # an axis of one does not stretch here, as in a stack it does
         raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
                         f"({inner[0]},) and ({inner[1]},).")
-    if a.ndim <= 2 and b.ndim <= 2:
-        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
-    stack = range(-len(lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])), 0)
-    row, column = ["row"][:a.ndim - 1], ["column"][:b.ndim - 1]
-    labels_a = [*stack[len(stack) - max(a.ndim - 2, 0):], *row, "inner"]
-    labels_b = [*stack[len(stack) - max(b.ndim - 2, 0):], "inner", *column]
-    return _contracted(a, labels_a, b, labels_b, [*stack, *row, *column], precision,
-                       preferred_element_type)
+    of_a, row = ("...ij", "i") if a.ndim > 1 else ("j", "")
+    of_b, column = ("...jk", "k") if b.ndim > 1 else ("j", "")
+    return einsum(f"{of_a},{of_b}->...{row}{column}", a, b, precision=precision,
+                  preferred_element_type=preferred_element_type)
 
 
 def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
@@ -299,19 +284,15 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
         subscripts, operands = _from_lists((subscripts, *operands))
     check_arraylike("einsum", *operands)
     arrays = promote_dtypes(*operands)
-    terms, result = _parse(subscripts, [x.ndim for x in arrays])
-    _check_sizes(terms, arrays)
-    labelled = [_diagonal(x, term) for x, term in zip(arrays, terms, strict=True)]
-    x, labels = labelled.pop(0)
-    while labelled:
-        y, y_labels = labelled.pop(0)
-        later = {*result}.union(*(others for _, others in labelled))
-        kept = [label for label in dict.fromkeys([*labels, *y_labels]) if label in later]
-        kept = list(result) if not labelled else kept
-        x, labels = _contracted(x, labels, y, y_labels, kept, precision,
-                             preferred_element_type), kept
-    x, labels = _summed(x, labels, set(result))
-    return _arranged(x, labels, result)
+    terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
+    sizes = _sizes(terms, arrays)
+    (x, labels), *others = [_diagonal(*_without_ones(x, term, sizes))
+                            for x, term in zip(arrays, terms, strict=True)]
+    for place, (y, y_labels) in enumerate(others, 1):
+        needed = {*result}.union(*(later for _, later in others[place:]))
+        x, labels = _contracted(x, labels, y, y_labels, needed, precision, preferred_element_type)
+    x, labels = _summed(x, labels, {*result})
+    return lax.transpose(x, [labels.index(label) for label in result])
 
 
 def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
@@ -338,14 +319,15 @@ def _from_lists(args: tuple) -> tuple[str, tuple]:
     return (text if result is None else f"{text}->{letters(result)}"), operands
 
 
-def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list], list]:
+@caches.remembered(maxsize=256)
+def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tuple]:
     """The labels of every operand and of the result; an ellipsis becomes numbered labels."""
     left, arrow, right = subscripts.replace(" ", "").partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
         raise ValueError(f"einsum: {subscripts!r} describes {len(terms)} operand(s), but "
                          f"{len(ranks)} were given.")
-    found = [_labels(term, rank, subscripts) for term, rank in zip(terms, ranks, strict=True)]
+    found = tuple(_labels(term, rank, subscripts) for term, rank in zip(terms, ranks, strict=True))
     if not arrow:
         once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
         right = "".join(["...", *once])
@@ -359,16 +341,17 @@ def _parse(subscripts: str, ranks: list[int]) -> tuple[list[list], list]:
     return found, result
 
 
-def _labels(term: str, rank: int, subscripts: str) -> list:
+def _labels(term: str, rank: int, subscripts: str) -> tuple:
     before, dots, after = term.partition("...")
     missing = rank - len(before) - len(after)
     if missing < 0 or (missing and not dots) or not (before + after).isalpha() and before + after:
         raise ValueError(f"einsum: {term!r} in {subscripts!r} does not describe an operand of "
                          f"{rank} axes.")
-    return [*before, *range(-missing, 0), *after]
+    return (*before, *range(-missing, 0), *after)
 
 
-def _check_sizes(terms: list[list], arrays: list[Any]) -> None:
+def _sizes(terms: Sequence[Labels], arrays: list[Any]) -> dict[Hashable, int]:
+    """How long the axes of each label are; ones stretch."""
     sizes: dict[Any, int] = {}
     for place, (term, x) in enumerate(zip(terms, arrays, strict=True)):
         for label, size in zip(term, x.shape, strict=True):
@@ -377,3 +360,4 @@ def _check_sizes(terms: list[list], arrays: list[Any]) -> None:
                 raise ValueError(f"Size of label '{label}' for operand {place} ({known}) does "
                                  f"not match previous terms ({size}).")
             sizes[label] = max(known, size)
+    return sizes

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.device import Device, devices
-from minijax.core import Array, ArrayImpl, ShapedArray
+from minijax.core import Array, ArrayImpl
 
 
 # ── As text ──────────────────────────────────────────────────────────────────────────────────
@@ -89,11 +89,9 @@ def reduced(x: Array) -> tuple[Any, tuple]:
     known = x._concrete()
     if known is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")
-    return rebuilt, (known._buffer, x.aval)
+    return core.array_from_buffer, (known._buffer, x.aval)
 
 
-def rebuilt(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
-    return core.array_from_buffer(buffer, aval)
 
 
 # ── Where it lies ────────────────────────────────────────────────────────────────────────────

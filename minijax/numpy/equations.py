@@ -19,7 +19,7 @@ from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact, choose, convert,
-                                     like, places_along, promote_dtypes_inexact, static_value)
+                                     places_along, promote_dtypes_inexact, static_value)
 from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
@@ -144,8 +144,8 @@ def _small_det(a: Any) -> Array:
 
 @custom_jvp
 def _det(a: Any) -> Array:
-    factors, pivots, _ = lax.linalg.lu(a)
-    return reductions.prod(_diagonal(factors), -1) * _parity(pivots, a.dtype)
+    _, _, diagonal, parity = _eliminated(a)
+    return reductions.prod(diagonal, -1) * parity
 
 
 @_det.defjvp
@@ -155,15 +155,14 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     So there is a derivative at matrices that are singular by one dimension.
     """
     [a], [a_dot] = primals, tangents
-    factors, pivots, permutation = lax.linalg.lu(a)
-    diagonal, n = _diagonal(factors), a.shape[-1]
-    others = reductions.prod(diagonal[..., :-1], -1) * _parity(pivots, a.dtype)
+    factors, permutation, diagonal, parity = _eliminated(a)
+    others = reductions.prod(diagonal[..., :-1], -1) * parity
     whole = others * diagonal[..., -1]
     rows = take_along_axis(a_dot, permutation[..., None], -2)
     x = lax.linalg.triangular_solve(factors, rows, left_side=True, lower=True,
                                     unit_diagonal=True)
     row, column = places_along(factors.shape, -2, -1)
-    is_last = row == n - 1
+    is_last = row == a.shape[-1] - 1
     scale = choose(is_last, others[..., None, None], whole[..., None, None])
     no_pivot = is_last | (factors == 0)  # ones stand for the last, and for zeros
     pivots = choose((row == column) & no_pivot, 1, factors)
@@ -171,16 +170,13 @@ def _det_jvp(primals: tuple, tangents: tuple) -> tuple:
     return whole, contractions.trace(x, axis1=-2, axis2=-1)
 
 
-def _diagonal(x: Any) -> Any:
-    return diagonals.diagonal(x, axis1=-2, axis2=-1)
-
-
-def _parity(pivots: Any, dtype: Any) -> Any:
-    """-1 where the number of exchanged rows is odd, otherwise 1."""
+def _eliminated(a: Any) -> tuple[Any, Any, Any, Any]:
+    """L and U in one, the order of rows, U's diagonal, and -1 for an odd number of exchanges."""
+    factors, pivots, permutation = lax.linalg.lu(a)
     [places] = places_along(pivots.shape, -1)
-    count = reductions.sum(pivots != places, -1, dtype=np.int32)
-    odd = lax.rem(count, like(2, count)) == 1
-    return choose(odd, convert(-1, dtype), convert(1, dtype))
+    is_odd = reductions.sum(pivots != places, -1, dtype=np.int32) & 1
+    return (factors, permutation, diagonals.diagonal(factors, axis1=-2, axis2=-1),
+            convert(1 - 2 * is_odd, a.dtype))
 
 
 def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
@@ -202,9 +198,8 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
 
 @custom_jvp
 def _slogdet(a: Any) -> tuple:
-    factors, pivots, _ = lax.linalg.lu(a)
-    diagonal = _diagonal(factors)
-    sign = reductions.prod(lax.sign(diagonal), -1) * _parity(pivots, a.dtype)
+    _, _, diagonal, parity = _eliminated(a)
+    sign = reductions.prod(lax.sign(diagonal), -1) * parity
     return sign, reductions.sum(lax.log(lax.abs(diagonal)), -1)
 
 

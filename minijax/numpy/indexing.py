@@ -13,12 +13,12 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, as_value
-from minijax.interpreters.vmap import vmap_flat
 from minijax.lax import GatherScatterMode
 from minijax.numpy.arguments import broadcast_to_shape, convert, promote_dtypes
 from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
                                       signed_places)
+from minijax.numpy.vectorize import vectorize
 from minijax.primitives.gather import gathered
 from minijax.tracebacks import guard
 
@@ -287,10 +287,7 @@ class _IndexUpdateRef:
         """
         wrap = options.get("wrap_negative_indices", True)
         old = self.get(mode=options.get("mode"), wrap_negative_indices=wrap)
-        [new], [dim] = vmap_flat(lambda v: [func(v)], old.size, None,
-                                 [lax.reshape(old, (old.size,))], [0])
-        flat = lax.broadcast(new, (old.size,)) if dim is None else new
-        return self.set(lax.reshape(flat, old.shape), **options)
+        return self.set(vectorize(func)(old), **options)
 
     guard(locals())  # each is a boundary, where users come in
 

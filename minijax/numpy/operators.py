@@ -74,8 +74,8 @@ def _first_line(function: Callable) -> str | None:
 
 # ── A number for Python ──────────────────────────────────────────────────────────────────────
 
-def _numbers(x: Any, error: Callable[..., Exception], *details: str,
-             of_tracers: bool = False) -> np.ndarray:
+def _numbers(x: Any, *details: str, of_tracers: bool = False,
+             error: Callable[..., Exception] = errors.ConcretizationTypeError) -> np.ndarray:
     """The numbers of an array, and of a tracer that knows them where it may be asked.
 
     A float taken out of a tracer would have no derivative any more, in silence.
@@ -96,9 +96,7 @@ def _number(python_type: type) -> Callable[[Any], Any]:
         if self.ndim:
             raise TypeError("Only scalar arrays can be converted to Python scalars; "
                             f"got arr.ndim={self.ndim}")
-        numbers = _numbers(self, errors.ConcretizationTypeError, hint,
-                           of_tracers=python_type is int)
-        return python_type(numbers.item())
+        return python_type(_numbers(self, hint, of_tracers=python_type is int).item())
 
     method.__name__ = method.__qualname__ = f"__{name}__"
     return method
@@ -136,7 +134,7 @@ class _Methods:
     def __index__(self: Any) -> int:
         if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
             raise TypeError("Only integer scalar arrays can be converted to a scalar index.")
-        return int(_numbers(self, errors.TracerIntegerConversionError, of_tracers=True))
+        return int(_numbers(self, of_tracers=True, error=errors.TracerIntegerConversionError))
 
     def __round__(self: Any, ndigits: int | None = None) -> Any:
         rounded = unary.round(self, ndigits or 0)
@@ -175,16 +173,15 @@ class _Methods:
     def item(self: Any, *args: int) -> Any:
         """The only element, or the one at the place given, as a Python number."""
         where = "This occurred in the item() method of jax.Array"
-        return _numbers(self, errors.ConcretizationTypeError, where, of_tracers=True).item(*args)
+        return _numbers(self, where, of_tracers=True).item(*args)
 
     def tolist(self: Any) -> Any:
         """The elements as Python numbers in nested lists."""
-        return _numbers(self, errors.ConcretizationTypeError, _called("tolist", self)).tolist()
+        return _numbers(self, _called("tolist", self)).tolist()
 
     def tobytes(self: Any, order: str = "C") -> bytes:
         """The elements' bytes."""
-        numbers = _numbers(self, errors.ConcretizationTypeError, _called("tobytes", self))
-        return numbers.tobytes(order)  # type: ignore[arg-type]
+        return _numbers(self, _called("tobytes", self)).tobytes(order)  # type: ignore[arg-type]
 
     # ── NumPy's and others' protocols ────────────────────────────────────────────────────────
 
@@ -193,11 +190,11 @@ class _Methods:
     __deepcopy__ = lambda self, memo: another(self)
 
     def __array__(self: Any, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return display.to_numpy(_numbers(self, errors.TracerArrayConversionError), dtype, copy)
+        numbers = _numbers(self, error=errors.TracerArrayConversionError)
+        return display.to_numpy(numbers, dtype, copy)
 
     def __dlpack__(self: Any, **options: Any) -> Any:
-        numbers = _numbers(self, errors.ConcretizationTypeError,
-                           "The error arose in __dlpack__().")
+        numbers = _numbers(self, "The error arose in __dlpack__().")
         return display.to_dlpack(numbers, **options)
 
     __dlpack_device__ = lambda self: (1, 0)

@@ -286,14 +286,15 @@ def _expm(x: Any, max_squarings: int) -> Any:
 
 def _rational(x: Any) -> Any:
     one: Any = jnp.eye(x.shape[-1], dtype=x.dtype)
-    scale = [c / _PADE[0] for c in _PADE]
     x2 = x @ x
     x4 = x2 @ x2
     x6 = x4 @ x2
-    odd = x @ (x6 @ (scale[13] * x6 + scale[11] * x4 + scale[9] * x2)
-               + scale[7] * x6 + scale[5] * x4 + scale[3] * x2 + scale[1] * one)
-    even = (x6 @ (scale[12] * x6 + scale[10] * x4 + scale[8] * x2)
-            + scale[6] * x6 + scale[4] * x4 + scale[2] * x2 + one)
+
+    def even_powers(*c: float) -> Any:
+        return (x6 @ (c[6] * x6 + c[5] * x4 + c[4] * x2)
+                + c[3] * x6 + c[2] * x4 + c[1] * x2 + c[0] * one)
+    scale = [c / _PADE[0] for c in _PADE]
+    odd, even = x @ even_powers(*scale[1::2]), even_powers(*scale[::2])
     return jnp.linalg.solve(even - odd, even + odd)
 
 
