@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
 import math
 import operator
 import sys
@@ -22,7 +21,9 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
-Operand: TypeAlias = Any  # such a thing that meets another: see `promote_args`
+Operand: TypeAlias = Any  # such things, which meet and become alike: `promote_args`
+Inexact: TypeAlias = Any  # the same, in floating point
+Numeric: TypeAlias = Any  # the same, and no bools
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
 
 _PYTHON_SCALARS = (bool, int, float, complex)
@@ -340,40 +341,52 @@ def refuse_out(name: str, out: Any) -> None:
 
 # ── What every public function does first ────────────────────────────────────────────────────
 
+_PREPARED: dict[str, Callable[..., list[Any]]] = {
+    "ArrayLike": as_arrays, "Operand": promote_args, "Inexact": promote_args_inexact,
+    "Numeric": promote_args_numeric}
+
+
 def public(names: dict[str, Any]) -> None:
     """Make public what a file of `numpy` has for users, its functions: they are its `__all__`.
 
-    From here on the first two arguments of each are arrays when it runs, and what is none has been
-    refused: those that must be given, and are annotated as `ArrayLike`.
+    From here on the first two arguments of each, where they must be given, are arrays of the kind
+    that their annotation names when the function runs; what is no array has been refused.
     """
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
                  and value.__module__ == names["__name__"]}
-    of_arrays = {function: _of_arrays(function) for function in functions.values()}
-    names.update((name, of_arrays[function]) for name, function in functions.items())
+    prepared = {function: _prepared(function) for function in functions.values()}
+    names.update((name, prepared[function]) for name, function in functions.items())
     names["__all__"] = list(functions)
 
 
-def _of_arrays(function: Callable) -> Callable:
+def _prepared(function: Callable) -> Callable:
     """A function that is given arrays, whatever it is called with; the usual call is quick."""
     code, kinds, name = function.__code__, function.__annotations__, function.__name__
     required = code.co_varnames[:code.co_argcount - len(function.__defaults__ or ())][:2]
-    arrays = list(itertools.takewhile(lambda each: kinds.get(each) == "ArrayLike", required))
-    last = len(arrays) - 1
+    kind = kinds.get(required[0]) if required else None
+    if kind not in _PREPARED:
+        return function
+    prepare, arrays = _PREPARED[kind], [each for each in required if kinds.get(each) == kind]
+    last, is_ready = len(arrays) - 1, kind == "ArrayLike"
 
     def of_one(x: Any, /) -> Any:
-        return function(x if isinstance(x, Array) else as_array(name, x))
+        return function(x if is_ready and isinstance(x, Array) else prepare(name, x)[0])
+
+    def of_two(x1: Any, x2: Any, /) -> Any:
+        return function(*prepare(name, x1, x2))
 
     def of_arrays(*args: Any, **named: Any) -> Any:
-        if len(args) > last and isinstance(args[0], Array) and isinstance(args[last], Array):
+        if is_ready and len(args) > last and isinstance(args[0], Array) and isinstance(
+                args[last], Array):
             return function(*args, **named)
         by_name = [each for each in arrays[len(args):] if each in named]
-        given = as_arrays(name, *args[:last + 1], *(named[each] for each in by_name))
+        given = prepare(name, *args[:last + 1], *(named[each] for each in by_name))
         named.update(zip(by_name, given[len(args):], strict=True))
         return function(*given[:len(args)], *args[last + 1:], **named)
 
-    is_of_one = code.co_posonlyargcount == code.co_argcount == 1 and not code.co_kwonlyargcount
-    return functools.wraps(function)(of_one if is_of_one else of_arrays) if arrays else function
+    is_plain = code.co_posonlyargcount == len(arrays) == code.co_argcount + code.co_kwonlyargcount
+    return functools.wraps(function)((of_one, of_two)[last] if is_plain else of_arrays)
 
 
 # ── What functions are made of ───────────────────────────────────────────────────────────────
@@ -386,35 +399,6 @@ def documented(function: Callable, name: str, text: str, shows: str, raises: str
     raises = raises and f"\n    Raises:\n      {raises}\n    "
     function.__doc__ = f"{text}\n\n    >>> {call}\n    {result}\n    {raises}"
     return function
-
-
-def told(function: Callable, name: str = "") -> tuple[str, str, str]:
-    """Name, summary and example of a function of `lax`, for one that does the same to more."""
-    own, text = function.__name__, inspect.getdoc(function) or ""
-    summary, _, rest = text.partition("\n")
-    call, result = rest.partition(f">>> {own}")[2].strip().split("\n")
-    return name or own, summary, f"{name or own}{call} -> {result}"
-
-
-def binary(function: Callable[[Any, Any], Any], name: str = "", summary: str = "",
-           shows: str = "", promote: Callable[..., list] = promote_args,
-           names: tuple[str, str] = ("x1", "x2")) -> Callable[[Operand, Operand], Array]:
-    """A function that brings two arguments to one dtype and rank and applies `function`.
-
-    Name and docstring are those of a function of `lax` unless told.  `names` are those of the
-    arguments in JAX, which a reader sees, and no caller may use.
-    """
-    if not shows:
-        name, summary, shows = told(function, name)
-
-    def apply(x1: Operand, x2: Operand, /) -> Array:
-        return function(*promote(name, x1, x2))
-
-    parameters = inspect.signature(apply).parameters.values()
-    apply.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [each.replace(name=name) for each, name in zip(parameters, names, strict=True)],
-        return_annotation=Array)
-    return documented(apply, name, summary, shows)
 
 
 def choose(condition: Any, x: Any, y: Any) -> Any:

@@ -13,55 +13,124 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, as_value
-from minijax.numpy.arguments import (ArrayLike, Operand, as_arrays, binary, choose, convert,
-                                     promote_args, promote_args_numeric, promote_shapes, public,
-                                     weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Numeric, Operand, choose, convert, promote_shapes,
+                                     public, weak_if_scalar)
 from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
 
 
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
-def _comparison(name: str, function: Callable[[Any, Any], Any], sign: str) -> Callable:
+def equal(x: Operand, y: Operand, /) -> Array:
+    """Whether ``x == y``.
+
+    >>> bool(equal(2, 3))
+    False
+    """
+    return lax.eq(x, y)
+
+
+def not_equal(x: Operand, y: Operand, /) -> Array:
+    """Whether ``x != y``.
+
+    >>> bool(not_equal(2, 3))
+    True
+    """
+    return lax.ne(x, y)
+
+
+def less(x: Operand, y: Operand, /) -> Array:
+    """Whether ``x < y``.
+
+    >>> bool(less(2, 3))
+    True
+    """
+    return _in_order(lax.lt, x, y)
+
+
+def less_equal(x: Operand, y: Operand, /) -> Array:
+    """Whether ``x <= y``.
+
+    >>> bool(less_equal(2, 3))
+    True
+    """
+    return _in_order(lax.le, x, y)
+
+
+def greater(x: Operand, y: Operand, /) -> Array:
+    """Whether ``x > y``.
+
+    >>> bool(greater(2, 3))
+    False
+    """
+    return _in_order(lax.gt, x, y)
+
+
+def greater_equal(x: Operand, y: Operand, /) -> Array:
+    """Whether ``x >= y``.
+
+    >>> bool(greater_equal(2, 3))
+    False
+    """
+    return _in_order(lax.ge, x, y)
+
+
+def _in_order(compare: Callable[[Any, Any], Any], x: Any, y: Any) -> Array:
     """A comparison; complex numbers are ordered by real part, then imaginary part."""
-    def compare(x: Any, y: Any) -> Any:
-        if sign in ("==", "!=") or x.dtype.kind != "c":
-            return function(x, y)
-        same = lax.real(x) == lax.real(y)
-        return choose(same, function(lax.imag(x), lax.imag(y)), function(lax.real(x), lax.real(y)))
-
-    return binary(compare, name, f"Whether ``x {sign} y``.",
-                  f"bool({name}(2, 3)) -> {sign in ('!=', '<', '<=')}", names=("x", "y"))
-
-
-equal = _comparison("equal", lax.eq, "==")
-not_equal = _comparison("not_equal", lax.ne, "!=")
-less = _comparison("less", lax.lt, "<")
-less_equal = _comparison("less_equal", lax.le, "<=")
-greater = _comparison("greater", lax.gt, ">")
-greater_equal = _comparison("greater_equal", lax.ge, ">=")
+    if x.dtype.kind != "c":
+        return compare(x, y)
+    same = lax.real(x) == lax.real(y)
+    return choose(same, compare(lax.imag(x), lax.imag(y)), compare(lax.real(x), lax.real(y)))
 
 
 # ── Bits and truth ───────────────────────────────────────────────────────────────────────────
 
-bitwise_and = binary(lax.bitwise_and, "bitwise_and", "``x & y``, bit by bit.",
-                     "int(bitwise_and(6, 3)) -> 2")
-bitwise_or = binary(lax.bitwise_or, "bitwise_or", "``x | y``, bit by bit.",
-                    "int(bitwise_or(6, 3)) -> 7")
-bitwise_xor = binary(lax.bitwise_xor, "bitwise_xor", "``x ^ y``, bit by bit.",
-                     "int(bitwise_xor(6, 3)) -> 5")
-left_shift = bitwise_left_shift = binary(lax.shift_left, "left_shift",
-                                         promote=promote_args_numeric, names=("x", "y"))
+def bitwise_and(x1: Operand, x2: Operand, /) -> Array:
+    """``x & y``, bit by bit.
+
+    >>> int(bitwise_and(6, 3))
+    2
+    """
+    return lax.bitwise_and(x1, x2)
 
 
-def _shift_right(x: Any, y: Any) -> Any:
-    is_signed = x.dtype.kind != "u"
-    return (lax.shift_right_arithmetic if is_signed else lax.shift_right_logical)(x, y)
+def bitwise_or(x1: Operand, x2: Operand, /) -> Array:
+    """``x | y``, bit by bit.
+
+    >>> int(bitwise_or(6, 3))
+    7
+    """
+    return lax.bitwise_or(x1, x2)
 
 
-right_shift = bitwise_right_shift = binary(
-    _shift_right, "right_shift", "``x >> y``; the sign is kept.", "int(right_shift(-8, 1)) -> -4",
-    promote_args_numeric)
+def bitwise_xor(x1: Operand, x2: Operand, /) -> Array:
+    """``x ^ y``, bit by bit.
+
+    >>> int(bitwise_xor(6, 3))
+    5
+    """
+    return lax.bitwise_xor(x1, x2)
+
+
+def left_shift(x: Numeric, y: Numeric, /) -> Array:
+    """``x << y``; 0 where y is the width or more.
+
+    >>> int(left_shift(1, 4))
+    16
+    """
+    return lax.shift_left(x, y)
+
+
+def right_shift(x1: Numeric, x2: Numeric, /) -> Array:
+    """``x >> y``; the sign is kept.
+
+    >>> int(right_shift(-8, 1))
+    -4
+    """
+    return (lax.shift_right_logical if x1.dtype.kind == "u" else lax.shift_right_arithmetic)(x1, x2)
+
+
+bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
@@ -80,16 +149,35 @@ def _truth(x: Any) -> Any:
     return x if x.dtype == bool else weak_if_scalar(x != 0)
 
 
-def _truths(name: str, *args: Any) -> list:
-    return promote_shapes(name, *map(_truth, as_arrays(name, *args)))
+def _truths(name: str, *args: Array) -> list[Any]:
+    return promote_shapes(name, *map(_truth, args))
 
 
-logical_and = binary(lax.bitwise_and, "logical_and", "Whether both are true (not zero).",
-                     "bool(logical_and(1, 0)) -> False", _truths)
-logical_or = binary(lax.bitwise_or, "logical_or", "Whether either is true (not zero).",
-                    "bool(logical_or(1, 0)) -> True", _truths)
-logical_xor = binary(lax.bitwise_xor, "logical_xor", "Whether just one is true (not zero).",
-                     "bool(logical_xor(1, 0)) -> True", _truths)
+def logical_and(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Whether both are true (not zero).
+
+    >>> bool(logical_and(1, 0))
+    False
+    """
+    return lax.bitwise_and(*_truths("logical_and", x1, x2))
+
+
+def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Whether either is true (not zero).
+
+    >>> bool(logical_or(1, 0))
+    True
+    """
+    return lax.bitwise_or(*_truths("logical_or", x1, x2))
+
+
+def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Whether just one is true (not zero).
+
+    >>> bool(logical_xor(1, 0))
+    True
+    """
+    return lax.bitwise_xor(*_truths("logical_xor", x1, x2))
 
 
 def logical_not(x: ArrayLike, /) -> Array:
@@ -110,7 +198,6 @@ def isclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1
     >>> isclose(np.array([1.0, 2.0]), 1.000001)
     Array([ True, False], dtype=bool)
     """
-    a, b = promote_args("isclose", a, b)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         a, b = (convert(x, dtypes.default_float_dtype()) for x in (a, b))
     real = dtypes.to_floating_dtype(a.dtype)
@@ -120,7 +207,7 @@ def isclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1
     return close | isnan(a) & isnan(b) if equal_nan else close
 
 
-def allclose(a: Operand, b: Operand, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
+def allclose(a: ArrayLike, b: ArrayLike, rtol: ArrayLike = 1e-05, atol: ArrayLike = 1e-08,
              equal_nan: bool = False) -> Array:
     """Whether `isclose` holds everywhere.
 

@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -14,34 +15,22 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, another
-from minijax.numpy.arguments import (ArrayLike, Operand, choose, convert, documented, like,
-                                     promote_dtypes_inexact, promote_dtypes_numeric, promoted,
-                                     public, told, weak_if_scalar)
-
-Unary = Callable[[ArrayLike], Array]
+from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, choose, convert, documented, like,
+                                     promote_dtypes_inexact, promoted, public, weak_if_scalar)
 
 
 # ── Functions that are one primitive, in floating point ──────────────────────────────────────
 
-def _inexact(function: Callable[[Any], Any], name: str = "", summary: str = "",
-             shows: str = "") -> Unary:
-    """A function that converts its argument to floating point and applies `function`.
+def _inexact(function: Callable[[Any], Any], name: str = "") -> Callable[[ArrayLike], Array]:
+    """A function of `lax` that converts its argument to floating point first."""
+    name, text = name or function.__name__, inspect.getdoc(function) or ""
+    summary, _, shows = text.replace(function.__name__, name).partition("\n")
 
-    Where nothing else is told, it has the name, the summary and the example of that one.
-    """
-    if not shows:
-        name, summary, shows = told(function, name)
-
-    def apply(x: Operand, /) -> Array:
+    def apply(x: Any, /) -> Array:
         return function(*promoted(name, promote_dtypes_inexact, x))
 
-    return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.", shows)
-
-
-def _real_abs(x: Any) -> Any:
-    if x.dtype.kind == "c":
-        raise TypeError("ufunc 'fabs' does not support complex dtypes")
-    return lax.abs(x)
+    return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.",
+                      shows.partition(">>> ")[2].strip().replace("\n", " -> "))
 
 
 exp, exp2, expm1, log, log1p, sqrt, cbrt = map(_inexact, (
@@ -52,13 +41,44 @@ arcsin, arccos, arctan, arcsinh, arccosh, arctanh = map(
     _inexact, (lax.asin, lax.acos, lax.atan, lax.asinh, lax.acosh, lax.atanh),
     ("arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh"))
 asin, acos, atan, asinh, acosh, atanh = arcsin, arccos, arctan, arcsinh, arccosh, arctanh
-fabs = _inexact(_real_abs, "fabs", "The absolute value, as a float.", "float(fabs(-2)) -> 2.0")
-reciprocal = _inexact(lambda x: lax.integer_pow(x, -1), "reciprocal", "``1 / x``, as a float.",
-                      "float(reciprocal(4)) -> 0.25")
 
 
-def _scaled(x: Any, factor: float, by: Callable[[Any, Any], Any]) -> Any:
-    return weak_if_scalar(by(x, like(factor, x)))
+def fabs(x: Inexact, /) -> Array:
+    """The absolute value, as a float.
+
+    >>> float(fabs(-2))
+    2.0
+    """
+    if x.dtype.kind == "c":
+        raise TypeError("ufunc 'fabs' does not support complex dtypes")
+    return lax.abs(x)
+
+
+def reciprocal(x: Inexact, /) -> Array:
+    """``1 / x``, as a float.
+
+    >>> float(reciprocal(4))
+    0.25
+    """
+    return lax.integer_pow(x, -1)
+
+
+def log2(x: Inexact, /) -> Array:
+    """The logarithm to the base 2.
+
+    >>> float(log2(8))
+    3.0
+    """
+    return _log_to_base(x, 2)
+
+
+def log10(x: Inexact, /) -> Array:
+    """The logarithm to the base 10.
+
+    >>> float(log10(1))
+    0.0
+    """
+    return _log_to_base(x, 10)
 
 
 def _log_to_base(x: Any, base: int) -> Any:
@@ -69,14 +89,24 @@ def _log_to_base(x: Any, base: int) -> Any:
     return lax.div(log, convert(scale, log.dtype))
 
 
-log2 = _inexact(lambda x: _log_to_base(x, 2), "log2",
-                "The logarithm to the base 2.", "float(log2(8)) -> 3.0")
-log10 = _inexact(lambda x: _log_to_base(x, 10), "log10",
-                 "The logarithm to the base 10.", "float(log10(1)) -> 0.0")
-deg2rad = _inexact(lambda x: _scaled(x, float(np.pi / 180), lax.mul), "deg2rad",
-                   "Radians from degrees.", "float(deg2rad(0)) -> 0.0")
-rad2deg = _inexact(lambda x: _scaled(x, float(180 / np.pi), lax.mul), "rad2deg",
-                   "Degrees from radians.", "float(rad2deg(0)) -> 0.0")
+def deg2rad(x: Inexact, /) -> Array:
+    """Radians from degrees.
+
+    >>> float(deg2rad(0))
+    0.0
+    """
+    return weak_if_scalar(lax.mul(x, like(float(np.pi / 180), x)))
+
+
+def rad2deg(x: Inexact, /) -> Array:
+    """Degrees from radians.
+
+    >>> float(rad2deg(0))
+    0.0
+    """
+    return weak_if_scalar(lax.mul(x, like(float(180 / np.pi), x)))
+
+
 radians, degrees = deg2rad, rad2deg
 
 
@@ -137,31 +167,44 @@ def signbit(x: ArrayLike, /) -> Array:
     return lax.bitcast_convert_type(x, word) < 0
 
 
-def square(x: ArrayLike, /) -> Array:
+def square(x: Numeric, /) -> Array:
     """``x * x``.
 
     >>> square(np.array([1.5, -2]))
     Array([2.25, 4.  ], dtype=float32)
     """
-    return lax.square(*promote_dtypes_numeric(x))
+    return lax.square(x)
 
 
 # ── Rounding ─────────────────────────────────────────────────────────────────────────────────
 
-def _rounding(name: str, function: Callable[[Any], Any], summary: str, shows: str) -> Unary:
-    """A rounding function: integers and bools are as round as they get."""
-    def apply(x: ArrayLike, /) -> Array:
-        return x if x.dtype.kind in "biu" else function(x)
+def floor(x: ArrayLike, /) -> Array:
+    """The largest integer that is not above x.
 
-    return documented(apply, name, summary, shows)
+    >>> float(floor(-1.5))
+    -2.0
+    """
+    return x if x.dtype.kind in "biu" else lax.floor(x)
 
 
-floor = _rounding("floor", lax.floor, "The largest integer that is not above x.",
-                  "float(floor(-1.5)) -> -2.0")
-ceil = _rounding("ceil", lax.ceil, "The smallest integer that is not below x.",
-                 "float(ceil(1.2)) -> 2.0")
-trunc = _rounding("trunc", lambda x: lax.select(lax.lt(x, like(0, x)), lax.ceil(x), lax.floor(x)),
-                  "The integer part: rounded towards zero.", "float(trunc(-1.5)) -> -1.0")
+def ceil(x: ArrayLike, /) -> Array:
+    """The smallest integer that is not below x.
+
+    >>> float(ceil(1.2))
+    2.0
+    """
+    return x if x.dtype.kind in "biu" else lax.ceil(x)
+
+
+def trunc(x: ArrayLike, /) -> Array:
+    """The integer part: rounded towards zero.
+
+    >>> float(trunc(-1.5))
+    -1.0
+    """
+    if x.dtype.kind in "biu":
+        return x
+    return lax.select(lax.lt(x, like(0, x)), lax.ceil(x), lax.floor(x))
 
 
 def rint(x: ArrayLike, /) -> Array:
