@@ -187,6 +187,7 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
         raise ValueError("shape of weights must match shape of x.")
+    weights = as_array("bincount", weights)
     counts: Any = lax.full((operator.index(length),), 0, weights.dtype)
     return counts.at[lax.max(convert(x, _INT), convert(0, _INT))].add(weights, mode="drop")
 

@@ -16,6 +16,7 @@ import minijax.numpy as jnp
     "jnp.flatnonzero(f)", "jnp.flatnonzero(f, size=3)", "jnp.argwhere(f)",
     "jnp.argwhere(b, size=4, fill_value=-1)", "jnp.bincount(jnp.array([1, 1, 3]))",
     "jnp.bincount(jnp.array([1, 1, 3]), weights=v)",
+    "jnp.bincount(jnp.array([1, 1, 3]), weights=np.array([0.5, 1.0, 2.0]))",
     "jnp.bincount(jnp.array([1, 1, 3]), minlength=6)",
     "jnp.bincount(jnp.array([1, 1, 3]), length=2)", "jnp.bincount(w)", "jnp.digitize(f, v[::2])",
     "jnp.digitize(f, jnp.array([0.0, 1.0, 2.0]), right=True)",
