@@ -7,10 +7,11 @@ from minijax.higher_order.cond import cond_p
 from minijax.higher_order.control_flow import cond, fori_loop, map, scan, switch, while_loop
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.lax import linalg
-from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, div, div_p, integer_pow,
-                                        integer_pow_p, max, max_p, min, min_p, mul, mul_p, neg,
-                                        neg_p, reciprocal, rsqrt, rsqrt_p, sqrt, sqrt_p, square,
-                                        square_p, sub, sub_p)
+from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
+                                        div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
+                                        max_p, min, min_p, mul, mul_p, neg, neg_p, real, real_p,
+                                        reciprocal, rsqrt, rsqrt_p, sqrt, sqrt_p, square, square_p,
+                                        sub, sub_p)
 from minijax.primitives.analytic import (acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p,
                                          atan, atan2, atan2_p, atan_p, atanh, atanh_p, cos, cos_p,
                                          cosh, cosh_p, erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p,
@@ -26,8 +27,6 @@ from minijax.primitives.choice import (and_p, bitwise_and, bitwise_not, bitwise_
                                        shift_right_logical_p, xor_p)
 from minijax.primitives.collectives import (all_gather, all_gather_p, axis_index, axis_size, pmax,
                                             pmean, pmin, ppermute, psum, psum_p)
-from minijax.primitives.complex_numbers import (complex, complex_p, conj, conj_p, imag, imag_p,
-                                                real, real_p)
 from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p, Precision
 from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                         convert_element_type, convert_element_type_p, copy_p, full,

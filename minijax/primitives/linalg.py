@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
-from minijax.primitives import choice, complex_numbers, contract, convert
+from minijax.primitives import choice, contract, convert
+from minijax.primitives.algebra import conj, is_complex
 from minijax.primitives.emitted import (add_cotangents, batch_in_front, filled, move_axis, spread,
                                         transposed)
-from minijax.primitives.examples import Examples
+from minijax.primitives.examples import Examples, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import (INEXACT, SHORT_FLOATS, check_dtypes, check_same_dtypes,
                                       nest)
@@ -55,8 +55,7 @@ def flipped(x: Array) -> Array:
 def adjoint(x: Array) -> Array:
     """Every matrix transposed, and conjugated where it is complex."""
     turned = flipped(x)
-    is_complex = dtypes.issubdtype(x.dtype, np.complexfloating)
-    return complex_numbers.conj(turned) if is_complex else turned
+    return conj(turned) if is_complex(x) else turned
 
 
 def product(x: Array, y: Array) -> Array:
@@ -156,10 +155,11 @@ def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
     return ((x + x.swapaxes(-1, -2)) / 2 + np.diag(2.0 + 1.7 * np.arange(shape[-1]))).astype(dtype)
 
 
-def examples_of_matrices(cases: Sequence, singles: Sequence = ()) -> list[Example]:
-    """Of pairs of a matrix and parameters: in both precisions, and some in float32 alone."""
-    single = [(x.astype(np.float32), params) for x, params in (*cases, *singles)]
-    return [Example((x,), params) for x, params in (*cases, *single)]
+def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[tuple]
+                         ) -> list[Example]:
+    """Rows of `table`, a matrix first: in both precisions, and some in float32 alone."""
+    single = [(x.astype(np.float32), *params) for x, *params in (*cases, *singles)]
+    return table(names, *cases, *single)()
 
 
 # ── cholesky ─────────────────────────────────────────────────────────────────────────────────
@@ -200,9 +200,9 @@ cholesky_p = factorization(
     jvp=factored(_cholesky_slope),
     library=_cholesky_library,
     examples=lambda: examples_of_matrices(
-        [(symmetric(*shape), {}) for shape in ((3, 3), (2, 3, 3), (1, 1))],
-        [(x, {}) for x in (symmetric(0, 0), symmetric(5, 5), -symmetric(3, 3),
-                           symmetric(70, 70) + 70 * np.eye(70))]))
+        "", [(symmetric(3, 3),), (symmetric(2, 3, 3),), (symmetric(1, 1),)],
+        [(symmetric(0, 0),), (symmetric(5, 5),), (-symmetric(3, 3),),
+         (symmetric(70, 70) + 70 * np.eye(70),)]))
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
@@ -303,7 +303,7 @@ def _applied(a: Array, x: Array, *, left_side: bool, lower: bool, transpose_a: b
     """``op(a) x``, or ``x op(a)``, of the triangle that counts."""
     offset = 1 if unit_diagonal else 0
     a = lower_part(a, -offset) if lower else upper_part(a, offset)
-    a = complex_numbers.conj(a) if conjugate_a else a
+    a = conj(a) if conjugate_a else a
     a = flipped(a) if transpose_a else a
     return product(a, x) if left_side else product(x, a)
 
@@ -323,20 +323,21 @@ def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: 
 
 
 def _solve_examples() -> list[Example]:
-    def case(a: np.ndarray, b: np.ndarray, flags: str = "") -> Example:
-        return Example((a, b), {name: name in flags.split() for name in (
-            "left_side", "lower", "transpose_a", "conjugate_a", "unit_diagonal")})
-    a, rows, columns = spread_out(3, 3), spread_out(2, 3), spread_out(3, 2)
-    sides = [(rows, ""), (columns, "left_side"), (columns[:, :1].copy(), "left_side")]
-    found = [case(a, b, f"{side} {flags}") for b, side in sides for flags in (
-        "", "lower", "transpose_a", "lower transpose_a", "lower unit_diagonal")]
-    single = [x.astype(np.float32) for x in (a, rows, columns)]
-    found += [case(single[0], single[2], "left_side lower"), case(single[0], single[1]),
-              case(spread_out(2, 3, 3), spread_out(2, 3, 4), "left_side"),
-              case(spread_out(2, 3, 3), spread_out(2, 4, 3), "lower transpose_a"),
-              case(np.zeros((0, 0), np.float32), np.zeros((0, 2), np.float32), "left_side"),
-              case(single[0], np.zeros((3, 0), np.float32), "left_side lower")]
-    return found
+    names = "left_side lower transpose_a conjugate_a unit_diagonal"
+
+    def case(a: np.ndarray, b: np.ndarray, flags: str = "", dtype: Any = np.float64) -> tuple:
+        return a.astype(dtype), b.astype(dtype), *(name in flags.split() for name in names.split())
+    a, single = spread_out(3, 3), np.float32
+    sides = [(spread_out(2, 3), ""), (spread_out(3, 2), "left_side"),
+             (spread_out(3, 1), "left_side")]
+    return table(
+        names, *(case(a, b, f"{side} {flags}") for b, side in sides for flags in (
+            "", "lower", "transpose_a", "lower transpose_a", "lower unit_diagonal")),
+        case(a, spread_out(3, 2), "left_side lower", single), case(a, spread_out(2, 3), "", single),
+        case(spread_out(2, 3, 3), spread_out(2, 3, 4), "left_side"),
+        case(spread_out(2, 3, 3), spread_out(2, 4, 3), "lower transpose_a"),
+        case(np.zeros((0, 0)), np.zeros((0, 2)), "left_side", single),
+        case(a, np.zeros((3, 0)), "left_side lower", single))()
 
 
 triangular_solve_p = equations(
@@ -381,5 +382,5 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
     x = triangular_solve_p.bind(
         a, expand_dims(b, (place,)) if is_vector else b, left_side=left_side, lower=lower,
         transpose_a=transpose_a, unit_diagonal=unit_diagonal,
-        conjugate_a=conjugate_a and dtypes.issubdtype(a.dtype, np.complexfloating))
+        conjugate_a=conjugate_a and is_complex(a))
     return squeeze(x, (place,)) if is_vector else x

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot
 from minijax.primitives import emitted, families, gather, slots
+from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
                                        factorization, flipped, identity_like, lower_part, masked,
                                        product, spread_out, triangular_solve, upper_part)
@@ -154,10 +155,10 @@ lu_p = factorization(
     jvp=factored(_lu_slopes),
     loop=_lu_loop,
     examples=lambda: examples_of_matrices(
-        [(spread_out(*shape)[..., ::-1, :].copy(), {})
-         for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],
-        [(x, {}) for x in (spread_out(80, 80), spread_out(90, 70), spread_out(40, 100),
-                           np.zeros((2, 2)), np.zeros((0, 0)), np.zeros((2, 0)))]))
+        "", [(spread_out(*shape)[..., ::-1, :].copy(),)
+             for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],
+        [(spread_out(80, 80),), (spread_out(90, 70),), (spread_out(40, 100),),
+         (np.zeros((2, 2)),), (np.zeros((0, 0)),), (np.zeros((2, 0)),)]))
 
 
 def lu(x: Any) -> tuple[Array, ...]:
@@ -217,9 +218,8 @@ lu_pivots_to_permutation_p = Primitive(
     transpose=cannot("integers have no derivative."),
     batch=emitted.batch_in_front(),
     loop=_permutation_loop,
-    examples=lambda: [
-        Example((np.array(pivots, INT32),), {"permutation_size": size})
-        for pivots, size in (([2, 2, 2], 3), ([1, 3], 4), ([[0, 1], [1, 1]], 2), ([], 2))])
+    examples=table("permutation_size", (np.array([2, 2, 2], INT32), 3), (np.array([], INT32), 2),
+                   (np.array([1, 3], INT32), 4), (np.array([[0, 1], [1, 1]], INT32), 2)))
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Array:

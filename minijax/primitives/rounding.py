@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, cannot
-from minijax.primitives.algebra import div, in_parts, is_complex, mul, neg
-from minijax.primitives import choice, complex_numbers, emitted
+from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
+from minijax.primitives import choice, emitted
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
@@ -57,7 +57,7 @@ sign_p, sign = unary(
 def _abs_tangent(t: Array, z: Array, x: Array) -> Array:
     if is_complex(x):
         away = choice.select(choice.eq(z, emitted.constant(0, z)), emitted.filled(1, z), z)
-        return div(complex_numbers.real(mul(t, complex_numbers.conj(x))), away)
+        return div(real(mul(t, conj(x))), away)
     return choice.select(choice.ge(x, emitted.constant(0, x)), t, neg(t))
 
 

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Example, Primitive, ShapedArray, Zero, as_value, cannot,
+from minijax.core import (Array, Primitive, ShapedArray, Zero, as_value, cannot,
                           dtype_name, has_key_dtype)
 from minijax.primitives import choice, emitted, families, gather, slicing
 from minijax.primitives.axes import Axes, canonical_axis, keeping, without
 from minijax.primitives.convert import bitcast_convert_type, converted
-from minijax.primitives.examples import grid, reducible
+from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota, rev
 from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, Reduction, check_dtypes,
                                       in_numpy, ordered_bits, widened)
@@ -69,18 +69,8 @@ def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
                   for t in tangents]
 
 
-def _sort_examples() -> list[Example]:
-    floats = np.array([[2.0, np.nan, -0.0, 0.0], [-np.inf, 1.0, np.inf, 1.0]], np.float32)
-    ints = np.array([3, -1, 3, 2, 3, 0, -1], np.int32)
-    along = lambda dimension, num_keys=1: {"dimension": dimension, "is_stable": True,
-                                           "num_keys": num_keys}
-    return [
-        Example((floats,), along(1)), Example((floats,), along(0)),
-        Example((ints, grid(7)), along(0)),
-        Example((ints % 3, np.flip(ints), grid(7)), along(0, 2)),
-        Example((grid(0, 2),), along(0)), Example((grid(2, 1, dtype=np.uint8),), along(1)),
-        Example((np.array([True, False, True]),), along(0))]
-
+_FLOATS = np.array([[2.0, np.nan, -0.0, 0.0], [-np.inf, 1.0, np.inf, 1.0]], np.float32)
+_INTS = np.array([3, -1, 3, 2, 3, 0, -1], np.int32)
 
 sort_p = Primitive(
     "sort",
@@ -91,7 +81,11 @@ sort_p = Primitive(
     transpose=cannot("the order depends on the values."),
     batch=emitted.batch_in_front("dimension"),
     loop=families.kernel("sort"),
-    examples=_sort_examples)
+    examples=table(
+        "dimension is_stable num_keys", (_FLOATS, 1, True, 1), (_FLOATS, 0, True, 1),
+        (_INTS, grid(7), 0, True, 1), (_INTS % 3, np.flip(_INTS), grid(7), 0, True, 2),
+        (grid(0, 2), 0, True, 1), (grid(2, 1, dtype=np.uint8), 1, True, 1),
+        (np.array([True, False, True]), 0, True, 1)))
 
 
 # ── What users call ──────────────────────────────────────────────────────────────────────────

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.core import Array, as_value
 from minijax.primitives import choice, linalg, slicing
-from minijax.primitives.complex_numbers import conj, real
+from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
 from minijax.primitives.linalg import (LAPACK, address, adjoint, by_lapack,
@@ -98,7 +97,7 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     inside = product(adjoint(q), x)
     below = lower_part(inside, -1)
     turn = below - adjoint(below)  # how Q turns: antisymmetric
-    if dtypes.issubdtype(q.dtype, np.complexfloating):
+    if is_complex(q):
         turn = turn + (inside - conj(inside)) / 2 * identity_like(inside)
     q_slope = product(q, turn - inside) + x
     r_slope = product(inside - turn, square)
@@ -137,10 +136,10 @@ qr_p = factorization(
     jvp=factored(_qr_slopes),
     library=_qr_library,
     examples=lambda: examples_of_matrices(
-        [(spread_out(*shape), {"full_matrices": full}) for shape, full in (
-            ((3, 3), True), ((2, 4, 2), False), ((2, 3), False), ((2, 3), True), ((1, 1), False))],
-        [(x, {"full_matrices": full}) for x, full in (
-            (spread_out(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False))]))
+        "full_matrices", [(spread_out(3, 3), True), (spread_out(2, 4, 2), False),
+                          (spread_out(2, 3), False), (spread_out(2, 3), True),
+                          (spread_out(1, 1), False)],
+        [(spread_out(5, 2), False), (np.zeros((0, 0)), True), (np.zeros((0, 2)), False)]))
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True) -> tuple[Array, ...]:
@@ -179,7 +178,7 @@ def _eigh_slopes(t: Array, outs: Sequence[Array], *, lower: bool) -> list[Array]
 
 
 def _real_part(x: Array) -> Array:
-    return real(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x
+    return real(x) if is_complex(x) else x
 
 
 def _eigh_library(b: Any, outputs: Sequence, operands: Sequence, *, lower: bool) -> None:
@@ -202,9 +201,8 @@ eigh_p = factorization(
     jvp=factored(_eigh_slopes),
     library=_eigh_library,
     examples=lambda: examples_of_matrices(
-        [(symmetric(3, 3), {"lower": True}), (symmetric(2, 4, 4), {"lower": False}),
-         (symmetric(1, 1), {"lower": True})],
-        [(x, {"lower": True}) for x in (symmetric(9, 9), np.zeros((0, 0)), np.zeros((2, 0, 0)))]))
+        "lower", [(symmetric(3, 3), True), (symmetric(2, 4, 4), False), (symmetric(1, 1), True)],
+        [(symmetric(9, 9), True), (np.zeros((0, 0)), True), (np.zeros((2, 0, 0)), True)]))
 
 
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
@@ -261,7 +259,7 @@ def _svd_slopes(t: Array, values: Array, left: Array, right: Array) -> list[Arra
     v_slope = product(v, gaps * (turned + adjoint(turned)))
     zero = convert_element_type(choice.eq(values, filled(0, values)), t.dtype)
     inverse = row(1 / (scale + zero) - zero)
-    if dtypes.issubdtype(t.dtype, np.complexfloating):  # the phases of the vectors
+    if is_complex(t):  # the phases of the vectors
         imaginary = (inside - conj(inside)) / 2 * identity_like(inside)
         left_turn = left_turn + imaginary * inverse
     left_slope = product(left, left_turn)
@@ -302,12 +300,11 @@ svd_p = factorization(
     jvp=_svd_jvp,
     library=_svd_library,
     examples=lambda: examples_of_matrices(
-        [(spread_out(*shape), {"full_matrices": full, "compute_uv": vectors})
-         for shape, full, vectors in (((3, 3), True, True), ((2, 4, 2), False, True),
-                                      ((2, 3), False, True), ((2, 3), False, False))],
-        [(np.zeros(shape), {"full_matrices": full, "compute_uv": vectors})
-         for shape, full, vectors in (((0, 0), True, True), ((2, 0), False, True),
-                                      ((0, 2), False, False))]))
+        "full_matrices compute_uv",
+        [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
+         (spread_out(2, 3), False, True), (spread_out(2, 3), False, False)],
+        [(np.zeros((0, 0)), True, True), (np.zeros((2, 0)), False, True),
+         (np.zeros((0, 2)), False, False)]))
 
 
 def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
