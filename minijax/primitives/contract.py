@@ -58,10 +58,9 @@ def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
         if precision is None:
             return None
     pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    named = [_NAMES.get(p) if isinstance(p, str) else p for p in pair]
-    known = [p for p in named if isinstance(p, Precision)]
-    if len(known) == len(named) == 2:
-        return known[0], known[1]
+    named: Any = tuple(_NAMES.get(p) if isinstance(p, str) else p for p in pair)
+    if [isinstance(p, Precision) for p in named] == [True, True]:
+        return named
     raise ValueError("Precision argument must be one of:\n- None,\n"
                      f"- a string in {list(_NAMES)},\n- a lax.Precision value,\n"
                      "- a tuple of two lax.Precision values or strings,\n"

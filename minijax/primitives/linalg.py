@@ -6,6 +6,7 @@ Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -135,10 +136,7 @@ LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     """Where an external finds the element of a buffer at the leading indices."""
-    view = b.value(buffer)
-    for i in index:
-        view = b.row(view, i)
-    return b.address(view)
+    return b.address(functools.reduce(b.row, index, b.value(buffer)))
 
 
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────
@@ -251,19 +249,15 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
                              f"{a.shape} and {b.shape}.")
         return [b]
 
-    return Primitive(name, abstract_eval=abstract_eval, jvp=_of_equations(applied),
-                     batch=_batch_of_equations, **slots)
-
-
-def _of_equations(applied: Callable[..., Array]) -> ForPrimitive:
-    """``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1)."""
-    @ForPrimitive
-    def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+    def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
+        """``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1)."""
         a_dot, b_dot = tangents
         x = p.bind(*primals, **params)
         change = None if isinstance(a_dot, Zero) else -applied(a_dot, x, **params)
         return [x], [p.bind(primals[0], add_cotangents(b_dot, change), **params)]
-    return jvp
+
+    p = Primitive(name, abstract_eval=abstract_eval, jvp=jvp, batch=_batch_of_equations, **slots)
+    return p
 
 
 @ForPrimitive

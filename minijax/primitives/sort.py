@@ -19,7 +19,7 @@ from minijax.primitives import choice, emitted, families, gather, slicing
 from minijax.primitives.axes import Axes, canonical_axis, keeping, without
 from minijax.primitives.convert import bitcast_convert_type, converted
 from minijax.primitives.examples import grid, reducible, table
-from minijax.primitives.shape import broadcasted_iota, rev
+from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, Reduction, check_dtypes,
                                       in_numpy, ordered_bits, widened)
 
@@ -154,15 +154,15 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if shape[axis] < k:
         raise ValueError("k argument to top_k must be no larger than size along axis;"
                          f" got {k=} with {shape=} and {axis=}")
-    # JAX: a primitive of its own.  Here: sort what was reversed, and reverse the last k.
+    # JAX: a primitive of its own.  Here: sort by keys in falling order, and take the first k.
     operand = as_value(operand)
-    places = broadcasted_iota(np.int32, shape, axis)
-    columns: tuple[Array, ...] = (operand, converted(places, np.dtype(np.int32), operand.weak_type))
-    if dtypes.issubdtype(operand.dtype, np.floating):
-        columns = (_total_order(operand), *columns)
-    ordered = sort([rev(x, (axis,)) for x in columns], axis)[-2:]
-    return [rev(slicing.slice_in_dim(x, shape[axis] - k, None, axis=axis), (axis,))
-            for x in ordered]
+    is_float = dtypes.issubdtype(operand.dtype, np.floating)
+    keys = choice.bitwise_not(_total_order(operand) if is_float else operand)
+    places = converted(broadcasted_iota(np.int32, shape, axis), np.dtype(np.int32),
+                       operand.weak_type)
+    keys, places, *found = sort((keys, places, *[operand] * is_float), axis)
+    found = found or [choice.bitwise_not(keys)]
+    return [slicing.slice_in_dim(x, 0, k, axis=axis) for x in (*found, places)]
 
 
 def _total_order(x: Array) -> Array:

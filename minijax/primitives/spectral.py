@@ -6,8 +6,8 @@ In JAX: `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,10 +17,9 @@ from minijax.primitives import choice, linalg, slicing
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
-from minijax.primitives.linalg import (LAPACK, address, adjoint, by_lapack,
-                                       examples_of_matrices, factored, factorization,
-                                       identity_like, lower_part, masked, product, spread_out,
-                                       symmetric)
+from minijax.primitives.linalg import (LAPACK, adjoint, by_lapack, examples_of_matrices, factored,
+                                       factorization, identity_like, lower_part, masked, product,
+                                       spread_out, symmetric)
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slots import nest
 
@@ -50,35 +49,43 @@ def inverse_gaps(w: Array, dtype: Any) -> Array:
 
 # ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
 
-@contextlib.contextmanager
-def each_turned(b: Any, x: Any, outputs: Sequence) -> Iterator[tuple]:
-    """Visit the matrices of a stack, stored column by column, as LAPACK has them.
+def of_each_matrix(factor: Callable[..., None]) -> Callable[..., None]:
+    """A `library` rule from what LAPACK does to one matrix, where it fails the factors are nan.
 
-    Gives the place in the stack, the copy, and where LAPACK says whether it failed: then the
-    outputs are nan.
+    Args:
+      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy that lies by columns,
+        and ``lapack(routine, *arguments)`` calls a routine of its dtype.
     """
-    matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
-    with nest(b, x.shape[:-2]) as place:
-        with nest(b, matrix.shape) as (j, i):
-            b.store(matrix, (j, i), b.load(x, (*place, i, j)))
-        b.store(info, (0,), 0)
-        yield place, matrix, info
-        if outputs:
+    def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
+        [x] = operands
+        if 0 in x.shape:  # LAPACK takes no empty matrices
+            return fill_with_identities(b, [out for out in outputs if 0 not in out.shape])
+        matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
+
+        def lapack(routine: str, *args: Any) -> None:
+            b.call(f"{LAPACK[x.dtype]}{routine}", *args, info)
+        with nest(b, x.shape[:-2]) as place:
+            factors = [functools.reduce(b.row, place, b.value(out)) for out in outputs]
+            with nest(b, matrix.shape) as (j, i):
+                b.store(matrix, (j, i), b.load(x, (*place, i, j)))
+            b.store(info, (0,), 0)
+            factor(b, lapack, matrix, *factors, **params)
             with b.when(b.ne(b.load(info, (0,)), 0)):
-                for out in outputs:
-                    with nest(b, out.shape[len(place):]) as index:
-                        b.store(out, (*place, *index), np.nan)
-
-
-def turn_back(b: Any, matrix: Any, out: Any, place: tuple) -> None:
-    with nest(b, out.shape[-2:]) as (i, j):
-        b.store(out, (*place, i, j), b.load(matrix, (j, i)))
+                for out in factors:
+                    with nest(b, out.shape) as index:
+                        out.store(index, np.nan)
+    return rule
 
 
 def fill_with_identities(b: Any, outputs: Sequence) -> None:
     for out in outputs:
         with nest(b, out.shape) as index:
             b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
+
+
+def turn_back(b: Any, matrix: Any, out: Any) -> None:
+    with nest(b, out.shape) as (i, j):
+        out.store((i, j), b.load(matrix, (j, i)))
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────
@@ -108,25 +115,22 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     return [q_slope, r_slope]
 
 
-def _qr_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool) -> None:
+def _factor_qr(b: Any, lapack: Callable, matrix: Any, q: Any, r: Any, *, full_matrices: bool
+               ) -> None:
     """LAPACK gives R with Householder's reflections below it, and then their product, Q."""
-    [x], [q, r] = operands, outputs
-    m, n = x.shape[-2:]
-    size, width = min(m, n), q.shape[-1]
-    if 0 in x.shape:
-        return fill_with_identities(b, outputs)
-    floats = 32 * max(n, width)  # blocks of as many columns as LAPACK likes
-    turned, scales = b.temp((width, m), x.dtype), b.temp((size,), x.dtype)
-    work = b.temp((floats,), x.dtype)
-    with b.threads_of_ours(m * n > 64**2), each_turned(b, x, ()) as (place, matrix, info):
-        b.call(f"{LAPACK[x.dtype]}geqrf", m, n, matrix, m, scales, work, floats, info)
-        with nest(b, r.shape[-2:]) as (i, j):
+    (n, m), width = matrix.shape, q.shape[1]
+    size, floats = min(m, n), 32 * max(n, width)  # blocks of as many columns as LAPACK likes
+    turned, scales = b.temp((width, m), matrix.dtype), b.temp((size,), matrix.dtype)
+    work = b.temp((floats,), matrix.dtype)
+    with b.threads_of_ours(m * n > 64**2):
+        lapack("geqrf", m, n, matrix, m, scales, work, floats)
+        with nest(b, r.shape) as (i, j):
             element = b.load(matrix, (j, b.min(i, m - 1)))
-            b.store(r, (*place, i, j), b.select(b.le(b.index(i), j), element, 0))
+            r.store((i, j), b.select(b.le(b.index(i), j), element, 0))
         with b.loop(size) as j, b.loop(m, vectorize="parallel") as i:
             b.store(turned, (j, i), b.load(matrix, (j, i)))
-        b.call(f"{LAPACK[x.dtype]}orgqr", m, width, size, turned, m, scales, work, floats, info)
-        turn_back(b, turned, q, place)
+        lapack("orgqr", m, width, size, turned, m, scales, work, floats)
+    turn_back(b, turned, q)
 
 
 qr_p = factorization(
@@ -134,7 +138,7 @@ qr_p = factorization(
     impl=lambda x, full_matrices: list(np.linalg.qr(
         x, "complete" if full_matrices else "reduced")),
     jvp=factored(_qr_slopes),
-    library=_qr_library,
+    library=of_each_matrix(_factor_qr),
     examples=lambda: examples_of_matrices(
         "full_matrices", [(spread_out(3, 3), True), (spread_out(2, 4, 2), False),
                           (spread_out(2, 3), False), (spread_out(2, 3), True),
@@ -181,17 +185,14 @@ def _real_part(x: Array) -> Array:
     return real(x) if is_complex(x) else x
 
 
-def _eigh_library(b: Any, outputs: Sequence, operands: Sequence, *, lower: bool) -> None:
-    [x], [vectors, values] = operands, outputs
-    n = x.shape[-1]
-    if not x.shape or 0 in x.shape:
-        return
+def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: Any, *, lower: bool
+                 ) -> None:
+    n = matrix.shape[0]
     floats, integers = 1 + 6 * n + 2 * n * n, 3 + 5 * n  # what ?syevd asks for
-    work, iwork = b.temp((floats,), x.dtype), b.temp((integers,), np.int64)
-    with each_turned(b, x, outputs) as (place, matrix, info):
-        b.call(f"{LAPACK[x.dtype]}syevd", ord("L" if lower else "U"), n, matrix, n,
-               address(b, values, place), work, floats, iwork, integers, info)
-        turn_back(b, matrix, vectors, place)
+    work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
+    lapack("syevd", ord("L" if lower else "U"), n, matrix, n, b.address(values), work, floats,
+           iwork, integers)
+    turn_back(b, matrix, vectors)
 
 
 eigh_p = factorization(
@@ -199,7 +200,7 @@ eigh_p = factorization(
     impl=_eigh_impl,
     square=True,
     jvp=factored(_eigh_slopes),
-    library=_eigh_library,
+    library=of_each_matrix(_factor_eigh),
     examples=lambda: examples_of_matrices(
         "lower", [(symmetric(3, 3), True), (symmetric(2, 4, 4), False), (symmetric(1, 1), True)],
         [(symmetric(9, 9), True), (np.zeros((0, 0)), True), (np.zeros((2, 0, 0)), True)]))
@@ -275,30 +276,25 @@ def _outside(basis: Array, x: Array) -> Array:
     return x - product(basis, product(adjoint(basis), x))
 
 
-def _svd_library(b: Any, outputs: Sequence, operands: Sequence, *, full_matrices: bool,
-                 compute_uv: bool) -> None:
-    [x], values = operands, outputs[0]
-    *batch, m, n = x.shape
+def _factor_svd(b: Any, lapack: Callable, matrix: Any, values: Any, *vectors: Any,
+                full_matrices: bool, compute_uv: bool) -> None:
+    n, m = matrix.shape
     size, large = sorted((m, n))
-    if 0 in x.shape:
-        return fill_with_identities(b, outputs[1:])
-    left, right = (outputs[1].shape[-1], outputs[2].shape[-2]) if compute_uv else (1, 1)
+    left, right = (vectors[0].shape[1], vectors[1].shape[0]) if compute_uv else (1, 1)
     floats, integers = 4 * size * size + 7 * size + large, 8 * size  # what ?gesdd asks for
-    u, vt = b.temp((left, m), x.dtype), b.temp((n, right), x.dtype)
-    work, iwork = b.temp((floats,), x.dtype), b.temp((integers,), np.int64)
+    u, vt = b.temp((left, m), matrix.dtype), b.temp((n, right), matrix.dtype)
+    work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
     job = ord("N" if not compute_uv else "A" if full_matrices else "S")
-    with each_turned(b, x, outputs) as (place, matrix, info):
-        b.call(f"{LAPACK[x.dtype]}gesdd", job, m, n, matrix, m, address(b, values, place),
-               u, m, vt, right, work, floats, iwork, info)
-        for found, out in zip((u, vt), outputs[1:], strict=False):
-            turn_back(b, found, out, place)
+    lapack("gesdd", job, m, n, matrix, m, b.address(values), u, m, vt, right, work, floats, iwork)
+    for found, out in zip((u, vt), vectors, strict=False):
+        turn_back(b, found, out)
 
 
 svd_p = factorization(
     "svd",
     impl=_svd_impl,
     jvp=_svd_jvp,
-    library=_svd_library,
+    library=of_each_matrix(_factor_svd),
     examples=lambda: examples_of_matrices(
         "full_matrices compute_uv",
         [(spread_out(3, 3), True, True), (spread_out(2, 4, 2), False, True),
