@@ -155,8 +155,9 @@ def symmetric(*shape: int, dtype: Any = np.float64) -> np.ndarray:
 
 def examples_of_matrices(names: str, cases: Sequence[tuple], singles: Sequence[tuple]
                          ) -> list[Example]:
-    """Rows of `table`, a matrix first: in both precisions, and some in float32 alone."""
-    single = [(x.astype(np.float32), *params) for x, *params in (*cases, *singles)]
+    """Rows of `table`, matrices first: in both precisions, and some in float32 alone."""
+    single = [tuple(x.astype(np.float32) if isinstance(x, np.ndarray) else x for x in row)
+              for row in (*cases, *singles)]
     return table(names, *cases, *single)()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, Example, Primitive, ShapedArray, Zero, cannot
+from minijax.core import Array, Primitive, ShapedArray, Zero, cannot
 from minijax.primitives import emitted, families, gather, slots
 from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
@@ -254,22 +254,17 @@ def _solve_impl(a: np.ndarray, b: np.ndarray) -> list[np.ndarray]:
     return _substituted(a, b) if np.isnan(x).any() else [x]
 
 
-def _solve_examples() -> list[Example]:
-    pairs = [(spread_out(3, 3)[::-1].copy(), spread_out(3, 2)),
-             (spread_out(2, 3, 3)[:, ::-1].copy(), spread_out(2, 3, 1))]
-    singles = [pairs[0], (np.zeros((0, 0)), np.zeros((0, 2))), (pairs[0][0], np.zeros((3, 0))),
-               (spread_out(70, 70), spread_out(70, 3))]
-    return [Example(pair) for pair in pairs] + [
-        Example(tuple(x.astype(np.float32) for x in pair)) for pair in singles]
-
-
 solve_p = equations(
     "solve",
     impl=_solve_impl,
     applied=product,
     transpose=emitted.transposed(None, lambda ct, a, b: solve_p.bind(flipped(a), ct)),
     program=_solve_program,
-    examples=_solve_examples)
+    examples=lambda: examples_of_matrices(
+        "", [(spread_out(3, 3)[::-1].copy(), spread_out(3, 2)),
+             (spread_out(2, 3, 3)[:, ::-1].copy(), spread_out(2, 3, 1))],
+        [(np.zeros((0, 0)), np.zeros((0, 2))), (spread_out(3, 3), np.zeros((3, 0))),
+         (spread_out(70, 70), spread_out(70, 3))]))
 
 
 def solve(a: Array, b: Array) -> Array:

@@ -6,15 +6,16 @@ Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, cannot
+from minijax.core import Array, Primitive, ShapedArray, cannot
 from minijax.primitives import emitted, families, slots
 from minijax.primitives.algebra import add, mul
+from minijax.primitives.examples import Examples, table
 from minijax.primitives.infix import Number
 from minijax.primitives.shape import broadcast_in_dim, broadcast_shapes
 
@@ -56,14 +57,8 @@ def _threefry_types(*words: ShapedArray) -> list[ShapedArray]:
     return [words[0], words[0]]
 
 
-def _threefry_examples() -> list[Example]:
-    limit = 2**32 - 1
-    inputs: list[list[tuple]] = [
-        [(0,), (0,), (0,), (0,)], [(limit,) * 3] * 4, [()] * 4,
-        [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, limit)]]
-    arrays = [tuple(np.array(words, np.uint32) for words in four) for four in inputs]
-    scalars = tuple(np.uint32(n) for n in range(4))
-    return [Example(four) for four in [*arrays, scalars]]
+def _arrays(dtype: Any, *rows: Iterable) -> Examples:
+    return table("", *(tuple(np.array(x, dtype) for x in row) for row in rows))
 
 
 threefry2x32_p = Primitive(
@@ -74,7 +69,9 @@ threefry2x32_p = Primitive(
     transpose=cannot("its words are integers, which have no cotangents."),
     batch=emitted.batch_in_front(),
     element=_threefry_element,
-    examples=_threefry_examples,
+    examples=_arrays(
+        np.uint32, [(0,)] * 4, [(2**32 - 1,) * 3] * 4, [()] * 4, range(4),
+        [(0x13198A2E, 5), (0x03707344, 6), (0x243F6A88, 7), (0x85A308D3, 2**32 - 1)]),
     multiple_results=True)
 
 
@@ -100,14 +97,6 @@ def threefry2x32(k1: Array, k2: Array, x1: Array, x2: Array) -> list[Array]:
 
 # ── fma ──────────────────────────────────────────────────────────────────────────────────────
 
-def _fma_examples() -> list[Example]:
-    inputs: list[tuple] = [
-        ([1 + 2**-12], [1 + 2**-12], [-1 - 2**-11]), ([], [], []),
-        ([[0.5], [-2.0]], [[3.0, 0.1, -1.0]], 0.25),
-        ([np.inf, np.nan, -0.0, 3e38], [2, 1, 0, 10], [-1, 1, -0.0, -3e38])]
-    return [Example(tuple(np.array(x, np.float32) for x in three)) for three in inputs]
-
-
 # XLA compiles the product and the sum in `uniform` to one instruction with one rounding; to give
 # the same bits, programs here say so.
 # JAX: writes mul and add, and leaves the fusing to LLVM.
@@ -119,7 +108,10 @@ fma_p = families.elementwise(
     transpose=emitted.transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),
                                  lambda ct, x, y, z: ct),
     element=lambda s, x, y, z: s.fma(x, y, z),
-    examples=_fma_examples)
+    examples=_arrays(
+        np.float32, ([1 + 2**-12], [1 + 2**-12], [-1 - 2**-11]), ([], [], []),
+        ([[0.5], [-2.0]], [[3.0, 0.1, -1.0]], 0.25),
+        ([np.inf, np.nan, -0.0, 3e38], [2, 1, 0, 10], [-1, 1, -0.0, -3e38])))
 
 
 def fused_multiply_add(x: Any, y: Any, z: Any) -> Array:
