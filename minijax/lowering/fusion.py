@@ -62,7 +62,10 @@ def make_nodes(eqns: Sequence[JaxprEqn], rule_of: Callable[[JaxprEqn], tuple[str
     producers: dict[Var, Node] = {}
     for eqn in eqns:
         node = Node(eqn, *rule_of(eqn))
-        if not node.opaque:
+        if node.opaque:
+            node.stored = True
+            node.probe.accesses = [(k, OPAQUE, 1) for k in range(len(eqn.invars))]
+        else:
             node.probe = probe_element(node.rule, [v.aval for v in eqn.invars], node.shape,
                                        eqn.params)
             _add_costs(node, producers)
@@ -77,7 +80,7 @@ def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
     for position, _, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         source = producers.get(atom) if isinstance(atom, Var) else None
-        if source is not None and not source.opaque and not source.stored:
+        if source is not None and not source.stored:
             node.cost += trips * source.cost
             node.depth = max(node.depth, source.depth + 1)
             node.statements += source.statements
@@ -101,21 +104,19 @@ def choose_tasks(nodes: Sequence[Node], outs: Sequence[Var],
         made[v].stored = True
     uses: dict[Var, Uses] = {}
     for node in reversed(nodes):
-        if node.opaque:
-            _visit_opaque(node, uses, made)
-        else:
-            _visit(node, uses, leaf_of)
-    tasks = [node for node in nodes if node.opaque or node.stored]
+        _visit(node, uses, made, leaf_of)
+    tasks = [node for node in nodes if node.stored]
     for task in tasks:
         task.reads = {}
     for v, asked in uses.items():  # memory: inputs and stored values
-        if v not in made or made[v].stored or made[v].opaque:
+        if v not in made or made[v].stored:
             for task, pattern in asked:
                 task.reads.setdefault(v, set()).add(pattern)
     return tasks
 
 
-def _visit(node: Node, uses: dict[Var, Uses], leaf_of: Callable[[Node], Hashable]) -> None:
+def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node],
+           leaf_of: Callable[[Node], Hashable]) -> None:
     asked: Uses = {}
     for v in node.outvars:
         for key, trips in uses.get(v, {}).items():
@@ -131,17 +132,10 @@ def _visit(node: Node, uses: dict[Var, Uses], leaf_of: Callable[[Node], Hashable
         for (root, outer), times in asked.items():
             key = (root, compose(outer, pattern, root.shape, node.shape, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
-
-
-def _visit_opaque(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
-    for atom in node.eqn.invars:
-        if isinstance(atom, Literal):
-            continue
-        uses.setdefault(atom, {})[node, OPAQUE] = 1
         source = made.get(atom)
-        lazy = source is not None and source.from_scalars and source.cost <= 2
-        if source is not None and not (lazy and node.kind == "loop"):
-            source.stored = True
+        if node.opaque and source is not None:  # a loop may ask for what costs next to nothing
+            lazy = node.kind == "loop" and source.from_scalars and source.cost <= 2
+            source.stored = source.stored or not lazy
 
 
 def _worth_storing(node: Node, asked: Uses, leaf_of: Callable[[Node], Hashable]) -> bool:

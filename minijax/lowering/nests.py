@@ -69,10 +69,9 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
             at = place[makers[v]]
             same = _joins(task, nests[at], depth) and _aligned(patterns, v, depth)
             earliest = max(earliest, at if same else at + 1)
-    if not task.opaque:
-        for at in range(earliest, len(nests)):
-            if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
-                return at
+    for at in range(earliest, len(nests)):
+        if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
+            return at
     return len(nests)
 
 

@@ -66,7 +66,7 @@ def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Seque
     >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), (4, 9), (9,), (9, 5))
     (('axis', 1), ('at', 3))
     """
-    if outer == OPAQUE:
+    if OPAQUE in (outer, inner):
         return OPAQUE if operand else ()
     if inner == FLAT and result == middle and outer == identity(middle):
         return FLAT
