@@ -14,8 +14,8 @@ import numpy as np
 from minijax import context, core, stage
 from minijax.core import Array, ShapedArray, has_key_dtype, physical_aval
 from minijax.jaxpr import (
-    Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, effects_of,
-    remove_dead_equations, subjaxprs, types_in,
+    Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, remove_dead_equations,
+    subjaxprs, types_in, without_dead_equations,
 )
 from minijax.primitives.emitted import move_axis
 
@@ -53,11 +53,8 @@ class _Simplifier:
         self.enter(jaxpr, closed.consts, jaxpr.invars)
         outs = tuple(self.atom(v) for v in jaxpr.outvars)
         kept = turn_products(remove_dead_equations(jaxpr.replace(
-            constvars=tuple(self.consts), outvars=outs, eqns=tuple(self.eqns),
-            effects=effects_of(self.eqns))))
-        used = {v for eqn in kept.eqns for v in eqn.invars} | set(kept.outvars)
-        consts = {v: value for v, value in self.consts.items() if v in used}
-        return ClosedJaxpr(kept.replace(constvars=tuple(consts)), tuple(consts.values()))
+            constvars=tuple(self.consts), outvars=outs, eqns=tuple(self.eqns))))
+        return without_dead_equations(ClosedJaxpr(kept, tuple(self.consts.values())))
 
     def atom(self, x: Atom) -> Atom:
         return self.env.get(x, x) if isinstance(x, Var) else x

@@ -60,21 +60,22 @@ class Side(NamedTuple):
 def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: tuple,
                 precision: Any, preferred_element_type: Any) -> None:
     """The `library` rule of the primitive of that name."""
-    contract, batch = dimension_numbers
+    [out], (contract, batch) = outputs, dimension_numbers
     sides = [Side(x, batch[i], without(range(len(x.shape)), contract[i] + batch[i]), contract[i])
              for i, x in enumerate(operands)]
     left, right = sides
-    wide = computed_in(outputs[0].dtype)
+    wide = computed_in(out.dtype)
     terms = left.size(left.free) * right.size(right.free) * left.size(left.contract)
     is_vector = 1 in (left.size(left.free), right.size(right.free))
     if terms > INLINE and is_vector and wide.kind == "f":
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
-    if terms > INLINE and wide in GEMM and not is_vector:
-        by_library(b, outputs[0], left, right, wide)
-    elif terms > INLINE and (right.runs_along_free or left.runs_along_free):
-        by_rows(b, outputs[0], left, right, wide)
-    else:
-        one_by_one(b, outputs[0], left, right, wide)
+    by_blas = wide in GEMM and not is_vector
+    if terms <= INLINE or not (by_blas or right.runs_along_free or left.runs_along_free):
+        return one_by_one(b, out, left, right, wide)
+    sums = out if out.dtype == wide else b.temp(out.shape, wide)
+    (by_library if by_blas else by_rows)(b, sums, left, right)
+    if sums is not out:
+        rearranged(b, sums, out, range(len(out.shape)))
 
 
 def turned_before_loops(b: Any, side: Side) -> Side:
@@ -107,9 +108,9 @@ def one_by_one(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> Non
         b.store(out, index, b.convert(total, out.dtype))
 
 
-def by_rows(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+def by_rows(b: Any, sums: Any, left: Side, right: Side) -> None:
     """Rows of one side, times a number each, added up in the result."""
-    sums = out if out.dtype == wide else b.temp(out.shape, wide)
+    wide = sums.dtype
     swapped = not right.runs_along_free
     fixed, moving = (right, left) if swapped else (left, right)
     width = moving.sizes(moving.free)
@@ -132,8 +133,6 @@ def by_rows(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
         with b.loop(row.width, vectorize="parallel") as j:
             b.store(*row.at(j), 0)
         b.in_chains("add", row, fixed.size(fixed.contract), add_rows)
-    if sums is not out:
-        rearranged(b, sums, out, range(len(out.shape)))
 
 
 def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
@@ -190,12 +189,11 @@ def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence,
                    *left.part(b, row, 0).argument, *result.part(b, row, column).argument)
 
 
-def by_library(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+def by_library(b: Any, product: Any, left: Side, right: Side) -> None:
     """One product for each place of the batch axes, or a few whose results are added up."""
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
-    product = out if out.dtype == wide else b.temp(out.shape, wide)
-    stacks = (_as_matrices(b, left, wide, left.free, left.contract),
-              _as_matrices(b, right, wide, right.contract, right.free),
+    stacks = (_as_matrices(b, left, product.dtype, left.free, left.contract),
+              _as_matrices(b, right, product.dtype, right.contract, right.free),
               Matrix(product, b.index(0), n))
     batch = left.sizes(left.batch)
     with nest(b, batch) as place:
@@ -211,8 +209,6 @@ def by_library(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> Non
             multiply(0, k, result)
         else:
             _in_parts(b, result, m, n, k, most, multiply)
-    if product is not out:
-        rearranged(b, product, out, range(len(out.shape)))
 
 
 def _in_parts(b: Any, result: Matrix, m: int, n: int, k: int, most: int, multiply: Any) -> None:
