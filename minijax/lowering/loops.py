@@ -276,29 +276,22 @@ def positions(index: Index) -> tuple[Operand, ...]:
     return (index.position,) if isinstance(index, Flat) else index
 
 
-def used(statement: Statement) -> Iterator[Operand | Variable]:
+def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """What a statement itself needs to know, its indices included; no buffers."""
     match statement:
         case Let(_, _, args):
-            yield from args
+            return args
         case Load(_, _, index):
-            yield from positions(index)
+            return positions(index)
         case Store(_, index, value):
-            yield from (*positions(index), value)
-        case Declare(_, value):
-            yield value
-        case Assign(variable, value):
-            yield from (value, variable)
-        case For(_, start, stop):
-            yield from (start, stop)
-        case While(_, x, _) | If(x) | Check(x) | Read(_, x):
-            yield x
+            return *positions(index), value
+        case Assign(x, y) | For(_, x, y):
+            return x, y
+        case Declare(_, x) | Read(_, x) | While(_, x, _) | If(x) | Check(x):
+            return (x,)
         case Call(_, args):
-            for arg in args:
-                if isinstance(arg, Address):
-                    yield from positions(arg.index)
-                elif not isinstance(arg, Buffer):
-                    yield arg
+            return tuple(x.index.position if isinstance(x, Address) else x
+                         for x in args if not isinstance(x, Buffer))
 
 
 def defined(statement: Statement) -> Scalar | Variable | None:

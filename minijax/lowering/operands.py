@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
+
+from minijax.primitives.slots import nest
 
 from .builder import Builder
 from .loops import Buffer, Flat, Operand
@@ -102,8 +103,5 @@ def copy(b: Builder, x: Value, target: Stored) -> None:
             index = b.unravel(b.index(k), x.shape)
             target.store(index, x(index))
         return
-    with ExitStack() as loops:
-        index = tuple(loops.enter_context(b.loop(
-            n, vectorize="parallel" if axis == x.ndim - 1 else "apart"))
-            for axis, n in enumerate(x.shape))
+    with nest(b, x.shape, "parallel") as index:
         target.store(index, x(index))
