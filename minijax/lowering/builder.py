@@ -235,16 +235,15 @@ class Builder(Arithmetic):
         """then() or orelse(), evaluating only the one that is asked for."""
         if isinstance(condition, Constant):
             return then() if condition.value else orelse()
-        values, bodies = [], []
-        for side in (then, orelse):
-            with self._scope() as scope:
-                values.append(self.actual(side()))
-            bodies.append(scope.statements)
-        result = self.variable(0, values[0].dtype)
-        for value, body in zip(values, bodies, strict=True):
-            body.append(Assign(result, value))
-        self._emit(If(condition, tuple(bodies[0]), tuple(bodies[1])))
-        self.touch(result)
+        outside = self.scopes[-1].statements
+        slot = len(outside)
+        with self.when(condition):
+            x = self.actual(then())
+            result = Variable(self.fresh("v"), x.dtype)
+            self.assign(result, x)
+        with self.otherwise():
+            self.assign(result, orelse())
+        outside.insert(slot, Declare(result, self.const(0, x.dtype)))
         return self.read(result)
 
     # -- reductions ----------------------------------------------------------------------------
@@ -322,9 +321,11 @@ class Builder(Arithmetic):
         """`join(sums, before, rows)` for all rows below `n`, in order, several at a time.
 
         It joins their terms to a row of sums, which is the given one or, so that chains of
-        additions are short, one that begins at zero and is added to another in the end. With
-        `prefixes`, what came earlier is this row and, where it is not None, the row `before`.
+        additions are short, one that is added to another in the end. Each begins at the identity.
+        With `prefixes`, what came earlier is this row and, where it is not None, the row `before`.
         """
+        with self.loop(sums.width, vectorize="parallel") as j:
+            self.store(*sums.at(j), self.starting_value(op, sums.dtype))
         step = ROWS if n >= 2 * ROWS else 1
 
         def turn(sums: Sums, before: Sums | None, k: Operand) -> None:

@@ -54,7 +54,7 @@ def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
     joined = getattr(b, op)
 
     def stretch(start: Operand, sums: Sums) -> None:
-        """Begin, add all rows, finish, for some columns from `start`."""
+        """Join all rows, then finish, for some columns from `start`."""
         def index(j: Any) -> tuple[Operand, ...]:
             return (*prefix, b.add(start, j))
 
@@ -67,8 +67,6 @@ def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
                     terms = [*pairs, *terms[2 * len(pairs):]]
                 b.store(*sums.at(j), joined(b.load(*sums.at(j)), *terms))
 
-        with b.loop(sums.width, vectorize="parallel") as j:
-            b.store(*sums.at(j), b.starting_value(op, dtype))
         b.in_chains(op, sums, math.prod(extents), join)
         with b.loop(sums.width, vectorize="parallel") as j:
             run.evaluate(task.eqn, index(j), b.load(*sums.at(j)))

@@ -295,8 +295,6 @@ def _running_loop(op: str) -> Callable[..., None]:
                         b.store(out, at, b.convert(join(start, total), x.dtype))
                     b.store(*totals.at(j), join(b.load(*totals.at(j)), total))
 
-            with b.loop(totals.width, vectorize="parallel") as j:
-                b.store(*totals.at(j), b.starting_value(op, totals.dtype))
             b.in_chains(op, totals, n, step, prefixes=True)
     return loop
 

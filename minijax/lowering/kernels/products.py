@@ -99,11 +99,10 @@ def turned_before_loops(b: Any, side: Side) -> Side:
 
 def one_by_one(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
     """Every element of the result as a sum of its own."""
-    add, mul = ("or", b.and_) if wide.kind == "b" else ("add", b.mul)
     start, middle = len(left.batch), len(left.batch) + len(left.free)
     with nest(b, out.shape) as index:
         batch, i, j = index[:start], index[start:middle], index[middle:]
-        total = b.accumulate(add, left.sizes(left.contract), lambda *k: mul(
+        total = b.accumulate("add", left.sizes(left.contract), lambda *k: b.mul(
             left.at(b, wide, batch, i, k), right.at(b, wide, batch, j, k)))
         b.store(out, index, b.convert(total, out.dtype))
 
@@ -125,20 +124,13 @@ def by_rows(b: Any, sums: Any, left: Side, right: Side) -> None:
             with b.loop(row.width, vectorize="parallel") as j:
                 total = b.load(*row.at(j))
                 for k in places:
-                    total = _plus_product(
-                        b, wide, fixed.at(b, wide, batch, i, k),
-                        moving.at(b, wide, batch, b.unravel(b.index(j), width), k), total)
+                    x = fixed.at(b, wide, batch, i, k)
+                    y = moving.at(b, wide, batch, b.unravel(b.index(j), width), k)
+                    exact = wide.kind != "f"
+                    total = b.add(total, b.mul(x, y)) if exact else b.fma(x, y, total)
                 b.store(*row.at(j), total)
         row = b.sums(math.prod(width), wide, place)
-        with b.loop(row.width, vectorize="parallel") as j:
-            b.store(*row.at(j), 0)
         b.in_chains("add", row, fixed.size(fixed.contract), add_rows)
-
-
-def _plus_product(b: Any, wide: np.dtype, x: Any, y: Any, total: Any) -> Any:
-    if wide.kind == "f":
-        return b.fma(x, y, total)
-    return b.or_(total, b.and_(x, y)) if wide.kind == "b" else b.add(total, b.mul(x, y))
 
 
 # ── BLAS ─────────────────────────────────────────────────────────────────────────────────────
@@ -224,8 +216,6 @@ def _in_parts(b: Any, result: Matrix, m: int, n: int, k: int, most: int, multipl
             with b.loop(row.width, vectorize="parallel") as j:
                 b.store(*row.at(j), b.add(b.load(*row.at(j)), b.load(part, (j,))))
 
-    with b.loop(row.width, vectorize="parallel") as j:
-        b.store(*row.at(j), 0)
     b.in_chains("add", row, k // most, add)
     if k % most:
         add(row, None, [b.index(k // most)], k % most)
