@@ -66,9 +66,9 @@ class Builder(Arithmetic):
 
     # -- memory --------------------------------------------------------------------------------
 
-    def temp(self, shape: Sequence[int], dtype: Any, name: str = "") -> Buffer:
+    def temp(self, shape: Sequence[int], dtype: Any, hint: str = "temp") -> Buffer:
         """A buffer in the workspace."""
-        buffer = Buffer(name or self.fresh("temp"), np.dtype(dtype), tuple(shape), "temp")
+        buffer = Buffer(self.fresh(hint), np.dtype(dtype), tuple(shape), "temp")
         self.temps.append(buffer)
         return buffer
 
@@ -147,10 +147,10 @@ class Builder(Arithmetic):
 
     # -- variables -----------------------------------------------------------------------------
 
-    def variable(self, init: Any, dtype: Any = None, name: str = "") -> Variable:
+    def variable(self, init: Any, dtype: Any = None) -> Variable:
         """A mutable scalar with an initial value."""
         value = self.operand(init, dtype)
-        variable = Variable(self.fresh(name or "v"), value.dtype)
+        variable = Variable(self.fresh("v"), value.dtype)
         self._emit(Declare(variable, self.actual(value)))
         return variable
 
@@ -186,7 +186,7 @@ class Builder(Arithmetic):
             self.scopes.pop()
 
     @contextmanager
-    def loop(self, stop: Any, start: Any = 0, vectorize: str = "", note: str = "") -> Iterator[Any]:
+    def loop(self, stop: Any, start: Any = 0, vectorize: str = "") -> Iterator[Any]:
         """for index in range(start, stop); a loop of one turn is no loop.
 
         A "parallel" one that needs scratch space is "apart": its turns would share that space.
@@ -206,8 +206,8 @@ class Builder(Arithmetic):
         if vectorize == "parallel" and len(self.temps) > temps:
             vectorize = "apart"
         if trips is None or trips > 0:
-            note = "\n".join(filter(None, [note, *scope.notes]))
-            self._emit(For(index, first, last, tuple(scope.statements), note, vectorize))
+            self._emit(For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
+                           vectorize))
 
     def note(self, line: str) -> None:
         """Write a line over the innermost open loop, unless it stands over one around it."""
@@ -235,15 +235,15 @@ class Builder(Arithmetic):
         """then() or orelse(), evaluating only the one that is asked for."""
         if isinstance(condition, Constant):
             return then() if condition.value else orelse()
-        outside = self.scopes[-1].statements
-        slot = len(outside)
-        with self.when(condition):
-            x = self.actual(then())
-            result = Variable(self.fresh("v"), x.dtype)
-            self.assign(result, x)
-        with self.otherwise():
-            self.assign(result, orelse())
-        outside.insert(slot, Declare(result, self.const(0, x.dtype)))
+        sides = []
+        for side in (then, orelse):
+            with self._scope() as scope:
+                x = self.actual(side())
+            sides.append((scope.statements, x))
+        result = self.variable(0, x.dtype)
+        bodies = [(*statements, Assign(result, x)) for statements, x in sides]
+        self._emit(If(condition, *bodies))
+        self.touch(result)
         return self.read(result)
 
     # -- reductions ----------------------------------------------------------------------------
@@ -301,7 +301,7 @@ class Builder(Arithmetic):
         with self.loop(blocks, vectorize="apart") as j:
             first = self.mul(self.index(j), step)
             x = self.actual(self._accumulate_rows(op, first, step, rest, f))
-            partial = self.temp((blocks,), x.dtype, self.fresh("partial"))
+            partial = self.temp((blocks,), x.dtype, "partial")
             self.store(partial, (j,), x)
         self.freeze(partial)
         total = self._accumulate(op, [blocks], lambda j: self.load(partial, (j,)),
@@ -368,6 +368,6 @@ class Builder(Arithmetic):
     def sums(self, width: int, dtype: np.dtype, at: Callable | None = None) -> Sums:
         """A row of sums: in the workspace, or at places of the caller's."""
         if at is None:
-            buffer = self.temp((width,), dtype, self.fresh("sums"))
+            buffer = self.temp((width,), dtype, "sums")
             return Sums(width, np.dtype(dtype), lambda j: (buffer, (j,)))
         return Sums(width, np.dtype(dtype), at)

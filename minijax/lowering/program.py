@@ -110,7 +110,7 @@ class ProgramBuilder(Builder):
         If it raises, the kernel ends: a loop around might otherwise never do so.
         """
         table = self.constant(host.table(function, [(x.shape, x.dtype) for x in args]))
-        raised = self.temp((1,), np.int32, self.fresh("raised"))
+        raised = self.temp((1,), np.int32, "raised")
         self.store(raised, (0,), 0)
         self.call(host.call_name(len(args)), self.materialize(table), raised,
                   *[self.address(x) for x in args])
