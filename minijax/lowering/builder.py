@@ -60,7 +60,6 @@ class Builder(Arithmetic):
         self.temps: list[Buffer] = []
         # Reads of variables that do not change any more: two names for one thing.
         self.finals: dict[Scalar, Variable] = {}
-        self._read_of: dict[Scalar, Variable] = {}
         self._version: dict[Buffer | Variable, int] = {}
         self._frozen: dict[Buffer, Scope] = {}
 
@@ -162,7 +161,6 @@ class Builder(Arithmetic):
         if found is None:
             found = self._define(variable.dtype, len(self.scopes) - 1)
             self._emit(Read(found, variable))
-            self._read_of[found] = variable
             self.remember(key, found)
         return found
 
@@ -248,36 +246,26 @@ class Builder(Arithmetic):
 
     # -- reductions ----------------------------------------------------------------------------
 
-    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand]) -> Operand:
+    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand],
+                   block: int = BLOCK) -> Operand:
         """f(k…) op f(k…) op … over all k below `extents`, in any association.
 
         `op` is one of add, mul, min, max, and, or, xor. The result has the dtype of `f`.
         """
-        sizes = [int(n) for n in extents if n != 1]
-
-        def term(*ks: Any) -> Operand:
-            given = iter(ks)
-            return f(*(self.index(0) if n == 1 else next(given) for n in extents))
-
-        result = self._accumulate(op, sizes, term)
-        if isinstance(result, Scalar) and result in self._read_of:
-            self.finals[result] = self._read_of[result]
-        return result
-
-    def _accumulate(self, op: str, sizes: list[int], f: Callable[..., Operand],
-                    block: int = BLOCK) -> Operand:
-        if not sizes:
+        if not extents:
             return f()
-        n, rest = sizes[0], sizes[1:]
+        n, rest = int(extents[0]), extents[1:]
+        if n == 1:
+            return self.accumulate(op, rest, lambda *ks: f(self.index(0), *ks), block)
         turn = math.prod(rest)
         step = max(block // max(turn, 1), 1)
-        if rest and op == "add":  # short inner loops are unrolled, and turns taken side by side
+        if turn != 1 and op == "add":  # short inner loops are unrolled, turns taken side by side
             step = min(step, CHAIN if turn >= CHAIN else 4 * CHAIN)
         if n > step:
-            return self._accumulate_blocks(op, sizes, step, f)
+            return self._accumulate_blocks(op, n, rest, step, f)
         return self._accumulate_rows(op, 0, n, rest, f)
 
-    def _accumulate_rows(self, op: str, start: Any, n: int, rest: list[int],
+    def _accumulate_rows(self, op: str, start: Any, n: int, rest: Sequence[int],
                          f: Callable[..., Operand]) -> Operand:
         """One loop over the first axis from `start`, around the accumulations of the others.
 
@@ -286,17 +274,18 @@ class Builder(Arithmetic):
         outside = self.scopes[-1]
         slot = len(outside.statements)
         with self.loop(n, vectorize="reduce") as k:
-            x = self.actual(self._accumulate(op, rest, lambda *ks: f(
+            x = self.actual(self.accumulate(op, rest, lambda *ks: f(
                 self.add(self.index(k), start), *ks)))
             variable = Variable(self.fresh("v"), x.dtype)
             self.assign(variable, self.operation(op, (self.read(variable), x)))
         outside.statements.insert(slot, Declare(variable, self.starting_value(op, x.dtype)))
-        return self.read(variable)
+        total = self.read(variable)
+        self.finals[total] = variable
+        return total
 
-    def _accumulate_blocks(self, op: str, sizes: list[int], step: int, f: Callable[..., Operand]
-                           ) -> Operand:
+    def _accumulate_blocks(self, op: str, n: int, rest: Sequence[int], step: int,
+                           f: Callable[..., Operand]) -> Operand:
         """Blocks of `step` turns one by one, in any order; then what they gave, in one order."""
-        (n, *rest), partial = sizes, None
         blocks, left = divmod(n, step)
         with self.loop(blocks, vectorize="apart") as j:
             first = self.mul(self.index(j), step)
@@ -304,8 +293,8 @@ class Builder(Arithmetic):
             partial = self.temp((blocks,), x.dtype, "partial")
             self.store(partial, (j,), x)
         self.freeze(partial)
-        total = self._accumulate(op, [blocks], lambda j: self.load(partial, (j,)),
-                                 CHAIN if op == "add" else BLOCK)
+        total = self.accumulate(op, [blocks], lambda j: self.load(partial, (j,)),
+                                CHAIN if op == "add" else BLOCK)
         if not left:
             return total
         last = self._accumulate_rows(op, blocks * step, left, rest, f)
@@ -318,7 +307,8 @@ class Builder(Arithmetic):
 
     def in_chains(self, op: str, sums: Sums, n: int, join: Callable[..., None], *,
                   prefixes: bool = False) -> None:
-        """`join(sums, before, rows)` for all rows below `n`, in order, several at a time.
+        """Begin a row of sums, and `join(sums, before, rows)` for all rows below `n`, in order,
+        several at a time.
 
         It joins their terms to a row of sums, which is the given one or, so that chains of
         additions are short, one that is added to another in the end. Each begins at the identity.

@@ -191,13 +191,10 @@ def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
 
 def _free(passes: Any) -> None:
     """Free a pass manager, whose `close` frees nothing: its base class hides the method for it."""
-    from llvmlite.binding import ffi, newpassmanagers
+    from llvmlite.binding.newpassmanagers import NewPassManager
 
-    if type(passes)._dispose is ffi.ObjectRef._dispose:
-        newpassmanagers.NewPassManager._dispose(passes)
-        passes.detach()
-    else:
-        passes.close()
+    NewPassManager._dispose(passes)
+    passes.detach()  # it is freed once
 
 
 @cache
