@@ -26,7 +26,7 @@ from .routines import definition
 from .scalars import OPS, kind_of
 
 REASSOCIABLE = ("add", "mul")
-FEW, MANY = 8, 128  # turns: LLVM would write such a loop out before it looked for vectors
+FEW, MANY = 9, 99  # turns: LLVM would write such a loop out before it looked for vectors
 
 
 def assembly(kernel: Kernel) -> str:
