@@ -48,6 +48,8 @@ EXEMPT = {
     **{(name, "compiled_is_the_meaning_at_sizes_where_loops_change"): "a repeated matrix is "
        "singular" for name in ("cholesky", "lu", "qr", "eigh", "svd", "triangular_solve",
                                "custom_linear_solve", "solve")},
+    ("unstack", "compiled_is_the_meaning_at_sizes_where_loops_change"): "it would have as many "
+    "results as there are rows",
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
