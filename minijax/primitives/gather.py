@@ -20,7 +20,7 @@ from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
 from minijax.primitives import choice, convert, families, slots
 from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
-from minijax.primitives.examples import Examples, grid
+from minijax.primitives.examples import Examples, grid, table
 from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota_p, reshape
 from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
@@ -202,13 +202,12 @@ def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
         cases = [case for case in _examples() if case[-1] >= unique]
         nowhere = [((0, 3), np.zeros((1, 1), np.int32), ((1,), (0,), (0,)), (1, 3), mode, True)
                    for mode in (FILL_OR_DROP, CLIP)]
-        return [
-            Example((grid(*shape, dtype=dtype), indices,
-                     (grid(*gathered_shape(dnums, sizes, indices.shape)) * 2 - 5).astype(dtype)),
-                    {"dimension_numbers": dnums, "indices_are_sorted": False,
-                     "unique_indices": unique, "mode": mode})
+        return table("dimension_numbers indices_are_sorted unique_indices mode", *(
+            (grid(*shape, dtype=dtype), indices,
+             (grid(*gathered_shape(dnums, sizes, indices.shape)) * 2 - 5).astype(dtype),
+             dnums, False, unique, mode)
             for dtype in dtypes_tried for shape, indices, numbers, sizes, mode, _ in cases + nowhere
-            for dnums in [ScatterDimensionNumbers(*numbers)]]
+            for dnums in [ScatterDimensionNumbers(*numbers)]))()
     return examples
 
 

@@ -24,7 +24,7 @@ from minijax.primitives.emitted import (batched_in_front, linear, repeated, spre
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
-from minijax.primitives.slicing import concatenate
+from minijax.primitives.slicing import concatenate, zero_of
 from minijax.primitives.slots import all_weak, check_same_dtypes, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
@@ -136,10 +136,15 @@ def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> A
     return concatenate(columns, 1)
 
 
+def _first_place(starts: Sequence[Any]) -> Array:
+    """The start index zero, of the type the others have."""
+    return zero_of(starts[0].dtype if starts else np.int32)
+
+
 def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape) -> Outs:
     (x, *starts), (x_dim, *start_dims) = args, dims
     if all(d is None for d in start_dims):
-        starts = list(with_item(starts, x_dim, zero_like(starts)))
+        starts = list(with_item(starts, x_dim, _first_place(starts)))
         sizes = with_item(slice_sizes, x_dim, axis.size)
         return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
     window = tuple(range(len(slice_sizes)))
@@ -147,11 +152,6 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape)
         axis, [x, start_vectors(starts, start_dims, axis)], [x_dim, 0], slice_sizes=slice_sizes,
         dimension_numbers=GatherDimensionNumbers(window, (), window), fill_value=None,
         **ONE_WINDOW)
-
-
-def zero_like(starts: Sequence[Any]) -> Array:
-    """The start index zero, of the type the others have."""
-    return zeros(ShapedArray((), starts[0].dtype if starts else np.int32))
 
 
 def _dynamic_slice_element(s: Any, index: Index, x: Any, *starts: Any,
@@ -231,9 +231,6 @@ def _update_type(x: ShapedArray, update: ShapedArray, *starts: ShapedArray) -> l
         (x.ndim != update.ndim,
          f"{name} update must have the same rank as operand, got update shape {update.shape} for "
          f"operand shape {x.shape}."),
-        (x.ndim != len(starts),
-         f"{name} start_indices must have length equal to the rank of operand, got indices "
-         f"{starts} for operand shape {x.shape}."),
         (any(map(operator.lt, x.shape, update.shape)),
          f"{name} update shape must be smaller than operand shape, got update shape "
          f"{update.shape} for operand shape {x.shape}."))
@@ -252,7 +249,7 @@ def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     (x, update, *starts), (x_dim, update_dim, *start_dims) = args, dims
     x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
-        return [dynamic_update_slice_p.bind(x, update, zero_like(starts), *starts)], [0]
+        return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
     window = tuple(range(len(starts)))
     return scatter_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis), update], [0, 0, 0],

@@ -260,7 +260,6 @@ def pad(operand: Any, padding_value: Any,
 # ── concatenate ──────────────────────────────────────────────────────────────────────────────
 
 def _concatenate_type(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
-    refuse((not avals, "concatenate expects at least one operand, got 0."))
     first, shapes = avals[0], ", ".join(str(aval.shape) for aval in avals)
     refuse(
         (any(aval.ndim != first.ndim for aval in avals),
