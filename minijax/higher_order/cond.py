@@ -6,6 +6,7 @@ In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -182,8 +183,6 @@ def _standing_in(active: Array, first: Array, x: Array) -> Array:
 
 def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
     """`select_n` with a chooser of shape ``(batch,)`` and cases of shape ``(batch, ...)``."""
-    if len(cases) == 1:
-        return cases[0]
     shape = cases[0].shape
     return choice.select_n_p.bind(
         which if which.shape == shape else emitted.spread(which, (0,), shape), *cases)
@@ -202,12 +201,10 @@ def _only_checks(program: ClosedJaxpr) -> ClosedJaxpr:
     return without_dead_equations(ClosedJaxpr(checks.jaxpr.replace(outvars=()), checks.consts))
 
 
-def _unchecked(rule: Callable) -> Callable:
-    """A custom derivative rule, which is Python to be traced when it is needed, without checks."""
-    def call(*args: Any) -> Any:
-        with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
-            return rule(*args)
-    return call
+def _unchecked(rule: Callable, *args: Any) -> Any:
+    """What a custom rule gives, which is Python to be traced when it is needed: without checks."""
+    with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
+        return rule(*args)
 
 
 def _without(program: ClosedJaxpr, unwanted: Callable[[Effect], bool]) -> ClosedJaxpr:
@@ -216,7 +213,7 @@ def _without(program: ClosedJaxpr, unwanted: Callable[[Effect], bool]) -> Closed
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             return tuple(map(stripped, value))
         if isinstance(value, custom_derivatives.Rule) and unwanted(check_effect):
-            return value.changed(_unchecked(value))
+            return value.changed(functools.partial(_unchecked, value))
         return _without(value, unwanted) if isinstance(value, ClosedJaxpr) else value
 
     eqns = []

@@ -261,6 +261,20 @@ def test_keys_may_be_among_the_operands():
                                       np.asarray(plain))
 
 
+def test_a_derivative_rule_of_a_branch_that_is_not_taken_is_not_looked_at():
+    @minijax.custom_jvp
+    def row(x, i):
+        return x[i]
+    row.defjvp(lambda primals, tangents: (row(*primals), tangents[0][primals[1]]))
+
+    def f(x, i):
+        return lax.cond(i < 5, lambda: row(x, i), lambda: -1.0)
+    for i in (INSIDE, NONE):
+        plain = run("grad of vmap", f, i)
+        with config.debug_out_of_bounds(True):
+            np.testing.assert_array_equal(np.asarray(run("grad of vmap", f, i)), np.asarray(plain))
+
+
 def test_examples_that_talk_to_each_other_are_left_alone():
     def f(i):
         return lax.cond(i < 5, lambda: lax.psum(jnp.asarray(ROWS)[i], "batch"), lambda: 0.0)
