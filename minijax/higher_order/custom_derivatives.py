@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import context, core, dtypes, errors, source_info, tracebacks, tree_util
-from minijax.core import (Array, ArrayImpl, Axis, Params, Primitive, ShapedArray, Undefined, Zero,
-                          cannot)
+from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
+                          Undefined, Zero, cannot)
 from minijax.higher_order import arguments, compiled
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
@@ -90,26 +90,26 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
     return outs, [Zero(t.aval) if t.aval.dtype == dtypes.float0 else t for t in dots]
 
 
+@ForPrimitive
+def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /, *, jvp: Rule,
+           name: str, **function: Any) -> tuple[list, list]:
+    out_dims: list[Dim] = []
+    outs = p.bind(*args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
+                  jvp=jvp.changed(_batched(jvp, axis, [*dims, *dims], out_dims)))
+    return outs, out_dims[:len(outs)]  # a rule returns tangents too
+
+
 def call_with_rule(name: str, examples: Callable[[], list[core.Example]]) -> CustomPrimitive:
     """The primitive that calls a function which has a derivative rule."""
-    def batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, jvp: Rule, name: str,
-              **function: Any) -> tuple[list, list]:
-        out_dims: list[Dim] = []
-        outs = primitive.bind(
-            *args, name=name, fun=_batched(_function(**function), axis, dims, out_dims),
-            jvp=jvp.changed(_batched(jvp, axis, [*dims, *dims], out_dims)))
-        return outs, out_dims[:len(outs)]  # a rule returns tangents too
-
-    primitive = CustomPrimitive(
+    return CustomPrimitive(
         name,
         **compiled.running("call_jaxpr"),
         jvp=_jvp,
         transpose=cannot("a function with its own derivative rule counts as non-linear"),
-        batch=batch,
+        batch=_batch,
         split=cannot("its rule is applied before anything is cut in two"),
         examples=examples,
         printed=lambda *, jvp, **params: {**params, **jvp.names})
-    return primitive
 
 
 def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
