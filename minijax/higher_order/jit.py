@@ -48,7 +48,7 @@ class Key(NamedTuple):
     part: tuple  # the object, where a method is jitted, and what is donated
     tree: tree_util.PyTreeDef
     avals: tuple[core.ShapedArray, ...]
-    static: tuple[tuple, tuple]  # those by place and those by name
+    static: tuple[tuple, ...]  # the place or the name of each, and its value
     flags: tuple
     axes: tuple
     backend: str
@@ -86,11 +86,11 @@ class Given:
 
     @property
     def key(self) -> Key:
-        static = (tuple((i, static_value(self.all[i])) for i in sorted(self.places)),
-                  tuple((name, static_value(self.named[name])) for name in sorted(self.named)))
+        static = [(i, self.all[i]) for i in sorted(self.places)] + sorted(self.named.items())
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
-        return Key(self.jitted._part, self.in_tree, tuple(self.avals), static, config.trace_key(),
-                   axes, backend())
+        return Key(self.jitted._part, self.in_tree, tuple(self.avals),
+                   tuple((where, static_value(x)) for where, x in static), config.trace_key(), axes,
+                   backend())
 
     def trace(self) -> Traced:
         """The program of the function for arguments like these."""

@@ -144,7 +144,7 @@ def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
         leaves = source_info.describe(given.whole, given.all, given.kwargs, "jit", given.places)
         for name, new, old in zip(leaves.arg_names, now.avals, before.avals, strict=True):
             yield from _type_differences(name or "an argument", new, old)
-    yield from _static_differences(dict(sum(now.static, ())), dict(sum(before.static, ())), whole)
+    yield from _static_differences(dict(now.static), dict(before.static), whole)
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
         if new != old:
             yield Difference("flag", f"the flag jax_{flag}", repr(new), repr(old))
