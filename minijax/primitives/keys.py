@@ -163,10 +163,17 @@ random_seed_p = key_operation(
 
 # ── random_wrap, random_unwrap, random_clone ─────────────────────────────────────────────────
 
+def _wrap_type(words: ShapedArray, impl: dtypes.KeyType) -> ShapedArray:
+    refuse((words.dtype != np.uint32 or words.shape[-1:] != impl.shape,
+            f"random_wrap must get uint32 words in a trailing axis of shape {impl.shape}, got "
+            f"{words.str_short()}"))
+    return ShapedArray(words.shape[:-1], impl)
+
+
 random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
-    type_of=lambda words, impl: ShapedArray(words.shape[:-1], impl),
+    type_of=_wrap_type,
     makes_keys=True,
     batch=batch_in_front(),
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))

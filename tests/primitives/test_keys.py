@@ -145,8 +145,8 @@ def test_what_wants_keys_refuses_words(primitive):
 
 @pytest.mark.parametrize("words", [np.uint32([0, 0, 0]), np.int32([0, 0]), np.uint32(0)])
 def test_what_are_no_words_are_not_wrapped(words):
-    with pytest.raises(TypeError, match="invalid PRNG key data"):
-        minijax.random.wrap_key_data(words)
+    with pytest.raises(TypeError, match="random_wrap must get uint32 words"):
+        random_wrap_p.bind(words, impl=FRY)
 
 
 def test_a_negative_shape_is_refused():
