@@ -21,6 +21,7 @@ from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_a
                                      check_arraylike, choose, convert, like, places_along,
                                      promote_dtypes, refuse_out, stacked)
 from minijax.numpy.shaping import moveaxis, ravel
+from minijax.numpy.unary import conjugate
 
 Labels = Sequence[Hashable]
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -120,12 +121,8 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     Array(11, dtype=int32)
     """
     check_arraylike("vdot", a, b)
-    return dot(_conjugated(ravel(a)), ravel(b), precision=precision,
+    return dot(conjugate(ravel(a)), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
-
-
-def _conjugated(x: Any) -> Any:
-    return lax.conj(x) if dtypes.issubdtype(x.dtype, np.complexfloating) else x
 
 
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
@@ -137,7 +134,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = 
     """
     a, b = promote_dtypes(*as_arrays("vecdot", x1, x2))
     a, b = (moveaxis(x, axis, -1) for x in (a, b))
-    product = matmul(_conjugated(a)[..., None, :], b[..., None], precision=precision,
+    product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)
     return product[..., 0, 0]
 
