@@ -56,22 +56,6 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
     return method
 
 
-def _method(function: Callable, name: str) -> Callable:
-    """A function of an array as its method."""
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
-
-    method.__name__ = method.__qualname__ = name
-    method.__doc__ = f"{_first_line(function)}  See `numpy.{function.__name__}`."
-    method.__wrapped__ = function  # type: ignore[attr-defined]  # has the signature
-    return method
-
-
-def _first_line(function: Callable) -> str | None:
-    """What a function says of itself, without examples: these stay where its names are."""
-    return function.__doc__ and function.__doc__.partition("\n")[0]
-
-
 # ── A number for Python ──────────────────────────────────────────────────────────────────────
 
 def _numbers(x: Any, *details: str, of_tracers: bool = False,
@@ -109,7 +93,8 @@ def _called(name: str, x: Any) -> str:
 # ── What differs from the functions, or is none ──────────────────────────────────────────────
 
 def _property(get: Callable[[Any], Any]) -> property:
-    return property(get, doc=_first_line(get))
+    """What a function of an array gives; its examples stay where the names in them are."""
+    return property(get, doc=str(get.__doc__).partition("\n")[0])
 
 
 class _Methods:
@@ -319,9 +304,8 @@ def install_operators(namespace: Any) -> None:
     for name, (sign, function) in _OPERATORS.items():
         found[f"__r{name}__"] = _binary_operator(
             f"__r{name}__", sign, getattr(namespace, function), swapped=True)
-    found |= {f"__{name}__": _method(getattr(namespace, function), f"__{name}__")
-              for name, function in _UNARY.items()}
-    found |= {name: _method(getattr(namespace, name), name) for name in _METHODS}
+    found |= {f"__{name}__": getattr(namespace, function) for name, function in _UNARY.items()}
+    found |= {name: getattr(namespace, name) for name in _METHODS}
     found |= {name: value for name, value in vars(_Methods).items()
               if inspect.isfunction(value) or isinstance(value, property)}
     for name, value in found.items():
