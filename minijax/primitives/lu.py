@@ -194,8 +194,8 @@ def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> list[Sha
 def _permutation_impl(pivots: np.ndarray, *, permutation_size: int) -> list[np.ndarray]:
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1])
     order = np.tile(np.arange(permutation_size, dtype=INT32), (len(flat), 1))
-    for k in range(pivots.shape[-1]):
-        _exchange_rows(order, k, np.clip(flat[:, k], 0, permutation_size - 1))
+    for k, places in enumerate(np.clip(flat, 0, permutation_size - 1).T):
+        _exchange_rows(order, k, places)
     return [order.reshape(*pivots.shape[:-1], permutation_size)]
 
 

@@ -98,8 +98,16 @@ def _rounded(x: Any, rounding_method: RoundingMethod) -> Any:
     return whole + where(away, copysign(x.const(1), x), copysign(x.const(0), x))
 
 
+def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> list[np.ndarray]:
+    if rounding_method == RoundingMethod.TO_NEAREST_EVEN:
+        return [np.rint(x)]
+    whole = np.trunc(x)
+    return [np.where(np.abs(x - whole) >= .5, whole + np.sign(x), whole)]
+
+
 round_p = elementwise(
     "round",
+    impl=_rounded_by_numpy,
     abstract_eval=elementwise_type("round", [FLOAT]),
     derivatives=[None],
     element=wide(infix(_rounded)),
