@@ -93,20 +93,11 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── The largest, the smallest ────────────────────────────────────────────────────────────────
 
-def least_value(dtype: Any) -> Any:
-    """What no element of the dtype is below: -inf, the least integer, or False."""
-    return _limit(dtype, -np.inf, "min")
-
-
-def greatest_value(dtype: Any) -> Any:
-    """What no element of the dtype is above: inf, the greatest integer, or True."""
-    return _limit(dtype, np.inf, "max")
-
-
-def _limit(dtype: Any, infinity: float, end: str) -> Any:
+def _extremum_of_nothing(op: str, dtype: Any) -> Any:
+    """What no element is beyond: for a maximum -inf, the least integer, or False."""
     if dtypes.issubdtype(dtype, np.integer):
-        return dtype.type(getattr(dtypes.iinfo(dtype), end))
-    return dtype.type(infinity > 0 if dtype.kind == "b" else infinity)
+        return dtype.type(getattr(dtypes.iinfo(dtype), "min" if op == "max" else "max"))
+    return dtype.type(op == "min" if dtype.kind == "b" else -np.inf if op == "max" else np.inf)
 
 
 def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
@@ -118,15 +109,15 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    ufunc, start = ((np.maximum, least_value) if op == "max" else (np.minimum, greatest_value))
+    ufunc, start = np.maximum if op == "max" else np.minimum, _extremum_of_nothing(op, x.dtype)
     if x.dtype.kind == "c" and x.size:
         rows = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *without(x.shape, axes))
-        rows = np.concatenate([np.full_like(rows[:1], start(x.dtype)), rows])
+        rows = np.concatenate([np.full_like(rows[:1], start), rows])
         while len(rows) > 1:
             rest = rows[len(rows) & ~1:]
             rows = np.concatenate([complex_extremum(op, rows[:-1:2], rows[1::2]), rest])
         return rows[0]
-    found = ufunc.reduce(x, axes, initial=start(x.dtype))
+    found = ufunc.reduce(x, axes, initial=start)
     return with_ordered_zeros(op, found, lambda test: np.any(test(x), axes))
 
 
