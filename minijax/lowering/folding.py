@@ -15,15 +15,15 @@ from .loops import OPS, Constant, Operand, Scalar
 if TYPE_CHECKING:
     from .arithmetic import Arithmetic
 
-# By kind of dtype ("i": signed or not): the constant on the right, or on the left, that leaves the
-# other operand as it is, and the constant that is the result itself. Only what is exact: x + 0.0 is
-# not x for x = -0.0, x - 0.0 is.
+# By kind of dtype ("i": signed or not): the constant on the right, or on the left of what commutes,
+# that leaves the other operand as it is, and the constant that is the result itself. Only what is
+# exact: x + 0.0 is not x for x = -0.0, x - 0.0 is.
 _LOGIC = {"and": 1, "or": 0}
-_UNITS_RIGHT = {
+_UNITS = {
     "b": _LOGIC, "f": {"mul": 1, "div": 1, "sub": 0},
     "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
           "shr_arithmetic": 0}}
-_UNITS_LEFT = {"b": _LOGIC, "f": {"mul": 1}, "i": {"mul": 1, "add": 0, "or": 0, "xor": 0}}
+_COMMUTING = ("add", "mul", "and", "or", "xor")
 _ABSORBING = {"b": {"and": 0, "or": 1}, "f": {}, "i": {"mul": 0, "and": 0}}
 
 
@@ -43,8 +43,8 @@ def fold(b: Arithmetic, op: str, args: tuple[Operand, ...], dtype: np.dtype) -> 
 
 def _fold_pair(b: Arithmetic, op: str, x: Operand, y: Operand) -> Operand | None:
     kind = "i" if x.dtype.kind == "u" else x.dtype.kind
-    for constant, other, units in ((y, x, _UNITS_RIGHT), (x, y, _UNITS_LEFT)):
-        if _is(constant, units[kind].get(op)):
+    for constant, other in ((y, x), (x, y)):
+        if _is(constant, _UNITS[kind].get(op)) and (constant is y or op in _COMMUTING):
             return other
         if _is(constant, _ABSORBING[kind].get(op)):
             return constant

@@ -7,6 +7,7 @@ system each time.
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -86,9 +87,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     >>> x.shape, x.dtype
     ((1000, 1000), dtype('float32'))
     """
-    nbytes = dtype.itemsize
-    for n in shape:
-        nbytes *= n
+    nbytes = math.prod(shape, start=dtype.itemsize)
     if nbytes < LARGE:
         return np.empty(shape, dtype)
     room = take(nbytes)
