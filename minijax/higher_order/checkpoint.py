@@ -61,7 +61,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
         # JAX: a policy says of each equation whether its result may be kept.
         raise NotImplementedError("checkpoint keeps nothing but the arguments; leave `policy` "
                                   "out, or apply checkpoint to smaller functions.")
-    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+    static = arguments.as_tuple(static_argnums, int)
 
     @tracebacks.api_boundary
     @functools.wraps(fun)

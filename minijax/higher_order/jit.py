@@ -62,9 +62,7 @@ class Given:
         self.jitted, self.whole, self.all = jitted, jitted._fun, args
         self.places = static.places(len(args))
         self.named = {name: kwargs[name] for name in static.names if name in kwargs}
-        # the user's function of what is not static
-        self.fun, self.args = (without_static(self.whole, args, self.places, self.named)
-                               if self.places or self.named else (self.whole, args))
+        self.args = tuple(x for i, x in enumerate(args) if i not in self.places)
         self.kwargs = {name: x for name, x in kwargs.items() if name not in self.named}
         leaves, self.in_tree = tree_util.tree_flatten((self.args, self.kwargs))
         self.leaves: list[Any] = [x if isinstance(x, Array | ShapeDtypeStruct) else
@@ -83,6 +81,13 @@ class Given:
                 "This typically means that a jit-wrapped function was called with a non-array "
                 "argument, and this argument was not marked as static using the static_argnums or "
                 "static_argnames parameters of jax.jit.") from None
+
+    @property
+    def fun(self) -> Callable:
+        """The user's function of what is not static; asked for by a trace, not by every call."""
+        if not (self.places or self.named):
+            return self.whole
+        return without_static(self.whole, self.all, self.places, self.named)[0]
 
     @property
     def key(self) -> Key:
