@@ -121,9 +121,7 @@ def _numba_version() -> str:
     try:
         return Path(found.origin).with_name("_version.py").read_text()
     except OSError:
-        from importlib.metadata import version
-
-        return version("numba")
+        return importlib.import_module("numba").__version__
 
 
 # The directory

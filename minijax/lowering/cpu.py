@@ -166,9 +166,8 @@ def compile(assembly: str) -> bytes:
 
 def as_text(assembly: str, stage: str) -> str:
     """Return what compiling makes of the text: "llvm" after optimisation, or "asm"."""
-    if stage == "llvm":
-        return _optimized(assembly, lambda machine, module: str(module))
-    return _optimized(assembly, lambda machine, module: machine.emit_assembly(module))
+    return _optimized(assembly, lambda machine, module: str(module) if stage == "llvm"
+                      else machine.emit_assembly(module))
 
 
 def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:

@@ -58,7 +58,10 @@ class Metadata:
             if apart:
                 others = self.add("!{" + ", ".join(apart) + "}")
                 self.aliases[buffer] += f", !noalias {others}"
-        return self.aliases[buffer] + self.groups(parallel)
+        if not parallel:
+            return self.aliases[buffer]
+        group = parallel[0] if len(parallel) == 1 else self.add("!{" + ", ".join(parallel) + "}")
+        return f"{self.aliases[buffer]}, !llvm.access.group {group}"
 
     def overlap(self, one: Buffer, other: Buffer) -> bool:
         """Whether two temps share bytes of the workspace; nothing else ever does."""
@@ -66,12 +69,6 @@ class Metadata:
             return one is other
         first, second = sorted((one, other), key=lambda temp: self.offsets[temp])
         return self.offsets[second] < self.offsets[first] + first.nbytes
-
-    def groups(self, parallel: tuple[str, ...]) -> str:
-        if not parallel:
-            return ""
-        group = parallel[0] if len(parallel) == 1 else self.add("!{" + ", ".join(parallel) + "}")
-        return f", !llvm.access.group {group}"
 
     def group(self) -> str:
         """A new group of accesses: those of one parallel loop."""

@@ -240,13 +240,9 @@ def _load(machine_code: Callable[..., cpu.Linked]) -> cpu.Linked:
 
 
 def _start_helpers() -> None:
-    if len(_started) == 1:
-        _started.append(_start(_started[0].address("minijax_help")))
-        asleep.clear()
-
-
-def _start(help_address: int) -> Any:
-    """Make the locks and the threads."""
+    """Make the locks and the threads, where there are none yet."""
+    if len(_started) > 1:
+        return
     python = ctypes.pythonapi
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
     start = python.PyThread_start_new_thread
@@ -260,12 +256,13 @@ def _start(help_address: int) -> Any:
         bells[k] = python.PyThread_allocate_lock()
         python.PyThread_acquire_lock(ctypes.c_void_p(bells[k]), 1)
         with cpu.room_for_threads():
-            thread = start(help_address, bells[k])
+            thread = start(_started[0].address("minijax_help"), bells[k])
         if thread == ctypes.c_ulong(-1).value:
             break  # the system gives no more threads
         helpers += 1
     _state.helpers = helpers
-    return bells
+    _started.append(bells)
+    asleep.clear()
 
 
 def _after_fork() -> None:
