@@ -121,7 +121,9 @@ def _numba_version() -> str:
     try:
         return Path(found.origin).with_name("_version.py").read_text()
     except OSError:
-        return importlib.import_module("numba").__version__
+        from importlib.metadata import version
+
+        return version("numba")
 
 
 # The directory

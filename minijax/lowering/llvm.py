@@ -71,8 +71,6 @@ def _float_literal(value: float) -> str:
 def _literal(constant: Constant) -> str:
     """A literal operand."""
     match kind_of(constant.dtype):
-        case "b":
-            return "true" if constant.value else "false"
         case "f":
             return _float_literal(float(constant.value))
         case "h":
