@@ -283,23 +283,24 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     dtype = dtypes.check_user_dtype_supported(dtype, "arange")
     if start is None:
         raise TypeError("must be real number, not NoneType")
-    given = {"start": start, "stop": stop, "step": step}
     if stop is None and step is None:
-        given = {"stop": start}
-    known: dict[str, Any] = {name: static_value(x, f"It arose in the jnp.arange argument {name!r}")
-             for name, x in given.items() if x is not None}
+        start, stop = None, start
+    given = {name: x for name, x in (("start", start), ("stop", stop), ("step", step))
+             if x is not None}
+    known: dict[str, Any] = {
+        name: static_value(x, f"It arose in the jnp.arange argument {name!r}")[()]
+        for name, x in given.items()}
     if dtype is None:
-        dtype = dtypes.result_type(*(x for x in given.values() if x is not None))
-    first: Any = known.get("start", np.array(0))
-    last: Any = known.get("stop")
-    if last is None:
-        first, last = np.array(0), first
-    if "step" in known:
-        if known["step"] == 0:
-            raise ZeroDivisionError("division by zero")
-        return array(np.arange(first[()], last[()], known["step"][()]), dtype=dtype)
-    numbers = lax.iota(dtype, max(0, math.ceil(last - first)))
-    return numbers if "start" not in known else convert(first[()], dtype) + numbers
+        dtype = dtypes.result_type(*given.values())
+    if "stop" not in known:
+        known["stop"] = known.pop("start")
+    first, last, stride = known.get("start", 0), known["stop"], known.get("step")
+    if stride is None:
+        numbers = lax.iota(dtype, max(0, math.ceil(last - first)))
+        return convert(first, dtype) + numbers if "start" in known else numbers
+    if stride == 0:
+        raise ZeroDivisionError("division by zero")
+    return array(np.arange(first, last, stride), dtype=dtype)
 
 
 def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,

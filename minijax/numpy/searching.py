@@ -305,14 +305,11 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     if mode is None:
         core.base_trace.note("index", "take", [(places, axis, x.shape[axis], 1)])
     rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
-    shown = replaced(rows, axis, places.shape[axis])
     if x.shape[axis] == 0:
-        return lax.full(shown, 0, x.dtype)
-    places = broadcast_to_shape(places, shown)
-    x = broadcast_to_shape(x, replaced(rows, axis, x.shape[axis]))
+        return lax.full(replaced(rows, axis, places.shape[axis]), 0, x.dtype)
     # along the other axes each row's own number, which stretches over all places
-    index = [places if d == axis else lax.reshape(
-        lax.iota(_INT, n), replaced((1,) * x.ndim, d, n)) for d, n in enumerate(shown)]
+    index = [places if d == axis else lax.reshape(lax.iota(_INT, n), replaced((1,) * x.ndim, d, n))
+             for d, n in enumerate(x.shape)]
     if mode == "one_hot":  # no place outside is hot
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices

@@ -114,8 +114,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
         x, xp, fp = _one_period(x, xp, fp, period)
-    right_of = arithmetic.minimum(arithmetic.maximum(sorting.searchsorted(xp, x, side="right"), 1),
-                                  xp.size - 1)
+    right_of: Any = arithmetic.clip(sorting.searchsorted(xp, x, "right"), 1, xp.size - 1)
     left_of = right_of - 1
     x0, x1, y0, y1 = xp[left_of], xp[right_of], fp[left_of], fp[right_of]
     width = x1 - x0
