@@ -59,9 +59,7 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
     """
     if dtype is None and isinstance(a, Array) and not copy:
         return a
-    if dtype is not None:
-        dtype = dtypes.check_user_dtype_supported(dtype, "asarray")
-    return array(a, dtype=dtype, order=order)
+    return array(a, dtypes.check_user_dtype_supported(dtype, "asarray"), order=order)
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
@@ -70,8 +68,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     >>> astype(np.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)
     """
-    wanted = dtypes.check_user_dtype_supported(dtype, "astype")
-    wanted = dtypes.default_float_dtype() if wanted is None else wanted
+    wanted = dtypes.check_user_dtype_supported(dtype, "astype") or dtypes.default_float_dtype()
     core.base_trace.note("cast", x, wanted)
     if isinstance(wanted, np.dtype) and wanted.kind not in "cb" and x.dtype.kind == "c":
         errors.warn("Casting complex values to real discards the imaginary part",
@@ -217,7 +214,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 def _constant(name: str, shape: Any, value: int, dtype: DTypeLike) -> Array:
     dtype = dtypes.check_user_dtype_supported(dtype, name)
-    return _full(name, shape, value, dtypes.default_float_dtype() if dtype is None else dtype)
+    return _full(name, shape, value, dtype or dtypes.default_float_dtype())
 
 
 def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,

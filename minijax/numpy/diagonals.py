@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import (ArrayLike, as_arrays, canonical_axis, choose, convert, like,
-                                     places_along, public, stacked)
+from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
+                                     convert, like, places_along, public, stacked)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape, replaced
@@ -170,7 +170,7 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     return diag(ravel(convert(v, v.dtype)), k)
 
 
-def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *,
+def fill_diagonal(a: Any, val: ArrayLike, wrap: bool = False, *,
                   inplace: bool = True) -> Array:
     """The matrix with other values on its diagonal; needs ``inplace=False``.
 
@@ -182,6 +182,7 @@ def fill_diagonal(a: ArrayLike, val: ArrayLike, wrap: bool = False, *,
         raise NotImplementedError("JAX arrays are immutable, must use inplace=False")
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
+    a = as_array("fill_diagonal", a)
     _matrix("fill_diagonal", a)
     flat: Any = ravel(val)
     i = np.arange(min(a.shape))

@@ -262,7 +262,7 @@ def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,
                          "`repeats`, or pass a static value to `total_repeat_length`.")
     if times.size != 1:
         return _taken(x, np.repeat(np.arange(x.shape[axis]), times), axis)
-    count = operator.index(times.item())
+    count = operator.index(times.reshape(())[()])
     spread = lax.broadcast_in_dim(x, with_item(x.shape, axis + 1, count),
                                   without(range(x.ndim + 1), [axis + 1]))
     return lax.reshape(spread, replaced(x.shape, axis, x.shape[axis] * count))

@@ -15,7 +15,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, contractions, reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact,
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, as_inexact,
                                      broadcast_to_shape, canonical_axes, canonical_axis, choose,
                                      convert, promote_dtypes, promote_dtypes_inexact, public)
 from minijax.numpy.shaping import moveaxis, ravel
@@ -60,19 +60,18 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
     return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
 
 
-def gradient(f: ArrayLike, *varargs: ArrayLike, axis: Any = None) -> Any:
+def gradient(f: Inexact, *varargs: ArrayLike, axis: Any = None) -> Any:
     """The slope at every place, from its neighbours; one array for each axis.
 
     >>> gradient(np.array([1., 2., 4.]))
     Array([1. , 1.5, 2. ], dtype=float32)
     """
-    [x] = promote_dtypes_inexact(f)
-    axes = canonical_axes(axis, x.ndim)
+    axes = canonical_axes(axis, f.ndim)
     steps = list(varargs) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
     if len(steps) != len(axes):
         raise TypeError(f"Invalid number of spacing arguments {len(steps)} for axis={axis}")
-    found = [_slope(x, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
+    found = [_slope(f, d, as_array("gradient", step)) for d, step in zip(axes, steps, strict=True)]
     return found[0] if len(found) == 1 else found
 
 

@@ -6,6 +6,7 @@ Stands on `searching`.  Chapter 18, *Dynamic shapes*.  In JAX: `jax/_src/numpy/s
 
 from __future__ import annotations
 
+import math
 import operator
 from collections import namedtuple
 from typing import Any
@@ -15,8 +16,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, searching, unary
-from minijax.numpy.arguments import (ArrayLike, as_array, choose, convert, promote_dtypes, public,
-                                     static_value)
+from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_to_shape, choose, convert,
+                                     promote_dtypes, public, static_value)
 from minijax.numpy.shaping import moveaxis, ravel
 
 
@@ -59,7 +60,12 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     rows: Any = ravel(ar)
     if axis is not None:
         rows = moveaxis(ar, operator.index(axis), 0)
-        rows = lax.reshape(rows, (rows.shape[0], ar.size // max(rows.shape[0], 1)))
+        rows = lax.reshape(rows, (rows.shape[0], math.prod(rows.shape[1:])))
+    only_filled = size if size and not rows.shape[0] else 0
+    if only_filled and fill_value is None:
+        raise ValueError("jnp.unique: for zero-sized input with nonzero size argument, fill_value "
+                         "must be specified")
+    size = 0 if only_filled else size
     order, first = _sorted_rows(rows, equal_nan)
     size = int(static_value(reductions.sum(first), "size")) if size is None else size
     # one more than asked for, where the last one ends
@@ -67,10 +73,12 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     starts, ends = lax.slice_in_dim(bounds, 0, size), lax.slice_in_dim(bounds, 1, size + 1)
     filled = starts >= rows.shape[0]
     places = order.at[choose(filled, 0, starts)].get(mode="clip")
-    values = rows.at[places].get(mode="clip") if rows.shape[0] else rows
+    values = rows.at[places].get(mode="clip")
     if fill_value is not None:
+        fill = convert(as_array("unique", fill_value), values.dtype)
         mask = lax.expand_dims(filled, range(1, values.ndim))
-        values = choose(mask, convert(as_array("unique", fill_value), values.dtype), values)
+        values = (broadcast_to_shape(fill, (only_filled, *rows.shape[1:])) if only_filled
+                  else choose(mask, fill, values))
     if axis is not None:
         values = lax.reshape(values, (values.shape[0], *np.delete(ar.shape, axis).tolist()))
         values = moveaxis(values, 0, axis)
@@ -92,6 +100,7 @@ def _sorted_rows(rows: Any, equal_nan: bool) -> tuple[Any, Any]:
     count = rows.shape[0]
     keys = [rows] if rows.ndim == 1 else [
         lax.index_in_dim(rows, i, 1, keepdims=False) for i in range(rows.shape[1])]
+    keys = keys or [lax.full((count,), 0, np.dtype("int32"))]  # rows of nothing are all equal
     *ordered, order = lax.sort((*keys, lax.iota(dtypes.default_int_dtype(), count)), 0,
                                num_keys=len(keys))
     if count == 0:

@@ -111,8 +111,9 @@ def expand_dims(a: ArrayLike, axis: Any) -> Array:
     >>> expand_dims(np.ones(3), 0).shape
     (1, 3)
     """
-    axes = static_axes("expand_dims", axis)
-    return lax.expand_dims(a, canonical_axes(axes, a.ndim + np.size(axes)))
+    axis = static_axes("expand_dims", axis)
+    axes = axis if isinstance(axis, tuple) else (axis,)
+    return lax.expand_dims(a, canonical_axes(axes, a.ndim + len(axes)))
 
 
 def atleast_1d(*arys: ArrayLike) -> Any:

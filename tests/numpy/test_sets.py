@@ -62,7 +62,11 @@ def test_the_results_of_unique_have_the_names_of_the_array_api():
     "jnp.unique(jnp.array([[2, 1, 2], [0, 5, 0]]), axis=1, return_index=True)", "jnp.unique(e)",
     "jnp.unique(3)", "jax.jit(lambda x: jnp.unique(x, size=2))(jnp.array([3, 1, 3]))",
     "jax.jit(jnp.unique)(v)", "jnp.isin(i, jnp.array([3, 5]))", "jnp.isin(2, w)",
-    "jnp.isin(i, w, invert=True)", "jnp.unique([1, 2])",
+    "jnp.isin(i, w, invert=True)", "jnp.unique([1, 2])", "jnp.unique(e, size=3)",
+    "jnp.unique(e, size=3, fill_value=7, return_counts=True)",
+    "jnp.unique(jnp.zeros((0, 3)), axis=0)",
+    "jnp.unique(jnp.zeros((2, 0)), axis=0, return_counts=True)",
+    "jnp.unique(jnp.zeros((0, 3)), axis=0, size=2, fill_value=5)",
 ])
 def test_sets(agrees_with_jax, expression):
     agrees_with_jax(expression)
