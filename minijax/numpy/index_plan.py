@@ -102,8 +102,7 @@ def _meanings(item: Any, sizes: Sequence[int], position: int) -> list[tuple[Any,
     if _is_mask(item):
         return [("array", places) for places in _places_of_mask(item, sizes, position)]
     if isinstance(item, slice):
-        steps = range(*_static_slice(item, position).indices(sizes[0]))
-        return [("slice", steps if len(steps) else range(0))]
+        return [("slice", range(*_static_slice(item, position).indices(sizes[0])))]
     return [_meaning(item)]
 
 
@@ -163,7 +162,11 @@ def check_not_empty(entry: Entry) -> None:
 
 
 def ascending(steps: range) -> range:
-    return steps if steps.step > 0 else steps[::-1]
+    """The same places from the lowest on; between the bounds that JAX prints, empty or not."""
+    start, stop = steps.start, steps.stop
+    if steps.step < 0:
+        start, stop = steps[-1] if steps else stop + 1, start + 1
+    return range(start, max(start, stop), abs(steps.step))
 
 
 def signed_places(entry: Entry, wrap: bool) -> Any:

@@ -48,14 +48,13 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
                 start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
                 value = range(start, start + 1)
         window.append(value)
-    steps = [ascending(each) for each in window]
-    if any(len(each) != size for each, size in zip(steps, x.shape, strict=True)):
-        strides = [each.step for each in steps]
-        x = lax.slice(x, [each.start for each in steps],
-                      [min(each.stop, size) for each, size in zip(steps, x.shape, strict=True)],
-                      strides if any(stride > 1 for stride in strides) else None)
-    if steps != window:
-        x = lax.rev(x, [axis for axis, each in enumerate(window) if each.step < 0])
+    bounds = [(each.start, each.stop, each.step) for each in map(ascending, window)]
+    if bounds != [(0, size, 1) for size in x.shape]:
+        starts, stops, strides = zip(*bounds, strict=True)
+        x = lax.slice(x, starts, stops, strides if any(n > 1 for n in strides) else None)
+    backwards = [axis for axis, each in enumerate(window) if each.step < 0]
+    if backwards:
+        x = lax.rev(x, backwards)
     if dynamic:
         zero = np.zeros((), next(iter(dynamic.values())).dtype)[()]
         corner = [dynamic.get(axis, zero) for axis in range(x.ndim)]

@@ -1,5 +1,6 @@
 """Reading and writing by an index: everything that NumPy allows, as JAX does it."""
 
+import itertools
 import warnings
 
 import jax
@@ -277,6 +278,18 @@ def test_static_indices_become_static_slices(index, primitives):
     theirs = jax.make_jaxpr(lambda x: x[index])(X).jaxpr
     assert [eqn.primitive.name for eqn in jaxpr.eqns] == primitives
     assert [eqn.primitive.name for eqn in theirs.eqns] == primitives
+
+
+@pytest.mark.parametrize("size", [0, 1, 2, 5])
+@pytest.mark.parametrize("step", [None, 1, 2, 7, -1, -2, -7])
+def test_a_slice_prints_as_in_jax(size, step):
+    for start, stop in itertools.product((None, 0, 1, 3, -1, -2, 7), (None, 0, 1, 4, -1, -3, 9)):
+        one = slice(start, stop, step)
+        if step in (-2, -7) and not range(*one.indices(size)):
+            continue  # nothing of it is read, between which bounds
+        ours, theirs = (str(lib.make_jaxpr(lambda x, one=one: x[one])(np.ones(size, np.float32)))
+                        for lib in (minijax, jax))
+        assert ours.split() == theirs.split()
 
 
 def test_a_traced_place_becomes_a_dynamic_slice():
