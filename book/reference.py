@@ -19,11 +19,10 @@ from types import ModuleType
 from typing import Any
 
 import minijax
-from minijax.core import LOWERINGS, Cannot, Primitive
+from minijax.core import LOWERINGS, SLOTS, Cannot, Primitive
 from minijax.notebook.error_pages import parts_of
 from minijax.notebook.errors import short_error
 from minijax.notebook.gallery import PRELUDE, exhibit
-from minijax.primitives import SLOTS
 
 # What users import, in the order in which the reference shows it.
 PUBLIC = [

@@ -563,6 +563,7 @@ class Example(NamedTuple):
     params: Params = {}
 
 
+SLOTS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "examples")
 LOWERINGS = ("element", "loop", "library", "program")
 
 

@@ -14,7 +14,7 @@ import pytest
 
 import minijax
 from minijax import config, core, dtypes, higher_order, primitives
-from minijax.core import LOWERINGS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
+from minijax.core import LOWERINGS, SLOTS, ArrayImpl, Cannot, Primitive, ShapedArray, cannot
 from minijax.jaxpr import subjaxprs
 from tests import sanitiser
 
@@ -160,9 +160,6 @@ def varied(x, turn):
 
 
 # ── The laws ─────────────────────────────────────────────────────────────────────────────────
-
-SLOTS = ("impl", "abstract_eval", "jvp", "transpose", "batch", "examples")
-
 
 def check_slots(p):
     """Refuse a block with an empty slot; what has no meaning is filled with `cannot(reason)`."""
