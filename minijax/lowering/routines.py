@@ -18,6 +18,7 @@ ARGUMENTS = {
     "gemm": "transa: transb: m n k =1.0 a* lda b* ldb =0.0 c* ldc",
     "trsm": "side: uplo: transa: diag: m n =1.0 a* lda b* ldb",
     "potrf": "=U n a* lda info*",
+    "getrf": "m n a* lda ipiv* info*",
     "geqrf": "m n a* lda tau* work* lwork info*",
     "orgqr": "m n k a* lda tau* work* lwork info*",
     "syevd": "=V uplo: n a* lda w* work* lwork iwork* liwork info*",

@@ -91,13 +91,14 @@ def identity_like(x: Array) -> Array:
 # ── The family ───────────────────────────────────────────────────────────────────────────────
 
 def factorization(name: str, *, impl: Callable[..., list], square: bool = False, jvp: Any,
-                  examples: Examples, multiple_results: bool = True, **lowering: Any) -> Primitive:
+                  library: Callable[..., None], examples: Examples, multiple_results: bool = True
+                  ) -> Primitive:
     """A primitive that takes matrices, or stacks of them, to their factors.
 
     Args:
       impl: the meaning; of an empty stack it also says what types the factors have.
       square: whether rows and columns must be as many.
-      lowering: its `loop` or its `library`.
+      library: what LAPACK is asked for.
     """
     def abstract_eval(x: ShapedArray, **params: Any) -> list[ShapedArray]:
         check_matrix(name, x, square)
@@ -108,7 +109,7 @@ def factorization(name: str, *, impl: Callable[..., list], square: bool = False,
     return Primitive(
         name, multiple_results=multiple_results, impl=impl, abstract_eval=abstract_eval, jvp=jvp,
         transpose=cannot("the factors are not linear in the matrix."), batch=batch_in_front(),
-        examples=examples, **lowering)
+        library=library, examples=examples)
 
 
 def factored(slopes: Callable[..., Sequence[Array | Zero]]) -> ForPrimitive:
@@ -137,6 +138,45 @@ LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
     """Where an external finds the element of a buffer at the leading indices."""
     return b.address(functools.reduce(b.row, index, b.value(buffer)))
+
+
+def of_each_matrix(factor: Callable[..., None], fails: bool = True) -> Callable[..., None]:
+    """A `library` rule from what LAPACK does to one matrix; where it `fails` the factors are nan.
+
+    Args:
+      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy that lies by columns,
+        and ``lapack(routine, *arguments)`` calls a routine of its dtype.
+    """
+    def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
+        [x] = operands
+        if 0 in x.shape:  # LAPACK takes no empty matrices
+            return fill_with_identities(b, [out for out in outputs if 0 not in out.shape])
+        matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
+
+        def lapack(routine: str, *args: Any) -> None:
+            b.call(f"{LAPACK[x.dtype]}{routine}", *args, info)
+        with nest(b, x.shape[:-2]) as place:
+            factors = [functools.reduce(b.row, place, b.value(out)) for out in outputs]
+            with nest(b, matrix.shape) as (j, i):
+                b.store(matrix, (j, i), b.load(x, (*place, i, j)))
+            b.store(info, (0,), 0)
+            factor(b, lapack, matrix, *factors, **params)
+            with b.when(b.ne(b.load(info, (0,)), 0)):
+                for out in factors if fails else ():
+                    with nest(b, out.shape) as index:
+                        out.store(index, np.nan)
+    return rule
+
+
+def fill_with_identities(b: Any, outputs: Sequence) -> None:
+    for out in outputs:
+        with nest(b, out.shape) as index:
+            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
+
+
+def turn_back(b: Any, matrix: Any, out: Any) -> None:
+    with nest(b, out.shape) as (i, j):
+        out.store((i, j), b.load(matrix, (j, i)))
 
 
 # ── Examples ─────────────────────────────────────────────────────────────────────────────────

@@ -7,7 +7,7 @@ In JAX: `jax/_src/lax/linalg.py`; for solve, `lax.custom_linear_solve` around `l
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,11 @@ from minijax.primitives import emitted, families, gather, slots
 from minijax.primitives.examples import table
 from minijax.primitives.linalg import (by_lapack, equations, examples_of_matrices, factored,
                                        factorization, flipped, identity_like, lower_part, masked,
-                                       product, spread_out, triangular_solve, upper_part)
+                                       of_each_matrix, product, spread_out, triangular_solve,
+                                       turn_back, upper_part)
 from minijax.primitives.slicing import pad, zero_of
 
 INT32 = np.dtype("int32")
-BLOCK = 32  # columns that are eliminated before BLAS applies them to the columns on their right
-_gemm = families.kernel("gemm")
 
 
 # ── lu: the meaning ──────────────────────────────────────────────────────────────────────────
@@ -71,89 +70,33 @@ def _square_factors(factors: Array) -> tuple[Array, Array]:
     return lower + identity_like(lower), upper + masked(one, lambda rows, columns: rows >= m)
 
 
-# ── lu: the loops ────────────────────────────────────────────────────────────────────────────
+# ── lu: by LAPACK ────────────────────────────────────────────────────────────────────────────
 
-def _lu_loop(b: Any, outputs: Sequence, operands: Sequence) -> None:
-    """Blocks of columns: eliminate inside the block, then in all columns right of it by BLAS."""
-    [x], [out, pivots, permutation] = operands, outputs
-    m, n = out.shape[-2:]
-    size = min(m, n)
-    width = min(BLOCK, n) if n > 2 * BLOCK else n
-    update = b.temp((m, n), out.dtype) if width < n else None
-    b.materialize(x, into=out)
-    blocks = -(-size // width) if size else 0
-    with slots.nest(b, out.shape[:-2]) as place, b.loop(blocks) as block:
-        start = b.mul(b.index(block), width)
-        stop = b.min(b.add(start, width), size)
-        inner = b.index(n) if update is None else stop
-        with b.loop(stop, start=start) as k:
-            _eliminate(b, out, pivots, place, k, inner)
-        if update is not None:
-            _eliminate_right(b, out, update, place, start, stop)
-    _permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=m)
+def _factor_lu(b: Any, lapack: Callable, matrix: Any, factors: Any, pivots: Any) -> None:
+    n, m = matrix.shape
+    exchanges = b.temp((2 * min(m, n),), INT32)
+    b.store(exchanges, (1,), 0)
+    with b.threads_of_ours(m * n > 64**2):
+        lapack("getrf", m, n, matrix, m, exchanges)
+    turn_back(b, matrix, factors)
+    # It counts from 1, so that a zero can only be the upper half of a library's longer integer.
+    width = b.select(b.eq(b.load(exchanges, (1,)), 0), b.index(2), 1)
+    with b.loop(min(m, n)) as k:
+        pivots.store((k,), b.sub(b.load(exchanges, (b.mul(k, width),)), 1))
 
 
-def _eliminate(b: Any, out: Any, pivots: Any, place: tuple, k: Any, stop: Any) -> None:
-    """Column k, inside the block of columns that ends before `stop`."""
-    m, n = out.shape[-2:]
-    pivot_row = _largest(b, out, place, k)
-    b.store(pivots, (*place, k), b.convert(pivot_row, INT32))
-    with b.when(b.ne(pivot_row, k)), b.loop(n, vectorize="parallel") as j:
-        _exchange(b, out, (*place, k, j), (*place, pivot_row, j))
-    pivot = b.load(out, (*place, k, k))
-    divisor = b.select(b.eq(pivot, 0), 1, pivot)  # LAPACK, too, goes on after a zero
-    after = b.add(b.index(k), 1)
-    with b.loop(m, start=after) as i:
-        factor = b.div(b.load(out, (*place, i, k)), divisor)
-        b.store(out, (*place, i, k), factor)
-        with b.loop(stop, start=after, vectorize="parallel") as j:
-            term = b.mul(factor, b.load(out, (*place, k, j)))
-            b.store(out, (*place, i, j), b.sub(b.load(out, (*place, i, j)), term))
-
-
-def _largest(b: Any, out: Any, place: tuple, k: Any) -> Any:
-    """The row, from k on, with the largest number in column k."""
-    size = b.variable(b.abs(b.load(out, (*place, k, k))))
-    row = b.variable(b.index(k))
-    with b.loop(out.shape[-2], start=b.add(b.index(k), 1)) as i:
-        here = b.abs(b.load(out, (*place, i, k)))
-        larger = b.gt(here, b.read(size))
-        b.assign(row, b.select(larger, b.index(i), b.read(row)))
-        b.assign(size, b.select(larger, here, b.read(size)))
-    return b.read(row)
-
-
-def _exchange(b: Any, buffer: Any, one: tuple, other: tuple) -> None:
-    x, y = b.load(buffer, one), b.load(buffer, other)
-    b.store(buffer, one, y)
-    b.store(buffer, other, x)
-
-
-def _eliminate_right(b: Any, out: Any, update: Any, place: tuple, start: Any, stop: Any) -> None:
-    """Apply the columns [start, stop) to all columns right of them."""
-    m, n = out.shape[-2:]
-
-    def subtract(i: Any, j: Any, term: Any) -> None:
-        b.store(out, (*place, i, j), b.sub(b.load(out, (*place, i, j)), term))
-
-    with b.loop(stop, start=start) as i, b.loop(i, start=start) as k:
-        factor = b.load(out, (*place, i, k))
-        with b.loop(n, start=stop, vectorize="parallel") as j:
-            subtract(i, j, b.mul(factor, b.load(out, (*place, k, j))))
-    rows, columns, known = b.sub(m, stop), b.sub(n, stop), b.sub(stop, start)
-    with b.when(b.and_(b.gt(rows, 0), b.gt(columns, 0))):
-        sides = [(out, b.ravel((*place, *at), out.shape), n)
-                 for at in ((stop, start), (start, stop))]
-        _gemm(b, (update, b.index(0), n), sides, sizes=(rows, columns, known), most=(m, n, BLOCK))
-        with b.loop(m, start=stop) as i, b.loop(n, start=stop, vectorize="parallel") as j:
-            subtract(i, j, b.load(update, (b.sub(i, stop), b.sub(j, stop))))
+def _lu_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
+    """Elimination goes on after a zero, of which LAPACK tells: that is no failure."""
+    factors, pivots, permutation = outputs
+    of_each_matrix(_factor_lu, fails=False)(b, [factors, pivots], operands)
+    _permutation_loop(b, [permutation], [b.value(pivots)], permutation_size=factors.shape[-2])
 
 
 lu_p = factorization(
     "lu",
     impl=_lu_impl,
     jvp=factored(_lu_slopes),
-    loop=_lu_loop,
+    library=_lu_library,
     examples=lambda: examples_of_matrices(
         "", [(spread_out(*shape)[..., ::-1, :].copy(),)
              for shape in ((3, 3), (2, 4, 4), (4, 2), (2, 4), (1, 1))],
@@ -207,7 +150,9 @@ def _permutation_loop(b: Any, outputs: Sequence, operands: Sequence, *, permutat
             b.store(out, (*place, i), b.convert(b.index(i), INT32))
         with b.loop(pivots.shape[-1]) as i:
             j = b.convert(b.clamp(pivots((*place, i)), 0, permutation_size - 1), np.int64)
-            _exchange(b, out, (*place, i), (*place, j))
+            x, y = (b.load(out, (*place, k)) for k in (i, j))
+            b.store(out, (*place, i), y)
+            b.store(out, (*place, j), x)
 
 
 lu_pivots_to_permutation_p = Primitive(

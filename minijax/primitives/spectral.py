@@ -6,7 +6,6 @@ In JAX: `jax/_src/lax/linalg.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,9 +16,9 @@ from minijax.primitives import choice, linalg, slicing
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
-from minijax.primitives.linalg import (LAPACK, adjoint, by_lapack, examples_of_matrices, factored,
-                                       factorization, identity_like, lower_part, masked, product,
-                                       spread_out, symmetric)
+from minijax.primitives.linalg import (adjoint, by_lapack, examples_of_matrices, factored,
+                                       factorization, identity_like, lower_part, masked,
+                                       of_each_matrix, product, spread_out, symmetric, turn_back)
 from minijax.primitives.shape import expand_dims
 from minijax.primitives.slots import nest
 
@@ -45,47 +44,6 @@ def inverse_gaps(w: Array, dtype: Any) -> Array:
     gaps = row(w) - column(w)
     one = identity_like(gaps)
     return convert_element_type(1 / (gaps + one) - one, dtype)
-
-
-# ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
-
-def of_each_matrix(factor: Callable[..., None]) -> Callable[..., None]:
-    """A `library` rule from what LAPACK does to one matrix, where it fails the factors are nan.
-
-    Args:
-      factor: ``(b, lapack, matrix, *factors, **params)``; `matrix` is a copy that lies by columns,
-        and ``lapack(routine, *arguments)`` calls a routine of its dtype.
-    """
-    def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
-        [x] = operands
-        if 0 in x.shape:  # LAPACK takes no empty matrices
-            return fill_with_identities(b, [out for out in outputs if 0 not in out.shape])
-        matrix, info = b.temp((x.shape[-1], x.shape[-2]), x.dtype), b.temp((1,), np.int64)
-
-        def lapack(routine: str, *args: Any) -> None:
-            b.call(f"{LAPACK[x.dtype]}{routine}", *args, info)
-        with nest(b, x.shape[:-2]) as place:
-            factors = [functools.reduce(b.row, place, b.value(out)) for out in outputs]
-            with nest(b, matrix.shape) as (j, i):
-                b.store(matrix, (j, i), b.load(x, (*place, i, j)))
-            b.store(info, (0,), 0)
-            factor(b, lapack, matrix, *factors, **params)
-            with b.when(b.ne(b.load(info, (0,)), 0)):
-                for out in factors:
-                    with nest(b, out.shape) as index:
-                        out.store(index, np.nan)
-    return rule
-
-
-def fill_with_identities(b: Any, outputs: Sequence) -> None:
-    for out in outputs:
-        with nest(b, out.shape) as index:
-            b.store(out, index, b.select(b.eq(*index[-2:]), b.const(1, out.dtype), 0))
-
-
-def turn_back(b: Any, matrix: Any, out: Any) -> None:
-    with nest(b, out.shape) as (i, j):
-        out.store((i, j), b.load(matrix, (j, i)))
 
 
 # ── qr ───────────────────────────────────────────────────────────────────────────────────────

@@ -47,3 +47,6 @@ def test_a_library_with_32_bit_integers_serves_as_well(monkeypatch):
     np.testing.assert_allclose(found[1], expected[1], rtol=1e-4, atol=1e-5)
     [values] = minijax.jit(lambda x: [minijax.numpy.linalg.eigvalsh(x @ x.T)])(x)
     np.testing.assert_allclose(values, np.linalg.eigvalsh(x @ x.T), atol=1e-4)
+    for found, expected in zip(minijax.jit(lambda x: lax.linalg.lu(x))(x), lax.linalg.lu(x),
+                               strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -26,6 +26,18 @@ def test_elimination_goes_on_after_a_zero():
         np.testing.assert_array_equal(f(x)[0], jax.lax.linalg.lu(x)[0])
 
 
+@pytest.mark.parametrize("size", [1, 3, 16, 65])
+@pytest.mark.parametrize("number", [np.nan, np.inf, 0])
+def test_what_is_no_number_is_exchanged_as_jax_does(size, number):
+    whole, one = np.full((size, size), number, np.float32), np.eye(size, dtype=np.float32)
+    one[size // 2, size // 3] = number
+    for x in (whole, one):
+        found, wanted = minijax.jit(lax.linalg.lu)(x), jax.lax.linalg.lu(x)
+        np.testing.assert_array_equal(found[1], wanted[1])
+        np.testing.assert_array_equal(found[2], wanted[2])
+        np.testing.assert_allclose(found[0], wanted[0], rtol=1e-6)
+
+
 def test_exchanges_as_a_permutation():
     for pivots, size in (([2, 2, 2], 3), ([1, 3], 4), ([[0, 1], [1, 1]], 2)):
         x = np.int32(pivots)

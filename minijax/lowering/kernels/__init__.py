@@ -4,5 +4,5 @@ Stands on the primitives for their constants.  Chapter 24, *Loops and Numba*.
 In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 
-from .products import dot_general as dot_general, gemm as gemm
+from .products import dot_general as dot_general
 from .sort import sort as sort

@@ -156,25 +156,20 @@ class Matrix(NamedTuple):
         return Address(self.buffer, Flat(self.start)), max(self.stride, 1)  # BLAS refuses a zero
 
 
-def gemm(b: Any, out: tuple, operands: Sequence[tuple], *, sizes: Sequence,
-         most: Sequence[int]) -> None:
-    """One product of matrices by BLAS, of `sizes` m, n and k, which are never more than `most`.
+def gemm(b: Any, result: Matrix, left: Matrix, right: Matrix, m: int, n: int, k: int) -> None:
+    """One product of matrices by BLAS.
 
     BLAS reads columns where we have rows: its operands change places. Threads share what is much,
     in blocks of rows or of columns, whichever are more; the blocks do not depend on the threads.
     """
-    left, right, result = Matrix(*operands[0]), Matrix(*operands[1]), Matrix(*out)
-    m, n, k = map(b.index, sizes)
-    by_rows = most[0] >= most[1]
-    parts = max(min(max(most[:2]) // LEAST, BLOCKS), 1) if math.prod(most) >= SHARED else 1
-    size = m if by_rows else n
-    each = b.div(b.add(size, parts - 1), parts)
-    with (b.threads_of_ours(math.prod(most) > ALONE),
-          b.loop(parts, vectorize="parallel") as part):
+    size, work = max(m, n), m * n * k
+    parts = max(min(size // LEAST, BLOCKS), 1) if work >= SHARED else 1
+    each = -(-size // parts)
+    with b.threads_of_ours(work > ALONE), b.loop(parts, vectorize="parallel") as part:
         first = b.mul(b.index(part), each)
         count = b.min(each, b.sub(size, first))
-        row, column = (first, 0) if by_rows else (0, first)
-        rows, columns = (count, n) if by_rows else (m, count)
+        row, column = (first, 0) if m >= n else (0, first)
+        rows, columns = (count, n) if m >= n else (m, count)
         with contextlib.nullcontext() if parts == 1 else b.when(b.gt(count, 0)):
             b.call(GEMM[result.buffer.dtype], *(ord("NT"[x.turned]) for x in (right, left)),
                    columns, rows, k, *right.part(b, 0, column).argument,
@@ -194,8 +189,7 @@ def by_library(b: Any, product: Any, left: Side, right: Side) -> None:
                         for stack, size in zip(stacks, (m * k, k * n, m * n), strict=True))
 
         def multiply(start: Any, terms: int, into: Matrix) -> None:
-            gemm(b, into, (x.part(b, 0, start), y.part(b, start, 0)),
-                 sizes=(m, n, terms), most=(m, n, terms))
+            gemm(b, into, x.part(b, 0, start), y.part(b, start, 0), m, n, terms)
         most = LONG if m * n * min(k, LONGER) <= ADDED_IN_A_ROW else LONGER
         if k <= most:
             multiply(0, k, result)
