@@ -59,15 +59,20 @@ def _title(chapter: Path) -> str:
 
 
 def with_links_to_modules(notebook: str) -> str:
-    """A notebook whose links to files of the package lead to their source in the site."""
+    """A notebook whose links to files of the package lead to their pages in the appendix."""
     cells = json.loads(notebook)
     for cell in cells["cells"]:
         if cell["cell_type"] == "markdown":
             text = "".join(cell["source"])
             cell["source"] = re.sub(
                 r"\[([^\]]+)\]\(\.\./(minijax/[\w/]+)\.py\)",
-                r'<a href="../_modules/\2.html"><code>\1</code></a>', text)
+                _to_the_appendix, text)
     return json.dumps(cells)
+
+
+def _to_the_appendix(link: re.Match[str]) -> str:
+    page, text = link[2].replace("/", "."), link[1].strip("`")
+    return f'<a href="../inside/{page}.html"><code>{text}</code></a>'
 
 
 def write(files: Files, folder: Path) -> None:

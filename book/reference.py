@@ -14,15 +14,20 @@ import inspect
 import pkgutil
 import re
 import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import minijax
 from minijax.core import LOWERINGS, SLOTS, Cannot, Primitive
+from minijax.notebook import source, weave
 from minijax.notebook.error_pages import parts_of
 from minijax.notebook.errors import short_error
 from minijax.notebook.gallery import PRELUDE, exhibit
+
+NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+CHAPTERS = {path.stem[:2]: path for path in sorted(NOTEBOOKS.glob("[0-9][0-9]_*.md"))}
 
 # What users import, in the order in which the reference shows it.
 PUBLIC = [
@@ -459,22 +464,35 @@ FLOORS = {
 
 
 def inside_pages() -> Pages:
-    """A page for each module that users do not import, and one that shows all floors."""
+    """The appendix: a page for each module that users do not import, and one with all floors.
+
+    So has each module that the course explains, for what no chapter shows.
+    """
     found = sorted(info.name for info in pkgutil.walk_packages(minijax.__path__, "minijax.")
                    if not info.name.rpartition(".")[2].startswith("_"))
     elsewhere = {name: f"/api/{name}" for name in PUBLIC if name not in BY_FAMILY}
     elsewhere["minijax.errors"] = "/errors/index"
-    inner = [name for name in found if name not in elsewhere]
-    made = {f"inside/{name}.rst": _inside_page(importlib.import_module(name)) for name in inner}
+    nearest = _nearest_chapters()
+    inner = [name for name in found if name in nearest or name not in elsewhere]
+    cells = [cell for chapter in CHAPTERS.values() for cell in weave.live_cells(chapter)]
+    made = {f"inside/{name}.rst": _inside_page(name, nearest.get(name), cells) for name in inner}
     parts = [heading("Inside the package"),
-             "Every module, from the ground up. Imports point down the house only; what a module"
-             " says at its top is the best introduction to it.\n"]
+             "Every module, from the ground up, with all that it defines. Imports"
+             " point down the house only; what a module says at its top is the best introduction"
+             " to it.\n"]
     for floor, heads in FLOORS.items():
         below = [name for name in found if _floor(name) == (floor if heads else None)]
         parts += [heading(floor, "-"), ".. list-table::\n   :widths: 30 70\n",
-                  *[_row(name, elsewhere.get(name, name)) for name in below], ""]
+                  *[_row(name, name if name in inner else elsewhere[name]) for name in below], ""]
     made["inside/index.rst"] = "\n".join(parts)
     return made
+
+
+def _nearest_chapters() -> dict[str, str]:
+    """The chapter that comes nearest to a module, for those that the course explains."""
+    asked = weave.explained_modules(NOTEBOOKS / "explained.toml")
+    return {module: number for number, modules in asked.items() for module in modules
+            if number in CHAPTERS}
 
 
 def _row(name: str, page: str) -> str:
@@ -487,20 +505,36 @@ def _floor(name: str) -> str | None:
     return next((floor for floor, heads in FLOORS.items() if head in heads), None)
 
 
-def _inside_page(module: ModuleType) -> str:
-    name = module.__name__
-    own = [n for n, value in vars(module).items()
-           if not n.startswith("_") and getattr(value, "__module__", None) == name
-           and (inspect.isfunction(value) or inspect.isclass(value)) and inspect.getdoc(value)]
+def _inside_page(name: str, chapter: str | None, cells: Sequence[weave.LiveCell]) -> str:
+    module = importlib.import_module(name)
+    explained = f" · explained in {_chapter_link(chapter)}" if chapter else ""
     # An orphan stands in no sidebar (a hundred lines would), and a name has one place in the
     # index: where users import it from.
     return "\n".join([
-        ":orphan:\n", heading(name), ":doc:`Inside the package <index>`\n",
+        ":orphan:\n", heading(name), f":doc:`Inside the package <index>`{explained}\n",
         opening(module), "", f".. py:currentmodule:: {name}\n",
-        *[_without_index(entry(n, getattr(module, n))) for n in own],
+        *[_with_source(d, weave.shown_by(d, cells)) for d in source.definitions(name)],
     ])
 
 
-def _without_index(text: str) -> str:
-    return re.sub(r"^( *)(\.\. py:\w+:: .*)$", r"\1\2\n\1   :no-index-entry:", text,
-                  flags=re.MULTILINE)
+def _chapter_link(number: str) -> str:
+    return f":doc:`chapter {number} </chapters/{CHAPTERS[number].stem}>`"
+
+
+def _with_source(definition: source.Definition, cells: Sequence[weave.LiveCell]) -> str:
+    """A definition: what it says of itself, and the chapters that show it; a table as it stands.
+
+    Sphinx puts a link to the source beside functions and classes.
+    """
+    module, owner = source.import_owner(definition)
+    value = getattr(owner or module, definition.short)
+    name = ".".join([*definition.classes, definition.short])
+    numbers = dict.fromkeys(cell.chapter[:2] for cell in cells)
+    shown = f"Shown in {', '.join(map(_chapter_link, numbers))}." if numbers else ""
+    if inspect.isclass(value) or inspect.isfunction(value):
+        kind, says = "class" if inspect.isclass(value) else "function", rst(_own_doc(value))
+        name += _signature(value)
+    else:
+        kind = "data"
+        says = ".. code-block:: python\n\n" + textwrap.indent(definition.text, "   ")
+    return directive(kind, name, f"{says}\n\n{shown}", ":no-index:")

@@ -212,10 +212,23 @@ def cell_definitions(names: Sequence[str]) -> list[Definition]:
 def cell_text(names: Sequence[str]) -> str:
     """What a live cell with these names holds."""
     found = cell_definitions(names)
-    parts = [found[0].text]
+    parts = [shortened(found[0].text)]
     for before, after in zip(found, found[1:], strict=False):
-        parts += ["\n" * (1 + _blank_lines(before, after)), after.text]
+        parts += ["\n" * (1 + _blank_lines(before, after)), shortened(after.text)]
     return "".join(parts)
+
+
+def shortened(text: str) -> str:
+    """The text of definitions with the first line of each docstring in place of the whole."""
+    lines = text.splitlines()
+    documented = [node for node in ast.walk(ast.parse(text))
+                  if isinstance(node, ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node)]
+    for node in sorted(documented, key=lambda node: node.lineno, reverse=True):
+        string = node.body[0]
+        first, last = string.lineno, string.end_lineno or 0
+        if last > first:
+            lines[first - 1:last] = [lines[first - 1].rstrip() + '"""']
+    return "\n".join(lines)
 
 
 def _blank_lines(before: Definition, after: Definition) -> int:

@@ -177,34 +177,46 @@ def live_share(chapter: Path) -> float:
 def report(chapters: Sequence[Path], explained: Path) -> list[str]:
     """What the chapters still have to explain, one line each.
 
-    `explained` is a TOML file: `[modules]`, the modules to explain in full, each with the number
-    of the chapter that does it (asked for once that chapter exists); `[left_out]`, definitions
-    that none has to show, each with the reason.
+    `explained` is a TOML file: `[chapters]`, each with the modules that it comes nearest to (asked
+    for once the chapter exists).  A chapter shows all of a module, or has a link to its file,
+    which is in the site a link to the appendix, where the rest stands.
     """
-    wanted = tomllib.loads(explained.read_text(encoding="utf-8"))
-    numbers = {chapter.stem.partition("_")[0] for chapter in chapters}
     cells = [cell for chapter in chapters for cell in live_cells(chapter)]
     lines = [f"{cell.chapter}: the cell of {cell.names[0]} has {cell.lines} lines, "
              f"more than {source.MAX_LINES}" for cell in cells if cell.lines > source.MAX_LINES]
-    for module, chapter in wanted["modules"].items():
-        if chapter in numbers:
-            lines += _unexplained(module, cells, set(wanted.get("left_out", {})))
-    known = [d.name for module in wanted["modules"] for d in source.definitions(module)]
-    lines += [f"explained.toml leaves out {name}, which is not there"
-              for name in wanted.get("left_out", {}) if name not in known]
+    written = {chapter.stem.partition("_")[0]: chapter for chapter in chapters}
+    for number, modules in explained_modules(explained).items():
+        if number in written:
+            text = written[number].read_text(encoding="utf-8")
+            for module in modules:
+                lines += _unexplained(module, cells, is_linked=_link(module) in text)
     return lines
 
 
-def _unexplained(module: str, cells: Sequence[LiveCell], left_out: set[str]) -> Iterator[str]:
+def explained_modules(explained: Path) -> dict[str, list[str]]:
+    """The modules that `explained.toml` asks for, by the number of their chapter."""
+    chapters = tomllib.loads(explained.read_text(encoding="utf-8"))["chapters"]
+    return {number: [f"minijax.{name}" for name in names] for number, names in chapters.items()}
+
+
+def _link(module: str) -> str:
+    """How a chapter's Markdown points to the file of a module."""
+    return f"](../{module.replace('.', '/')}.py)"
+
+
+def shown_by(definition: source.Definition, cells: Sequence[LiveCell]) -> list[LiveCell]:
+    """The live cells that show a definition, by itself or inside the class around it."""
+    names = {definition.name, definition.owner} if definition.classes else {definition.name}
+    return [cell for cell in cells if names & {*cell.names}]
+
+
+def _unexplained(module: str, cells: Sequence[LiveCell], is_linked: bool) -> Iterator[str]:
     for definition in source.definitions(module):
-        around = ".".join([definition.module, *definition.classes])
-        showing = [cell for cell in cells if definition.name in cell.names
-                   or (definition.classes and around in cell.names)]
-        if definition.name in left_out:
-            continue
-        if not showing:
-            yield f"{definition.name}: no live cell shows it"
-        elif not any(_names(cell.prose, definition.short) for cell in showing):
+        showing = shown_by(definition, cells)
+        names = (*definition.classes, definition.short)
+        if not showing and not is_linked:
+            yield f"{definition.name}: no live cell shows it, and no link leads to its module"
+        elif showing and not any(_names(cell.prose, name) for cell in showing for name in names):
             chapter = showing[0].chapter
             yield f"{definition.name}: {chapter} shows it, but the prose beside does not name it"
 

@@ -22,6 +22,13 @@ def test_a_method_stands_without_its_indentation() -> None:
     assert ast.parse(text)
 
 
+def test_of_a_docstring_a_cell_has_the_first_line() -> None:
+    text = source.cell_text(["minijax.core.as_value"])
+    assert "Raises:" in source.find("minijax.core.as_value").text and "Raises:" not in text
+    whole = inspect.getdoc(minijax.core.as_value)
+    assert ast.get_docstring(ast.parse(text).body[0]) == whole.partition("\n")[0]
+
+
 def test_decorators_and_the_comment_that_touches_it_belong_to_a_definition() -> None:
     lines = source.find("minijax.core._scalar_array").text.splitlines()
     assert lines[0].startswith("# A scalar in a program")

@@ -1,5 +1,6 @@
 """Chapters hold the package's text, their halves agree, and nothing asked for is left out."""
 
+import itertools
 import json
 import re
 import runpy
@@ -10,6 +11,7 @@ import pytest
 from minijax.notebook import source, weave
 from minijax.notebook.checks import exercises
 from minijax.notebook.source import cell_text
+from tests import size
 
 ROOT = Path(__file__).parent.parent.parent
 NOTEBOOKS = ROOT / "notebooks"
@@ -129,7 +131,7 @@ def test_a_folded_solution_is_the_registered_one() -> None:
 
 # ---------------------------------------------------------------- the report
 
-EXPLAINED = '[modules]\n"minijax.interpreters.jvp" = "03"\n'
+EXPLAINED = '[chapters]\n"03" = ["interpreters.jvp"]\n'
 
 
 def report_on(tmp_path: Path, text: str, explained: str = EXPLAINED) -> list[str]:
@@ -141,7 +143,8 @@ def report_on(tmp_path: Path, text: str, explained: str = EXPLAINED) -> list[str
 
 def test_the_report_names_what_no_chapter_shows(tmp_path: Path) -> None:
     lines = report_on(tmp_path, "# Forward\n")
-    assert "minijax.interpreters.jvp.JVPTrace: no live cell shows it" in lines
+    assert ("minijax.interpreters.jvp.JVPTrace: no live cell shows it, and no link leads to its "
+            "module") in lines
     assert len(lines) == len(list(source.definitions("minijax.interpreters.jvp"))) > 3
 
 
@@ -159,15 +162,22 @@ def test_a_module_is_asked_for_when_its_chapter_exists(tmp_path: Path) -> None:
     assert report_on(tmp_path, "", EXPLAINED.replace("03", "04")) == []
 
 
-def test_what_is_left_out_must_be_there_to_leave_out(tmp_path: Path) -> None:
-    left = EXPLAINED + '[left_out]\n"minijax.interpreters.jvp.{}" = "it is a name"\n'
-    lines = report_on(tmp_path, "", left.format("is_symbolic_zero"))
-    assert not [line for line in lines if "is_symbolic_zero" in line]
-    assert "which is not there" in report_on(tmp_path, "", left.format("nothing"))[-1]
+def test_a_link_leads_to_what_a_chapter_does_not_show(tmp_path: Path) -> None:
+    assert report_on(tmp_path, "See [`jvp.py`](../minijax/interpreters/jvp.py).") == []
+    assert report_on(tmp_path, "See [`jvp.py`](../minijax/interpreters/vmap.py).") != []
+
+
+def test_the_course_explains_the_whole_core() -> None:
+    asked = weave.explained_modules(NOTEBOOKS / "explained.toml").values()
+    files = [path for path in size.PACKAGE.rglob("*.py") if path.name != "__init__.py"
+             and (size.part_of(path) == size.CORE or path.parent.name == "higher_order")]
+    core = {f"minijax.{'.'.join(path.relative_to(size.PACKAGE).with_suffix('').parts)}"
+            for path in files}
+    assert len(core) > 30 and core <= set(itertools.chain(*asked))
 
 
 def test_a_cell_longer_than_a_screen_is_reported(tmp_path: Path) -> None:
-    lines = report_on(tmp_path, chapter_with(code("%%live minijax.core.ShapedArray")))
+    lines = report_on(tmp_path, chapter_with(code("%%live minijax.core.Primitive")))
     assert [line for line in lines if "more than 40" in line]
 
 
