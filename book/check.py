@@ -5,8 +5,8 @@
 
 Each page must load from this machine alone, without an error on the console, with every link and
 picture there, and fit a phone; the search must find, solutions unfold, formulas have a size, the
-dark theme be dark.  The browser is any Chromium, spoken to over its own protocol; where there is
-none, the check says so and passes.
+dark theme be dark; each film is stepped through and played, by mouse and by keyboard.  The browser
+is any Chromium, spoken to over its own protocol; where there is none, the check says so and passes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import base64
 import functools
 import http.server
+import itertools
 import json
 import os
 import re
@@ -24,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -161,6 +162,7 @@ FACTS = """({
   magic: [...document.querySelectorAll('.cell_input pre')]
         .filter(p => /^%%(live|mini)/.test(p.textContent)).length,
   folded: document.querySelectorAll('.bd-article details').length,
+  films: document.querySelectorAll('figure.film').length,
 })"""
 
 
@@ -199,7 +201,108 @@ def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
                        "const was = d.open; d.querySelector('summary').click();"
                        "return d.open === was }).length")
         wrong += [f"{shut} solutions do not unfold"] * bool(shut)
+    for number in range(facts["films"]):
+        wrong += check_film(tab, number)
     return wrong, facts
+
+
+# ── Films ────────────────────────────────────────────────────────────────────────────────────
+
+# What a film shows, and how well its letters stand out from the page: 1 not at all, 21 best.
+SEEN = """(film => {
+  const light = colour => colour.match(/[\\d.]+/g).slice(0, 3).map(c => c / 255)
+    .map(c => c <= 0.04 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+    .reduce((sum, c, k) => sum + c * [0.2126, 0.7152, 0.0722][k], 0.05);
+  const page = light(getComputedStyle(document.body).backgroundColor);
+  const contrasts = [...film.querySelectorAll('svg text')]
+    .map(t => light(getComputedStyle(t).fill)).map(c => Math.max(c, page) / Math.min(c, page));
+  return { drawing: film.querySelector('svg')?.innerHTML, contrast: Math.min(...contrasts, 21),
+           place: film.querySelector('nav span')?.textContent,
+           words: film.querySelector('figcaption').textContent };
+})"""
+
+MIDDLE = """(e => {
+  e.scrollIntoView({ block: 'center', behavior: 'instant' });
+  const box = e.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2];
+})"""
+
+
+def press(tab: Browser, element: str) -> None:
+    """Press the mouse in the middle of what a script finds."""
+    x, y = tab.run(f"{MIDDLE}({element})")
+    for kind in ("mousePressed", "mouseReleased"):
+        tab.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1,
+                clickCount=1)
+
+
+def press_key(tab: Browser, key: str) -> None:
+    code = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36}[key]
+    for kind in ("keyDown", "keyUp"):
+        tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
+
+
+def check_film(tab: Browser, number: int) -> list[str]:
+    """What is wrong with a film of the page, wide and narrow, light and dark."""
+    tab.events.clear()
+    wrong = []
+    for width, theme in itertools.product((WIDE, NARROW), ("light", "dark")):
+        tab.resize(width)
+        tab.run(f"document.documentElement.dataset.theme = '{theme}'")
+        found = _without_answer(tab, f"document.querySelectorAll('figure.film')[{number}]")
+        wrong += [f"film {number + 1}, {width} wide, {theme}: {what}" for what in found]
+    tab.run("document.documentElement.dataset.theme = 'light'")
+    page = tab.run("location.href")
+    return wrong + [text for event in tab.events if (text := complaint(event, page))]
+
+
+def _without_answer(tab: Browser, film: str) -> Iterator[str]:
+    """What in a film does not do what it is there for."""
+    part = f"{film}.querySelector"
+    seen = tab.run(f"{SEEN}({film})")
+    if not seen["drawing"] or not seen["place"]:
+        yield "its script did not run"
+        return
+    if seen["contrast"] < 3:
+        yield f"its letters are hard to read: contrast {seen['contrast']:.1f}"
+    for select in range(tab.run(f"{film}.querySelectorAll('select').length")):
+        chosen = f"{film}.querySelectorAll('select')[{select}]"
+        tab.run(f"{chosen}.selectedIndex = ({chosen}.selectedIndex + 1) % {chosen}.length")
+        tab.run(f"{chosen}.dispatchEvent(new Event('change'))")
+        if tab.run(f"{SEEN}({film})") == seen:
+            yield f"its choice {select + 1} changes nothing"
+    press(tab, f"{part}('button[aria-label=back]')")  # which ends what a choice began to play
+    tab.run(f"{part}('input').focus()")
+    press_key(tab, "Home")
+    first = tab.run(f"{SEEN}({film})")
+    steps: dict[str, Callable[[], None]] = {
+        "the button forward": lambda: press(tab, f"{part}('button[aria-label=forward]')"),
+        "the right arrow": lambda: press_key(tab, "ArrowRight")}
+    back = {"the button forward": lambda: press(tab, f"{part}('button[aria-label=back]')"),
+            "the right arrow": lambda: press_key(tab, "ArrowLeft")}
+    for name, go in steps.items():
+        tab.run(f"{part}('input').focus()")
+        go()
+        then = tab.run(f"{SEEN}({film})")
+        if then["drawing"] == first["drawing"] or then["words"] == first["words"]:
+            yield f"{name} does nothing"
+        tab.run(f"{part}('input').focus()")
+        back[name]()
+        if tab.run(f"{SEEN}({film})") != first:
+            yield f"{name} cannot be undone"
+    press(tab, f"{part}('nav > button:not([aria-label])')")
+    if not tab.wait_for(f"{SEEN}({film}).place !== {first['place']!r}", 3):
+        yield "it does not play"
+    press(tab, f"{part}('button[aria-label=forward]')")
+    parts = f"[...{film}.querySelectorAll('svg :is([data-place], [data-choice])')]"
+    if tab.run(f"{parts}.length"):
+        before, drawings = tab.run(f"{SEEN}({film})")["drawing"], []
+        for place in (0.5, 0):
+            press(tab, f"(all => all[Math.floor({place} * all.length)])({parts})")
+            drawings.append(tab.run(f"{SEEN}({film})")["drawing"])
+        if set(drawings) == {before}:
+            yield "pressing its parts does nothing"
+    press(tab, f"{part}('button[aria-label=back]')")
 
 
 def broken_links(address: str, found: dict[str, dict]) -> Iterator[tuple[str, str]]:
@@ -268,11 +371,12 @@ def check(executable: str) -> int:
         wrong += [("index.html", text) for text in check_dark(tab, address)]
     for page, text in wrong:
         print(f"{page}: {text}")
-    links, formulas, folded = (
+    links, formulas, folded, films = (
         sum(len(facts[key]) if key == "links" else facts[key] for facts in found.values())
-        for key in ("links", "formulas", "folded"))
+        for key in ("links", "formulas", "folded", "films"))
     print(f"{len(pages)} pages, {links} links, {formulas} formulas, {folded} folded passages, "
-          f"{len(SEARCHES)} searches, two themes, in {time.monotonic() - start:.0f} s: "
+          f"{films} films, {len(SEARCHES)} searches, two themes, in "
+          f"{time.monotonic() - start:.0f} s: "
           + (f"{len(wrong)} complaints" if wrong else "nothing wrong"))
     return len(wrong)
 

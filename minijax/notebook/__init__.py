@@ -14,6 +14,7 @@ from minijax.notebook.show import explain as explain
 from minijax.notebook.show import progress as progress
 from minijax.notebook.show import show_jaxpr as show_jaxpr
 from minijax.notebook.watch import watch as watch
+from minijax.notebook.widgets import step as step
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -21,12 +21,15 @@ from minijax.stage import DynamicJaxprTrace
 COLUMNS = {"EvalTrace": "eval", "JVPTrace": "jvp", "BatchTrace": "vmap",
            "DynamicJaxprTrace": "stage", "SplitTrace": "record"}
 
+NOTHING = "no primitive was seen; a jitted function that was traced before runs unseen"
 
-@dataclass
+
+@dataclass(eq=False)
 class Line:
     """One primitive, met by one trace; `inner` is what its rule asked the parent for."""
 
     column: str
+    level: int  # 0: evaluation, which has none
     primitive: str
     operands: Sequence[Any]
     results: Sequence[Any] | None = None  # None: it failed
@@ -68,6 +71,16 @@ class Watcher:
         self._open = [self.lines]
         self._thread = threading.get_ident()
 
+    def run(self, fun: Callable, *args: Any, **kwargs: Any) -> Any:
+        """Call a function and listen; Python floats go in as arrays."""
+        ordinary = Primitive.bind
+
+        def bind(primitive: Primitive, *args: Any, **params: Any) -> Any:
+            return self.bind(ordinary, primitive, args, params)
+
+        with mock.patch.object(Primitive, "bind", bind):
+            return fun(*[core.as_value(x) if isinstance(x, float) else x for x in args], **kwargs)
+
     def bind(self, ordinary: Callable, primitive: Primitive, args: Sequence[Any],
              params: dict[str, Any]) -> Any:
         trace = core.current_trace.get()
@@ -75,7 +88,8 @@ class Watcher:
             return ordinary(primitive, *args, **params)
         kinds = [kind.__name__ for kind in type(trace).__mro__]  # a check is an evaluation
         column = next((COLUMNS[kind] for kind in kinds if kind in COLUMNS), kinds[0])
-        line = Line(column, _with_params(primitive, params), args)
+        level = trace.level.depth if trace.level else 0
+        line = Line(column, level, _with_params(primitive, params), args)
         self._open[-1].append(line)
         self._open.append(line.inner)
         try:
@@ -122,14 +136,8 @@ def watch(fun: Callable, *args: Any, **kwargs: Any) -> Any:
       eval   3 = mul 3 1
       eval   6 = add_any 3 3
     """
-    watcher, ordinary = Watcher(), Primitive.bind
-
-    def bind(self: Primitive, *args: Any, **params: Any) -> Any:
-        return watcher.bind(ordinary, self, args, params)
-
+    watcher = Watcher()
     try:
-        with mock.patch.object(Primitive, "bind", bind):
-            return fun(*[core.as_value(x) if isinstance(x, float) else x for x in args], **kwargs)
+        return watcher.run(fun, *args, **kwargs)
     finally:
-        print(watcher.text()
-              or "no primitive was seen; a jitted function that was traced before runs unseen")
+        print(watcher.text() or NOTHING)

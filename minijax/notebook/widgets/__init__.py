@@ -1,0 +1,6 @@
+"""What a reader of the course looks at and clicks: films, each drawn from a real computation.
+
+Stands on `film`, `drawing`, and what each of them shows.  JAX has no counterpart.
+"""
+
+from minijax.notebook.widgets.step import step as step
