@@ -51,7 +51,7 @@ KEYS = {
 
 
 @pytest.mark.parametrize("dtype", list(KEYS))
-@pytest.mark.parametrize("size", [1, 2, 7, 3000])
+@pytest.mark.parametrize("size", [1, 2, 7, 31, 3000])
 def test_compiled_sorts_are_stable_and_order_every_value(dtype, size):
     strategy = st.lists(KEYS[dtype], min_size=1, max_size=40)
     f = minijax.jit(lambda x, i: lax.sort((x, i)))
