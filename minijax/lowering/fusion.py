@@ -7,7 +7,7 @@ Chapter 23. In XLA: instruction fusion and its cost model.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -92,19 +92,14 @@ def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
     node.stored = node.depth >= _DEEP
 
 
-def choose_tasks(nodes: Sequence[Node], outs: Sequence[Var],
-                 leaf_of: Callable[[Node], Hashable]) -> list[Node]:
-    """The tasks of a program in order; marks the nodes that must be stored.
-
-    `leaf_of` names the loop in which a stored node is computed: what several tasks of one loop
-    ask for at one index is computed once.
-    """
+def choose_tasks(nodes: Sequence[Node], outs: Sequence[Var]) -> list[Node]:
+    """The tasks of a program in order; marks the nodes that must be stored."""
     made = {v: node for node in nodes for v in node.outvars}
     for v in outs:
         made[v].stored = True
     uses: dict[Var, Uses] = {}
     for node in reversed(nodes):
-        _visit(node, uses, made, leaf_of)
+        _visit(node, uses, made)
     tasks = [node for node in nodes if node.stored]
     for task in tasks:
         task.reads = {}
@@ -115,13 +110,12 @@ def choose_tasks(nodes: Sequence[Node], outs: Sequence[Var],
     return tasks
 
 
-def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node],
-           leaf_of: Callable[[Node], Hashable]) -> None:
+def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
     asked: Uses = {}
     for v in node.outvars:
         for key, trips in uses.get(v, {}).items():
             asked[key] = max(asked.get(key, 0), trips)
-    node.stored = node.stored or _worth_storing(node, asked, leaf_of)
+    node.stored = node.stored or _worth_storing(node, asked)
     if node.stored:
         asked = {(node, identity(node.shape)): 1}
     for position, pattern, trips in node.probe.accesses:
@@ -138,17 +132,15 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node],
             source.stored = source.stored or not lazy
 
 
-def _worth_storing(node: Node, asked: Uses, leaf_of: Callable[[Node], Hashable]) -> bool:
-    """Whether computing it each time costs more than a store and the loads."""
+def _worth_storing(node: Node, asked: Uses) -> bool:
+    """Whether computing it each time costs more than a store and the loads.
+
+    Where all that ask for it come to share its loop, it is computed there, and gets no memory.
+    """
     if len(asked) > _MANY or node.probe.reduces_columns:
         return True
-    seen = set()
-    evaluations = 0.0
-    for (task, pattern), trips in asked.items():
-        key = (leaf_of(task), pattern)
-        if key not in seen and pattern != OPAQUE:
-            seen.add(key)
-            evaluations += _evaluations(task.shape, pattern, trips, node.probe.heavy)
+    evaluations = sum(_evaluations(task.shape, pattern, trips, node.probe.heavy)
+                      for (task, pattern), trips in asked.items() if pattern != OPAQUE)
     size = math.prod(node.shape)
     if node.probe.heavy:
         return evaluations > size

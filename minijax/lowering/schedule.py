@@ -75,22 +75,6 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
     return tuple(nest for nest in x if nest in y)
 
 
-def plan(jaxpr: Jaxpr, outs: Sequence[Var]) -> list[Nest]:
-    """Decide what is stored and which loops merge; each decision can change the other."""
-    nodes = make_nodes(jaxpr.eqns, lowering_rule)
-    leaves: dict[Node, Any] = {}
-
-    def leaf_of(node: Node) -> Any:
-        return leaves.get(node, ("shape", node.shape))
-
-    stored, nests = None, build_nests(choose_tasks(nodes, outs, leaf_of))
-    while stored != {node for node in nodes if node.stored}:
-        stored = {node for node in nodes if node.stored}
-        leaves.update((task, path[-1]) for task, path in paths(nests))
-        nests = build_nests(choose_tasks(nodes, outs, leaf_of))
-    return nests
-
-
 class Run:
     """One program being emitted."""
 
@@ -112,7 +96,8 @@ class Run:
 
     def run(self) -> list[Value]:
         wanted = self._with_copies()
-        self.nests = plan(self.jaxpr, [v for v, _ in wanted])
+        nodes = make_nodes(self.jaxpr.eqns, lowering_rule)
+        self.nests = build_nests(choose_tasks(nodes, [v for v, _ in wanted]))
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
