@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
-Values = Mapping[contextvars.ContextVar, Any]
+Values = Mapping[Any, Any]  # variables, or what is read and set as they are
 
 
 def with_values(values: Values, f: Callable[..., T], *args: Any, **kwargs: Any) -> T:

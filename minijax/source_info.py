@@ -98,7 +98,7 @@ def source_of(frame: FrameType) -> SourceInfo:
     return SourceInfo(frame.f_code, frame.f_lineno, frame.f_lasti)
 
 
-def _frames_outside() -> Iterator[FrameType]:
+def frames_outside() -> Iterator[FrameType]:
     """The frames outside the package on the calling thread's stack, from the innermost on."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
@@ -111,13 +111,13 @@ def _frames_outside() -> Iterator[FrameType]:
 
 def user_frame() -> SourceInfo | None:
     """The innermost line outside the package on the calling thread's stack, or None."""
-    return next(map(source_of, _frames_outside()), None)
+    return next(map(source_of, frames_outside()), None)
 
 
 def user_frames(limit: int) -> tuple[SourceInfo, ...]:
     """The innermost lines outside the package, at most `limit`, the innermost last."""
     found: list[SourceInfo] = []
-    for frame in itertools.islice(_frames_outside(), limit):
+    for frame in itertools.islice(frames_outside(), limit):
         found.append(source_of(frame))
         if frame.f_code.co_name == "<module>":
             break  # here the program begins; below lies what runs it, such as a notebook

@@ -15,10 +15,9 @@ import random
 import sys
 import types
 import warnings
-import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,10 +70,14 @@ class Place(NamedTuple):
         return self.is_inside(other) or other.is_inside(self)
 
     @property
+    def attribute(self) -> str:
+        """The last attribute that it names; empty where it names none."""
+        return next((step[1:] for step in reversed(self.path) if step.startswith(".")), "")
+
+    @property
     def last_name(self) -> str:
         """The last name in it that stands in the code: of an attribute, else of the root."""
-        names = [step[1:] for step in self.path if step.startswith(".")]
-        return names[-1] if names else self.root
+        return self.attribute or self.root
 
 
 # ── The walk ─────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +97,6 @@ class Snapshot:
     def __init__(self, fun: Callable):
         self.contents: dict[Place, Content] = {}
         self.codes: dict[types.CodeType, None] = {}     # of the user's functions, in order
-        self.generators: list[tuple[weakref.ref[types.GeneratorType], Place]] = []
         self._seen: dict[int, Any] = {}
         self._waiting: deque[tuple[Place | None, Any, frozenset[str]]] = deque()
         self._waiting.append((None, fun, frozenset()))
@@ -128,8 +130,6 @@ class Snapshot:
                 self._waiting.append((part, value, names))
             if isinstance(x, types.FunctionType) and is_own(x.__code__.co_filename):
                 self.codes.update(dict.fromkeys(_with_nested(x.__code__)))
-            if isinstance(x, types.GeneratorType) and place:
-                self.generators.append((weakref.ref(x), place))
 
 
 class Change(NamedTuple):
@@ -177,9 +177,7 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
         for i, part in enumerate(x.args):
             yield Place("argument", _argument_name(x.func, i)), part
         yield from ((Place("argument", name), part) for name, part in x.keywords.items())
-    elif isinstance(x, list | tuple | deque):
-        yield from ((here.at(f"[{i}]"), x[i]) for i in range(min(len(x), MOST_PARTS)))
-    elif isinstance(x, dict):
+    elif isinstance(x, list | tuple | dict | deque):
         yield from ((here.at(f"[{key!r}]"), x[key]) for key in plain_keys(x)[:MOST_PARTS])
     elif isinstance(x, types.ModuleType | type):
         yield from _parts_of_namespace(x, here, names)
@@ -188,19 +186,16 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
 
 
 def _parts_of_function(fun: types.FunctionType) -> Iterator[Part]:
-    own = is_own(fun.__code__.co_filename)
-    for name, value in closure(fun):
-        if own:
-            yield Place("closure variable", name), value
-        elif callable(value):
-            yield None, value
+    if is_own(fun.__code__.co_filename):
+        known = sorted(names_in(fun.__code__) & fun.__globals__.keys())
+        for kind, variables in (
+                ("closure variable", closure(fun)), ("default argument", defaults(fun)),
+                ("global", ((name, fun.__globals__[name]) for name in known))):
+            yield from ((Place(kind, name), value) for name, value in variables)
+    else:
+        yield from ((None, value) for _, value in closure(fun) if callable(value))
     if wrapped := fun.__dict__.get("__wrapped__"):
         yield None, wrapped
-    if own:
-        for name in sorted(names_in(fun.__code__) & fun.__globals__.keys()):
-            yield Place("global", name), fun.__globals__[name]
-        for name, value in defaults(fun):
-            yield Place("default argument", name), value
 
 
 def closure(fun: types.FunctionType) -> Iterator[tuple[str, Any]]:
@@ -240,22 +235,16 @@ def is_own_module(x: Any) -> bool:
 
 def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[Part]:
     kind = type(x)
-    owner = getattr(x, "__self__", None) if kind is types.BuiltinMethodType else None
-    if isinstance(owner, GENERATORS):  # numpy.random.normal, imported by name
-        yield here.at(".__self__"), owner
+    if kind is types.BuiltinMethodType and isinstance(x.__self__, GENERATORS):
+        yield here.at(".__self__"), x.__self__  # numpy.random.normal, imported by name
     if isinstance(x, Array | np.ndarray) or kind.__module__ == "builtins":
         return
-    held: Mapping[str, Any] = {}
-    with contextlib.suppress(AttributeError):
-        held = object.__getattribute__(x, "__dict__")  # asks no `__getattr__` of the user's
+    held = dict(attributes(x))
     if kind in _NAMESPACES or is_own_module(kind):
-        slots = [name for base in kind.__mro__ for name in _slots(base)]
-        for name in (*held, *slots):
-            if name in held or hasattr(x, name):
-                yield here.at(f".{name}"), held[name] if name in held else getattr(x, name)
+        yield from ((here.at(f".{name}"), value) for name, value in held.items())
         yield from ((here, base) for base in kind.__mro__ if base is not object)
         return
-    for name, value in list(held.items()):
+    for name, value in held.items():
         if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
             yield None, value  # what a transformation or a decorator's object calls
         elif name in names and isinstance(value, int | float | complex | str | np.ndarray | Array):
@@ -266,9 +255,15 @@ def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[P
         yield Place("static argument", _argument_name(held["fun"], i)), held["args"][i]
 
 
-def _slots(kind: type) -> tuple[str, ...]:
-    slots = vars(kind).get("__slots__", ())
-    return (slots,) if isinstance(slots, str) else tuple(slots)
+def attributes(x: Any) -> Iterator[tuple[str, Any]]:
+    """What an object has by name; no `__getattr__` of the user's is asked."""
+    with contextlib.suppress(AttributeError):
+        yield from list(object.__getattribute__(x, "__dict__").items())
+    for base in type(x).__mro__:
+        for name, slot in vars(base).items() if "__slots__" in vars(base) else ():
+            if isinstance(slot, types.MemberDescriptorType):
+                with contextlib.suppress(AttributeError):
+                    yield name, slot.__get__(x)
 
 
 def _argument_name(fun: Any, place: int) -> str:
@@ -285,13 +280,14 @@ class Content(NamedTuple):
     token: Hashable
     what: str   # "list", "iterator", "number", …
     text: str   # the value, short
-    number: int  # the object's id
+    number: int  # the object's id; a generator's is that of its frame
 
 
 def content(x: Any) -> Content:
     """What an object is, its parts apart: those are looked at by themselves."""
     what, token = _what_and_token(x)
-    return Content(token, what, _short(x, what), id(x))
+    shown = x.gi_frame if isinstance(x, types.GeneratorType) else x
+    return Content(token, what, _short(x, what), id(shown))
 
 
 def _what_and_token(x: Any) -> tuple[str, Hashable]:
@@ -319,9 +315,11 @@ def _what_and_token(x: Any) -> tuple[str, Hashable]:
     return "object", caches.SameObject(x)
 
 
-def plain_keys(x: Any) -> tuple:
-    """The keys of a dict that are written in programs: strings and whole numbers."""
-    return tuple(key for key in x if type(key) in (str, int)) if isinstance(x, dict) else ()
+def plain_keys(x: Any) -> Sequence:
+    """The keys of a dict that are written in programs, strings and whole numbers; all of a list."""
+    if isinstance(x, dict):
+        return tuple(key for key in x if type(key) in (str, int))
+    return range(len(x))
 
 
 def _digest(x: np.ndarray) -> Hashable:
@@ -344,16 +342,14 @@ def _iterator_state(x: Any, depth: int = 0) -> Hashable:
         return x.gi_frame and (x.gi_frame.f_lasti, repr(sorted(x.gi_frame.f_locals)))
     if type(x).__module__ not in ("builtins", "itertools") or depth > 5:
         return caches.SameObject(x)
-    try:
-        with warnings.catch_warnings():  # Python 3.12 deprecates it for itertools
-            warnings.simplefilter("ignore")
-            parts = [part for some in x.__reduce__()[1:] for part in
-                     (some if isinstance(some, tuple) else (some,))]
-    except TypeError:
-        return operator.length_hint(x, -1)
-    return tuple(part if isinstance(part, int) else _iterator_state(part, depth + 1)
-                 for part in parts if isinstance(part, int | Iterator)
-                 ) + (operator.length_hint(x, -1),)
+    made_of: tuple = ()
+    with warnings.catch_warnings(), contextlib.suppress(TypeError):
+        warnings.simplefilter("ignore")  # Python 3.12 deprecates it for itertools
+        made_of = x.__reduce__()[1:]
+    return operator.length_hint(x, -1), *(
+        part if isinstance(part, int) else _iterator_state(part, depth + 1)
+        for some in made_of for part in (some if isinstance(some, tuple) else (some,))
+        if isinstance(part, int | Iterator))
 
 
 def _short(x: Any, what: str) -> str:

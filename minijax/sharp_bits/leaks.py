@@ -10,16 +10,15 @@ from __future__ import annotations
 import contextvars
 import functools
 import gc
-import sys
 import types
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax import context, errors, jaxpr, source_info
 from minijax.core import Level, Trace, Tracer
 from minijax.errors import is_internal
-from minijax.sharp_bits.captured import closure, defaults, is_own_module
+from minijax.sharp_bits.captured import attributes, closure, defaults
 from minijax.sharp_bits.findings import finding, report
 from minijax.source_info import SourceInfo
 
@@ -128,7 +127,7 @@ class Ours(tuple):
 
 
 class Heap:
-    """Who refers to what, as Python's garbage collector knows it, and which variable is what.
+    """Who refers to what, as Python's garbage collector knows it, and running functions' variables.
 
     A pass over the heap is slow, so each object's holders are looked up once.
     """
@@ -137,31 +136,22 @@ class Heap:
         self.variables: dict[int, str] = {}  # by the id of what they are bound to
         self._holders: dict[int, Ours] = {}
         self._snapshots: set[int] = set()    # the dicts that `f_locals` makes are nobody's
-        for module in list(sys.modules.values()):
-            if isinstance(module, types.ModuleType) and is_own_module(module):
-                self._add_variables(vars(module), f"a global of the module `{module.__name__}`")
-        frame: types.FrameType | None = sys._getframe(1)
-        while frame is not None:  # the collector does not see the frames that are running
-            if not is_internal(frame.f_code.co_filename) and frame.f_locals is not frame.f_globals:
+        for frame in source_info.frames_outside():  # the collector does not see those that run
+            if frame.f_locals is not frame.f_globals:
                 self._snapshots.add(id(frame.f_locals))
-                self._add_variables(frame.f_locals, f"a variable of {_place(frame)}")
-            frame = frame.f_back
-
-    def _add_variables(self, variables: Mapping[str, Any], whose: str) -> None:
-        for name, value in variables.items():
-            self.variables.setdefault(id(value), f"`{name}`, {whose}")
+                for name, value in frame.f_locals.items():
+                    self.variables.setdefault(id(value), _variable(frame).format(name))
 
     def holders(self, objects: Ours) -> Ours:
         """For each object all that refers to it, found in one pass."""
         new = Ours(x for x in objects if id(x) not in self._holders)
-        if new:
-            found: dict[int, list[Any]] = {id(x): [] for x in new}
-            for holder in gc.get_referrers(*new):
-                if type(holder) is not Ours and not self._is_ignored(holder):
-                    for x in gc.get_referents(holder):
-                        if id(x) in found:
-                            found[id(x)].append(holder)
-            self._holders.update((key, Ours(some)) for key, some in found.items())
+        found: dict[int, list[Any]] = {id(x): [] for x in new}
+        for holder in gc.get_referrers(*new) if new else ():
+            if type(holder) is not Ours and not self._is_ignored(holder):
+                for x in gc.get_referents(holder):
+                    if id(x) in found:
+                        found[id(x)].append(holder)
+        self._holders.update((key, Ours(some)) for key, some in found.items())
         return Ours(self._holders[id(x)] for x in objects)
 
     def _is_ignored(self, x: Any) -> bool:
@@ -251,17 +241,16 @@ def _named_parts(x: Any) -> Iterator[tuple[str, Iterable[tuple[Any, Any]]]]:
     elif isinstance(x, Sequence):
         yield f"item {{}} of {_a(x)}", enumerate(x)
     elif isinstance(x, types.FrameType):
-        yield f"`{{}}`, a variable of {_place(x)}", x.f_locals.items()
+        yield _variable(x), x.f_locals.items()
     elif isinstance(x, types.GeneratorType) and x.gi_frame is not None:
-        yield (f"`{{}}`, a variable of the suspended generator {_place(x.gi_frame)}",
-               x.gi_frame.f_locals.items())
+        yield _variable(x.gi_frame, "the suspended generator "), x.gi_frame.f_locals.items()
     else:
         if isinstance(x, types.FunctionType):
-            yield f"`{{}}`, which {_function(x)} closes over", closure(x)
-            yield f"the default of the argument `{{}}` of {_function(x)}", defaults(x)
+            function = _at(x.__code__, x.__code__.co_firstlineno)
+            yield f"`{{}}`, which {function} closes over", closure(x)
+            yield f"the default of the argument `{{}}` of {function}", defaults(x)
         whole = f"the class {x.__name__}" if isinstance(x, type) else _a(x)
-        yield f"attribute `{{}}` of {whole}", ((name, getattr(x, name, None))
-                                               for name in _attributes(x))
+        yield f"attribute `{{}}` of {whole}", attributes(x)
 
 
 def _without_name(x: Any) -> str:
@@ -280,16 +269,10 @@ def _a(x: Any) -> str:
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
 
 
-def _attributes(x: Any) -> list[str]:
-    slots = [name for kind in type(x).__mro__ for name in getattr(kind, "__slots__", ())]
-    return [*getattr(x, "__dict__", ()), *slots]
+def _variable(frame: types.FrameType, whose: str = "") -> str:
+    return f"`{{}}`, a variable of {whose}{_at(frame.f_code, frame.f_lineno)}"
 
 
-def _function(fun: types.FunctionType) -> str:
-    place = SourceInfo(fun.__code__, fun.__code__.co_firstlineno)
-    return f"{fun.__name__}() at {place.short_file}:{place.line}"
-
-
-def _place(frame: types.FrameType) -> str:
-    place = SourceInfo(frame.f_code, frame.f_lineno)
+def _at(code: types.CodeType, line: int) -> str:
+    place = SourceInfo(code, line)
     return f"{place.function}() at {place.short_file}:{place.line}"

@@ -10,20 +10,20 @@ from __future__ import annotations
 import builtins
 import datetime
 import dis
-import itertools
+import inspect
 import logging
 import random
 import sys
 import time
 import weakref
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import CodeType, FrameType
 from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax import config, errors, jaxpr
+from minijax import config, context, errors, jaxpr
 from minijax.core import Array, ShapedArray
 from minijax.sharp_bits.captured import Change, Place, Snapshot, is_own
 from minijax.sharp_bits.findings import refuse
@@ -46,17 +46,17 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
     if not isinstance(fun, FlatFunction):
         return stage(fun, in_avals, debug_info)
     before = Snapshot(fun.fun)
-    happenings = Happenings(before)
+    happenings = Happenings()
     closed = happenings.run(stage, fun, in_avals, debug_info)
     after = Snapshot(fun.fun)
-    changes = happenings.changes(before, after)
+    changes = before.changes(after) + happenings.advanced(before)
     if any(map(_may_be_harmless, changes)):
         # what is computed once and kept is found there by the second trace, which keeps nothing
         stage(fun, in_avals, debug_info)
         again = [change.place for change in after.changes(Snapshot(fun.fun))]
         changes = [change for change in changes if any(map(change.place.overlaps, again))]
-    ran = [code for code in before.codes if code in happenings.executed]
-    codes = [*ran, *happenings.executed, *before.codes]
+    codes = sorted({**before.codes, **happenings.executed},
+                   key=lambda code: code not in happenings.executed)
     name = _name(debug_info, codes)
     for message, fix, source in happenings.seen:
         _report(message.format(name), fix, source)
@@ -171,12 +171,22 @@ def _form(closed: jaxpr.ClosedJaxpr) -> tuple:
 T = TypeVar("T")
 Seen = tuple[str, str, SourceInfo]  # message with a place for the function's name, fix, where
 
+# Functions that do something: what they will not do when the compiled code runs; what to do.
+_OUTSIDE = "Call it outside, and pass what was read as an argument."
+_EFFECTS: dict[Any, tuple[str, str]] = {
+    builtins.print: ("print", "Use jax.debug.print, which prints at each call."),
+    builtins.input: ("call `input`", _OUTSIDE), builtins.open: ("call `open`", _OUTSIDE)}
 _CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
            "process_time", "process_time_ns", "thread_time", "localtime", "gmtime")
 _NOW = ("now", "utcnow", "today")
 _WRITTEN = (list, dict, set, deque, bytearray, np.ndarray, random.Random)
 _LOG = logging.Logger._log.__code__
-_AGAIN = "while `{{}}` is traced; when the compiled function runs, it {} again."
+
+
+class _Hook:
+    """The profiling hook of this thread, as `with_values` sets it."""
+
+    get, set = staticmethod(sys.getprofile), staticmethod(sys.setprofile)
 
 
 class Happenings:
@@ -184,22 +194,17 @@ class Happenings:
 
     Attributes:
       seen: message, fix and line of each call that has an effect or reads a clock.
-      writes: by the id of a container, the first line that calls one of its methods.
-      advanced: the places of generators that were resumed, and the first line that did it.
+      writes: by the id of a container, the first line that calls one of its methods; by that of a
+        generator's frame, the first that resumes it.
       executed: the code of the user's functions that ran.
       reported: places that a function inside has reported.
     """
 
-    def __init__(self, before: Snapshot):
+    def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.writes: dict[int, SourceInfo] = {}
-        self.advanced: dict[Place, SourceInfo] = {}
         self.executed: dict[CodeType, None] = {}
         self.reported: set[Any] = set()
-        frames = [(generator.gi_frame, place) for ref, place in before.generators
-                  if (generator := ref()) is not None]
-        self._generators = {id(frame): (frame, place) for frame, place in frames if frame}
-        self._running = False
 
     def run(self, fun: Callable[..., T], *args: Any) -> T:
         """``fun(*args)``, watched.  Another profiler that is at work is left alone."""
@@ -207,69 +212,44 @@ class Happenings:
         around = getattr(outer, "__self__", None)
         if outer is not None and not isinstance(around, Happenings):
             return fun(*args)
-        # Restored twice: an interrupt may hit one of the two.
         try:
-            try:
-                self._running = True
-                sys.setprofile(self._notice)
-                return fun(*args)
-            finally:
-                sys.setprofile(outer)
+            return context.with_values({_Hook: self._notice}, fun, *args)
         finally:
-            self._running = False
-            sys.setprofile(outer)
             if isinstance(around, Happenings):
-                self._hand_over(around)
+                around.executed.update(self.executed)
+                around.writes.update(self.writes)
+                self.reported = around.reported  # what is reported from now on counts there, too
 
-    def changes(self, before: Snapshot, after: Snapshot) -> list[Change]:
-        """What differs, and the generators that went on and look as they did."""
-        found = before.changes(after)
-        known = {change.place for change in found}
-        return found + [Change(place, before.contents[place], after.contents.get(place), False)
-                        for place in self.advanced if place not in known]
+    def advanced(self, before: Snapshot) -> list[Change]:
+        """The generators that went on, which may look as they did."""
+        return [Change(place, old, old, False) for place, old in before.contents.items()
+                if old.what == "iterator" and old.number in self.writes]
 
     def line_of(self, change: Change) -> SourceInfo | None:
         """The line that called the method which made a change, where it was a method."""
-        return self.advanced.get(change.place) or (
-            self.writes.get(change.new.number) if change.new else None)
-
-    def _hand_over(self, around: Happenings) -> None:
-        around.executed.update(self.executed)
-        around.writes.update(self.writes)
-        around.reported |= self.reported
-        self.reported = around.reported  # the same set: what is reported from now on counts, too
+        return self.writes.get(change.new.number) if change.new else None
 
     def _notice(self, frame: FrameType, event: str, arg: Any) -> None:
-        if not self._running:
-            sys.setprofile(None)
-        elif event == "c_call":
-            if is_own(frame.f_code.co_filename):
-                self._notice_builtin(frame, arg)
-        elif event == "call":
-            code = frame.f_code
-            if is_own(code.co_filename):
-                self.executed[code] = None
-                if id(frame) in self._generators and frame.f_back:
-                    place = self._generators[id(frame)][1]
-                    self.advanced.setdefault(place, source_of(frame.f_back))
-            elif code is _LOG:
-                self._notice_log(frame)
+        code = frame.f_code
+        if event == "call" and code is _LOG:
+            self._notice_log(frame)
+        elif event == "c_call" and is_own(code.co_filename):
+            self._notice_builtin(frame, arg)
+        elif event == "call" and is_own(code.co_filename):
+            self.executed[code] = None
+            if code.co_flags & inspect.CO_GENERATOR and frame.f_back:
+                self.writes.setdefault(id(frame), source_of(frame.f_back))
 
     def _notice_builtin(self, frame: FrameType, called: Any) -> None:
-        owner = getattr(called, "__self__", None)
-        if called is builtins.print:
-            self._add(frame, f"`print` is called {_AGAIN.format('will not print')}",
-                      "Use jax.debug.print, which prints at each call.")
-        elif called is builtins.input or called is builtins.open:
-            self._add(frame, f"`{called.__name__}` is called "
-                      + _AGAIN.format(f"will not call `{called.__name__}`"),
-                      "Call it outside, and pass what was read as an argument.")
-        elif owner is time and called.__name__ in _CLOCKS or (
-                isinstance(owner, type) and issubclass(owner, datetime.date)
-                and called.__name__ in _NOW):
-            self._add(frame, f"`{called.__name__}` reads the clock while `{{}}` is traced: the "
-                      "compiled function has that time as a constant.",
-                      "Read the clock outside, and pass the time as an argument.")
+        owner, name = getattr(called, "__self__", None), called.__name__
+        if called in _EFFECTS:
+            self._add(frame, f"`{name}` is called", *_EFFECTS[called])
+        elif owner is time and name in _CLOCKS or (
+                isinstance(owner, type) and issubclass(owner, datetime.date) and name in _NOW):
+            message = (f"`{name}` reads the clock while `{{}}` is traced: the compiled function "
+                       "has that time as a constant.")
+            self.seen.append((message, "Read the clock outside, and pass the time as an argument.",
+                              source_of(frame)))
         elif isinstance(owner, _WRITTEN):
             self.writes.setdefault(id(owner), source_of(frame))
 
@@ -278,10 +258,12 @@ class Happenings:
         while caller and caller.f_code.co_filename == _LOG.co_filename:
             caller = caller.f_back
         if caller and is_own(caller.f_code.co_filename):
-            self._add(caller, f"a message is logged {_AGAIN.format('will not log')}",
+            self._add(caller, "a message is logged", "log",
                       "Use jax.debug.callback with a function that logs.")
 
-    def _add(self, frame: FrameType, message: str, fix: str) -> None:
+    def _add(self, frame: FrameType, what: str, again: str, fix: str) -> None:
+        message = (f"{what} while `{{}}` is traced; when the compiled function runs, it will not "
+                   f"{again} again.")
         self.seen.append((message, fix, source_of(frame)))
 
 
@@ -289,54 +271,33 @@ class Happenings:
 
 WRITES_NAME = ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL", "DELETE_DEREF")
 WRITES_ATTRIBUTE = ("STORE_ATTR", "DELETE_ATTR")
-WRITES_ITEM = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "BINARY_OP")
-
-LOADS, CONSTANT = ("LOAD_",), ("LOAD_CONST", "LOAD_CLOSURE")
-
-Found = Iterator[SourceInfo]
+WRITES_ITEM = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+READS_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST", *READS_ATTRIBUTE)
 
 
 def write_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
     """The line that writes to a place; the first that mentions it where none is seen to write."""
-    codes, name = list(codes), place.last_name
-    written: tuple[str, ...] = ()
-    if not place.path:
-        written = WRITES_NAME
-    elif place.path[-1].startswith("."):
-        written = WRITES_ATTRIBUTE
-    return next(itertools.chain(_lines(codes, name, written), _item_writes(codes, name),
-                                _mentions(codes, place)), None)
+    name, writes = place.last_name, WRITES_ATTRIBUTE if place.attribute else WRITES_NAME
+    return (_line(codes, name, writes) or _line(codes, name, READS, WRITES_ITEM)
+            or read_line(codes, place))
 
 
 def read_line(codes: Iterable[CodeType], place: Place) -> SourceInfo | None:
     """The line that reads a place."""
-    codes = list(codes)
-    return next(itertools.chain(_mentions(codes, place), _lines(codes, place.root, LOADS)), None)
+    reads = READS_ATTRIBUTE if place.attribute else READS
+    return _line(codes, place.last_name, reads) or _line(codes, place.root, READS)
 
 
-def _mentions(codes: list[CodeType], place: Place) -> Found:
-    """The lines that read the last name of a place, as an attribute if it is one."""
-    if any(step.startswith(".") for step in place.path):
-        yield from _lines(codes, place.last_name, ("LOAD_ATTR", "LOAD_METHOD"))
-    yield from _lines(codes, place.last_name, LOADS)
-
-
-def _item_writes(codes: list[CodeType], name: str) -> Found:
-    """The lines with ``name[…] = …``, ``name[…] += …`` or ``name += …``."""
+def _line(codes: Iterable[CodeType], name: str, operations: tuple[str, ...],
+          besides: tuple[str, ...] = ("",)) -> SourceInfo | None:
+    """The first line that does one of some operations to a name, and one of others besides."""
     for code in codes:
-        lines = {line for i, line in _instructions(code) if i.opname in WRITES_ITEM
-                 and (i.opname != "BINARY_OP" or i.argrepr.endswith("="))}
-        yield from (found for found in _lines([code], name, LOADS) if found.line in lines)
-
-
-def _lines(codes: list[CodeType], name: str, operations: tuple[str, ...]) -> Found:
-    """The lines on which one of some operations is done on a name."""
-    for code in codes:
-        for i, line in _instructions(code):
-            if i.opname.startswith(operations) and i.argval == name and i.opname not in CONSTANT:
-                yield SourceInfo(code, line, i.offset)
-
-
-def _instructions(code: CodeType) -> Iterator[tuple[dis.Instruction, int]]:
-    return ((i, i.positions.lineno) for i in dis.get_instructions(code)
-            if i.positions and i.positions.lineno)
+        lines = defaultdict(list)
+        for i in dis.get_instructions(code):
+            lines[i.positions and i.positions.lineno].append(i)
+        for line, done in lines.items():
+            if line and any(i.opname.startswith(besides) for i in done) and any(
+                    i.opname.startswith(operations) and i.argval == name for i in done):
+                return SourceInfo(code, line)
+    return None
