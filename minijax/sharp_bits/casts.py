@@ -39,17 +39,16 @@ def range_held(old: Any, new: Any) -> Range | None:
     >>> range_held(np.dtype("int8"), np.dtype("float32")) is None
     True
     """
-    kinds = [_kind(dtype) for dtype in (old, new)]
+    kinds = [_kind(old), _kind(new)]
     if "other" in kinds:
         return None
-    if kinds == ["float", "float"] and dtypes.finfo(new).max >= dtypes.finfo(old).max:
-        return None
-    low, high = _limits(new) if kinds[1] == "integer" else _rounded_to_finite(new)
+    low, high = _too_far(new)
     if kinds[0] == "float":
-        return Range(_above(low - 1, old), -_above(-high - 1, old), kinds[1] == "integer")
+        held = Range(_above(low, old), -_above(-high, old), kinds[1] == "integer")
+        return None if kinds[1] == "float" and held.high == dtypes.finfo(old).max else held
     own = _limits(old)
-    held = max(low, own[0]), min(high, own[1])
-    return None if held == own else Range(*held, True)
+    held = Range(max(low + 1, own[0]), min(high - 1, own[1]), True)
+    return None if held[:2] == own else held
 
 
 def _kind(dtype: Any) -> str:
@@ -63,12 +62,15 @@ def _limits(dtype: Any) -> tuple[int, int]:
     return int(info.min), int(info.max)
 
 
-def _rounded_to_finite(dtype: Any) -> tuple[int, int]:
-    """The least and the largest integer that a float rounds to something finite."""
+def _too_far(dtype: Any) -> tuple[int, int]:
+    """The whole numbers nearest to 0, on either side, that a dtype does not hold: floats round."""
+    if _kind(dtype) == "integer":
+        low, high = _limits(dtype)
+        return low - 1, high + 1
     largest = np.dtype(dtype).type(dtypes.finfo(dtype).max)
     step = _as_int(largest) - _as_int(np.nextafter(largest, largest.dtype.type(0)))
-    bound = _as_int(largest) + step // 2  # half-way to the next, which is already too large
-    return 1 - bound, bound - 1
+    bound = _as_int(largest) + step // 2  # half-way to the next
+    return -bound, bound
 
 
 def _as_int(x: Any) -> int:

@@ -14,9 +14,7 @@ import numpy as np
 
 from minijax import dtypes, errors
 from minijax.core import Array
-from minijax.primitives.axes import LARGEST, as_int64
 from minijax.primitives.checks import check_within
-from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
 from minijax.source_info import SourceInfo, user_frame
 
@@ -65,16 +63,6 @@ class Access:
     normalized: bool = False
     source: SourceInfo | None = None
 
-    @property
-    def low(self) -> int:
-        """The smallest index that is inside."""
-        return -self.size if self.wraps and not self.normalized else 0
-
-    @property
-    def high(self) -> int:
-        """The largest index that is inside."""
-        return self.size - self.width
-
     def __call__(self, index: np.integer) -> None:
         """Raise, or collect, what is wrong with an index outside.
 
@@ -110,11 +98,10 @@ def check(kind: str, places: Iterable[tuple[Any, int, int, int]], **details: boo
     """
     for index, axis, size, width in places:
         access = Access(kind, axis, size, width, source=user_frame(), **details)
-        if isinstance(index, int):
-            index = np.asarray(max(-LARGEST, min(index, LARGEST)))
+        lowest = -size if access.wraps and not access.normalized else 0
         if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
-            index = np.clip(as_int64(numpy_scalars(), index), -2**31, 2**31 - 1).astype(np.int32)
+            index = np.asarray(np.clip(index, -2**31, 2**31 - 1)).astype(np.int32)
         if index.dtype != bool:  # a mask fits, or is refused for its shape
             limits = dtypes.iinfo(index.dtype)
-            low, high = max(access.low, int(limits.min)), min(access.high, int(limits.max))
-            check_within(index, low, high, True, access)
+            check_within(index, max(lowest, int(limits.min)), min(size - width, int(limits.max)),
+                         True, access)
