@@ -171,15 +171,16 @@ _SAME_WORDS = ("random_wrap", "random_unwrap")
 def _follow(primitive: Primitive, params: Params, operands: Sequence[Operand],
             out_avals: Sequence[ShapedArray], where: Use) -> list[Operand]:
     """The outputs of an equation, with their keys; notes the keys that it consumes."""
+    known: list[Operand] = []  # the first of them; the others hold no key that was seen before
     if any(subjaxprs(params)):
-        return _BRANCHING.get(primitive.name, _call)(params, operands, out_avals, where)
-    if primitive.consumes_key:
+        known = _BRANCHING.get(primitive.name, _call)(params, operands, where)
+    elif primitive.consumes_key:
         names.consume(operands[0].named(), where)
     elif primitive.name in _SAME_WORDS:
-        return [Operand(out_avals[0], _whole_keys(operands[0].named()))]
+        known = [Operand(out_avals[0], _whole_keys(operands[0].named()))]
     elif not primitive.handles_keys and any(x.holds_keys for x in operands):
-        return _moved(primitive, params, operands, out_avals)
-    return [Operand(aval) for aval in out_avals]
+        known = _moved(primitive, params, operands)
+    return [*known, *map(Operand, out_avals[len(known):])]
 
 
 def _whole_keys(shadow: Shadow) -> Shadow:
@@ -188,20 +189,18 @@ def _whole_keys(shadow: Shadow) -> Shadow:
     return np.where((first % 2 == 0) & (second == first + 1), shadow, np.uint32(0))
 
 
-def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand],
-           out_avals: Sequence[ShapedArray]) -> list[Operand]:
-    """Where keys end up: the primitive, run on their shadows."""
+def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> list[Operand]:
+    """Where keys end up: the primitive, run on their shadows; nothing where that is not known."""
     shadows = [x.named() if x.holds_keys else None for x in operands]
     given = [x.array if shadow is None else ArrayImpl(shadow, x.aval)
              for x, shadow in zip(operands, shadows, strict=True)]
     if any(x is None for x in given) or not _moves_only(primitive, params, operands):
-        return [Operand(aval) for aval in out_avals]
+        return []
     outs = as_before(primitive.evaluate, given, params)
     words = np.concatenate([shadow.ravel() for shadow in shadows if shadow is not None])
     # what fills a gap is no key of ours
-    return [Operand(aval, np.where(np.isin(out._buffer, words), out._buffer, np.uint32(0))
-                    if out._buffer.dtype == np.uint32 else None)
-            for out, aval in zip(outs, out_avals, strict=True)]
+    return [Operand(out.aval, np.where(np.isin(out._buffer, words), out._buffer, np.uint32(0))
+                    if out._buffer.dtype == np.uint32 else None) for out in outs]
 
 
 def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> bool:
@@ -222,7 +221,7 @@ def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand
 def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[Operand]:
     """Follow keys through a program; `where` are the lines from which it was called."""
     if not _mentions_keys(closed) and not any(x.holds_keys for x in operands):
-        return [Operand(aval) for aval in closed.out_avals]
+        return list(map(Operand, closed.out_avals))
     jaxpr = closed.jaxpr
     info = jaxpr.debug_info
     # a function of ours was traced for whoever called it first: its lines say nothing of this call
@@ -250,25 +249,22 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[O
 _ROWS = ("dynamic_slice", "gather")
 
 
-def _call(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
-          where: Use) -> list[Operand]:
+def _call(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
     if params.get("differentiated"):  # what a backward pass computes again is no second use
-        return [Operand(aval) for aval in out_avals]
+        return []
     (closed,) = subjaxprs(params)
     return _run(closed, operands, where)
 
 
-def _cond(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
-          where: Use) -> list[Operand]:
+def _cond(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
     """One branch of them runs: a key may be consumed in each, and then is."""
     before, after, results = names.consumed, [], []
     for branch in params["branches"]:
         names.consumed = before.copy()
         results.append(_run(branch, operands[1:], where))
         after.append(names.consumed)
-    names.consumed = np.zeros(max(map(len, after)), np.int32)
-    for consumed in after:
-        names.consumed[:len(consumed)] = np.maximum(names.consumed[:len(consumed)], consumed)
+    longest = max(map(len, after))
+    names.consumed = np.max([np.pad(uses, (0, longest - len(uses))) for uses in after], axis=0)
     return [_either(outs) for outs in zip(*results, strict=True)]
 
 
@@ -286,29 +282,24 @@ def _turns(carry: Sequence[Operand]) -> int:
     return 1 + min(max(keys, 1), 8)
 
 
-def _scan(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
-          where: Use) -> list[Operand]:
-    closed, length = params["jaxpr"], params["length"]
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    consts, xs = operands[:num_consts], operands[num_consts + num_carry:]
-    carry = list(operands[num_consts:num_consts + num_carry])
-    row_avals = closed.in_avals[num_consts + num_carry:]
+def _scan(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    closed, length, first = params["jaxpr"], params["length"], params["num_consts"]
+    last = first + params["num_carry"]
+    consts, carry, xs = operands[:first], operands[first:last], operands[last:]
     turns = length if any(x.holds_keys for x in xs) else min(length, _turns(carry))
     for step in range(length)[::-1 if params["reverse"] else 1][:turns]:
         row = [Operand(aval, x.named()[step] if x.holds_keys else None)
-               for aval, x in zip(row_avals, xs, strict=True)]
-        carry = _run(closed, [*consts, *carry, *row], where)[:num_carry]
-    return [*carry, *map(Operand, out_avals[num_carry:])]
+               for aval, x in zip(closed.in_avals[last:], xs, strict=True)]
+        carry = _run(closed, [*consts, *carry, *row], where)[:len(carry)]
+    return [*carry]
 
 
-def _while(params: Params, operands: Sequence[Operand], out_avals: Sequence[ShapedArray],
-           where: Use) -> list[Operand]:
-    of_cond, of_body = params["cond_nconsts"], params["body_nconsts"]
-    cond_consts, body_consts = operands[:of_cond], operands[of_cond:of_cond + of_body]
-    carry = list(operands[of_cond + of_body:])
+def _while(params: Params, operands: Sequence[Operand], where: Use) -> list[Operand]:
+    first, last = params["cond_nconsts"], params["cond_nconsts"] + params["body_nconsts"]
+    carry = [*operands[last:]]
     for _ in range(_turns(carry)):
-        _run(params["cond_jaxpr"], [*cond_consts, *carry], where)
-        carry = _run(params["body_jaxpr"], [*body_consts, *carry], where)
+        _run(params["cond_jaxpr"], [*operands[:first], *carry], where)
+        carry = _run(params["body_jaxpr"], [*operands[first:last], *carry], where)
     return carry
 
 
