@@ -13,17 +13,13 @@ from minijax.core import get_aval as _get_aval
 from minijax.dtypes import finfo, float0, iinfo, issubdtype, promote_types, result_type
 from minijax.numpy import linalg
 from minijax.numpy.arithmetic import *
-from minijax.numpy.contractions import (cross, dot, einsum, inner, kron, matmul, matvec, outer,
-                                        tensordot, trace, vdot, vecdot)
+from minijax.numpy.contractions import *
 from minijax.numpy.creation import *
 from minijax.numpy.diagonals import *
 from minijax.numpy.joining import *
 from minijax.numpy.logic import *
 from minijax.numpy.operators import install_operators
-from minijax.numpy.reductions import (all, amax, amin, any, argmax, argmin, average, count_nonzero,
-                                      cumprod, cumsum, max, mean, min, nanargmax, nanargmin,
-                                      nancumsum, nanmax, nanmean, nanmin, nanprod, nanstd, nansum,
-                                      nanvar, prod, ptp, std, sum, var)
+from minijax.numpy.reductions import *
 from minijax.numpy.scalar_types import can_cast, isdtype
 from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex128, complex64, complex_,
                                         complexfloating, csingle, double, e, euler_gamma, float16,

@@ -21,7 +21,8 @@ from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
-Operand: TypeAlias = Any  # such things, which meet and become alike: `promote_args`
+Alike: TypeAlias = Any  # such things, brought to one dtype
+Operand: TypeAlias = Any  # the same, and to ranks that meet: `promote_args`
 Inexact: TypeAlias = Any  # the same, in floating point
 Numeric: TypeAlias = Any  # the same, and no bools
 Axes: TypeAlias = "int | str | Sequence[int | str] | None"
@@ -163,11 +164,6 @@ def _promote_to(kind: Callable[[Any], Any], *args: Any) -> list[Any]:
 
 promote_dtypes_inexact = functools.partial(_promote_to, dtypes.to_inexact_dtype)
 promote_dtypes_numeric = functools.partial(_promote_to, dtypes.to_numeric_dtype)  # not bool
-
-
-def as_inexact(name: str, *args: Any) -> list[Any]:
-    """What functions of matrices do to their arguments first: check, convert to one float dtype."""
-    return promote_dtypes_inexact(*as_arrays(name, *args))
 
 
 def promoted(name: str, promote: Callable[..., list[Any]], *args: Any) -> list[Any]:
@@ -342,27 +338,28 @@ def refuse_out(name: str, out: Any) -> None:
 # ── What every public function does first ────────────────────────────────────────────────────
 
 _PREPARED: dict[str, Callable[..., list[Any]]] = {
-    "ArrayLike": as_arrays, "Operand": promote_args, "Inexact": promote_args_inexact,
-    "Numeric": promote_args_numeric}
+    "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
+    "Operand": promote_args, "Inexact": promote_args_inexact, "Numeric": promote_args_numeric}
 
 
-def public(names: dict[str, Any]) -> None:
+def public(names: dict[str, Any], prefix: str = "") -> None:
     """Make public what a file of `numpy` has for users, its functions: they are its `__all__`.
 
     From here on the first two arguments of each, where they must be given, are arrays of the kind
-    that their annotation names when the function runs; what is no array has been refused.
+    that their annotation names when the function runs; what is no array has been refused, by an
+    error with the `prefix` before the name of the function.
     """
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
                  and value.__module__ == names["__name__"]}
-    prepared = {function: _prepared(function) for function in functions.values()}
+    prepared = {function: _prepared(function, prefix) for function in functions.values()}
     names.update((name, prepared[function]) for name, function in functions.items())
     names["__all__"] = list(functions)
 
 
-def _prepared(function: Callable) -> Callable:
+def _prepared(function: Callable, prefix: str) -> Callable:
     """A function that is given arrays, whatever it is called with; the usual call is quick."""
-    code, kinds, name = function.__code__, function.__annotations__, function.__name__
+    code, kinds, name = function.__code__, function.__annotations__, prefix + function.__name__
     required = code.co_varnames[:code.co_argcount - len(function.__defaults__ or ())][:2]
     kind = kinds.get(required[0]) if required else None
     if kind not in _PREPARED:

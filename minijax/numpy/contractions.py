@@ -7,7 +7,6 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -17,9 +16,9 @@ import numpy as np
 from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis,
-                                     check_arraylike, choose, convert, like, places_along,
-                                     promote_dtypes, refuse_out, stacked)
+from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, check_arraylike, choose,
+                                     convert, like, places_along, promote_dtypes, public,
+                                     refuse_out, stacked)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 
@@ -68,7 +67,7 @@ def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
 
-def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def dot(a: Alike, b: Alike, *, precision: Any = None,
         preferred_element_type: Any = None) -> Array:
     """The last axis of `a` against the last but one of `b`; with a scalar, the product.
 
@@ -78,12 +77,11 @@ def dot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     Raises:
       TypeError: where the sizes differ.
     """
-    a, b = promote_dtypes(*as_arrays("dot", a, b))
     dims: Any = ([a.ndim - 1], [max(b.ndim - 2, 0)]) if a.ndim and b.ndim else ([], [])
     return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
-def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def matmul(a: Alike, b: Alike, *, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The product of two matrices, of a matrix and a vector, or of stacks of these.
 
@@ -94,12 +92,9 @@ def matmul(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
       ValueError: for scalars, and for stacks that do not broadcast.
       TypeError: where the inner sizes differ.
     """
-    check_arraylike("matmul", a, b)
-    for place, x in enumerate((a, b)):
-        if np.ndim(x) == 0:
-            raise ValueError(f"matmul input operand {place} must have ndim at least 1, "
-                             "but it has ndim 0")
-    a, b = promote_dtypes(a, b)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ValueError(f"matmul input operand {int(a.ndim > 0)} must have ndim at least 1, "
+                         "but it has ndim 0")
     if a.ndim <= 2 and b.ndim <= 2:
         return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
     lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # refuses what does not fit
@@ -120,40 +115,37 @@ def vdot(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
     >>> vdot(np.array([[1, 2]]), np.array([[3], [4]]))
     Array(11, dtype=int32)
     """
-    check_arraylike("vdot", a, b)
     return dot(conjugate(ravel(a)), ravel(b), precision=precision,
                preferred_element_type=preferred_element_type)
 
 
-def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1, precision: Any = None,
+def vecdot(x1: Alike, x2: Alike, /, *, axis: int = -1, precision: Any = None,
            preferred_element_type: Any = None) -> Array:
     """The products of the vectors along an axis of two arrays.
 
     >>> vecdot(np.array([[1, 2], [3, 4]]), np.array([1, 1]))
     Array([3, 7], dtype=int32)
     """
-    a, b = promote_dtypes(*as_arrays("vecdot", x1, x2))
-    a, b = (moveaxis(x, axis, -1) for x in (a, b))
+    a, b = (moveaxis(x, axis, -1) for x in (x1, x2))
     product = matmul(conjugate(a)[..., None, :], b[..., None], precision=precision,
                      preferred_element_type=preferred_element_type)
     return product[..., 0, 0]
 
 
-def inner(a: ArrayLike, b: ArrayLike, *, precision: Any = None,
+def inner(a: Alike, b: Alike, *, precision: Any = None,
           preferred_element_type: Any = None) -> Array:
     """The last axis of `a` against the last axis of `b`.
 
     >>> inner(np.array([1, 2]), np.array([3, 4]))
     Array(11, dtype=int32)
     """
-    a, b = promote_dtypes(*as_arrays("inner", a, b))
     if a.ndim == 0 or b.ndim == 0:
         return a * b
     dims: Any = (([a.ndim - 1], [b.ndim - 1]), ([], []))
     return _dot_general(a, b, dims, precision, preferred_element_type)
 
 
-def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
+def outer(a: Alike, b: Alike, out: None = None) -> Array:
     """All products of an element of `a` and one of `b`.
 
     >>> outer(np.array([1, 2]), np.array([3, 4]))
@@ -161,11 +153,10 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
            [6, 8]], dtype=int32)
     """
     refuse_out("outer", out)
-    a, b = promote_dtypes(*as_arrays("outer", a, b))
     return lax.expand_dims(ravel(a), (1,)) * lax.expand_dims(ravel(b), (0,))
 
 
-def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = None,
+def tensordot(a: Alike, b: Alike, axes: Any = 2, *, precision: Any = None,
               preferred_element_type: Any = None) -> Array:
     """The sum of products over some axes of `a` and as many of `b`.
 
@@ -175,7 +166,6 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
     Args:
       axes: how many (the last of `a`, the first of `b`), or the axes of `a` and those of `b`.
     """
-    a, b = promote_dtypes(*as_arrays("tensordot", a, b))
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         of_a, of_b = (each if np.iterable(each) else [each] for each in axes)
     elif np.ndim(axes) == 0:
@@ -194,13 +184,12 @@ def tensordot(a: ArrayLike, b: ArrayLike, axes: Any = 2, *, precision: Any = Non
     return _dot_general(a, b, (dims, ([], [])), precision, preferred_element_type)
 
 
-def kron(a: ArrayLike, b: ArrayLike) -> Array:
+def kron(a: Alike, b: Alike) -> Array:
     """The Kronecker product: `b` in the place of every element of `a`, multiplied by it.
 
     >>> kron(np.array([1, 10]), np.array([1, 2]))
     Array([ 1,  2, 10, 20], dtype=int32)
     """
-    a, b = promote_dtypes(*as_arrays("kron", a, b))
     rank = max(a.ndim, b.ndim)
     a, b = lax.broadcast_to_rank(a, rank), lax.broadcast_to_rank(b, rank)
     product = (lax.expand_dims(a, range(1, 2 * rank, 2))
@@ -208,7 +197,7 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     return lax.reshape(product, [n * m for n, m in zip(a.shape, b.shape, strict=True)])
 
 
-def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
+def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
     """The cross product of vectors of three (or two) components.
 
@@ -217,7 +206,6 @@ def cross(a: ArrayLike, b: ArrayLike, axisa: int = -1, axisb: int = -1, axisc: i
     """
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = promote_dtypes(*as_arrays("cross", a, b))
     xs, ys = ([*moveaxis(convert(x, x.dtype), at, 0)] for x, at in ((a, axisa), (b, axisb)))
     if len(xs) not in (2, 3) or len(ys) not in (2, 3):
         raise ValueError("Dimension must be either 2 or 3 for cross product")
@@ -234,7 +222,7 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     >>> trace(np.array([[1, 2], [3, 4]]))
     Array(5, dtype=int32)
     """
-    a = moveaxis(as_array("trace", a), (axis1, axis2), (-2, -1))
+    a = moveaxis(a, (axis1, axis2), (-2, -1))
     i, j = places_along(a.shape[-2:], 0, 1)
     masked = choose(i + operator.index(offset) == j, a, convert(0, a.dtype))
     return reductions.sum(masked, axis=(-2, -1), dtype=dtype, out=out)
@@ -246,18 +234,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     >>> matvec(np.array([[1, 0], [1, 1]]), np.array([5, 7]))
     Array([ 5, 12], dtype=int32)
     """
-    x2 = as_array("matvec", x2)
     return matmul(x1, x2[..., None])[..., 0]
-
-
-def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
-    """The product of several matrices, from left to right.
-
-    >>> multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))]).shape
-    (2, 1)
-    """
-    # JAX: in the order that costs least.
-    return functools.reduce(dot, arrays)
 
 
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────
@@ -358,3 +335,6 @@ def _sizes(terms: Sequence[Labels], arrays: list[Any]) -> dict[Hashable, int]:
                                  f"not match previous terms ({size}).")
             sizes[label] = max(known, size)
     return sizes
+
+
+public(globals())

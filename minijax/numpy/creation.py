@@ -16,8 +16,8 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import display
-from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_arrays_to_one_shape, convert,
-                                     promote_dtypes_inexact, promote_shapes, public,
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, broadcast_arrays_to_one_shape,
+                                     convert, promote_dtypes_inexact, promote_shapes, public,
                                      shape_of_argument, stacked, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.tree_util import tree_map
@@ -353,7 +353,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     return moveaxis(convert(powers, dtype or powers.dtype), 0, operator.index(axis))
 
 
-def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = True,
+def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = True,
               dtype: DTypeLike = None, axis: int = 0) -> Array:
     """`num` numbers, each a constant multiple of the one before; all of one sign.
 
@@ -361,10 +361,8 @@ def geomspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool =
     Array([1., 2., 4., 8.], dtype=float32)
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "geomspace")
-    first, last = promote_dtypes_inexact(start, stop)
-    first, last = promote_shapes("geomspace", first, last)
-    sign = lax.sign(first)
-    logs = linspace(lax.log(sign * first), lax.log(sign * last), num, endpoint)
+    sign = lax.sign(start)
+    logs = linspace(lax.log(sign * start), lax.log(sign * stop), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))
     return moveaxis(convert(out, dtype or out.dtype), 0, operator.index(axis))
 

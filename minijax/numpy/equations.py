@@ -18,8 +18,9 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy import contractions, diagonals, reductions
-from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, as_inexact, choose, convert,
-                                     places_along, promote_dtypes_inexact, static_value)
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, choose, convert,
+                                     places_along, promote_dtypes_inexact, promoted, public,
+                                     static_value)
 from minijax.numpy.factorisations import norm
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import moveaxis, reshape
@@ -46,7 +47,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Raises:
       ValueError: where the shapes do not fit.
     """
-    a, b = as_inexact("solve", a, b)
+    a, b = promote_dtypes_inexact(a, b)
     if a.ndim < 2:
         raise ValueError("left hand array must be at least two dimensional; "
                          f"got a.shape={a.shape}, b.shape={b.shape}")
@@ -73,12 +74,11 @@ def inv(a: ArrayLike) -> Array:
     Array([[0.5 , 0.  ],
            [0.  , 0.25]], dtype=float32)
     """
-    a = as_array("inv", a)
     _check_square("inv", a, ".")
     return solve(a, diagonals.eye(a.shape[-1], dtype=a.dtype))
 
 
-def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None) -> Array:
+def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Array:
     """The x for which ``tensordot(a, x, x.ndim) = b``.
 
     >>> tensorsolve(np.eye(4).reshape(2, 2, 2, 2), np.ones((2, 2))).shape
@@ -97,7 +97,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, (-1,))), shape)
 
 
-def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
+def tensorinv(a: Any, ind: int = 2) -> Array:
     """The inverse of the map ``x -> tensordot(a, x, a.ndim - ind)``.
 
     >>> tensorinv(np.eye(4).reshape(2, 2, 2, 2)).shape
@@ -119,13 +119,12 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
 
 # ── Determinants ─────────────────────────────────────────────────────────────────────────────
 
-def det(a: ArrayLike) -> Array:
+def det(a: Inexact) -> Array:
     """The determinants of square matrices.
 
     >>> det(np.array([[1., 2.], [3., 4.]]))
     Array(-2., dtype=float32)
     """
-    [a] = as_inexact("det", a)
     _check_square("_det()", a)
     return _small_det(a) if a.shape[-1] <= 3 else _det(a)
 
@@ -179,7 +178,7 @@ def _eliminated(a: Any) -> tuple[Any, Any, Any, Any]:
             convert(1 - 2 * is_odd, a.dtype))
 
 
-def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
+def slogdet(a: Inexact, *, method: str | None = None) -> SlogdetResult:
     """The signs of determinants and the logarithms of their sizes, which do not overflow.
 
     >>> slogdet(np.array([[0., 1.], [1., 0.]]))
@@ -191,7 +190,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     if method not in (None, "lu"):  # JAX: "qr", too.
         raise ValueError(f"Unknown slogdet method '{method}'. Supported methods are 'lu' "
                          "(`None`).")
-    [a] = as_inexact("jnp.linalg.slogdet", a)
     _check_square("slogdet()", a)
     return SlogdetResult(*_slogdet(a))
 
@@ -225,18 +223,16 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Array([[1, 5],
            [0, 1]], dtype=int32)
     """
-    x = as_array("matrix_power", a)
-    if x.ndim < 2:
-        raise TypeError(f"{x.ndim}-dimensional array given. Array must be at least "
+    if a.ndim < 2:
+        raise TypeError(f"{a.ndim}-dimensional array given. Array must be at least "
                         "two-dimensional")
-    if x.shape[-1] != x.shape[-2]:
+    if a.shape[-1] != a.shape[-2]:
         raise TypeError("Last 2 dimensions of the array must be square")
     try:
         n = operator.index(n)
     except TypeError:
         raise TypeError(f"exponent must be an integer, got {n}") from None
-    if n < 0:
-        x, n = inv(x), -n
+    x, n = (inv(a), -n) if n < 0 else (a, n)
     if n == 0:
         return lax.broadcast(diagonals.eye(x.shape[-1], dtype=x.dtype), x.shape[:-2])
     result: Any = None
@@ -250,7 +246,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 # ── Where there is no solution, or more than one ─────────────────────────────────────────────
 
-def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *,
+def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
          rcond: ArrayLike | None = None) -> Array:
     """The pseudo-inverses: with them least squares have their shortest solutions.
 
@@ -263,7 +259,6 @@ def pinv(a: ArrayLike, rtol: ArrayLike | None = None, hermitian: bool = False, *
       hermitian: whether `a` is symmetric (Hermitian); otherwise it is made so.
       rcond: an old name of `rtol`.
     """
-    [a] = as_inexact("jnp.linalg.pinv", a)
     *_, m, n = a.shape
     a = symmetrized(a) if hermitian else a
     if rtol is None:
@@ -296,7 +291,7 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
     return p, change + (left + right)
 
 
-def cond(x: ArrayLike, p: Any = None) -> Array:
+def cond(x: Any, p: Any = None) -> Array:
     """How many times relative errors may grow in a system of equations with this matrix.
 
     >>> cond(np.array([[2., 0.], [0., 1.]]))
@@ -305,7 +300,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     Args:
       p: the order of the norm, as in `norm`; 2 by default.
     """
-    [x] = as_inexact("cond", x)
+    [x] = promoted("cond", promote_dtypes_inexact, x)
     if x.ndim < 2:
         raise ValueError(f"jnp.linalg.cond: input array must be at least 2D; got {x.shape=}")
     if p in (None, 2, -2):
@@ -321,7 +316,7 @@ def cond(x: ArrayLike, p: Any = None) -> Array:
     return norm(x, p, (-2, -1)) * norm(inv(x), p, (-2, -1))
 
 
-def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool = False,
+def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = False,
                 tol: ArrayLike | None = None) -> Array:
     """How many singular values of a matrix are not small.
 
@@ -333,13 +328,12 @@ def matrix_rank(M: ArrayLike, rtol: ArrayLike | None = None, *, hermitian: bool 
       hermitian: whether `M` is symmetric (Hermitian); otherwise it is made so.
       tol: what counts as small.
     """
-    [x] = as_inexact("jnp.linalg.matrix_rank", M)
-    if x.ndim < 2:
-        return lax.convert_element_type(reductions.any(x != 0), np.dtype("int32"))
-    values = lax.linalg.svd(symmetrized(x) if hermitian else x, compute_uv=False)
+    if M.ndim < 2:
+        return lax.convert_element_type(reductions.any(M != 0), np.dtype("int32"))
+    values = lax.linalg.svd(symmetrized(M) if hermitian else M, compute_uv=False)
     tol = rtol if tol is None else tol  # JAX, too, takes rtol for a limit that is not relative
     if tol is None:
-        eps = max(x.shape[-2:]) * dtypes.finfo(values.dtype).eps
+        eps = max(M.shape[-2:]) * dtypes.finfo(values.dtype).eps
         tol = reductions.max(values, -1, initial=0) * eps
     limit: Any = as_array("matrix_rank", tol)
     limit, values = promote_dtypes_inexact(limit[..., None], values)
@@ -362,7 +356,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     Returns:
       x, the sums of squares that remain, the rank and the singular values of `a`.
     """
-    a, b = as_inexact("lstsq", a, b)
+    a, b = promote_dtypes_inexact(a, b)
     if a.shape[0] != b.shape[0]:
         raise ValueError("Leading dimensions of input arrays must match")
     if a.ndim != 2:
@@ -381,3 +375,6 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
     if numpy_resid and (a.shape[0] <= a.shape[1] or int(static_value(rank, "")) < a.shape[1]):
         residual = lax.full((0,), 0, residual.dtype)
     return (x if b.ndim == 2 else x[:, 0]), residual, rank, s
+
+
+public(globals(), "jnp.linalg.")

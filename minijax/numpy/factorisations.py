@@ -14,8 +14,8 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import diagonals, reductions
-from minijax.numpy.arguments import (ArrayLike, Axes, as_inexact, canonical_axes, choose, convert,
-                                     places_along)
+from minijax.numpy.arguments import (Axes, Inexact, canonical_axes, choose, convert, places_along,
+                                     public)
 from minijax.numpy.searching import take_along_axis
 from minijax.numpy.shaping import flip, matrix_transpose, moveaxis
 from minijax.numpy.sorting import argsort
@@ -27,7 +27,7 @@ QRResult = namedtuple("QRResult", "Q R")
 SVDResult = namedtuple("SVDResult", "U S Vh")
 
 
-def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
+def cholesky(a: Inexact, *, upper: bool = False, symmetrize_input: bool = True) -> Array:
     """The triangular L with positive diagonal for which ``a = L Lᴴ``; nan where there is none.
 
     >>> cholesky(np.array([[4., 2.], [2., 5.]]))
@@ -38,12 +38,11 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
       upper: whether ``Lᴴ`` is wanted.
       symmetrize_input: whether ``(a + aᴴ) / 2`` is factored; otherwise one triangle is read.
     """
-    [x] = as_inexact("jnp.linalg.cholesky", a)
-    factor = lax.linalg.cholesky(adjoint(x) if upper else x, symmetrize_input=symmetrize_input)
+    factor = lax.linalg.cholesky(adjoint(a) if upper else a, symmetrize_input=symmetrize_input)
     return adjoint(factor) if upper else factor
 
 
-def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
+def eigh(a: Inexact, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """The eigenvalues, in ascending order, and eigenvectors of symmetric (Hermitian) matrices.
 
     >>> eigh(np.array([[2., 0.], [0., 1.]])).eigenvalues
@@ -55,12 +54,11 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
     """
     if UPLO not in (None, "L", "U"):
         raise ValueError(f"UPLO must be one of None, 'L', or 'U', got {UPLO}")
-    [x] = as_inexact("jnp.linalg.eigh", a)
-    vectors, values = lax.linalg.eigh(x, lower=UPLO != "U", symmetrize_input=symmetrize_input)
+    vectors, values = lax.linalg.eigh(a, lower=UPLO != "U", symmetrize_input=symmetrize_input)
     return EighResult(values, vectors)
 
 
-def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
+def eigvalsh(a: Inexact, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """The eigenvalues of symmetric (Hermitian) matrices, in ascending order.
 
     >>> eigvalsh(np.array([[2., 0.], [0., 1.]]))
@@ -69,7 +67,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     return eigh(a, UPLO, symmetrize_input).eigenvalues
 
 
-def qr(a: ArrayLike, mode: str = "reduced") -> Any:
+def qr(a: Inexact, mode: str = "reduced") -> Any:
     """Orthogonal Q and upper triangular R with ``a = Q R``.
 
     >>> qr(np.array([[3., 1.], [4., 1.]])).R.shape
@@ -79,10 +77,9 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Any:
       mode: "reduced" (also "full"); "complete" for a square Q; "r" for R alone; "raw" for
         LAPACK's own form, transposed, and the factors of its reflections.
     """
-    [x] = as_inexact("jnp.linalg.qr", a)
     if mode not in ("reduced", "complete", "full", "r", "raw"):
         raise ValueError(f"Unsupported QR decomposition mode '{mode}'")
-    q, r = lax.linalg.qr(x, full_matrices=mode == "complete")
+    q, r = lax.linalg.qr(a, full_matrices=mode == "complete")
     if mode == "raw":
         return QRResult(*_reflections(q, r))
     return r if mode == "r" else QRResult(q, r)
@@ -113,7 +110,7 @@ def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
     return matrix_transpose(packed), choose(lax.abs(factors) > .5, factors, 0)
 
 
-def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
+def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
         hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
     """Orthogonal U and V and falling singular values S with ``a = U diag(S) Vᴴ``.
 
@@ -128,10 +125,9 @@ def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
     """
     if subset_by_index is not None:  # JAX: for full_matrices=False.
         raise NotImplementedError("svd: subset_by_index is not implemented")
-    [x] = as_inexact("jnp.linalg.svd", a)
     if hermitian:
-        return _svd_of_symmetric(x, compute_uv)
-    found = lax.linalg.svd(x, full_matrices=full_matrices, compute_uv=compute_uv)
+        return _svd_of_symmetric(a, compute_uv)
+    found = lax.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
     return SVDResult(*found) if compute_uv else found
 
 
@@ -146,7 +142,7 @@ def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
     return SVDResult(u, lax.abs(values), adjoint(u * lax.sign(values)[..., None, :]))
 
 
-def svdvals(x: ArrayLike, /) -> Array:
+def svdvals(x: Inexact, /) -> Array:
     """The singular values of matrices, falling.
 
     >>> svdvals(np.array([[0., 2.], [1., 0.]]))
@@ -157,7 +153,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 # ── Norms ────────────────────────────────────────────────────────────────────────────────────────
 
-def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
+def norm(x: Inexact, ord: Any = None, axis: Axes = None, keepdims: bool = False) -> Array:
     """The length of a vector, or the size of a matrix; without `ord` the Euclidean one.
 
     >>> norm(np.array([3., 4.]))
@@ -171,7 +167,6 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = Fals
     Raises:
       ValueError: for other orders and numbers of axes.
     """
-    [x] = as_inexact("norm", x)
     axes = canonical_axes(axis, x.ndim)
     if ord is None:
         return _euclidean(x, axes, keepdims)
@@ -181,18 +176,17 @@ def norm(x: ArrayLike, ord: Any = None, axis: Axes = None, keepdims: bool = Fals
                      "vector-norm, or two axes to compute a matrix-norm.")
 
 
-def vector_norm(x: ArrayLike, /, *, axis: Axes = None, keepdims: bool = False,
+def vector_norm(x: Inexact, /, *, axis: Axes = None, keepdims: bool = False,
                 ord: Any = 2) -> Array:
     """The length of vectors; their components may lie along several axes.
 
     >>> vector_norm(np.array([[3., 0.], [0., 4.]]))
     Array(5., dtype=float32)
     """
-    [x] = as_inexact("vector_norm", x)
     return _vector_norm(x, ord, canonical_axes(axis, x.ndim), keepdims)
 
 
-def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+def matrix_norm(x: Inexact, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """The size of every matrix in a stack; the orders are those of `norm`.
 
     >>> matrix_norm(np.array([[3., 0.], [0., 4.]]), ord=2)
@@ -237,3 +231,6 @@ def _matrix_norm(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Arr
     combine: Any = {2: reductions.max, -2: reductions.min, "nuc": reductions.sum}[ord]
     found = combine(values, -1)
     return lax.expand_dims(found, axes) if keepdims else found
+
+
+public(globals(), "jnp.linalg.")

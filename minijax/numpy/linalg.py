@@ -6,12 +6,14 @@ In JAX: `jax/numpy/linalg.py`.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.arguments import ArrayLike, as_arrays
-from minijax.numpy.contractions import matmul, multi_dot, tensordot, vecdot
+from minijax.numpy.contractions import matmul, tensordot, vecdot
 from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power,
                                      matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve)
 from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh,
@@ -48,6 +50,17 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they have "
             f"x1.shape[axis]={x1.shape[axis]} and x2.shape[axis]={x2.shape[axis]}")
     return contractions.cross(x1, x2, axis=axis)
+
+
+def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
+    """The product of several matrices, from left to right.
+
+    >>> import numpy as np
+    >>> multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))]).shape
+    (2, 1)
+    """
+    # JAX: in the order that costs least.
+    return functools.reduce(contractions.dot, arrays)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:

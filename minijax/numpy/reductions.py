@@ -17,7 +17,8 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, choose, convert, documented,
-                                     outermost, promote_dtypes_inexact, refuse_out, static_axes)
+                                     outermost, promote_dtypes_inexact, public, refuse_out,
+                                     static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 
@@ -45,14 +46,13 @@ _KINDS = {
 }
 
 
-def _begun(name: str, a: ArrayLike, axis: Axes, out: None) -> tuple[Any, tuple[int | str, ...]]:
-    """The array of a reduction, and its axes; behind them the names of mapped axes around it."""
+def _over(name: str, a: Array, axis: Axes, out: None) -> tuple[int | str, ...]:
+    """The axes of a reduction; behind them the names of mapped axes around it."""
     refuse_out(name, out)
-    array = as_array(name, a)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     names = tuple(each for each in given if isinstance(each, str))
     axis = tuple(each for each in given if each not in names) if names else axis
-    return array, (*canonical_axes(static_axes(name, axis), array.ndim), *names)
+    return *canonical_axes(static_axes(name, axis), a.ndim), *names
 
 
 def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
@@ -128,7 +128,7 @@ def _accumulated(name: str, a: ArrayLike, axis: Axes, dtype: Any, out: None, kee
                  initial: ArrayLike | None, where: ArrayLike | None,
                  promote_integers: bool) -> Array:
     dtype = dtypes.check_user_dtype_supported(dtype, name)
-    a, over = _begun(name, a, axis, out)
+    over = _over(name, a, axis, out)
     wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
     result = _reduced(name, convert(a, _wide(wanted)), over, keepdims, initial, where)
     return convert(result, wanted)
@@ -167,7 +167,7 @@ amax, amin = max, min
 
 def _extreme(name: str, a: ArrayLike, axis: Axes, out: None, keepdims: bool,
              initial: ArrayLike | None, where: ArrayLike | None) -> Array:
-    a, over = _begun(name, a, axis, out)
+    over = _over(name, a, axis, out)
     if where is not None and initial is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
                          "where mask one has to specify 'initial'")
@@ -216,7 +216,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    a, over = _begun("all", a, axis, out)
+    over = _over("all", a, axis, out)
     return _reduced("all", convert(a, np.dtype(bool)), over, keepdims, None, where)
 
 
@@ -227,7 +227,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    a, over = _begun("any", a, axis, out)
+    over = _over("any", a, axis, out)
     return _reduced("any", convert(a, np.dtype(bool)), over, keepdims, None, where)
 
 
@@ -237,7 +237,6 @@ def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Ar
     >>> count_nonzero(np.array([3, 0, 4]))
     Array(2, dtype=int32)
     """
-    a = as_array("count_nonzero", a)
     nonzero = a != convert(0, a.dtype)
     return sum(nonzero, axis, dtypes.default_int_dtype(), keepdims=keepdims)
 
@@ -252,7 +251,7 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     Array(3., dtype=float32)
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "mean")
-    a, over = _begun("mean", a, axis, out)
+    over = _over("mean", a, axis, out)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = _wide(result_dtype)
     total: Any = sum(a, over, wide, keepdims=keepdims, where=where)
@@ -279,7 +278,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
       ddof: how many less than the number of elements to divide by (1: of a sample).
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "var")
-    a, over = _begun("var", a, axis, out)
+    over = _over("var", a, axis, out)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _wide(a.dtype))
@@ -320,7 +319,6 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
     >>> average(np.array([1., 2.]), weights=np.array([3., 1.]))
     Array(1.25, dtype=float32)
     """
-    a = as_array("average", a)
     axes = canonical_axes(static_axes("average", axis), a.ndim)
     if weights is None:
         result = mean(a, axes, keepdims=keepdims)
@@ -347,8 +345,7 @@ def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Ca
                 out: None = None) -> Array:
         refuse_out(name, out)
         dtype = dtypes.check_user_dtype_supported(dtype, name)
-        x = as_array(name, a)
-        x, at = along(name, x, axis if x.ndim else None)
+        x, at = along(name, a, axis if a.ndim else None)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
         return run(convert(x, dtype), at)
@@ -382,7 +379,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
         a = as_array(name, given.pop("a"))
         if not dtypes.issubdtype(a.dtype, np.inexact):
             return function(a, **given)
-        if function in (var, std):
+        if function.__name__ in ("var", "std"):
             given["where"] = _known(a, given.get("where"))
         is_nan = isnan(a)
         found = function(choose(is_nan, convert(instead, a.dtype), a), **given)
@@ -419,7 +416,6 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     >>> nanmean(np.array([1, np.nan, 3]))
     Array(2., dtype=float32)
     """
-    a = as_array("nanmean", a)
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, out, keepdims, where=where)
     refuse_out("nanmean", out)
@@ -432,3 +428,6 @@ def _known(a: Any, where: ArrayLike | None) -> Any:
     """Where an element takes part: it is asked for, and not nan."""
     known = ~isnan(a)
     return known if where is None else logical_and(known, where)
+
+
+public(globals())

@@ -15,9 +15,10 @@ import numpy as np
 from minijax import lax
 from minijax.core import Array
 from minijax.numpy import arithmetic, contractions, reductions, sorting
-from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, as_arrays, as_inexact,
+from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, as_arrays,
                                      broadcast_to_shape, canonical_axes, canonical_axis, choose,
-                                     convert, promote_dtypes, promote_dtypes_inexact, public)
+                                     convert, promote_dtypes, promote_dtypes_inexact, promoted,
+                                     public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import replaced
 
@@ -97,7 +98,7 @@ def _slope(x: Any, axis: int, step: Any) -> Any:
     return moveaxis(out, -1, axis)
 
 
-def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | None = None,
+def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
            right: ArrayLike | str | None = None, period: ArrayLike | None = None) -> Array:
     """The values of the line through the points (xp, fp), constant beyond its ends.
 
@@ -108,7 +109,7 @@ def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, left: ArrayLike | str | N
       left, right: the values beyond the ends, or "extrapolate" to go on straight.
       period: after which the line repeats.
     """
-    x, xp, fp = as_inexact("interp", x, xp, fp)
+    x, xp, fp = promoted("interp", promote_dtypes_inexact, x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
@@ -138,14 +139,15 @@ def _one_period(x: Any, xp: Any, fp: Any, period: ArrayLike) -> tuple[Any, Any, 
     return x, xp, lax.concatenate([fp[-1:], fp, fp[:1]], 0)
 
 
-def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
+def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
               axis: int = -1) -> Array:
     """The area under the line through the points.
 
     >>> trapezoid(np.array([1., 2., 3.]))
     Array(4., dtype=float32)
     """
-    heights, *places = as_inexact("trapezoid", y, *([] if x is None else [x]))
+    heights, *places = promoted("trapezoid", promote_dtypes_inexact,
+                                *(each for each in (y, x) if each is not None))
     heights = moveaxis(heights, axis, -1)
     width: Any = convert(dx, heights.dtype)
     for place in places:
@@ -184,13 +186,12 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     return convert(sums, sums.dtype, x.weak_type and preferred_element_type is None)
 
 
-def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+def polyval(p: Alike, x: Alike, *, unroll: int = 16) -> Array:
     """The value of a polynomial, its coefficients from the highest power down.
 
     >>> polyval(np.array([1, 0, 2]), 3)
     Array(11, dtype=int32)
     """
-    p, x = promote_dtypes(p, x)
     operator.index(unroll)
     coefficients = [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])]
     zero = lax.full(lax.broadcast_shapes(p.shape[1:], x.shape), 0, x.dtype)

@@ -16,21 +16,20 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions, searching, unary
-from minijax.numpy.arguments import (ArrayLike, as_array, broadcast_to_shape, choose, convert,
-                                     promote_dtypes, public, static_value)
+from minijax.numpy.arguments import (Alike, ArrayLike, as_array, broadcast_to_shape, choose,
+                                     convert, promote_dtypes, public, static_value)
 from minijax.numpy.shaping import moveaxis, ravel
 
 
-def isin(element: ArrayLike, test_elements: ArrayLike, assume_unique: bool = False,
+def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
          invert: bool = False) -> Array:
     """Which elements occur among others.
 
     >>> isin(np.array([1, 2, 3]), np.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
     """
-    x, tests = promote_dtypes(element, test_elements)
-    same = lax.expand_dims(x, (x.ndim,)) == lax.broadcast_to_rank(ravel(tests), x.ndim + 1)
-    found = reductions.any(same, -1)
+    tests = lax.broadcast_to_rank(ravel(test_elements), element.ndim + 1)
+    found = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
     return ~found if invert else found
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (ArrayLike, Axes, along, as_arrays, canonical_axes,
-                                     canonical_axis, choose, convert, promote_dtypes,
-                                     promote_dtypes_inexact, public, refuse_out, static_axes)
+from minijax.numpy.arguments import (Alike, ArrayLike, Axes, along, as_arrays, canonical_axes,
+                                     canonical_axis, choose, convert, promote_dtypes_inexact,
+                                     public, refuse_out, static_axes)
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import without
 
@@ -75,7 +75,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     return lax.sort((*arrays[::-1], places), axis, num_keys=len(arrays))[-1]
 
 
-def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLike | None = None,
+def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | None = None,
                  *, method: str = "scan") -> Array:
     """Where in a sorted array each value belongs, so that it stays sorted.
 
@@ -89,7 +89,6 @@ def searchsorted(a: ArrayLike, v: ArrayLike, side: str = "left", sorter: ArrayLi
     if side not in ("left", "right"):
         raise ValueError(f"{side!r} is an invalid value for keyword 'side'. "
                          "Expected one of ['left', 'right'].")
-    a, v = promote_dtypes(a, v)
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
     if sorter is not None:
