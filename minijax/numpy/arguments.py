@@ -365,7 +365,7 @@ def _prepared(function: Callable, prefix: str) -> Callable:
     if kind not in _PREPARED:
         return function
     prepare, arrays = _PREPARED[kind], [each for each in required if kinds.get(each) == kind]
-    last, is_ready = len(arrays) - 1, kind == "ArrayLike"
+    first, last, is_ready = code.co_posonlyargcount, len(arrays) - 1, kind == "ArrayLike"
 
     def of_one(x: Any, /) -> Any:
         return function(x if is_ready and isinstance(x, Array) else prepare(name, x)[0])
@@ -374,15 +374,14 @@ def _prepared(function: Callable, prefix: str) -> Callable:
         return function(*prepare(name, x1, x2))
 
     def of_arrays(*args: Any, **named: Any) -> Any:
-        if is_ready and len(args) > last and isinstance(args[0], Array) and isinstance(
-                args[last], Array):
-            return function(*args, **named)
-        by_name = [each for each in arrays[len(args):] if each in named]
-        given = prepare(name, *args[:last + 1], *(named[each] for each in by_name))
-        named.update(zip(by_name, given[len(args):], strict=True))
-        return function(*given[:len(args)], *args[last + 1:], **named)
+        while first <= len(args) <= last and arrays[len(args)] in named:
+            args += (named.pop(arrays[len(args)]),)
+        if len(args) > last and not (is_ready and isinstance(args[0], Array)
+                                     and isinstance(args[last], Array)):
+            args = (*prepare(name, *args[:last + 1]), *args[last + 1:])
+        return function(*args, **named)
 
-    is_plain = code.co_posonlyargcount == len(arrays) == code.co_argcount + code.co_kwonlyargcount
+    is_plain = first == len(arrays) == code.co_argcount + code.co_kwonlyargcount
     return functools.wraps(function)((of_one, of_two)[last] if is_plain else of_arrays)
 
 

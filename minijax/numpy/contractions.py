@@ -8,22 +8,22 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 from __future__ import annotations
 
 import operator
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy._core import einsumfunc
 
 from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, check_arraylike, choose,
-                                     convert, like, places_along, promote_dtypes, public,
-                                     refuse_out, stacked)
+from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, choose, convert, like,
+                                     places_along, promote_dtypes, promoted, public, refuse_out,
+                                     stacked)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 
-Labels = Sequence[Hashable]
-_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+Labels = Sequence[str]  # a letter for each axis
 
 
 # ── Two labelled arrays ──────────────────────────────────────────────────────────────────────
@@ -52,7 +52,7 @@ def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
     return product, [*batch, *(each for each in (*x_labels, *y_labels) if each not in shared)]
 
 
-def _without_ones(x: Any, labels: Labels, sizes: dict[Hashable, int]) -> tuple[Any, list]:
+def _without_ones(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, list]:
     """Drop the axes of size one that are longer in other arrays: there they are broadcast."""
     ones = [d for d, label in enumerate(labels) if x.shape[d] < sizes.get(label, 0)]
     return lax.squeeze(x, ones), [label for d, label in enumerate(labels) if d not in ones]
@@ -95,13 +95,15 @@ def matmul(a: Alike, b: Alike, *, precision: Any = None,
     if a.ndim == 0 or b.ndim == 0:
         raise ValueError(f"matmul input operand {int(a.ndim > 0)} must have ndim at least 1, "
                          "but it has ndim 0")
+    inner = a.ndim - 1, max(b.ndim - 2, 0)
     if a.ndim <= 2 and b.ndim <= 2:
-        return dot(a, b, precision=precision, preferred_element_type=preferred_element_type)
+        dims: Any = ([inner[0]], [inner[1]]), ([], [])
+        return _dot_general(a, b, dims, precision, preferred_element_type)
     lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])  # refuses what does not fit
-    inner = a.shape[-1], b.shape[max(b.ndim - 2, 0)]
-    if inner[0] != inner[1]:  # an axis of one does not stretch here, as in a stack it does
+    n, m = a.shape[inner[0]], b.shape[inner[1]]
+    if n != m:  # an axis of one does not stretch here, as in a stack it does
         raise TypeError("dot_general requires contracting dimensions to have the same shape, got "
-                        f"({inner[0]},) and ({inner[1]},).")
+                        f"({n},) and ({m},).")
     of_a, row = ("...ij", "i") if a.ndim > 1 else ("j", "")
     of_b, column = ("...jk", "k") if b.ndim > 1 else ("j", "")
     return einsum(f"{of_a},{of_b}->...{row}{column}", a, b, precision=precision,
@@ -254,11 +256,11 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     """
     # JAX: contracts in the order that costs least; here from left to right.
     refuse_out("einsum", out)
-    if not isinstance(subscripts, str):
-        subscripts, operands = _from_lists((subscripts, *operands))
-    check_arraylike("einsum", *operands)
-    arrays = promote_dtypes(*operands)
-    terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
+    given = [subscripts, *operands]  # or x, [0, 1], y, [1, 2], [0, 2]
+    places = slice(1, None) if isinstance(subscripts, str) else slice(0, len(given) // 2 * 2, 2)
+    arrays = promoted("einsum", promote_dtypes, *given[places])
+    given[places] = [x.ndim for x in arrays]
+    terms, result = _parse(*(each if isinstance(each, (str, int)) else (*each,) for each in given))
     sizes = _sizes(terms, arrays)
     (x, labels), *others = [_diagonal(*_without_ones(x, term, sizes))
                             for x, term in zip(arrays, terms, strict=True)]
@@ -282,52 +284,21 @@ def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
     return x, kept
 
 
-def _from_lists(args: tuple) -> tuple[str, tuple]:
-    """The form ``einsum(x, [0, 1], y, [1, 2], [0, 2])`` as letters."""
-    operands, lists = args[0:len(args) - len(args) % 2:2], args[1::2]
-    result = args[-1] if len(args) % 2 else None
-
-    def letters(axes: Sequence) -> str:
-        return "".join("..." if axis is Ellipsis else _LETTERS[axis] for axis in axes)
-    text = ",".join(map(letters, lists))
-    return (text if result is None else f"{text}->{letters(result)}"), operands
-
-
 @caches.remembered(maxsize=256)
-def _parse(subscripts: str, ranks: tuple[int, ...]) -> tuple[tuple[tuple, ...], tuple]:
-    """The labels of every operand and of the result; an ellipsis becomes numbered labels."""
-    left, arrow, right = subscripts.replace(" ", "").partition("->")
-    terms = left.split(",")
-    if len(terms) != len(ranks):
-        raise ValueError(f"einsum: {subscripts!r} describes {len(terms)} operand(s), but "
-                         f"{len(ranks)} were given.")
-    found = tuple(_labels(term, rank, subscripts) for term, rank in zip(terms, ranks, strict=True))
-    if not arrow:
-        once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
-        right = "".join(["...", *once])
-    spread = {label for term in found for label in term if isinstance(label, int)}
-    kept = len(spread) if "..." in right else 0  # what the result leaves out is summed over
-    result = _labels(right, len(right.replace("...", "")) + kept, subscripts)
-    unknown = [label for label in result if not any(label in term for term in found)]
-    if unknown or len(set(result)) != len(result):
-        raise ValueError(f"einsum: the result of {subscripts!r} must name each of its labels "
-                         "once, and only labels of the operands.")
-    return found, result
+def _parse(*given: Any) -> tuple[list[str], str]:
+    """The letters of every operand, of which the rank is given, and of the result: by NumPy."""
+    left, result, _ = einsumfunc._parse_einsum_input(  # type: ignore[attr-defined]
+        [np.empty((1,) * each) if isinstance(each, int) else each for each in given])
+    return left.split(","), result
 
 
-def _labels(term: str, rank: int, subscripts: str) -> tuple:
-    before, dots, after = term.partition("...")
-    missing = rank - len(before) - len(after)
-    if missing < 0 or (missing and not dots) or not (before + after).isalpha() and before + after:
-        raise ValueError(f"einsum: {term!r} in {subscripts!r} does not describe an operand of "
-                         f"{rank} axes.")
-    return (*before, *range(-missing, 0), *after)
-
-
-def _sizes(terms: Sequence[Labels], arrays: list[Any]) -> dict[Hashable, int]:
+def _sizes(terms: Sequence[Labels], arrays: list[Any]) -> dict[str, int]:
     """How long the axes of each label are; ones stretch."""
-    sizes: dict[Any, int] = {}
+    sizes: dict[str, int] = {}
     for place, (term, x) in enumerate(zip(terms, arrays, strict=True)):
+        if len(term) != x.ndim:
+            raise ValueError(f"Einstein sum subscript '{term}' does not contain the correct number "
+                             f"of indices for operand {place}.")
         for label, size in zip(term, x.shape, strict=True):
             known = sizes.setdefault(label, size)
             if 1 not in (known, size) and known != size:

@@ -17,8 +17,9 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import display
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, broadcast_arrays_to_one_shape,
-                                     convert, promote_dtypes_inexact, promote_shapes, public,
-                                     shape_of_argument, stacked, static_value)
+                                     broadcast_to_shape, convert, promote_dtypes_inexact,
+                                     promote_shapes, public, shape_of_argument, stacked,
+                                     static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.tree_util import tree_map
 
@@ -170,18 +171,11 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
       TypeError: when the shape is traced.
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "full")
-    return _full("full", shape, fill_value, dtype)
-
-
-def _full(name: str, shape: Any, fill_value: ArrayLike, dtype: Any) -> Array:
     shape = shape_of_argument(shape)
-    value: Any = as_array(name, fill_value)
+    value: Any = as_array("full", fill_value)
     if dtype is not None:
         value = convert(value, dtype)
-    if value.shape == shape:
-        return another(value)
-    missing = len(shape) - value.ndim
-    return lax.broadcast_in_dim(value, shape, range(missing, len(shape)))
+    return another(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -214,7 +208,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 def _constant(name: str, shape: Any, value: int, dtype: DTypeLike) -> Array:
     dtype = dtypes.check_user_dtype_supported(dtype, name)
-    return _full(name, shape, value, dtype or dtypes.default_float_dtype())
+    return full(shape, value, dtype or dtypes.default_float_dtype())
 
 
 def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
@@ -262,7 +256,7 @@ def _like(name: str, a: ArrayLike, value: ArrayLike, dtype: DTypeLike, shape: An
     given = dtypes.check_user_dtype_supported(dtype, name)
     weak = given is None and aval.weak_type
     value = convert(as_array(name, value), aval.dtype if given is None else given, weak)
-    return _full(name, aval.shape if shape is None else shape, value, None)
+    return full(aval.shape if shape is None else shape, value)
 
 
 # ── Ranges ───────────────────────────────────────────────────────────────────────────────────

@@ -120,18 +120,13 @@ def _places_of_mask(mask: Any, sizes: Sequence[int], position: int) -> Sequence[
 
 
 def _static_slice(item: slice, position: int) -> slice:
-    bounds = []
-    for bound in (item.start, item.stop, item.step):
-        if isinstance(bound, Tracer):
-            if not core.is_concrete(bound):
-                raise IndexError(
-                    "Slice entries must be static integers. "
-                    f"Got {item} at position {position}. An array's size cannot depend on a "
-                    "traced value, but where it begins can: use lax.dynamic_slice_in_dim(x, "
-                    "start, size), with a size that is a plain integer.")
-            bound = core.concrete_or_error(bound)
-        bounds.append(None if bound is None else operator.index(bound))
-    return slice(*bounds)
+    bounds = item.start, item.stop, item.step
+    if any(isinstance(bound, Tracer) and not core.is_concrete(bound) for bound in bounds):
+        raise IndexError(
+            f"Slice entries must be static integers. Got {item} at position {position}. An array's "
+            "size cannot depend on a traced value, but where it begins can: use "
+            "lax.dynamic_slice_in_dim(x, start, size), with a size that is a plain integer.")
+    return slice(*(None if bound is None else operator.index(bound) for bound in bounds))
 
 
 def _meaning(item: Any) -> tuple[str, Any]:

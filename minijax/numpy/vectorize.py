@@ -7,9 +7,10 @@ In JAX: `jax/_src/numpy/vectorize.py`.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Collection
 from typing import Any
+
+from numpy.lib import _function_base_impl
 
 from minijax import api, lax, tracebacks
 from minijax.core import Array
@@ -17,8 +18,6 @@ from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_ax
 from minijax.numpy.shaping import moveaxis
 
 CoreDims = tuple[str, ...]
-_ARGUMENT = r"\((?:\w+(?:,\w+)*)?\)"
-_SIGNATURE = re.compile(f"^{_ARGUMENT}(?:,{_ARGUMENT})*->{_ARGUMENT}(?:,{_ARGUMENT})*$")
 
 
 def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(),
@@ -89,11 +88,8 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
 def _parse(signature: str | None, count: int) -> tuple[list[CoreDims], list[CoreDims] | None]:
     if signature is None:
         return [()] * count, None
-    text = signature.replace(" ", "")
-    if not _SIGNATURE.match(text):
-        raise ValueError(f"not a valid gufunc signature: {signature}")
-    inputs, outputs = ([tuple(filter(None, part[1:-1].split(",")))
-                        for part in re.findall(_ARGUMENT, side)] for side in text.split("->"))
+    inputs, outputs = _function_base_impl._parse_gufunc_signature(  # type: ignore[attr-defined]
+        signature)
     if len(inputs) != count:
         raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, "
                         f"got {count}")
