@@ -522,7 +522,7 @@ def _chapter_link(number: str) -> str:
 
 
 def _with_source(definition: source.Definition, cells: Sequence[weave.LiveCell]) -> str:
-    """A definition: what it says of itself, and the chapters that show it; a table as it stands.
+    """A definition: what it says of itself, or how it stands; and the chapters that show it.
 
     Sphinx puts a link to the source beside functions and classes.
     """
@@ -531,10 +531,11 @@ def _with_source(definition: source.Definition, cells: Sequence[weave.LiveCell])
     name = ".".join([*definition.classes, definition.short])
     numbers = dict.fromkeys(cell.chapter[:2] for cell in cells)
     shown = f"Shown in {', '.join(map(_chapter_link, numbers))}." if numbers else ""
-    if inspect.isclass(value) or inspect.isfunction(value):
-        kind, says = "class" if inspect.isclass(value) else "function", rst(_own_doc(value))
-        name += _signature(value)
+    kinds = {"class": inspect.isclass, "function": inspect.isfunction}
+    kind = next((kind for kind, is_such in kinds.items() if is_such(value)), "data")
+    name += _signature(value) if kind != "data" else ""
+    if kind != "data" and value.__doc__:
+        says = rst(_own_doc(value))
     else:
-        kind = "data"
         says = ".. code-block:: python\n\n" + textwrap.indent(definition.text, "   ")
     return directive(kind, name, f"{says}\n\n{shown}", ":no-index:")
