@@ -19,7 +19,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.index_plan import (Entry, ascending, check_not_empty, make_plan, parse,
                                       signed_places)
 from minijax.numpy.vectorize import vectorize
-from minijax.primitives.gather import gathered
+from minijax.primitives.gather import gather_params
 from minijax.tracebacks import guard
 
 Mode = str | GatherScatterMode | None
@@ -120,10 +120,9 @@ def rewriting_take(x: Any, idx: Any, *, indices_are_sorted: bool = False,
     plan = make_plan(entries, wrap)
     if 0 in plan.shape:
         return lax.reshape(lax.slice(lax.reshape(x, (x.size,)), (0,), (0,)), plan.shape)
-    y = gathered(x, plan.indices, plan.dimension_numbers, plan.slice_sizes,
-                 unique_indices=unique_indices or is_window,
-                 indices_are_sorted=indices_are_sorted or is_window,
-                 mode=outside, fill_value=_static_fill(fill_value))
+    y = lax.gather_p.bind(x, plan.indices, **gather_params(
+        x, plan.dimension_numbers, plan.slice_sizes, outside, _static_fill(fill_value),
+        unique_indices or is_window, indices_are_sorted or is_window))
     if plan.reversed_axes:
         y = lax.rev(y, plan.reversed_axes)
     return lax.expand_dims(y, plan.new_axes) if plan.new_axes else y

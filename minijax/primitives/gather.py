@@ -68,11 +68,10 @@ def _gather_impl(x: np.ndarray, indices: np.ndarray, *, dimension_numbers: Numbe
     return [taken]
 
 
-def _gather_jvp(primals: list, tangents: list, **params: Any) -> Outs:
-    out = gather_p.bind(*primals, **params)
-    if params["mode"] is FILL_OR_DROP:
-        params["fill_value"] = 0
-    return [out], [gather_p.bind(tangents[0], primals[1], **params)]
+def _gather_tangent(t: Array, out: Array, x: Array, indices: Array, *, fill_value: Any,
+                    **params: Any) -> Array:
+    """What is filled in does not vary."""
+    return gather_p.bind(t, indices, fill_value=None if fill_value is None else 0, **params)
 
 
 def _transpose_gather(ct: Array, x: Any, indices: Array, *, fill_value: Any, slice_sizes: Shape,
@@ -103,27 +102,33 @@ def _gather_element(s: Any, index: Index, x: Any, indices: Any, *, dimension_num
     return s.select(inside, taken, s.const(np.asarray(fill_value).astype(x.dtype)[()], x.dtype))
 
 
-def gather_params(dnums: Numbers, slice_sizes: Shape,
-                  mode: GatherScatterMode = CLIP, fill_value: Any = None) -> dict[str, Any]:
-    """The parameters of a gather of which nothing is promised."""
-    return {"dimension_numbers": dnums, "slice_sizes": slice_sizes, "mode": mode,
-            "fill_value": fill_value, "unique_indices": False, "indices_are_sorted": False}
+def gather_params(x: Any, dnums: Numbers, sizes: Sequence[int], mode: GatherScatterMode,
+                  fill_value: Any = None, unique_indices: bool = False,
+                  indices_are_sorted: bool = False) -> dict[str, Any]:
+    """The parameters of a gather from `x`; by default nothing is promised."""
+    if mode is not FILL_OR_DROP:
+        fill_value = None
+    elif fill_value is None:
+        fill_value = default_fill(core.get_aval(x).dtype)
+    return {"dimension_numbers": dnums, "slice_sizes": canonical_shape(sizes), "mode": mode,
+            "fill_value": fill_value, "unique_indices": bool(unique_indices),
+            "indices_are_sorted": bool(indices_are_sorted)}
 
 
 def _gather_examples() -> list[Example]:
-    rows = [(grid(*shape), indices, GatherDimensionNumbers(*numbers), sizes, mode,
-             np.nan if mode is FILL_OR_DROP else None)
-            for shape, indices, numbers, sizes, mode, _ in _examples()]
-    scalars = (grid(3, dtype=np.int32), np.array([[1], [5]], np.uint8),
-               GatherDimensionNumbers((), (0,), (0,)), (1,), FILL_OR_DROP, -1)
-    return [Example((x, indices), gather_params(*told)) for x, indices, *told in [*rows, scalars]]
+    rows: list[tuple] = [(grid(*shape), indices, numbers, sizes, mode)
+                         for shape, indices, numbers, sizes, mode, _ in _examples()]
+    scalars = (grid(3, dtype=np.int32), np.array([[1], [5]], np.uint8), ((), (0,), (0,)), (1,),
+               FILL_OR_DROP, -1)
+    return [Example((x, indices), gather_params(x, GatherDimensionNumbers(*numbers), *told))
+            for x, indices, numbers, *told in [*rows, scalars]]
 
 
 gather_p = Primitive(
     "gather",
     impl=_gather_impl,
     abstract_eval=_gather_type,
-    jvp=_gather_jvp,
+    jvp=families.per_argument(_gather_tangent, None),
     transpose=transposed(_transpose_gather),
     batch=_batch_gather,
     element=_gather_element,
@@ -142,7 +147,7 @@ def taken_along(x: Array, places: Array, axis: int) -> Array:
     sizes = (1,) * places.ndim + x.shape[places.ndim:]
     dnums = GatherDimensionNumbers(window, (axis,), (axis,), paired, paired)
     return gather_p.bind(x, expand_dims(places, (places.ndim,)), **gather_params(
-        dnums, sizes, PROMISE))
+        x, dnums, sizes, PROMISE))
 
 
 # ── The family of scatters ───────────────────────────────────────────────────────────────────
@@ -242,17 +247,16 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
 
 # ── Derivatives of scatters ──────────────────────────────────────────────────────────────────
 
-def read_back(x: Array, indices: Array, updates: Any, *, dimension_numbers: Numbers,
+def read_back(of: Array, x: Any, indices: Array, updates: Any, *, dimension_numbers: Numbers,
               mode: GatherScatterMode, **params: Any) -> Array:
-    """What stands in `x` where a scatter would write; zero where it writes nothing."""
+    """What stands in `of` where a scatter into `x` would write; zero where it writes nothing."""
     shape = updates.aval.shape
-    if 0 in x.shape:  # no gather has a window there
-        return zeros(ShapedArray(shape, x.dtype))
-    fills: dict = {"mode": mode, "fill_value": None} if mode is CLIP else {
-        "mode": FILL_OR_DROP, "fill_value": 0}
-    return gather_p.bind(
-        x, indices, dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
-        slice_sizes=window_sizes(dimension_numbers, x.shape, shape), **fills, **params)
+    if 0 in of.shape:  # no gather has a window there
+        return zeros(ShapedArray(shape, of.dtype))
+    return gather_p.bind(of, indices, **gather_params(
+        of, GatherDimensionNumbers(*map(tuple, dimension_numbers)),
+        window_sizes(dimension_numbers, of.shape, shape),
+        CLIP if mode is CLIP else FILL_OR_DROP, 0, **params))
 
 
 def _masked(keep: Array, x: Array) -> Array:
@@ -265,7 +269,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
 
     JAX: differentiates by numbering the updates in the forward pass already.
     """
-    read = read_back(ct, indices, updates, **params)
+    read = read_back(ct, x, indices, updates, **params)
     if params["unique_indices"]:
         return read
     shape, window = read.shape, params["dimension_numbers"].update_window_dims
@@ -273,7 +277,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
     order = iota_p.bind(dtype=np.dtype(np.int32), shape=(math.prod(walked),), dimension=0)
     order = broadcast_in_dim(reshape(order, walked), shape, without(range(len(shape)), window))
     nobody = zeros(ShapedArray(ct.shape, np.int32))
-    last = read_back(scatter_p.bind(nobody, indices, order, **params), indices, order, **params)
+    last = read_back(scatter_p.bind(nobody, indices, order, **params), x, indices, order, **params)
     return _masked(choice.eq_p.bind(order, last), read)
 
 
@@ -298,7 +302,7 @@ def _mul_in_updates(t: Array, out: Array, x: Array, indices: Array, updates: Arr
 def _mul_updates_cotangent(ct: Array, x: Array, indices: Array, updates: Any, **params: Any
                            ) -> Array:
     _check_unique(params)
-    return read_back(mul_p.bind(ct, x), indices, updates, **params)
+    return read_back(mul_p.bind(ct, x), x, indices, updates, **params)
 
 
 @ForPrimitive
@@ -307,7 +311,7 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) ->
     x, indices, updates = primals
     out = p.bind(x, indices, updates, **params)
     kept = choice.eq_p.bind(x, out)
-    won = choice.eq_p.bind(updates, read_back(out, indices, updates, **params))
+    won = choice.eq_p.bind(updates, read_back(out, *primals, **params))
     count = scatter_add_p.bind(convert.converted(kept, x.dtype, False), indices,
                                convert.converted(won, x.dtype, False), **params)
     total = scatter_add_p.bind(_masked(kept, instantiate(tangents[0])), indices,
@@ -344,17 +348,14 @@ scatter_p = scatter_family(
 scatter_add_p = scatter_family(
     "add",
     write=np.add.at,
-    transpose=transposed(
-        lambda ct, *_, **__: ct, None,
-        lambda ct, x, indices, updates, **params: read_back(ct, indices, updates, **params)))
+    transpose=transposed(lambda ct, *_, **__: ct, None, read_back))
 
 scatter_sub_p = scatter_family(
     "sub",
     write=np.subtract.at,
     transpose=transposed(
         lambda ct, *_, **__: ct, None,
-        lambda ct, x, indices, updates, **params: neg_p.bind(
-            read_back(ct, indices, updates, **params))))
+        lambda ct, *args, **params: neg_p.bind(read_back(ct, *args, **params))))
 
 scatter_mul_p = scatter_family(
     "mul",
@@ -414,23 +415,9 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     if parsed is PROMISE:
         core.base_trace.note("index", "window read", _corners(
             operand, start_indices, dimension_numbers, slice_sizes), wraps=False)
-    return gathered(operand, start_indices, dimension_numbers, slice_sizes, mode=parsed,
-                    fill_value=fill_value, unique_indices=unique_indices,
-                    indices_are_sorted=indices_are_sorted)
-
-
-def gathered(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionNumbers,
-             slice_sizes: Sequence[int], *, mode: GatherScatterMode, fill_value: Any,
-             unique_indices: bool, indices_are_sorted: bool) -> Array:
-    """The same, of indices that were checked where the user wrote them."""
-    if mode is not FILL_OR_DROP:
-        fill_value = None
-    elif fill_value is None:
-        fill_value = default_fill(core.get_aval(operand).dtype)
-    return gather_p.bind(operand, start_indices, dimension_numbers=dimension_numbers,
-                         slice_sizes=canonical_shape(slice_sizes), mode=mode,
-                         fill_value=fill_value, unique_indices=bool(unique_indices),
-                         indices_are_sorted=bool(indices_are_sorted))
+    return gather_p.bind(operand, start_indices, **gather_params(
+        operand, dimension_numbers, slice_sizes, parsed, fill_value, unique_indices,
+        indices_are_sorted))
 
 
 def _corners(operand: Any, indices: Any, dnums: Numbers, sizes: Sequence[int] | None = None,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, Zero, as_value
+from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import analytic, choice, rounding, summation
 from minijax.primitives.algebra import (add, complex_extrema, complex_extremum, div, max, max_p,
                                         min_p, mul, mul_p, neg, sub, with_ordered_zeros)
@@ -24,7 +24,7 @@ from minijax.primitives.emitted import (batch_along, constant, filled, linear, r
                                         reduction, reshaped, transposed)
 from minijax.primitives.examples import reducible
 from minijax.primitives.families import constant_in_all, per_argument
-from minijax.primitives.slicing import concatenate_p, part
+from minijax.primitives.slicing import concatenate_p, pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, NOT_LINEAR, NUMBER, check_reducible,
                                       computed_in, in_numpy, nest, widened)
 
@@ -44,41 +44,21 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
     return reduce_sum_p.bind(operand, axes=tuple(axes))
 
 
-Dual = tuple[Array, Array]  # a value and its tangent
-
-
-def combined(p: Primitive, x: Dual, y: Dual) -> Dual:
-    """A binary operation on values with tangents."""
-    [out], [tangent] = p.rule("jvp")([x[0], y[0]], [x[1], y[1]])
-    return out, tangent
-
-
-def _prod_jvp(primals: list, tangents: list, axes: Axes) -> tuple[list, list]:
-    [x], [t] = primals, tangents
-    out = reduce_prod_p.bind(x, axes=axes)
-    if not x.size:
-        return [out], [Zero(out.aval.to_tangent_aval())]
+def _prod_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
+    """The sum of the tangents, each times the factors before it and those after it."""
     for axis in sorted(axes, reverse=True):
-        x, t = _folded((x, t), axis)
-    return [out], [t]
-
-
-def _folded(x: Dual, axis: int) -> Dual:
-    """The product along an axis with its tangent: one half by the other, until one is left."""
-    while (n := x[0].shape[axis]) > 1:
-        low, high, rest = ((part(x[0], *ends, axis), part(x[1], *ends, axis))
-                           for ends in ((0, n // 2), (n // 2, n - n % 2), (n - n % 2, n)))
-        low = combined(mul_p, low, high)
-        x = low if n % 2 == 0 else tuple(
-            concatenate_p.bind(*ends, dimension=axis) for ends in zip(low, rest, strict=True))
-    shape = without(x[0].shape, (axis,))
-    return reshaped(x[0], shape), reshaped(x[1], shape)
+        before, after = (cumprod_p.bind(pad_p.bind(x, constant(1, x), padding_config=tuple(
+            ends if d == axis else (0, 0, 0) for d in range(x.ndim))), axis=axis, reverse=reverse)
+            for ends, reverse in (((1, -1, 0), False), ((-1, 1, 0), True)))
+        t = reduce_sum_p.bind(mul(t, mul(before, after)), axes=(axis,))
+        x = reduce_prod_p.bind(x, axes=(axis,))
+    return t
 
 
 reduce_prod_p = reduction(
     "reduce_prod", "mul",
     impl=lambda x, axes: np.prod(x, axes, dtype=x.dtype),
-    jvp=_prod_jvp)
+    jvp=per_argument(_prod_tangent))
 
 
 def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
@@ -234,12 +214,19 @@ def _extrema(op: str) -> Callable[[np.ndarray, int], np.ndarray]:
 
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
+Dual = tuple[Array, Array]  # a value and its tangent
+
+
 def _by_prefixes(step: Primitive) -> ForPrimitive:
     """The same running total, of values with tangents, which the binary primitive combines."""
+    def combined(x: Dual, y: Dual) -> Dual:
+        [out], [tangent] = step.rule("jvp")([x[0], y[0]], [x[1], y[1]])
+        return out, tangent
+
     @ForPrimitive
     def jvp(p: Primitive, primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         found = p.bind(*primals, **params)
-        pairs = prefixes(lambda x, y: combined(step, x, y), (*primals, *tangents), **params)
+        pairs = prefixes(combined, (*primals, *tangents), **params)
         return [found], [pairs[1]]
     return jvp
 

@@ -160,9 +160,9 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     keys = choice.bitwise_not(_total_order(operand) if is_float else operand)
     places = converted(broadcasted_iota(np.int32, shape, axis), np.dtype(np.int32),
                        operand.weak_type)
-    keys, places, *found = sort((keys, places, *[operand] * is_float), axis)
-    found = found or [choice.bitwise_not(keys)]
-    return [slicing.slice_in_dim(x, 0, k, axis=axis) for x in (*found, places)]
+    _, places = sort((keys, places), axis)
+    places = slicing.slice_in_dim(places, 0, k, axis=axis)
+    return [gather.taken_along(operand, places, axis), places]
 
 
 def _total_order(x: Array) -> Array:
