@@ -1,19 +1,18 @@
 """What is not a derivative, as users call it: `vmap`, `make_jaxpr`, `eval_shape`.
 
-Stands on `derivatives`, the interpreters, `jit`.  Chapters 03 to 08.
+Stands on the interpreters, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.
 """
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 
 
-from minijax import core, derivatives, errors, jaxpr, stage, tracebacks, tree_util
+from minijax import core, errors, jaxpr, stage, tracebacks, tree_util
 from minijax.core import Array
-from minijax.higher_order.arguments import as_tuple
+from minijax.higher_order.arguments import as_tuple, check_callable, flattened
 from minijax.higher_order.jit import jit
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 
@@ -42,15 +41,14 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
     >>> vmap(lambda x, y: x * y, in_axes=(0, None))(np.arange(3), 10)
     Array([ 0, 10, 20], dtype=int32)
     """
-    derivatives.check_callable(fun)
+    check_callable(fun)
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or isinstance(in_axes, int | tuple)):
         raise TypeError("vmap in_axes must be an int, None, or a tuple of entries corresponding "
                         f"to the positional arguments passed to the function, but got {in_axes}.")
 
-    @tracebacks.api_boundary
-    @functools.wraps(fun)
+    @tracebacks.standing_for(fun)
     def mapped(*args: Any, **kwargs: Any) -> Any:
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
@@ -62,13 +60,15 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
 
 
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
-             axis_name: Hashable, axis_size: int | None) -> Any:
+             axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
+             check_size: Callable[[int], None] = lambda size: None) -> Any:
     """A function's results over axes of its arguments; `api` is what errors call the caller."""
-    flat, leaves = derivatives.flattened(fun, args, api, kwargs=kwargs)
-    dims = tree_util.flatten_axes(f"{api} in_axes", tree_util.tree_structure(args), in_axes)
+    flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
+    dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
     values = [stage.check_arg(x) for x in leaves]
     size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
+    check_size(size)
     outs, out_dims = vmap_flat(flat, size, axis_name, values, places, flat.debug_info)
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
     return flat.result([_moved_out(api, x, d, w, size)
@@ -151,11 +151,9 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     >>> make_jaxpr(lambda x: 2 * x)(3.0)
     { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
     """
-    derivatives.check_callable(fun)
     jitted = jit(fun, static_argnums=as_tuple(static_argnums, int) or None)
 
-    @tracebacks.api_boundary
-    @functools.wraps(fun)
+    @tracebacks.standing_for(fun)
     def program(*args: Any, **kwargs: Any) -> jaxpr.ClosedJaxpr | tuple[jaxpr.ClosedJaxpr, Any]:
         trace = core.current_trace.get()
         if axis_env:

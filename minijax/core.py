@@ -361,10 +361,6 @@ class Level:
         self.debug_info = debug_info
         base_trace.note("level", self)
 
-    def creation_frames(self) -> tuple[source_info.SourceInfo, ...]:
-        """The user's frames, for a tracer made now; recorded only where leaks are looked for."""
-        return user_frames_for_errors() if self.is_watched else ()
-
 
 class Axis(NamedTuple):
     """The axis a `vmap` maps over, as batching rules and collectives see it."""
@@ -434,7 +430,7 @@ class Tracer(Array):
 
     __slots__ = ("aval", "frames", "level")
     level: Level
-    frames: Sequence[source_info.SourceInfo]
+    frames: Sequence[source_info.SourceInfo]  # of the user's, where it was made, if they were noted
 
     def _concrete(self) -> ArrayImpl | None:
         """The array of numbers behind the tracer, where the transformation knows it."""
@@ -443,7 +439,7 @@ class Tracer(Array):
     def __init__(self, trace: Any, aval: ShapedArray):
         self.level = trace.level
         self.aval = aval
-        self.frames = self.level.creation_frames()
+        self.frames = user_frames_for_errors() if self.level.is_watched else ()
 
     def trace_name(self) -> str:
         return type(self).__name__.removesuffix("r")  # a JVPTracer is of a JVPTrace
@@ -455,10 +451,6 @@ class Tracer(Array):
             return ""
         return (f"\nThe error occurred while tracing the function {info.func_src_info} "
                 f"for {info.traced_for}.")
-
-    def creation_frames(self) -> Sequence[source_info.SourceInfo]:
-        """The user's frames in which the tracer was made, innermost last, where recorded."""
-        return getattr(self, "frames", ())
 
     def __repr__(self) -> str:
         return f"Traced<{self.aval}>with<{self.trace_name()}(level={self.level.depth}/0)>"
@@ -477,7 +469,7 @@ def user_frames_for_errors() -> tuple[source_info.SourceInfo, ...]:
 
 def leak_message(tracer: Tracer) -> str:
     """Which value leaked, out of which function, where it was made, and how to find the leak."""
-    info, frames, rule = tracer.level.debug_info, tracer.creation_frames(), "-" * 30
+    info, frames, rule = tracer.level.debug_info, tracer.frames, "-" * 30
     parts = ["Encountered an unexpected tracer. A function transformed by JAX had a side effect, "
              "allowing for a reference to an intermediate value with type "
              f"{tracer.aval.str_long()} wrapped in a {type(tracer).__name__} to escape the scope "
@@ -658,9 +650,12 @@ class Primitive:
         """The types of the outputs."""
         rule = self.rule("abstract_eval")
         # A cache entry would keep the programs inside alive, and their types are at hand anyway.
-        if self.split is not None or not _is_hashable(params):
-            return tuple(rule(*avals, **params))
-        return _cached_types(rule, tuple(avals), tuple(params.items()), config.trace_key())
+        if self.split is None:
+            try:
+                return _cached_types(rule, tuple(avals), tuple(params.items()), config.trace_key())
+            except TypeError:  # a parameter has no hash; or the rule refuses, and will once more
+                pass
+        return tuple(rule(*avals, **params))
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         """Run the meaning on the numbers."""
@@ -686,20 +681,17 @@ class Primitive:
 
     # What the tutorials on new primitives call; each fills the slot of the block.
 
+    def _listed(self, outs: Any) -> list:
+        return list(outs) if self.multiple_results else [outs]
+
     def def_impl(self, impl: Callable) -> Callable:
-        def as_list(*args: Any, **params: Any) -> list:
-            outs = impl(*args, **params)
-            # copies: what the function returns may be its own, to be changed later
-            return [np.array(as_value(out)._buffer)
-                    for out in (outs if self.multiple_results else [outs])]
-        self.impl = as_list
+        # copies: what the function returns may be its own, to be changed later
+        self.impl = lambda *args, **params: [
+            np.array(as_value(out)._buffer) for out in self._listed(impl(*args, **params))]
         return impl
 
     def def_abstract_eval(self, rule: Callable) -> Callable:
-        def as_list(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-            outs = rule(*avals, **params)
-            return list(outs) if self.multiple_results else [outs]
-        self.abstract_eval = as_list
+        self.abstract_eval = lambda *avals, **params: self._listed(rule(*avals, **params))
         return rule
 
     def get_bind_params(self, params: Params) -> tuple[list, Params]:
@@ -714,14 +706,6 @@ class Primitive:
 def _cached_types(rule: Callable, avals: tuple, params: tuple, flags: tuple
                   ) -> tuple[ShapedArray, ...]:
     return tuple(rule(*avals, **dict(params)))
-
-
-def _is_hashable(params: Params) -> bool:
-    try:
-        hash(tuple(params.values()))
-    except TypeError:
-        return False
-    return True
 
 
 def _checked_array(primitive: Primitive, buffer: Any, aval: ShapedArray,

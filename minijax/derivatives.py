@@ -8,30 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import core, dtypes, source_info, tracebacks, tree_util
+from minijax import core, dtypes, tracebacks, tree_util
 from minijax.core import Array, ShapedArray, Zero
+from minijax.higher_order.arguments import flattened
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.linearize import linearize_flat
 from minijax.interpreters import split, transpose
 from minijax.primitives.emitted import public_tangent
-from minijax.stage import FlatFunction, check_arg, stage
+from minijax.stage import FlatFunction, check_arg
 
 
 # ── Flat arguments and the trees around them ─────────────────────────────────────────────────
-
-def check_callable(fun: Any) -> None:
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
-
-
-def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,
-              kwargs: dict[str, Any] | None = None) -> tuple[FlatFunction, list[Any]]:
-    """A function of trees as one of their leaves, and these leaves."""
-    check_callable(fun)
-    leaves, in_tree = tree_util.tree_flatten((args, kwargs or {}))
-    info = source_info.describe(fun, args, kwargs or {}, traced_for)
-    return FlatFunction(fun, in_tree, info, has_aux), leaves
-
 
 def unflattened_args(flat: FlatFunction, leaves: Sequence[Any]) -> tuple:
     """Tangents or cotangents of a function's leaves, in the trees of its arguments."""
@@ -223,7 +210,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     """
     flat, types = flattened(fun, primals, "linear_transpose")
     avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
-    closed = stage(flat, avals, flat.debug_info)
+    closed = flat.staged(avals)
 
     @tracebacks.api_boundary
     def transposed(cotangent: Any) -> tuple:

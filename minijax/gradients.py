@@ -6,7 +6,6 @@ In JAX: `jax/_src/api.py`.
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,8 +14,8 @@ import numpy as np
 
 from minijax import api, core, dtypes, errors, tracebacks, tree_util
 from minijax.core import Array, dtype_name
-from minijax.derivatives import Linearized, check_arg, check_callable, jvp, vjp
-from minijax.higher_order.arguments import Filled
+from minijax.derivatives import Linearized, check_arg, jvp, vjp
+from minijax.higher_order.arguments import Filled, check_callable
 from minijax.primitives import convert, emitted, slicing
 
 Argnums = int | Sequence[int]
@@ -46,8 +45,7 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     """
     with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _name="grad")
 
-    @tracebacks.api_boundary
-    @functools.wraps(fun)
+    @tracebacks.standing_for(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         value, found = with_value(*args, **kwargs)
         return (found, value[1]) if has_aux else found
@@ -92,8 +90,7 @@ def _by_argnums(fun: Callable, argnums: Any, derive: Callable[[Callable, tuple],
     several = (argnums,) if hasattr(argnums, "__index__") else argnums
     numbers = tuple(map(operator.index, several))
 
-    @tracebacks.api_boundary
-    @functools.wraps(fun)
+    @tracebacks.standing_for(fun)
     def derived(*args: Any, **kwargs: Any) -> Any:
         for i in numbers:
             if not -len(args) <= i < len(args):

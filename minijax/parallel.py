@@ -10,9 +10,11 @@ import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
-from minijax import api, derivatives, device, source_info, tree_util
+import numpy as np
+
+from minijax import api, device, source_info, tree_util
 from minijax.device import devices as all_devices
-from minijax.higher_order.arguments import as_tuple, without_static
+from minijax.higher_order.arguments import as_tuple, check_callable
 from minijax.higher_order.jit import jit
 
 
@@ -47,7 +49,7 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
     >>> pmap(lambda x, y: x * y, in_axes=(0, None))(np.ones((1, 3)), 2)
     Array([[2., 2., 2.]], dtype=float32)
     """
-    derivatives.check_callable(fun)
+    check_callable(fun)
     for what, axes in {"in_axes": in_axes, "out_axes": out_axes}.items():
         if not all(type(axis) is int for axis in tree_util.tree_leaves(axes)):
             raise TypeError(f"pmap {what} must be an int, None, or (nested) container with those "
@@ -63,29 +65,21 @@ def pmap(fun: Callable, axis_name: Hashable | None = None, *, in_axes: Any = 0, 
                 f"pmapped function has static_broadcasted_argnums={static} but was called with "
                 f"only {len(args)} positional argument{'s' if len(args) > 1 else ''}. All static "
                 "broadcasted arguments must be passed positionally.")
+        mapped = tree_util.tree_leaves(in_axes) or kwargs
+        if not (mapped and any(map(np.ndim, tree_util.tree_leaves((args, kwargs))))):
+            raise ValueError("pmap requires at least one argument with a mapped axis.")
         axes = in_axes
         if isinstance(axes, tuple):
             axes = tuple(axis for i, axis in enumerate(axes) if i not in static)
-        filled, dynamic = without_static(fun, args, static)
-        size = _axis_size(dynamic, kwargs, axes)
+        return api.map_axes("pmap", fun, args, kwargs, axes, out_axes, axis_name, None, static,
+                            check_size)
+
+    def check_size(size: int) -> None:
         if axis_size not in (None, size):
             raise ValueError(f"Specified axis_size {axis_size} doesn't match received "
                              f"axis_size {size}.")
         _check_devices(fun, size, all_devices(backend) if devices is None else devices)
-        return api.map_axes("pmap", filled, dynamic, kwargs, axes, out_axes, axis_name, None)
     return jit(over_rows, static_argnums=static, donate_argnums=donate_argnums)
-
-
-def _axis_size(args: tuple, kwargs: dict, in_axes: Any) -> int:
-    """The size of the first axis that is mapped; `map_axes` compares it with the others."""
-    leaves, structure = tree_util.tree_leaves((args, kwargs)), tree_util.tree_structure(args)
-    axes = tree_util.flatten_axes("pmap in_axes", structure, in_axes)
-    axes += [0] * (len(leaves) - len(axes))
-    for leaf, axis in zip(leaves, axes, strict=True):
-        shape = getattr(leaf, "shape", ())
-        if axis is not None and -len(shape) <= axis < len(shape):
-            return int(shape[axis])
-    raise ValueError("pmap requires at least one argument with a mapped axis.")
 
 
 def _check_devices(fun: Callable, size: int, devices: Sequence[device.Device]) -> None:

@@ -10,7 +10,6 @@ import functools
 import inspect
 import itertools
 import linecache
-import operator
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +24,7 @@ from minijax.lazily import cached_property
 # ---------------------------------------------------------------- frames
 
 
-class SourceInfo:
+class SourceInfo(NamedTuple):
     """One line of the user's program: where it is, kept cheaply, and its text, read on demand.
 
     >>> def here():
@@ -34,20 +33,22 @@ class SourceInfo:
     ('here', 2)
     """
 
-    __slots__ = ("backward", "code", "instruction", "line")
-
-    def __init__(self, code: CodeType, line: int, instruction: int = -1,
-                 backward: bool = False) -> None:
-        self.code, self.line = code, line
-        self.instruction = instruction  # its offset in the code, -1 where unknown
-        self.backward = backward  # whether it is the line's backward pass that runs
+    code: CodeType
+    line: int
+    instruction: int = -1  # its offset in the code, -1 where unknown
+    backward: bool = False  # whether it is the line's backward pass that runs
 
     def reversed(self) -> SourceInfo:
         """The same line, in its backward pass."""
         return SourceInfo(self.code, self.line, self.instruction, True)
 
-    file = property(operator.attrgetter("code.co_filename"))
-    function = property(operator.attrgetter("code.co_name"))
+    @property
+    def file(self) -> str:
+        return self.code.co_filename
+
+    @property
+    def function(self) -> str:
+        return self.code.co_name
 
     @property
     def column(self) -> int | None:
@@ -79,15 +80,6 @@ class SourceInfo:
         """Long form, as in an error message: the whole path, line, column and function."""
         column = "" if self.column is None else f":{self.column}"
         return f"{self.file}:{self.line}{column} ({self.function})"
-
-    def _key(self) -> tuple[Any, ...]:
-        return id(self.code), self.line, self.instruction, self.backward
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SourceInfo) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"SourceInfo({self.summary})"

@@ -176,6 +176,10 @@ class FlatFunction:
         self.fun, self.in_tree, self.debug_info = fun, in_tree, debug_info
         self.has_aux, self.aux = has_aux, None
 
+    def staged(self, in_avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+        """The program of the function for leaves of these types."""
+        return stage(self, in_avals, self.debug_info)
+
     def __call__(self, *leaves: Any) -> list[Array]:
         args, kwargs = tree_util.tree_unflatten(self.in_tree, leaves)
         return self.flat_result(self.fun(*args, **kwargs))

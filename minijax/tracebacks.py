@@ -120,8 +120,10 @@ def _keep_as_cause(error: BaseException) -> None:
 # ── Boundaries ───────────────────────────────────────────────────────────────────────────────
 
 
-def api_boundary(fun: F, *, is_whole: bool = False) -> F:
+def api_boundary(fun: F, *, like: Callable[..., Any] | None = None, is_whole: bool = False) -> F:
     """The function, whose errors show the frames of the user's program only.
+
+    It goes by the name of the one that it is `like`.
 
     A function that `is_whole` is one operation to its user.  An error with an attribute `settle`
     is to be raised only if it still is one when the function is seen as a whole: `settle` then
@@ -130,7 +132,7 @@ def api_boundary(fun: F, *, is_whole: bool = False) -> F:
     >>> api_boundary(len)([1, 2])
     2
     """
-    @functools.wraps(fun)
+    @functools.wraps(like or fun)
     def boundary(*args: Any, **kwargs: Any) -> Any:
         try:
             return fun(*args, **kwargs)
@@ -142,6 +144,18 @@ def api_boundary(fun: F, *, is_whole: bool = False) -> F:
             hide_internal_frames(error)
             raise
     return boundary  # type: ignore[return-value]
+
+
+def standing_for(fun: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorates what a transformation makes of a user's function: a boundary that goes by its name.
+
+    >>> @standing_for(abs)
+    ... def derivative(x):
+    ...     return x / abs(x)
+    >>> derivative.__name__, derivative(-2)
+    ('abs', -1.0)
+    """
+    return functools.partial(api_boundary, like=fun)
 
 
 def guard(*facades: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
-"""Arguments that are no arrays, and arrays that a call uses up: `jit`'s static and donated ones.
+"""A function of its arrays alone: others filled in, which `jit` calls static, and trees flat.
 
-Stands on `core`, `jaxpr`.  Chapter 15, *Non-array inputs*.
-In JAX: `jax/_src/api_util.py`.
+Also arrays that a call uses up, the donated ones.  Stands on `stage`.
+Chapter 15, *Non-array inputs*.  In JAX: `jax/_src/api_util.py`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax import core, errors, jaxpr, tree_util
+from minijax import core, errors, jaxpr, source_info, tree_util
+from minijax.stage import FlatFunction
 
 
 # ── Values as parts of a key ─────────────────────────────────────────────────────────────────
@@ -41,16 +42,6 @@ class Filled:
         self.args = [None if i in places else x for i, x in enumerate(args)]
         self.static = static  # the places of what is filled in because it is no array
 
-    @property
-    def __signature__(self) -> inspect.Signature:
-        """That of the whole function without what is static: errors name the others in place."""
-        whole = inspect.signature(self.fun)
-        if not (self.static or self.kwargs):
-            return whole
-        return whole.replace(parameters=[
-            p for i, p in enumerate(whole.parameters.values())
-            if i not in self.static and p.name not in self.kwargs])
-
     def all_arguments(self, given: Sequence[Any]) -> list:
         args = list(self.args)
         for place, x in zip(self.places, given, strict=True):
@@ -66,6 +57,23 @@ def without_static(fun: Callable, args: tuple, static: Collection[int],
     """The function with its static arguments filled in, and the positional arguments left."""
     places = [i for i in range(len(args)) if i not in static]
     return Filled(fun, args, places, kwargs, static), tuple(args[i] for i in places)
+
+
+def check_callable(fun: Any) -> None:
+    if not callable(fun):
+        raise TypeError(f"Expected a callable value, got {fun}")
+
+
+def flattened(fun: Callable, args: tuple, traced_for: str, has_aux: bool = False,
+              kwargs: dict[str, Any] | None = None, static: Collection[int] = ()
+              ) -> tuple[FlatFunction, list[Any]]:
+    """A function of trees as one of their leaves, and these leaves; static arguments filled in."""
+    check_callable(fun)
+    info = source_info.describe(fun, args, kwargs or {}, traced_for, static)
+    if static:
+        fun, args = without_static(fun, args, {i % len(args) for i in static})
+    leaves, in_tree = tree_util.tree_flatten((args, kwargs or {}))
+    return FlatFunction(fun, in_tree, info, has_aux), leaves
 
 
 # ── Which they are ───────────────────────────────────────────────────────────────────────────

@@ -10,11 +10,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import source_info, tracebacks, tree_util
+from minijax import source_info, tracebacks
 from minijax.higher_order import arguments, compiled, rules
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, parted
-from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
+from minijax.stage import check_arg, hoist_tracers
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
@@ -63,15 +63,11 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
                                   "out, or apply checkpoint to smaller functions.")
     static = arguments.as_tuple(static_argnums, int)
 
-    @tracebacks.api_boundary
-    @functools.wraps(fun)
+    @tracebacks.standing_for(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        filled, dynamic = arguments.without_static(fun, args, {i % len(args) for i in static})
-        info = source_info.describe(fun, args, kwargs, "checkpoint / remat", static)
-        leaves, in_tree = tree_util.tree_flatten((dynamic, kwargs))
+        flat, leaves = arguments.flattened(fun, args, "checkpoint / remat", False, kwargs, static)
         values = [check_arg(x) for x in leaves]
-        flat = FlatFunction(filled, in_tree, info)
-        closed, captured = hoist_tracers(stage(flat, [x.aval for x in values], info))
+        closed, captured = hoist_tracers(flat.staged([x.aval for x in values]))
         outs = compiled.called(lambda: checkpoint_p.bind(
             *captured, *values, jaxpr=closed, name=source_info.function_name(fun),
             differentiated=False), lambda: flat(*values))

@@ -15,6 +15,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, source_info, tree_util
 from minijax.core import ShapedArray
+from minijax.higher_order.arguments import flattened
 from minijax.higher_order.compiled import called
 from minijax.higher_order.cond import INT, cond_p
 from minijax.higher_order.jit import jit
@@ -41,12 +42,11 @@ class Body:
     """
 
     def __init__(self, fun: Callable, arg_types: Sequence[Any], traced_for: str):
-        avals, in_tree = tree_util.tree_flatten((tuple(arg_types), {}))
-        self.info = source_info.describe(fun, tuple(arg_types), {}, traced_for)
-        flat = FlatFunction(fun, in_tree, self.info)
-        self.closed, self.consts = hoist(stage(flat, avals, self.info))
-        self.out_tree, self.out_avals, self.tree_of = (
-            flat.out_tree, self.closed.out_avals, flat.result)
+        flat, avals = flattened(fun, tuple(arg_types), traced_for)
+        self.closed, self.consts = hoist(flat.staged(avals))
+        self.info: Any = flat.debug_info
+        self.out_tree, self.tree_of, self.out_avals = (
+            flat.out_tree, flat.result, self.closed.out_avals)
 
     @property
     def argument_name(self) -> str:

@@ -19,11 +19,11 @@ from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array
 from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, backend, called,
                                            jit_p, run_on_arrays, timed)
-from minijax.higher_order.arguments import (Named, donated_leaves, named_arguments,
+from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, named_arguments,
                                             static_value, usable, without_static)
 from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
 from minijax.jaxpr import eval_jaxpr
-from minijax.stage import FlatFunction, hoist_tracers, stage
+from minijax.stage import FlatFunction, hoist_tracers
 from minijax.tracebacks import api_boundary, hide_internal_frames
 
 
@@ -73,7 +73,7 @@ class Given:
         try:
             return core.as_value(x)
         except TypeError:  # only a refusal needs names, which cost a walk of the tree
-            names = source_info.describe(self.whole, self.args, self.kwargs, "jit").arg_names
+            names = self.info.arg_names
             path = f" at path {names[place]}" if place < len(names) and names[place] else ""
             raise TypeError(
                 f"Error interpreting argument to {self.whole} as an abstract array. The "
@@ -81,6 +81,11 @@ class Given:
                 "This typically means that a jit-wrapped function was called with a non-array "
                 "argument, and this argument was not marked as static using the static_argnums or "
                 "static_argnames parameters of jax.jit.") from None
+
+    @property
+    def info(self) -> source_info.DebugInfo:
+        return source_info.describe(self.whole, self.all, {**self.kwargs, **self.named}, "jit",
+                                    self.places, self.named)
 
     @property
     def fun(self) -> Callable:
@@ -99,10 +104,10 @@ class Given:
 
     def trace(self) -> Traced:
         """The program of the function for arguments like these."""
-        jitted, info = self.jitted, source_info.describe(self.fun, self.args, self.kwargs, "jit")
+        jitted, info = self.jitted, self.info
         flat = FlatFunction(self.fun, self.in_tree, info)
         with timed(f"tracing {jitted._name} for jit"):
-            recorded = stage(flat, self.avals, info)
+            recorded = flat.staged(self.avals)
         closed, captured = hoist_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
         return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
@@ -291,8 +296,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames,
             keep_unused=keep_unused, device=device, backend=backend, inline=inline)
-    if not callable(fun):
-        raise TypeError(f"Expected a callable value, got {fun}")
+    check_callable(fun)
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun}")
     static = named_arguments(fun, static_argnums, static_argnames, "static")

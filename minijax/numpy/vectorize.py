@@ -6,7 +6,6 @@ In JAX: `jax/_src/numpy/vectorize.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -37,8 +36,7 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
         raise TypeError("jax.numpy.vectorize can only exclude integer or string arguments, "
                         f"but excluded={set(excluded)!r}")
 
-    @tracebacks.api_boundary
-    @functools.wraps(pyfunc)
+    @tracebacks.standing_for(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         fixed = {i: x for i, x in enumerate(args) if i in excluded}
         mapped = [x for i, x in enumerate(args) if i not in excluded]

@@ -105,7 +105,7 @@ def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
     chain = chain_of_holders(tracer, heap)
     if chain is None:
         return None
-    frames, info = tracer.creation_frames(), tracer.level.debug_info
+    frames, info = tracer.frames, tracer.level.debug_info
     made = frames[-1] if frames else None
     lines = [f"{type(tracer).__name__} of type {tracer.aval.str_long()}"
              + (f", from {info.func_src_info} traced for {info.traced_for}" if info else ""),

@@ -141,8 +141,7 @@ def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
         dynamic = [name for i, name in enumerate(whole) if i not in given.places]
         yield from _tree_differences(now.tree, before.tree, dynamic)
     else:
-        leaves = source_info.describe(given.whole, given.all, given.kwargs, "jit", given.places)
-        for name, new, old in zip(leaves.arg_names, now.avals, before.avals, strict=True):
+        for name, new, old in zip(given.info.arg_names, now.avals, before.avals, strict=True):
             yield from _type_differences(name or "an argument", new, old)
     yield from _static_differences(dict(now.static), dict(before.static), whole)
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):

@@ -86,6 +86,21 @@ def test_static_arguments_are_values():
     assert f(2.0, 3) == 6.0 and f(2.0, n=3) == 6.0 and f(2.0, 3, flip=True) == -6.0
 
 
+@pytest.mark.parametrize("call", [
+    lambda lib, f: lib.jit(f, static_argnums=0)(3, "a"),
+    lambda lib, f: lib.jit(f, static_argnums=(0, 2))(3, 1.0, "s", "a"),
+    lambda lib, f: lib.jit(f, static_argnames="n")(x="a", n=3),
+])
+def test_what_is_no_array_is_named_as_the_function_names_it_whatever_is_static(call):
+    def f(n, x, *rest):
+        return x
+    with pytest.raises(TypeError) as theirs:
+        call(jax, f)
+    with pytest.raises(TypeError) as ours:
+        call(minijax, f)
+    assert str(ours.value) == str(theirs.value)
+
+
 def test_equal_static_values_of_different_types_are_different():
     f = Counted(lambda x, s: x * s)
     g = minijax.jit(f, static_argnums=1)
