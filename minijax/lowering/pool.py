@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -26,51 +25,34 @@ from .library import symbol_in, thread_setting
 # one step, is taking a block. A helper makes itself known in `active` *before* it takes a block,
 # and the caller goes on only when `active` is zero and no block left: then no block is running.
 # A helper that wakes up too late finds nothing left, or helps with the next loop.
-#
-# On a machine with other work to do the system lets helper and caller take turns on one processor,
-# or takes it from a helper in the middle of a block, for milliseconds. Where the caller has lost
-# more than half of the time that it ran itself (`wall` against `own`), the next loops are run
-# alone (`rest` counts them): sharing is worth it only where there is somebody to share with.
 SHARE = """\
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
 declare i32 @minijax_yield()
 
 define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
-  %helpers = load atomic i64, ptr @pool.helpers monotonic, align 8
-  %nobody = icmp eq i64 %helpers, 0
-  br i1 %nobody, label %alone, label %try
-try:
   %busy = load ptr, ptr @pool.busy
   %got = call i32 @PyThread_acquire_lock(ptr %busy, i32 0)
   %mine = icmp ne i32 %got, 0
-  br i1 %mine, label %see, label %alone
-see:
-  %rest = load i64, ptr @pool.rest
-  %tired = icmp sgt i64 %rest, 0
-  br i1 %tired, label %spare, label %publish
-spare:
-  %rest.less = sub i64 %rest, 1
-  store i64 %rest.less, ptr @pool.rest
-  call void @PyThread_release_lock(ptr %busy)
-  br label %alone
+  br i1 %mine, label %publish, label %alone
 publish:
-  %wall.begun = call i64 @now(i32 {wall})
-  %own.begun = call i64 @now(i32 {own})
   store ptr %part, ptr @pool.part
   store ptr %frame, ptr @pool.frame
   store i64 %blocks, ptr @pool.blocks
   store atomic i64 %blocks, ptr @pool.left seq_cst, align 8
+  %helpers = load i64, ptr @pool.helpers
   %bells = load ptr, ptr @pool.bells
   br label %wake
 wake:
-  %k = phi i64 [ 0, %publish ], [ %k.next, %wake ]
+  %k = phi i64 [ 0, %publish ], [ %k.next, %ring ]
+  %more = icmp ult i64 %k, %helpers
+  br i1 %more, label %ring, label %work
+ring:
   %bell.at = getelementptr ptr, ptr %bells, i64 %k
   %bell = load ptr, ptr %bell.at
   call void @PyThread_release_lock(ptr %bell)
   %k.next = add i64 %k, 1
-  %more = icmp ult i64 %k.next, %helpers
-  br i1 %more, label %wake, label %work
+  br label %wake
 work:
   call void @take_blocks()
   br label %wait
@@ -82,19 +64,10 @@ yield:
   call i32 @minijax_yield()
   br label %wait
 end:
-  %wall.ended = call i64 @now(i32 {wall})
-  %own.ended = call i64 @now(i32 {own})
-  %wall = sub i64 %wall.ended, %wall.begun
-  %own = sub i64 %own.ended, %own.begun
-  %lost = sub i64 %wall, %own
-  %lost.twice = shl i64 %lost, 1
-  %late = icmp sgt i64 %lost.twice, %own
-  %rest.new = select i1 %late, i64 15, i64 0
-  store i64 %rest.new, ptr @pool.rest
   call void @PyThread_release_lock(ptr %busy)
   ret void
 alone:
-  %j = phi i64 [ 0, %0 ], [ 0, %try ], [ 0, %spare ], [ %j.next, %run ]
+  %j = phi i64 [ 0, %0 ], [ %j.next, %run ]
   %any = icmp slt i64 %j, %blocks
   br i1 %any, label %run, label %finished
 run:
@@ -133,22 +106,6 @@ sleep:
 }
 """
 
-# The time in nanoseconds, by the clock on the wall or by that of the calling thread.
-CLOCK = """
-declare i32 @minijax_clock(i32, ptr)
-define internal i64 @now(i32 %clock) nounwind {
-  %time = alloca [2 x i64]
-  call i32 @minijax_clock(i32 %clock, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i64, ptr %time, i64 1
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %rest
-  ret i64 %now
-}
-"""
-NO_CLOCK = "define internal i64 @now(i32 %clock) nounwind { ret i64 0 }\n"
-
 # BLAS has threads of its own, which would fight with these: while a product of ours runs it is
 # told to use one. The first to come in (`change` is 1) says so, the last to go out (-1) restores
 # what was set before, unless the program has asked for another number meanwhile.
@@ -183,7 +140,7 @@ class State(ctypes.Structure):
     """What the text calls @pool and the name of the field."""
 
     _fields_ = [(name, ctypes.c_int64) for name in (
-        "helpers", "left", "active", "part", "frame", "blocks", "busy", "bells", "rest",
+        "helpers", "left", "active", "part", "frame", "blocks", "busy", "bells",
         "blas_users", "blas_saved", "blas_lock")]
 
 
@@ -220,22 +177,19 @@ def wanted() -> int:
 
 
 def _load(machine_code: Callable[..., cpu.Linked]) -> cpu.Linked:
-    """Link the text, as far as this system has clocks and this BLAS a number of threads."""
+    """Link the text, as far as this BLAS has a number of threads."""
     system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
     fields = {f"pool.{name}": ctypes.addressof(_state) + getattr(State, name).offset
               for name, *_ in State._fields_}
     get, put = thread_setting()
-    clock = symbol_in(system, "clock_gettime")
     found = fields | {
         "PyThread_acquire_lock": symbol_in(ctypes.pythonapi, "PyThread_acquire_lock"),
         "PyThread_release_lock": symbol_in(ctypes.pythonapi, "PyThread_release_lock"),
         "minijax_yield": symbol_in(system, "sched_yield") or symbol_in(system, "SwitchToThread"),
-        "minijax_clock": clock, "minijax_blas_get": get, "minijax_blas_set": put}
+        "minijax_blas_get": get, "minijax_blas_set": put}
     known = {name: address for name, address in found.items() if address is not None}
     text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
-    text = text.replace("{wall}", str(getattr(time, "CLOCK_MONOTONIC", 0)))
-    text = text.replace("{own}", str(getattr(time, "CLOCK_THREAD_CPUTIME_ID", 0)))
-    text += (CLOCK if clock else NO_CLOCK) + (BLAS if put else NO_BLAS)
+    text += BLAS if put else NO_BLAS
     return machine_code(text, lambda code: cpu.link(code, NAMES, known))
 
 
@@ -247,11 +201,10 @@ def _start_helpers() -> None:
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
     start = python.PyThread_start_new_thread
     start.restype, start.argtypes = ctypes.c_ulong, [ctypes.c_void_p, ctypes.c_void_p]
-    _state.left = _state.active = _state.blas_users = 0
+    _state.helpers = _state.left = _state.active = _state.blas_users = 0
     _state.busy, _state.blas_lock = (python.PyThread_allocate_lock() for _ in range(2))
     bells = (ctypes.c_void_p * max(wanted() - 1, 1))()
     _state.bells = ctypes.addressof(bells)
-    helpers = 0
     for k in range(wanted() - 1):
         bells[k] = python.PyThread_allocate_lock()
         python.PyThread_acquire_lock(ctypes.c_void_p(bells[k]), 1)
@@ -259,8 +212,7 @@ def _start_helpers() -> None:
             thread = start(_started[0].address("minijax_help"), bells[k])
         if thread == ctypes.c_ulong(-1).value:
             break  # the system gives no more threads
-        helpers += 1
-    _state.helpers = helpers
+        _state.helpers += 1
     _started.append(bells)
     asleep.clear()
 
@@ -269,11 +221,8 @@ def _after_fork() -> None:
     """A forked child has none of the helpers: the first kernel that wants them starts its own."""
     if len(_started) < 2:
         return
-    _state.helpers = 0
     if _state.blas_users:  # another thread of the parent was inside a product
         ctypes.CFUNCTYPE(None, ctypes.c_int32)(thread_setting()[1] or 0)(_state.blas_saved)
-    ctypes.pythonapi.PyThread_allocate_lock.restype = ctypes.c_void_p
-    _state.blas_users, _state.blas_lock = 0, ctypes.pythonapi.PyThread_allocate_lock()
     asleep.append(True)
     del _started[1:]
 
