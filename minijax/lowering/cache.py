@@ -116,14 +116,8 @@ def compilers() -> tuple[str, ...]:
 def _numba_version() -> str:
     """Read from Numba's files: importing it would cost all that this cache saves."""
     found = importlib.util.find_spec("numba")
-    if found is None or found.origin is None:
-        return "not installed"
-    try:
-        return Path(found.origin).with_name("_version.py").read_text()
-    except OSError:
-        from importlib.metadata import version
-
-        return version("numba")
+    files = Path(found.origin).parent.glob("_version.py") if found and found.origin else ()
+    return "".join(file.read_text() for file in files)
 
 
 # The directory

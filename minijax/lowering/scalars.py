@@ -1,20 +1,22 @@
 """The scalar operations: a closed set of rows, each with its dtypes, its meaning, its instruction.
 
-Stands on NumPy alone. A meaning is exact, and written in NumPy; machine code and readable text must
-agree with it. `NumpyScalars` runs code written for the builder on whole arrays. Chapter 24.
+Stands on NumPy and library.py. A meaning is exact, and written in NumPy; machine code and readable
+text must agree with it. `NumpyScalars` runs what is written for the builder on arrays. Chapter 24.
 In JAX this role is played by StableHLO's element-wise operations.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cache, wraps
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from .library import runtime_addresses
 
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
@@ -172,7 +174,7 @@ def _sum_to_odd(x: Any, y: Any) -> np.ndarray:
 
 
 def _fma64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Boldo and Melquiond's emulation; exponents at the rim go through exact fractions."""
+    """Boldo and Melquiond's emulation; exponents at the rim go through C's, one by one."""
     high, low = _two_product(x, y)
     upper, lower = _two_sum(z, low)
     total, rest = _two_sum(high, upper)
@@ -180,7 +182,8 @@ def _fma64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     result = np.where(plain, x * y + z, total + _sum_to_odd(lower, rest))
     exponents = np.frexp([x, y, z, high])[1]
     rim = ~plain & (~np.isfinite(total) | (high == 0) | np.any(np.abs(exponents) > 900, axis=0))
-    result[rim] = np.frompyfunc(_exact_fma, 3, 1)(x[rim], y[rim], z[rim])
+    fma_of_c = ctypes.CFUNCTYPE(*[ctypes.c_double] * 4)(runtime_addresses()["fma"])
+    result[rim] = np.frompyfunc(fma_of_c, 3, 1)(x[rim], y[rim], z[rim])
     return result
 
 
@@ -195,19 +198,6 @@ def _two_product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     product = x * y
     (xh, xl), (yh, yl) = halves(x), halves(y)
     return product, xl * yl - (((product - xh * yh) - xl * yh) - xh * yl)
-
-
-def _exact_fma(x: float, y: float, z: float) -> float:
-    if np.isinf(z):
-        return z
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
-    if exact == 0:
-        return x * y + z
-    try:
-        # The quotient of two ints is correctly rounded, subnormals included.
-        return exact.numerator / exact.denominator
-    except OverflowError:
-        return float("inf") if exact > 0 else float("-inf")
 
 
 _op("add", 2, np.add, iu="add", f="fadd")

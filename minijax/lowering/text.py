@@ -137,8 +137,8 @@ class _Printer:
         self.note_lines = kernel.notes.get("lines", {})
         self.finals = kernel.notes.get("finals", {})
         self.counts = Counter(x for each in every for x in used(each))
-        # What has not been written and goes where its only reader is; with what it has read.
-        self.pending: dict[Scalar, tuple[Expression, frozenset[Any]]] = {}
+        # What has not been written and goes where its only reader is.
+        self.pending: dict[Scalar, Expression] = {}
         self.lines: list[str] = []
         self.indent = 1
         self.notes = [""]  # the last comment of each body that is open
@@ -201,7 +201,7 @@ class _Printer:
                 return Expression(f"{dtype_name(x.dtype)}({number})")
             return Expression(number, _PREFIX if number.startswith("-") else _ATOM)
         if x in self.pending:
-            return self.pending.pop(x)[0]
+            return self.pending.pop(x)
         return Expression(self.namer.of(x))
 
     def place(self, buffer: Buffer, index: Index) -> Expression:
@@ -209,9 +209,9 @@ class _Printer:
         at = ", ".join(map(self.operand, positions(index))) or "()"
         return Expression(f"{name}.flat[{at}]" if isinstance(index, Flat) else f"{name}[{at}]")
 
-    def define(self, target: Scalar, expression: Expression, sources: frozenset[Any]) -> None:
+    def define(self, target: Scalar, expression: Expression) -> None:
         """Keep the expression for its reader, or write it down under a name."""
-        self.pending[target] = expression, sources
+        self.pending[target] = expression
         if self.counts[target] > 1 or len(expression) > _WIDTH:
             self.name(target)
         elif not self.counts[target]:
@@ -219,24 +219,19 @@ class _Printer:
 
     def name(self, target: Scalar) -> None:
         """Write down what is pending under a name."""
-        self.write(f"{self.namer.of(target)} = {self.pending.pop(target)[0]}")
+        self.write(f"{self.namer.of(target)} = {self.pending.pop(target)}")
 
-    def sources(self, statement: Statement) -> frozenset[Any]:
-        """What the pending expressions behind the operands have read."""
-        found = [self.pending[x][1] for x in used(statement) if x in self.pending]
-        return frozenset().union(*found)
-
-    def flush(self, source: Any = None) -> None:
-        """Write down what is pending (and has read `source`, if that is given)."""
-        for target, (_, sources) in list(self.pending.items()):
-            if source is None or source in sources:
+    def flush(self, changed: Buffer | Variable | None = None) -> None:
+        """Write down what is pending (and speaks of what has changed, if that is given)."""
+        for target, text in list(self.pending.items()):
+            if changed is None or re.search(rf"\b{self.namer.of(changed)}\b", text):
                 self.name(target)
 
     def shorten(self, operands: Sequence[Operand]) -> None:
         """Give names to the longest parts of an expression that would be too long."""
         parts = [x for x in operands if isinstance(x, Scalar) and x in self.pending]
-        parts.sort(key=lambda x: -len(self.pending[x][0]))
-        while parts and sum(len(self.pending[x][0]) + 4 for x in parts) > _WIDTH - 12:
+        parts.sort(key=lambda x: -len(self.pending[x]))
+        while parts and sum(len(self.pending[x]) + 4 for x in parts) > _WIDTH - 12:
             self.name(parts.pop(0))
 
     # -- statements ----------------------------------------------------------------------------
@@ -244,17 +239,16 @@ class _Printer:
     def statement(self, statement: Statement) -> None:
         if isinstance(statement, Let):
             self.shorten(statement.args)
-        sources = self.sources(statement)
         match statement:
             case Let(target, op, args):
-                self.define(target, self.operation(target, op, args), sources)
+                self.define(target, self.operation(target, op, args))
             case Load(target, buffer, index):
-                self.define(target, self.place(buffer, index), sources | {buffer})
+                self.define(target, self.place(buffer, index))
             case Read(target, variable):
                 if target in self.finals:
                     self.namer.names[target] = self.namer.of(variable)
                 else:
-                    self.define(target, Expression(self.namer.of(variable)), frozenset([variable]))
+                    self.define(target, Expression(self.namer.of(variable)))
             case Store(buffer, index, value):
                 text, place = self.operand(value), self.place(buffer, index)
                 self.flush(buffer)
