@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -228,16 +228,20 @@ MIDDLE = """(e => {
 })"""
 
 
-def press(tab: Browser, element: str) -> None:
-    """Press the mouse in the middle of what a script finds."""
-    x, y = tab.run(f"{MIDDLE}({element})")
-    for kind in ("mousePressed", "mouseReleased"):
+def press(tab: Browser, element: str, to: str = "") -> None:
+    """Press the mouse in the middle of what a script finds, and let it go there or elsewhere."""
+    places = [("mousePressed", element), ("mouseMoved", to or element),
+              ("mouseReleased", to or element)]
+    for kind, where in places:
+        x, y = tab.run(f"{MIDDLE}({where})")
         tab.ask("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", buttons=1,
                 clickCount=1)
 
 
-def press_key(tab: Browser, key: str) -> None:
-    code = {"ArrowLeft": 37, "ArrowRight": 39, "Home": 36}[key]
+def _press_in(tab: Browser, film: str, key: str) -> None:
+    """Press a key while a film's slider has the focus."""
+    tab.run(f"{film}.querySelector('input').focus()")
+    code = {"End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}[key]
     for kind in ("keyDown", "keyUp"):
         tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
@@ -265,44 +269,43 @@ def _without_answer(tab: Browser, film: str) -> Iterator[str]:
         return
     if seen["contrast"] < 3:
         yield f"its letters are hard to read: contrast {seen['contrast']:.1f}"
+    _press_in(tab, film, "End")
+    end = tab.run(f"{SEEN}({film})")
     for select in range(tab.run(f"{film}.querySelectorAll('select').length")):
         chosen = f"{film}.querySelectorAll('select')[{select}]"
         tab.run(f"{chosen}.selectedIndex = ({chosen}.selectedIndex + 1) % {chosen}.length")
         tab.run(f"{chosen}.dispatchEvent(new Event('change'))")
-        if tab.run(f"{SEEN}({film})") == seen:
+        _press_in(tab, film, "End")
+        if tab.run(f"{SEEN}({film})") == end:
             yield f"its choice {select + 1} changes nothing"
-    press(tab, f"{part}('button[aria-label=back]')")  # which ends what a choice began to play
-    tab.run(f"{part}('input').focus()")
-    press_key(tab, "Home")
+    _press_in(tab, film, "Home")
     first = tab.run(f"{SEEN}({film})")
-    steps: dict[str, Callable[[], None]] = {
-        "the button forward": lambda: press(tab, f"{part}('button[aria-label=forward]')"),
-        "the right arrow": lambda: press_key(tab, "ArrowRight")}
-    back = {"the button forward": lambda: press(tab, f"{part}('button[aria-label=back]')"),
-            "the right arrow": lambda: press_key(tab, "ArrowLeft")}
-    for name, go in steps.items():
-        tab.run(f"{part}('input').focus()")
-        go()
+    buttons = {way: functools.partial(press, tab, f"{part}('button[aria-label={way}]')")
+               for way in ("forward", "back")}
+    keys = {way: functools.partial(_press_in, tab, film, key)
+            for way, key in (("forward", "ArrowRight"), ("back", "ArrowLeft"))}
+    for name, ways in (("button", buttons), ("key", keys)):
+        ways["forward"]()
         then = tab.run(f"{SEEN}({film})")
         if then["drawing"] == first["drawing"] or then["words"] == first["words"]:
-            yield f"{name} does nothing"
-        tab.run(f"{part}('input').focus()")
-        back[name]()
+            yield f"the {name} forward does nothing"
+        ways["back"]()
         if tab.run(f"{SEEN}({film})") != first:
-            yield f"{name} cannot be undone"
+            yield f"the {name} back does not lead back"
     press(tab, f"{part}('nav > button:not([aria-label])')")
     if not tab.wait_for(f"{SEEN}({film}).place !== {first['place']!r}", 3):
         yield "it does not play"
-    press(tab, f"{part}('button[aria-label=forward]')")
+    buttons["forward"]()
     parts = f"[...{film}.querySelectorAll('svg :is([data-place], [data-choice])')]"
     if tab.run(f"{parts}.length"):
-        before, drawings = tab.run(f"{SEEN}({film})")["drawing"], []
-        for place in (0.5, 0):
-            press(tab, f"(all => all[Math.floor({place} * all.length)])({parts})")
+        middle = f"(all => all[all.length >> 1])({parts})"
+        drawings = [tab.run(f"{SEEN}({film})")["drawing"]]
+        for start, end in ((middle, ""), (middle, f"{parts}[0]")):
+            press(tab, start, end)
             drawings.append(tab.run(f"{SEEN}({film})")["drawing"])
-        if set(drawings) == {before}:
+        if len(set(drawings)) == 1:
             yield "pressing its parts does nothing"
-    press(tab, f"{part}('button[aria-label=back]')")
+    buttons["back"]()  # which ends what a choice has begun to play
 
 
 def broken_links(address: str, found: dict[str, dict]) -> Iterator[tuple[str, str]]:

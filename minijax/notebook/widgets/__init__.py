@@ -4,3 +4,5 @@ Stands on `film`, `drawing`, and what each of them shows.  JAX has no counterpar
 """
 
 from minijax.notebook.widgets.step import step as step
+from minijax.notebook.widgets.confusion import confusion as confusion
+from minijax.notebook.widgets.tangent import tangent as tangent
