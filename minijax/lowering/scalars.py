@@ -129,7 +129,7 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
     x = np.asarray(x)
     if dtype == BOOL:
         return np.not_equal(x, 0)
-    if kind_of(x.dtype) in "fh" and dtype.kind in "iu":
+    if x.dtype.kind in "fV" and dtype.kind in "iu":  # V: that of bfloat16
         return np.asarray(_saturate(x.astype(np.float64), dtype))[()]
     return x.astype(dtype)[()]
 

@@ -17,8 +17,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from minijax import caches, config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, as_value
+from minijax.core import Array, Tracer, as_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
+from minijax.primitives.convert import converted
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # such things, brought to one dtype
@@ -81,32 +82,16 @@ def convert(x: Any, dtype: Any, weak_type: bool = False) -> Any:
     Array(1., dtype=float32)
     """
     kind = type(x)
-    if kind is int or kind is bool or kind is float and dtypes.issubdtype(dtype, np.floating):
+    if kind is int or kind is bool or kind is float:
         sign = math.copysign(1.0, x) if kind is float else 1.0  # 0.0 == -0.0, yet differ
         return _literal(x, kind, sign, config.enable_x64.value, dtype, weak_type)
-    x = as_value(x)
-    if x.dtype == dtype and x.weak_type == weak_type:
-        return x
-    if isinstance(x, ArrayImpl) and x.is_literal and (
-            x.dtype.kind in "biu" or dtypes.issubdtype(dtype, np.floating)
-            and dtypes.issubdtype(x.dtype, np.floating)):
-        return _converted_literal(x, dtype, weak_type)
-    if x.dtype.kind == "c" and dtype.kind in "biuf":
-        errors.warn("Casting complex values to real discards the imaginary part",
-                    np.exceptions.ComplexWarning)
-    return lax.convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
+    return converted(as_value(x), dtype, weak_type)
 
 
 @caches.remembered(maxsize=4096)
 def _literal(x: Any, kind: type, sign: float, x64: bool, dtype: Any, weak_type: bool) -> Any:
     """A number of Python as a literal; a program has few, and asks for them often."""
-    return _converted_literal(as_value(x), dtype, weak_type)
-
-
-def _converted_literal(x: Any, dtype: np.dtype, weak_type: bool) -> ArrayImpl:
-    with np.errstate(all="ignore"):
-        value = x._buffer.astype(dtype)
-    return ArrayImpl(value, ShapedArray((), dtype, weak_type), is_literal=True)
+    return converted(as_value(x), dtype, weak_type)
 
 
 def like(value: Any, x: Any) -> Any:

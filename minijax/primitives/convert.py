@@ -7,13 +7,12 @@ In JAX: `jax/_src/lax/lax.py`, `jax/_src/ad_util.py`.
 from __future__ import annotations
 
 import builtins
-import warnings
 from typing import Any
 
 import numpy as np
 
 from minijax import core, dtypes, errors, tree_util
-from minijax.core import (ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name)
+from minijax.core import Array, ArrayImpl, Example, Primitive, ShapedArray, Zero, dtype_name
 from minijax.primitives import axes, emitted, examples, slots
 from minijax.primitives.families import constant_in_all, elementwise
 from minijax.primitives.shape import broadcast
@@ -31,9 +30,7 @@ def _convert_type(x: ShapedArray, *, new_dtype: Any, weak_type: bool) -> list[Sh
 def _convert_impl(x: np.ndarray, new_dtype: Any, weak_type: bool) -> list[np.ndarray]:
     if new_dtype == dtypes.float0:
         return [np.zeros(x.shape, bool)]
-    if new_dtype.kind == "c":
-        return [x.astype(new_dtype)]
-    return [slots.numpy_scalars().convert(x.real, new_dtype)]
+    return [slots.numpy_scalars().convert(x if new_dtype.kind == "c" else x.real, new_dtype)]
 
 
 def _convert_jvp(primals: list, tangents: list, **params: Any) -> axes.Outs:
@@ -84,31 +81,27 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
     return converted(operand, dtype, False)
 
 
-def converted(operand: Any, dtype: Any, weak_type: bool) -> Any:
-    """Convert, unless nothing changes; Python and NumPy scalars at once."""
-    is_scalar = isinstance(operand, (bool, int, float, builtins.complex, np.generic))
-    if is_scalar and (found := _converted_scalar(operand, dtype, weak_type)) is not None:
-        return found
-    x = core.as_value(operand)
-    if x.dtype == dtype and x.weak_type == weak_type:
-        return x
-    if x.dtype.kind == "c" and dtype.kind != "c":
+_SCALARS = (bool, int, float, builtins.complex, np.generic)
+
+
+def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
+    """Convert, unless nothing changes; a scalar of the program stays a literal."""
+    value: Any
+    if isinstance(operand, Array) or not isinstance(operand, _SCALARS):
+        operand = value = core.as_value(operand)
+        if operand.dtype == dtype and operand.weak_type == weak_type:
+            return operand
+        if isinstance(operand, ArrayImpl) and operand.is_literal:
+            value = operand._buffer
+    else:
+        value = np.asarray(operand)  # it may be more than an array of its own type holds
+    if value.dtype.kind == "c" and dtype.kind in "biuf":
         errors.warn("Casting complex values to real discards the imaginary part",
                     np.exceptions.ComplexWarning)
-    return convert_element_type_p.bind(x, new_dtype=dtype, weak_type=weak_type)
-
-
-def _converted_scalar(x: Any, dtype: Any, weak_type: bool) -> ArrayImpl | None:
-    """A number of the program as a literal of another dtype, where NumPy can say what it is."""
-    value = np.asarray(x)
-    integral = dtypes.issubdtype(dtype, np.integer)
-    if (isinstance(dtype, dtypes.KeyType) or value.ndim
-            or integral and value.dtype.kind not in "biu"):
-        return None
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        value = np.array(value.astype(dtype))
-    return ArrayImpl(value, ShapedArray((), dtype, weak_type), is_literal=True)
+    if value is operand:
+        return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type)
+    number = slots.numpy_scalars().convert(value if dtype.kind in "bc" else value.real, dtype)
+    return ArrayImpl(np.asarray(number), ShapedArray((), dtype, weak_type), is_literal=True)
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:

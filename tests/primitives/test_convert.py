@@ -72,3 +72,20 @@ def test_a_key_is_not_converted():
 def test_stop_gradient_stops_the_gradient_of_every_leaf():
     f = lambda x: lax.mul(lax.stop_gradient({"a": x})["a"], x)
     assert minijax.grad(f)(3.) == 3.
+
+
+@pytest.mark.parametrize("number, dtype", [
+    (2.5, "int32"), (-2.5, "int32"), (2, "float32"), (1j, "complex64"), (2., "complex64"),
+    (np.float32(2.5), "int32"), (np.int64(7), "float16"), (2**40, "float32"), (True, "float32")])
+def test_a_number_of_the_program_is_converted_while_it_is_traced(number, dtype):
+    programs = [module.make_jaxpr(lambda m=module: m.lax.convert_element_type(number, dtype))()
+                for module in (minijax, jax)]
+    assert str(programs[0]) == str(programs[1])
+    ours, theirs = (m.lax.convert_element_type(number, dtype) for m in (minijax, jax))
+    assert (ours.dtype, ours.item()) == (theirs.dtype, theirs.item())
+
+
+def test_a_complex_number_beside_an_array_is_no_equation():
+    x = np.ones(2, np.float32)
+    programs = [m.make_jaxpr(lambda x: x + 1j)(m.numpy.asarray(x)) for m in (minijax, jax)]
+    assert str(programs[0]) == str(programs[1])
