@@ -7,6 +7,7 @@ In JAX: ``jaxlib/pytree.cc``, written in C++.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -282,12 +283,13 @@ class PyTreeDef:
         return self._hash
 
     def __repr__(self) -> str:
-        return f"PyTreeDef({self._show()})"
+        return f"PyTreeDef({self.written(itertools.repeat('*'))})"
 
-    def _show(self) -> str:
+    def written(self, leaves: Iterator[str]) -> str:
+        """The tree as Python would write it, with these texts for its leaves."""
         if self._kind is None:
-            return "*"
-        return self._kind.show(self._data, [c._show() for c in self._children])
+            return next(leaves)
+        return self._kind.show(self._data, [c.written(leaves) for c in self._children])
 
     def __reduce__(self) -> tuple[type[PyTreeDef], tuple[Any, ...]]:
         return PyTreeDef, (self._kind, self._data, self._children)

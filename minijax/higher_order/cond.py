@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax import config, dtypes
-from minijax.core import Array, Axis, Effect, Example, NamedAxisEffect, ShapedArray
+from minijax.core import Array, Axis, Example, NamedAxisEffect, ShapedArray
 from minijax.higher_order import compiled, custom_derivatives
 from minijax.higher_order.rules import cut, joined, rearranged, running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
@@ -158,14 +158,15 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
         # Where examples talk to each other along the axis, none can stand in for another.
         if axis.size and NamedAxisEffect(axis.name) not in program.effects:
             _run_checks(active, axis, program, args, batched)
-        program = _without_checks(program)
-    quiet, _ = batch_jaxpr(program, axis, batched, keep)
+        program = _part(program, checks=False)
+    quiet, _ = batch_jaxpr(program, axis.size, axis.name, batched, keep)
     return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
 
 def _run_checks(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequence[Any],
                 batched: Sequence[bool]) -> None:
-    checks, _ = batch_jaxpr(_only_checks(program), axis, batched)
+    only = without_dead_equations(rearranged(_part(program, checks=True), outputs=()))
+    checks, _ = batch_jaxpr(only, axis.size, axis.name, batched)
     first = argmax_p.bind(active, axes=(0,), index_dtype=INT)
     given = [_standing_in(active, first, x) if b else x for x, b in zip(args, batched, strict=True)]
     any_active = convert_element_type_p.bind(reduce_or_p.bind(active, axes=(0,)), new_dtype=INT,
@@ -188,37 +189,27 @@ def select_along_batch(which: Any, cases: Sequence[Any]) -> Any:
         which if which.shape == shape else emitted.spread(which, (0,), shape), *cases)
 
 
-@kept_with_program
-def _without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without its checks."""
-    return _without(program, lambda effect: effect is check_effect)
-
-
-@kept_with_program
-def _only_checks(program: ClosedJaxpr) -> ClosedJaxpr:
-    """What the program does for its checks alone: it returns nothing."""
-    checks = _without(program, lambda effect: effect is not check_effect)
-    return without_dead_equations(ClosedJaxpr(checks.jaxpr.replace(outvars=()), checks.consts))
-
-
 def _unchecked(rule: Callable, *args: Any) -> Any:
     """What a custom rule gives, which is Python to be traced when it is needed: without checks."""
     with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
         return rule(*args)
 
 
-def _without(program: ClosedJaxpr, unwanted: Callable[[Effect], bool]) -> ClosedJaxpr:
-    """The program without equations that do nothing but this, those of inner programs, too."""
+@kept_with_program
+def _part(program: ClosedJaxpr, checks: bool) -> ClosedJaxpr:
+    """The program without its checks, or without what else it does besides computing its results;
+    and so the programs inside it.
+    """
     def stripped(value: Any) -> Any:
         if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
             return tuple(map(stripped, value))
-        if isinstance(value, custom_derivatives.Rule) and unwanted(check_effect):
+        if isinstance(value, custom_derivatives.Rule) and not checks:
             return value.changed(functools.partial(_unchecked, value))
-        return _without(value, unwanted) if isinstance(value, ClosedJaxpr) else value
+        return _part(value, checks) if isinstance(value, ClosedJaxpr) else value
 
     eqns = []
     for eqn in program.eqns:
-        if any(map(unwanted, eqn.effects)):
+        if any((effect is check_effect) != checks for effect in eqn.effects):
             if not any(subjaxprs(eqn.params)) and not eqn.outvars:
                 continue
             params = {name: stripped(value) for name, value in eqn.params.items()}

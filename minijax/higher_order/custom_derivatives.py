@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,21 +27,22 @@ from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
 
+@dataclass(frozen=True, eq=False)
 class Rule:
     """A derivative rule on flat arrays: primals and tangents in, results and their tangents out.
 
     A jaxpr prints it by the names of the functions that the user gave.
     """
 
-    def __init__(self, call: Callable[..., list], **names: str):
-        self.call, self.names = call, names
+    call: Callable[..., list]
+    names: dict[str, str]
 
     def __call__(self, *args: Any) -> list:
         return self.call(*args)
 
     def changed(self, call: Callable[..., list]) -> Rule:
         """Another rule that is made of this one."""
-        return Rule(call, **self.names)
+        return Rule(call, self.names)
 
     def __repr__(self) -> str:
         return ", ".join(self.names.values())
@@ -250,7 +252,7 @@ class custom_jvp(CustomFunction):
 
     def rule(self, call: Call) -> Rule | None:
         return self.jvp and Rule(functools.partial(_run_jvp_rule, call, self.jvp),
-                                 jvp=source_info.function_name(self.jvp))
+                                 {"jvp": source_info.function_name(self.jvp)})
 
 
 def _run_jvp_rule(call: Call, rule: Callable, *both: Any) -> list:
@@ -377,8 +379,8 @@ class custom_vjp(CustomFunction):
     def rule(self, call: Call) -> Rule | None:
         if self.fwd is None or self.bwd is None:
             return None
-        fwd, bwd = map(source_info.function_name, (self.fwd, self.bwd))
-        return Rule(functools.partial(_run_vjp_rule, call, self.fwd, self.bwd), fwd=fwd, bwd=bwd)
+        return Rule(functools.partial(_run_vjp_rule, call, self.fwd, self.bwd), {
+            "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd)})
 
 
 def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, *both: Any) -> list:

@@ -38,11 +38,7 @@ class Dispatcher:
 
     def add(self, in_tree: PyTreeDef, avals: tuple[ShapedArray, ...], run: Run,
             out_tree: PyTreeDef, out_avals: list[ShapedArray]) -> None:
-        """Know one more program.
-
-        Raises:
-          NotPlain: when there is no short way for this tree of arguments.
-        """
+        """Know one more program, for a tree of arguments that `is_plain`."""
         programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
         call, programs = self.by_tree.get(in_tree) or (_compiled_call(in_tree, programs), programs)
         programs[avals] = (run, rebuilder(out_tree, tuple(out_avals)))
@@ -54,18 +50,17 @@ def _miss(args: tuple, kwargs: dict) -> Any:
     raise Miss
 
 
-class NotPlain(Exception):
-    """A tree is made of other things than tuples, lists, dicts with written keys, and None."""
+def _root(tree: PyTreeDef) -> tuple[Any, Any]:
+    """The type of a tree's root, None for a leaf; of a dict the keys, too."""
+    return tree.node_data() or (None, None)
 
 
-def _kind_of(tree: PyTreeDef) -> tuple[Any, Any]:
-    """The type of a tree's root, None for a leaf, and the keys of a dict."""
-    kind, data = tree.node_data() or (None, None)
-    keys = data if kind is dict else ()
-    if (kind not in (None, dict, tuple, list, type(None)) or data is not None and kind is not dict
-            or any(type(key) not in (str, int) for key in keys or ())):
-        raise NotPlain
-    return kind, data
+def is_plain(tree: PyTreeDef) -> bool:
+    """Whether a tree is made of tuples, lists, dicts with written keys, and None."""
+    kind, keys = _root(tree)
+    written = kind in (None, tuple, list, type(None)) and keys is None or kind is dict and all(
+        type(key) in (str, int) for key in keys)
+    return written and all(map(is_plain, tree.children()))
 
 
 def _convert(x: Any) -> ArrayImpl:
@@ -103,7 +98,7 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
 def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[str]
                 ) -> list[str]:
     """Statements that bind the leaves of `value` to new names, and raise Miss for another tree."""
-    kind, data = _kind_of(tree)
+    kind, keys = _root(tree)
     if kind is None:
         leaves.append(value)
         return []
@@ -113,7 +108,7 @@ def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[
     lines = [f"if type({value}) is not {kind.__name__} or len({value}) != {len(parts)}: "
              "raise Miss"]
     if kind is dict:
-        lines += [f"{part} = {value}[{key!r}]" for part, key in zip(parts, data, strict=True)]
+        lines += [f"{part} = {value}[{key!r}]" for part, key in zip(parts, keys, strict=True)]
     elif parts:
         lines.append(f"{', '.join(parts)}, = {value}")
     for part, child in zip(parts, tree.children(), strict=True):
@@ -123,27 +118,12 @@ def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[
 
 def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
     """A function from a list of buffers to the result's tree of arrays."""
-    try:
-        expression = _put_together(out_tree, itertools.count())
-    except NotPlain:
+    if not is_plain(out_tree):
         return lambda buffers: out_tree.unflatten(list(map(ArrayImpl, buffers, avals)))
     types = {f"a{i}": aval for i, aval in enumerate(avals)}
+    expression = out_tree.written(f"ArrayImpl(o[{i}], a{i})" for i in itertools.count())
     return _define(f"def rebuild(o):\n    return {expression}\n", "rebuild",
                    ArrayImpl=ArrayImpl, **types)
-
-
-def _put_together(tree: PyTreeDef, places: Iterator[int]) -> str:
-    kind, data = _kind_of(tree)
-    if kind is None:
-        i = next(places)
-        return f"ArrayImpl(o[{i}], a{i})"
-    parts = [_put_together(child, places) for child in tree.children()]
-    if kind is dict:
-        pairs = (f"{key!r}: {part}" for key, part in zip(data, parts, strict=True))
-        return f"{{{', '.join(pairs)}}}"
-    if kind is list:
-        return f"[{', '.join(parts)}]"
-    return f"({''.join(f'{part}, ' for part in parts)})" if kind is tuple else "None"
 
 
 def _define(source: str, name: str, **names: Any) -> Callable:

@@ -6,7 +6,6 @@ In JAX: `jax/_src/pjit.py`, `jax/_src/api.py`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import inspect
 import sys
@@ -21,7 +20,7 @@ from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, ba
                                            jit_p, run_on_arrays, timed)
 from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, named_arguments,
                                             static_value, usable, without_static)
-from minijax.higher_order.dispatch import Dispatcher, Miss, NotPlain
+from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -183,16 +182,15 @@ class JitFunction:
     def _remember(self, given: Given, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
         if (any(self._static) or traced.captured or traced.donated
-                or not core.base_trace.goes_straight):
+                or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
             return
         known, stamp = self._dispatcher, config.stamp()
         if known.stamp is not stamp:
             known = Dispatcher(stamp)
             _holders.add(self)
-        with contextlib.suppress(NotPlain):
-            known.add(given.in_tree, tuple(given.avals), traced.run, traced.out_tree,
-                      traced.program.out_avals)
-            self._dispatcher = known
+        known.add(given.in_tree, tuple(given.avals), traced.run, traced.out_tree,
+                  traced.program.out_avals)
+        self._dispatcher = known
 
     def _traced(self, given: Given) -> Traced:
         """The trace for these arguments."""

@@ -180,7 +180,7 @@ class Scan(Loop):
 
     def batch(self, axis: Axis, args: Sequence[Any], dims: Sequence[Dim]) -> tuple[list, list]:
         body, batched, out_batched = self.settled(
-            lambda closed, flags, keep: batch_jaxpr(closed, axis, flags, keep),
+            lambda closed, *flags: batch_jaxpr(closed, axis.size, axis.name, *flags),
             [d is not None for d in dims])
         # the leading axis of rows is the loop's, so the batch comes second there
         moved = [batch_to(x, d, int(kind == ROW), axis.size) if b else x
@@ -307,10 +307,11 @@ class While(Loop):
         cond_b, body_b = cut([d is not None for d in dims], self.sizes[0])
 
         def derive(body: ClosedJaxpr, flags: Flags, keep: Flags) -> tuple[tuple, Flags]:
-            condition, (each,) = batch_jaxpr(self.condition, axis,
+            condition, (each,) = batch_jaxpr(self.condition, axis.size, axis.name,
                                              [*cond_b, *flags[self.num_consts:]])
             # where each example stops in its own time, it has a carry of its own
-            program, found = batch_jaxpr(body, axis, flags, [each or k for k in keep])
+            program, found = batch_jaxpr(body, axis.size, axis.name, flags,
+                                         [each or k for k in keep])
             return (condition, program, each), found
 
         (condition, body, each), body_b, carry_b = self.settled(derive, body_b)

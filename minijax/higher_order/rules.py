@@ -96,8 +96,8 @@ def running_one_of(field: str, leading: int = 0, computes_again: bool = False) -
               ) -> tuple[list, list]:
         moved = [x if d is None else move_axis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         batched = [d is not None for d in dims[leading:]]
-        outs, out_batched = apply(p, params, moved,
-                                  lambda closed, keep: batch_jaxpr(closed, axis, batched, keep))
+        outs, out_batched = apply(p, params, moved, lambda closed, keep: batch_jaxpr(
+            closed, axis.size, axis.name, batched, keep))
         return outs, [0 if b else None for b in out_batched]
 
     @ForPrimitive

@@ -118,25 +118,20 @@ def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
     return [x for x, _ in outs], [d for _, d in outs]
 
 
-def batch_jaxpr(closed: ClosedJaxpr, axis: Axis, batched: Sequence[bool],
+@kept_with_program
+def batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[bool],
                 keep: Sequence[bool] | None = None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     """The program on a batch, every batch axis leading.
 
     Args:
       closed: a program.
-      axis: size and name of the batch axis.
+      size, name: of the batch axis.
       batched: which inputs have it.
       keep: the outputs that must have it.
 
     Returns:
       The batched program, and which of its outputs have the batch axis.
     """
-    return _batch_jaxpr(closed, axis.size, axis.name, batched, keep)
-
-
-@kept_with_program
-def _batch_jaxpr(closed: ClosedJaxpr, size: int, name: Any, batched: Sequence[bool],
-                 keep: Sequence[bool] | None) -> tuple[ClosedJaxpr, Sequence[bool]]:
     in_dims = [0 if b else None for b in batched]
 
     def on_batch(*args: Array) -> tuple[list[Array], tuple[bool, ...]]:

@@ -6,7 +6,6 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import core, lax
-from minijax.core import Axis
 from minijax.interpreters.vmap import batch_jaxpr
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -46,9 +45,9 @@ def test_what_is_not_mapped_is_computed_once():
 
 def test_the_batched_program_says_which_outputs_are_batched():
     closed = minijax.make_jaxpr(lambda x, y: (x * 2, y + 1))(1.0, 2.0)
-    program, batched = batch_jaxpr(closed, Axis(5), [True, False])
+    program, batched = batch_jaxpr(closed, 5, None, [True, False])
     assert list(batched) == [True, False] and program.out_avals[0].shape == (5,)
-    program, batched = batch_jaxpr(closed, Axis(5), [True, False], keep=[True, True])
+    program, batched = batch_jaxpr(closed, 5, None, [True, False], keep=[True, True])
     assert list(batched) == [True, True] and program.out_avals[1].shape == (5,)
 
 
