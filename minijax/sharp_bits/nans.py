@@ -8,22 +8,20 @@ Stands on `jaxpr`, `findings`, `origins`.  Chapter 19, *NaNs*.  In JAX: `jax/_sr
 from __future__ import annotations
 
 import contextvars
-import sys
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from types import FrameType
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax import config, core, errors, tracebacks, tree_util
+from minijax import config, core, errors, tree_util
 from minijax.context import with_values
 from minijax.core import ArrayImpl, Params, Primitive
-from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, all_values
+from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, all_values
 from minijax.primitives import emitted, slicing
 from minijax.sharp_bits.findings import (Finding, Step, current_steps, in_step, is_collecting,
                                          quoted, report, sharp_bits)
-from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, is_bad,
+from minijax.sharp_bits.origins import (KINDS, Origin, bad_places, frames_inside, is_bad,
                                         is_new_in_the_backward_pass, origin, without_bad)
 from minijax.source_info import SourceInfo
 
@@ -64,6 +62,11 @@ def _kinds() -> list[str]:
     return [kind for kind, (flag, _) in KINDS.items() if flag.value]
 
 
+def _found_in(values: Sequence[Any]) -> list[str]:
+    """What of that is among some values."""
+    return [kind for kind in _kinds() if is_bad(values, kind)]
+
+
 def _only_what_is_made() -> bool:
     """Whether bad numbers may be handed on, as those of a program that uses them as data.
 
@@ -100,7 +103,7 @@ def evaluated(evaluate: Callable, primitive: Primitive, args: Sequence[Any], par
     if mode != OFF:
         look(primitive, args, params, outs)
     elif noticed is not None:
-        noticed += [kind for kind in _kinds() if is_bad(outs, kind)]
+        noticed += _found_in(outs)
     return outs
 
 
@@ -112,9 +115,7 @@ def _is_program(primitive: Primitive) -> bool:
 def look(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, outs: Sequence[Any]
          ) -> None:
     """Report what is bad among the outputs of an operation."""
-    for kind in _kinds():
-        if not is_bad(outs, kind):
-            continue
+    for kind in _found_in(outs):
         if _is_program(primitive):
             _tell(_find(primitive.rule("impl"), *[x._buffer for x in args], **params))
         elif (not _only_what_is_made() or _is_made(primitive, args, params, kind)
@@ -160,12 +161,8 @@ def whole_functions_running() -> int:
     >>> whole_functions_running()
     0
     """
-    frame: FrameType | None = sys._getframe(1)
-    count = 0
-    while frame is not None and not tracebacks.is_user_frame(frame):
-        count += frame.f_code.co_name == "boundary" and bool(frame.f_locals.get("is_whole"))
-        frame = frame.f_back
-    return count
+    return sum(frame.f_code.co_name == "boundary" and bool(frame.f_locals.get("is_whole"))
+               for frame in frames_inside())
 
 
 def _report(found: Finding, error: errors.NonFiniteError, kind: str, settled: int = 0) -> None:
@@ -216,19 +213,14 @@ def interpreted(interpret: Callable, closed: ClosedJaxpr, args: Sequence[ArrayIm
     if _look.get().mode != FIND:
         return interpret(closed, args, compiled)
     outs = _unseen(compiled)
-    for kind in _kinds():
-        if is_bad(outs, kind):
-            core.run_with(core.base_trace, _blame, closed, args, kind)
+    for kind in _found_in(outs):
+        core.run_with(core.base_trace, _blame, closed, args, kind)
     return outs
 
 
 def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
     """Look at the equations of a program where its bad outputs came up."""
-    values = _unseen(all_values, closed.jaxpr, closed.consts, args)
-
-    def read(atom: Atom) -> Any:
-        return atom.value if isinstance(atom, Literal) else values[atom]
-
+    read = _unseen(all_values, closed.jaxpr, closed.consts, args).__getitem__
     origins: list[Origin] = []
     for eqn in _makers(closed.jaxpr, read, kind):
         origins += with_values({core.current_source: eqn.source_info}, _find, look, eqn.primitive,
@@ -238,13 +230,13 @@ def _blame(closed: ClosedJaxpr, args: Sequence[ArrayImpl], kind: str) -> None:
 
 def _makers(jaxpr: Jaxpr, read: Callable[[Atom], Any], kind: str) -> list[JaxprEqn]:
     """The equations that made what is bad in the outputs; where it came in, those that took it."""
-    made_by = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    made_by: dict[Atom, JaxprEqn] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     pending: list[tuple[Atom, np.ndarray]] = [
         (v, bad_places(read(v), kind)) for v in jaxpr.outvars if is_bad([read(v)], kind)]
     makers, seen = set(), set()
     while pending:
         atom, places = pending.pop()
-        if not isinstance(atom, Var) or atom not in made_by or atom in seen:
+        if atom not in made_by or atom in seen:
             continue
         seen.add(atom)
         eqn = made_by[atom]
@@ -292,15 +284,12 @@ def called(call: Callable[..., T], python: Callable[[], Any], function: str | No
         return compiled()
     noticed: list[str] = []  # among what is kept for the derivative, too
     result = _looking({"mode": OFF, "noticed": noticed}, compiled)
-    leaves = tree_util.tree_leaves(result)
-    for kind in _kinds():
-        shows = is_bad(leaves, kind)
-        if not shows and kind not in noticed:
-            continue
+    shown = _found_in(tree_util.tree_leaves(result))
+    for kind in dict.fromkeys((*shown, *noticed)):
         origins = _find(compiled)
         if mode == FIND:
             _tell(origins)
-        elif not origins and shows and not _only_what_is_made():
+        elif not origins and kind in shown and not _only_what_is_made():
             _announce(kind, function)
             _say_it_came_in(kind, function)
         elif origins and (wanted is None or any(o.source in wanted for o in origins)):
@@ -320,10 +309,9 @@ def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
     try:
         with config.debug_recompiles(False):
             _looking({"wanted": [o.source for o in origins], "again": True}, python)
-    except errors.NonFiniteError:
-        raise
-    except Exception:  # what else the Python does when it is not traced is not the question here
-        pass
+    except Exception as error:  # what else Python does that is not traced is not the question here
+        if isinstance(error, errors.NonFiniteError):
+            raise
     _tell(origins)
 
 

@@ -6,7 +6,7 @@ Stands on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.p
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -83,12 +83,16 @@ def derivative_of(primitive: Primitive) -> str | None:
 
 def _innermost(function: str) -> Mapping[str, Any] | None:
     """The variables of a function of the package that is running; the innermost call of it."""
+    return next((frame.f_locals for frame in frames_inside()
+                 if frame.f_code.co_qualname == function), None)
+
+
+def frames_inside() -> Iterator[FrameType]:
+    """The frames of the package that are running, from the innermost out to the user's line."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not tracebacks.is_user_frame(frame):
-        if frame.f_code.co_qualname == function:
-            return frame.f_locals
+        yield frame
         frame = frame.f_back
-    return None
 
 
 # ── What is said ─────────────────────────────────────────────────────────────────────────────
@@ -156,7 +160,5 @@ def _number(x: Any) -> str:
     """
     if isinstance(x, np.bool_ | np.integer):
         return str(x)
-    if isinstance(x, np.complexfloating):
-        return f"{x:.6g}"
-    text = f"{float(x):.6g}"
+    text = f"{x if isinstance(x, np.complexfloating) else float(x):.6g}"
     return text if not text.lstrip("-").isdigit() else f"{text}.0"
