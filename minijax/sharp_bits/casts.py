@@ -39,38 +39,28 @@ def range_held(old: Any, new: Any) -> Range | None:
     >>> range_held(np.dtype("int8"), np.dtype("float32")) is None
     True
     """
-    kinds = [_kind(old), _kind(new)]
-    if "other" in kinds:
+    floats = [dtypes.issubdtype(dtype, np.floating) for dtype in (old, new)]
+    if not all(dtypes.issubdtype(dtype, np.integer) or is_float
+               for dtype, is_float in zip((old, new), floats, strict=True)):
         return None
-    low, high = _too_far(new)
-    if kinds[0] == "float":
-        held = Range(_above(low, old), -_above(-high, old), kinds[1] == "integer")
-        return None if kinds[1] == "float" and held.high == dtypes.finfo(old).max else held
+    low, high = _limits(new)
+    if floats[0]:
+        held = Range(_above(low - 1, old), -_above(-high - 1, old), not floats[1])
+        return None if floats[1] and held.high == dtypes.finfo(old).max else held
     own = _limits(old)
-    held = Range(max(low + 1, own[0]), min(high - 1, own[1]), True)
+    held = Range(max(low, own[0]), min(high, own[1]), True)
     return None if held[:2] == own else held
 
 
-def _kind(dtype: Any) -> str:
-    if dtypes.issubdtype(dtype, np.integer):
-        return "integer"
-    return "float" if dtypes.issubdtype(dtype, np.floating) else "other"
-
-
 def _limits(dtype: Any) -> tuple[int, int]:
-    info = dtypes.iinfo(dtype)
-    return int(info.min), int(info.max)
-
-
-def _too_far(dtype: Any) -> tuple[int, int]:
-    """The whole numbers nearest to 0, on either side, that a dtype does not hold: floats round."""
-    if _kind(dtype) == "integer":
-        low, high = _limits(dtype)
-        return low - 1, high + 1
+    """The least and the largest whole number that a dtype holds, after rounding."""
+    if dtypes.issubdtype(dtype, np.integer):
+        info = dtypes.iinfo(dtype)
+        return int(info.min), int(info.max)
     largest = np.dtype(dtype).type(dtypes.finfo(dtype).max)
     step = _as_int(largest) - _as_int(np.nextafter(largest, largest.dtype.type(0)))
-    bound = _as_int(largest) + step // 2  # half-way to the next
-    return -bound, bound
+    bound = _as_int(largest) + step // 2  # half-way to the next, which is already too large
+    return 1 - bound, bound - 1
 
 
 def _as_int(x: Any) -> int:
