@@ -195,9 +195,9 @@ def describe(fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, 
     >>> info.arg_names
     ("params['b']", "params['w']", 'batch[0]', 'scale')
     """
-    parameters, count = _parameters(fun), len(args)
+    parameters, count = parameters_of(fun), len(args)
     static_places = {place % count for place in static_argnums if -count <= place < count}
-    names = [_position_name(parameters, place) for place in range(count)]
+    names = [position_name(parameters, place) for place in range(count)]
     places = [place for place, name in enumerate(names)
               if place not in static_places and name not in {*static_argnames}]
     dynamic = {key: value for key, value in kwargs.items() if key not in {*static_argnames}}
@@ -241,7 +241,8 @@ def _unwrap(fun: Any) -> Any:
     return fun
 
 
-def _parameters(fun: Callable[..., Any]) -> Parameters:
+def parameters_of(fun: Callable[..., Any]) -> Parameters:
+    """The names of a callable's parameters."""
     if inspect.isfunction(fun) and not hasattr(fun, "__wrapped__"):
         code = fun.__code__  # `inspect.signature` is slow
         names, rest, other = inspect.getargs(code)
@@ -256,7 +257,7 @@ def _parameters(fun: Callable[..., Any]) -> Parameters:
     return Parameters(only + both, both + keyword, *(rests or [""]), *(others or ["kwargs"]))
 
 
-def _position_name(parameters: Parameters, place: int) -> str:
+def position_name(parameters: Parameters, place: int) -> str:
     """What the signature calls the argument at a place."""
     count = len(parameters.positional)
     if place < count:

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import caches
+from minijax import caches, source_info
 from minijax.core import Array, Tracer
 from minijax.errors import is_internal
 
@@ -144,6 +144,10 @@ class Change(NamedTuple):
     def what(self) -> str:
         return (self.new or self.old).what  # type: ignore[union-attr]
 
+    def texts(self, nothing: str) -> list[str]:
+        """The old value and the new one, short."""
+        return [part.text if part else nothing for part in (self.old, self.new)]
+
 
 def _with_nested(code: types.CodeType) -> Iterator[types.CodeType]:
     yield code
@@ -174,8 +178,9 @@ def _parts(x: Any, place: Place | None, names: frozenset[str]) -> Iterator[Part]
         yield None, x.__func__
     elif isinstance(x, functools.partial):
         yield None, x.func
+        names_of = source_info.parameters_of(x.func)
         for i, part in enumerate(x.args):
-            yield Place("argument", _argument_name(x.func, i)), part
+            yield Place("argument", source_info.position_name(names_of, i)), part
         yield from ((Place("argument", name), part) for name, part in x.keywords.items())
     elif isinstance(x, list | tuple | dict | deque):
         yield from ((here.at(f"[{key!r}]"), x[key]) for key in plain_keys(x)[:MOST_PARTS])
@@ -252,7 +257,8 @@ def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[P
         elif name == "__wrapped__":
             yield None, value
     for i in held.get("static", ()):  # a jitted function with its static arguments
-        yield Place("static argument", _argument_name(held["fun"], i)), held["args"][i]
+        name = source_info.position_name(source_info.parameters_of(held["fun"]), i)
+        yield Place("static argument", name), held["args"][i]
 
 
 def attributes(x: Any) -> Iterator[tuple[str, Any]]:
@@ -264,12 +270,6 @@ def attributes(x: Any) -> Iterator[tuple[str, Any]]:
             if isinstance(slot, types.MemberDescriptorType):
                 with contextlib.suppress(AttributeError):
                     yield name, slot.__get__(x)
-
-
-def _argument_name(fun: Any, place: int) -> str:
-    code = getattr(fun, "__code__", None)
-    known = code.co_varnames[:code.co_argcount] if isinstance(code, types.CodeType) else ()
-    return known[place] if place < len(known) else f"argument {place}"
 
 
 # ── What an object is at a moment, its parts apart: those are looked at by themselves ─────────

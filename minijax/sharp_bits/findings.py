@@ -117,11 +117,11 @@ def refuse(kind: str, message: str, fix: str, error: type[Exception], source: So
     """Collect, or raise an error of, what happened at a line of the user's.
 
     Args:
-      by: the equation that found it in its values, while the program ran.
+      by: whose findings are one: an equation's, which finds it while the program runs, or a line's.
     """
     place = f"\nIn {source.function}, {source.short_file}:{source.line}: " if source else ""
     raised = error(f"{message}{place}{source.text if source else ''}\n{fix}")
-    if by is not None:
+    if callable(by):  # an equation
         source_info.add_user_note(raised, source)
     report(finding(kind, message, fix, source, by), raised)
 

@@ -205,8 +205,6 @@ def _moved(primitive: Primitive, params: Params, operands: Sequence[Operand]) ->
 
 def _moves_only(primitive: Primitive, params: Params, operands: Sequence[Operand]) -> bool:
     """Whether the primitive takes elements as they are: then it would take typed keys, too."""
-    if any(core.has_key_dtype(x.aval) for x in operands):
-        return True
     key = core.dtypes.key_dtype("threefry2x32")
     try:
         primitive.type_of([x.aval if x.shadow is None else x.aval.update(dtype=key)

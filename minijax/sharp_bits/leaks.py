@@ -105,14 +105,15 @@ def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
     chain = chain_of_holders(tracer, heap)
     if chain is None:
         return None
+    words, is_certain = chain
     frames, info = tracer.frames, tracer.level.debug_info
     made = frames[-1] if frames else None
     lines = [f"{type(tracer).__name__} of type {tracer.aval.str_long()}"
              + (f", from {info.func_src_info} traced for {info.traced_for}" if info else ""),
-             f"  held by: {' <- '.join(chain.words)}"]
+             f"  held by: {' <- '.join(words)}"]
     if made is not None:
         lines.insert(1, f"  made at: {made.summary}: {made.text}")
-    return Leak("\n".join(lines), chain.is_certain, tracer.trace_name(), made)
+    return Leak("\n".join(lines), is_certain, tracer.trace_name(), made)
 
 
 # ── Who holds an object: the shortest way from it to a variable ──────────────────────────────
@@ -159,31 +160,25 @@ class Heap:
             isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename))
 
 
-class Chain(NamedTuple):
-    """What holds an object, what holds that, …, in words; whether it ends in a variable."""
-
-    words: list[str]
-    is_certain: bool
-
-
-def chain_of_holders(x: Any, heap: Heap) -> Chain | None:
-    """The shortest way from an object out to a variable that keeps it alive, in words.
+def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
+    """The shortest way from an object out to a variable that keeps it alive.
 
     Args:
       x: the object.
       heap: what is known of who holds what.
 
     Returns:
-      None where only those hold it who may; who holds these is not asked.
+      What holds it, what holds that, …, in words; and whether it ends in a variable.  None where
+      only those hold it who may; who holds these is not asked.
     """
     seen, ring = {id(x)}, [Ours([x])]  # ways from the object outwards
     end, excused = Ours(), False
     while ring and len(seen) < MOST_SEEN:
         for way in ring:
             if name := heap.variables.get(id(way[-1])):
-                return Chain([*_in_words(way), name], True)
+                return [*_in_words(way), name], True
             if _is_namespace(way[-1]):
-                return Chain(_in_words(way), True)
+                return _in_words(way), True
         found = heap.holders(Ours(way[-1] for way in ring))
         fresh = []
         for way, holders in zip(ring, found, strict=True):
@@ -199,7 +194,7 @@ def chain_of_holders(x: Any, heap: Heap) -> Chain | None:
         return None
     while len(end) > 1 and isinstance(end[-1], tuple | list | dict | functools.partial):
         end = Ours(end[:-1])  # the arguments of a call that is running: of no interest
-    return Chain(_in_words(end) or [UNSEEN], False)
+    return _in_words(end) or [UNSEEN], False
 
 
 def _is_namespace(x: Any) -> bool:

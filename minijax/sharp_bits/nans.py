@@ -290,8 +290,7 @@ def called(call: Callable[..., T], python: Callable[[], Any], function: str | No
         if mode == FIND:
             _tell(origins)
         elif not origins and kind in shown and not _only_what_is_made():
-            _announce(kind, function)
-            _say_it_came_in(kind, function)
+            _announce(kind, function, came_in=True)
         elif origins and (wanted is None or any(o.source in wanted for o in origins)):
             _announce(kind, function)
             _run_again(python, origins)
@@ -315,17 +314,14 @@ def _run_again(python: Callable[[], Any], origins: list[Origin]) -> None:
     _tell(origins)
 
 
-def _announce(kind: str, function: str | None) -> None:
+def _announce(kind: str, function: str | None, came_in: bool = False) -> None:
     is_first = _look.get().wanted is None  # of those that are jitted inside nothing is said
     if function is not None and is_first and not is_collecting():
         print(f"Invalid {kind} value encountered in the output of a {function} function. "
               "Calling the de-optimized version.")
-
-
-def _say_it_came_in(kind: str, function: str | None) -> None:
-    if function is not None and not is_collecting():
-        print(f"The de-optimized version made no {kind}: it came in with an argument or is "
-              "written in the program, or only the compiled code gives it. Going on.")
+        if came_in:
+            print(f"The de-optimized version made no {kind}: it came in with an argument or is "
+                  "written in the program, or only the compiled code gives it. Going on.")
 
 
 # ── Batches ──────────────────────────────────────────────────────────────────────────────────

@@ -58,11 +58,12 @@ def watched(stage: Callable, fun: Any, in_avals: Sequence[ShapedArray],
     codes = sorted({**before.codes, **happenings.executed},
                    key=lambda code: code not in happenings.executed)
     name = _name(debug_info, codes)
-    for message, fix, source in happenings.seen:
-        _report(message.format(name), fix, source)
+    for message, fix, line in happenings.seen:
+        _report(message.format(name), fix, line)
     for change in changes:
-        _report_once(happenings, name, change,
-                     happenings.line_of(change) or write_line(codes, change.place))
+        source = happenings.line_of(change) or write_line(codes, change.place)
+        # a body's change is also one of the function around it: the innermost has it reported
+        _report(*_words_for(name, change), source, source and (source.code, source.line))
     return closed
 
 
@@ -80,15 +81,6 @@ def _may_be_harmless(change: Change) -> bool:
                 and change.old.what == change.what)
 
 
-def _report_once(happenings: Happenings, name: str, change: Change, source: SourceInfo | None
-                 ) -> None:
-    """A body's change is also one of the function around it: the innermost has it reported."""
-    place = source and (source.code, source.line)
-    if place is None or place not in happenings.reported:
-        happenings.reported.add(place)
-        _report(*_words_for(name, change), source)
-
-
 def _words_for(name: str, change: Change) -> tuple[str, str]:
     """Message and fix for something that a traced function changed."""
     place, what = change.place, change.what
@@ -100,18 +92,15 @@ def _words_for(name: str, change: Change) -> tuple[str, str]:
     if what == "random generator":
         return (f"`{place}` is drawn from {once}: the numbers become constants.",
                 "Use jax.random with a key that is passed as an argument.")
+    old, new = change.texts("nothing")
+    from_to = f" (from {old} to {new})" if old != new else ""
     kept = " A tracer is kept there, which has no numbers." if change.brings_tracer else ""
-    return (f"the {place.kind} `{place}` is changed {once}{_from_to(change)}.{kept}",
+    return (f"the {place.kind} `{place}` is changed {once}{from_to}.{kept}",
             "Return the new value from the function, and store it where the function is called.")
 
 
-def _from_to(change: Change) -> str:
-    old, new = (part.text if part else "nothing" for part in (change.old, change.new))
-    return f" (from {old} to {new})" if old != new else ""
-
-
-def _report(message: str, fix: str, source: SourceInfo | None) -> None:
-    refuse("debug_purity", message, fix, errors.ImpureFunctionError, source)
+def _report(message: str, fix: str, source: SourceInfo | None, by: object = None) -> None:
+    refuse("debug_purity", message, fix, errors.ImpureFunctionError, source, by)
 
 
 # ── When a traced function is called again ───────────────────────────────────────────────────
@@ -146,8 +135,7 @@ def check_current(traced: Any, given: Any) -> None:
 
 
 def _words_for_stale(name: str, change: Change) -> tuple[str, str]:
-    place = change.place
-    old, new = (part.text if part else "not there" for part in (change.old, change.new))
+    place, (old, new) = change.place, change.texts("not there")
     was = f"was {old} when `{name}` was traced and is {new} now" if old != new else (
         f"({old}) has changed since `{name}` was traced")
     return (f"the {place.kind} `{place}` {was}: the compiled function still uses the old value.",
@@ -197,14 +185,12 @@ class Happenings:
       writes: by the id of a container, the first line that calls one of its methods; by that of a
         generator's frame, the first that resumes it.
       executed: the code of the user's functions that ran.
-      reported: places that a function inside has reported.
     """
 
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.writes: dict[int, SourceInfo] = {}
         self.executed: dict[CodeType, None] = {}
-        self.reported: set[Any] = set()
 
     def run(self, fun: Callable[..., T], *args: Any) -> T:
         """``fun(*args)``, watched.  Another profiler that is at work is left alone."""
@@ -218,7 +204,6 @@ class Happenings:
             if isinstance(around, Happenings):
                 around.executed.update(self.executed)
                 around.writes.update(self.writes)
-                self.reported = around.reported  # what is reported from now on counts there, too
 
     def advanced(self, before: Snapshot) -> list[Change]:
         """The generators that went on, which may look as they did."""

@@ -92,7 +92,6 @@ class History:
     def __init__(self) -> None:
         self.functions: list[Callable[[], Any]] = []
         self.causes: collections.Counter[tuple[str, str]] = collections.Counter()
-        self.same_code_before = False
 
     def sees(self, fun: Callable, other_object: bool) -> tuple[str, int, str] | None:
         """Note a function traced for the first time; a warning where the last ones are gone.
@@ -101,7 +100,6 @@ class History:
         """
         kind = "object" if other_object else "function"
         gone = sum(ref() is None for ref in self.functions)
-        self.same_code_before = bool(self.functions)
         self.functions.append(weakref.ref(getattr(fun, "__self__", None) or fun))
         if gone != ALLOWED or (kind, "") in self.causes:
             return None
@@ -199,4 +197,4 @@ def _explanation(where: str, history: History, differences: Sequence[Difference]
     same = ("\n  but seen another function defined on the same line; maybe the function is\n"
             "  being re-defined repeatedly, preventing caching?")
     return (f"{miss}  never seen function:\n    {where}"
-            f"{same if history.same_code_before else ''}")
+            f"{same if len(history.functions) > 1 else ''}")
