@@ -188,75 +188,121 @@ exercise(
     hints=["try it: jax.vmap(error, in_axes=in_axes)(params, data).shape should be (5,)"])
 
 
-def grade_taken_apart(taken_apart: Callable) -> None:
-    tree = {"b": [1, (2, 3)], "a": {"x": 4}, "c": ()}
-    got = taken_apart(tree)
-    expect(isinstance(got, tuple) and len(got) == 2 and callable(got[1]),
-           "return two things: a list, and a function that takes such a list")
-    leaves, rebuild = got
-    expect(sorted(leaves) == [1, 2, 3, 4], f"the leaves of {tree} came out as {leaves}")
-    expect(rebuild(list(leaves)) == tree,
-           f"put together from its own leaves, {tree} became {rebuild(list(leaves))}")
-    expect(rebuild([0] * 4) == {"b": [0, (0, 0)], "a": {"x": 0}, "c": ()},
-           "the function does not use the leaves that it is given")
-    expect(rebuild([0] * 4) == rebuild([0] * 4), "the function works only once")
-    expect(list(leaves) == [4, 1, 2, 3] and taken_apart(5)[1]([6]) == 6,
-           "it fits; but the order should be that of the sorted keys, and a leaf is a tree, too")
+def grade_velocity(velocity: Any) -> None:
+    from minijax.notebook.library import library
+    mini = library.module
+    expect(hasattr(velocity, "_fields"), "`mini.Velocity` is a class, made with NamedTuple")
+    v = velocity(1.0, (2.0, 3.0))
+    leaves, tree = mini.flatten([v, 4.0])
+    expect(leaves != [v, 4.0], "it is still a leaf: `registry` has no entry for it")
+    expect(leaves == [1.0, 2.0, 3.0, 4.0],
+           f"flatten([{v}, 4.0]) should find 1.0, 2.0, 3.0 and 4.0, and finds {leaves}")
+    back = mini.unflatten(tree, [5.0, 6.0, 7.0, 8.0])
+    expect(isinstance(back[0], velocity), "what is put together is a "
+           f"{type(back[0]).__name__}, no Velocity")
+    expect(back == [velocity(5.0, (6.0, 7.0)), 8.0],
+           f"from 5.0 to 8.0 it became {back}")
+
+
+_VELOCITY = """
+class Velocity(NamedTuple):
+    x: object
+    y: object
+
+{entry}
+"""
 
 
 exercise(
-    "taken_apart", chapter=CHAPTER, grade=grade_taken_apart,
+    "Velocity", chapter=CHAPTER, grade=grade_velocity, given="""
+from typing import NamedTuple
+from minijax.notebook.library import library
+library.begin("05")
+from mini import registry
+""",
+    solution=_VELOCITY.format(
+        entry="registry[Velocity] = lambda v: (v, None), lambda _, children: Velocity(*children)"),
+    wrong=[
+        (_VELOCITY.format(entry=""), "still a leaf"),
+        (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "no Velocity"),
+        (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
+                          "lambda y, children: Velocity(*children, y)"), "should find"),
+        (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, None), "
+                          "lambda _, children: Velocity(*children[::-1])"), "it became"),
+    ],
+    hints=["registry[tuple] shows what the two functions take and give",
+           "`Velocity(*children)` makes one of its parts"])
+
+
+def grade_filled(filled: Callable) -> None:
+    tree = {"bias": None, "weight": [1.0, None], "deep": {"x": 0.0}}
+    defaults = {"bias": 7.0, "weight": [8.0, 9.0], "deep": {"x": 5.0}}
+    wanted = {"bias": 7.0, "weight": [1.0, 9.0], "deep": {"x": 0.0}}
+    asked = f"for {tree} and the defaults {defaults} the answer is {wanted}"
+    try:
+        got = filled(tree, defaults)
+    except ValueError as error:
+        raise Hint(f"{trouble(error)}\nTo `tree_map`, the None of one tree is a node without "
+                   "children, where the other has a leaf. Say that it is a leaf.") from error
+    expect(got != tree, f"{asked}; yours is `tree` as it was: a None is no leaf")
+    expect(got["deep"]["x"] == 0.0, f"{asked}; in yours the 0.0 was replaced, too, and is no None")
+    expect(got == wanted, f"{asked}, and yours {got}")
+    expect(filled(None, 3) == 3, "`None` alone is a tree as well: filled(None, 3) is 3")
+
+
+_FILLED = "def filled(tree, defaults):\n    return jax.tree.map({f}, tree, defaults{leaf})\n"
+_NONE_IS_LEAF = ", is_leaf=lambda x: x is None"
+
+exercise(
+    "filled", chapter=CHAPTER, grade=grade_filled,
     solution="""
-def taken_apart(tree):
-    leaves = []
-
-    def visit(node):
-        if isinstance(node, dict):
-            keys = sorted(node)
-            values = visit([node[key] for key in keys])
-            return lambda rest: dict(zip(keys, values(rest)))
-        if isinstance(node, (list, tuple)):
-            children = [visit(child) for child in node]
-            return lambda rest: type(node)([build(rest) for build in children])
-        leaves.append(node)
-        return next
-
-    build = visit(tree)
-    return leaves, lambda new: build(iter(new))
+def filled(tree, defaults):
+    return jax.tree.map(lambda x, default: default if x is None else x, tree, defaults,
+                        is_leaf=lambda x: x is None)
 """,
     wrong=[
-        ("def taken_apart(tree):\n    if isinstance(tree, dict):\n"
-         "        tree = [tree[k] for k in sorted(tree)]\n"
-         "    if isinstance(tree, (list, tuple)):\n"
-         "        return [x for t in tree for x in taken_apart(t)]\n    return [tree]",
-         "two things"),
-        ("def taken_apart(tree):\n    leaves = []\n    def visit(t):\n"
-         "        if isinstance(t, dict):\n            t = list(t.values())\n"
-         "        if isinstance(t, (list, tuple)):\n            [visit(c) for c in t]\n"
-         "        else:\n            leaves.append(t)\n    visit(tree)\n"
-         "    return leaves, lambda new: tree", "does not use the leaves"),
-        ("def taken_apart(tree):\n    leaves = []\n    def visit(t):\n"
-         "        if isinstance(t, dict):\n"
-         "            return {k: visit(v) for k, v in t.items()}\n"
-         "        if isinstance(t, (list, tuple)):\n            return [visit(c) for c in t]\n"
-         "        leaves.append(t)\n        return len(leaves) - 1\n    plan = visit(tree)\n"
-         "    def build(p, new):\n        if isinstance(p, dict):\n"
-         "            return {k: build(v, new) for k, v in p.items()}\n"
-         "        if isinstance(p, list):\n            return [build(c, new) for c in p]\n"
-         "        return new[p]\n    return leaves, lambda new: build(plan, new)",
-         "put together from its own leaves"),
-        ("def taken_apart(tree):\n    leaves = []\n    def visit(t):\n"
-         "        if isinstance(t, dict):\n"
-         "            return {k: visit(v) for k, v in t.items()}\n"
-         "        if isinstance(t, (list, tuple)):\n"
-         "            return type(t)([visit(c) for c in t])\n"
-         "        leaves.append(t)\n        return len(leaves) - 1\n    plan = visit(tree)\n"
-         "    def build(p, new):\n        if isinstance(p, dict):\n"
-         "            return {k: build(v, new) for k, v in p.items()}\n"
-         "        if isinstance(p, (list, tuple)):\n"
-         "            return type(p)([build(c, new) for c in p])\n"
-         "        return new[p]\n    return leaves, lambda new: build(plan, new)",
-         "sorted keys"),
+        (_FILLED.format(f="lambda x, d: d if x is None else x", leaf=""), "node without children"),
+        ("def filled(tree, defaults):\n    return jax.tree.map(lambda x: x, tree)",
+         "a None is no leaf"),
+        (_FILLED.format(f="lambda x, d: x or d", leaf=_NONE_IS_LEAF), "the 0.0 was replaced"),
+        (_FILLED.format(f="lambda x, d: d", leaf=_NONE_IS_LEAF), "the 0.0 was replaced"),
+        ("def filled(tree, defaults):\n    return {k: defaults[k] if v is None else v "
+         "for k, v in tree.items()}", "the answer is"),
     ],
-    hints=["let a helper return, for each node, the function that builds it",
-           "the leaves can be handed out with iter and next"])
+    hints=["tree_map takes is_leaf"])
+
+
+def grade_nesting(nesting: Callable) -> None:
+    cases = [(1.0, 0), ([1, (2, 3)], 2), ({"a": {"b": {"c": 1}}, "d": 2}, 3), ([1, 2], 1),
+             ([[], 1], 1), (((1,), (((2,),),)), 4)]
+    for tree, wanted in cases:
+        got = nesting(tree)
+        expect(got == wanted, f"nesting({tree}) is {wanted}, and yours {got}"
+               + (": an empty list has no leaf in it" if tree == [[], 1] else ""))
+    from collections import OrderedDict
+    tree = OrderedDict(a=OrderedDict(b=1))
+    expect(nesting(tree) == 2, f"nesting({tree}) is 2, and yours {nesting(tree)}: ask the "
+           "treedef, which knows all containers")
+
+
+exercise(
+    "nesting", chapter=CHAPTER, grade=grade_nesting,
+    solution="""
+def nesting(tree):
+    def below(treedef):
+        return 1 + max(map(below, treedef.children()), default=-1)
+
+    return below(jax.tree.structure(tree))
+""",
+    wrong=[
+        ("def nesting(tree):\n    return jax.tree.structure(tree).num_nodes", "is 0"),
+        ("def nesting(tree):\n    return max(len(path) for path, _ in "
+         "jax.tree.leaves_with_path(tree)) + 1", "is 0"),
+        ("def nesting(tree):\n    if isinstance(tree, dict):\n        tree = list(tree.values())\n"
+         "    if not isinstance(tree, (list, tuple)):\n        return 0\n"
+         "    return 1 + max(map(nesting, tree), default=0)", "an empty list"),
+        ("def nesting(tree):\n    def below(t):\n        return 1 + max(map(below, t.children()), "
+         "default=0)\n    return below(jax.tree.structure(tree))", "is 0"),
+    ],
+    hints=["`jax.tree.structure(tree).children()` are the treedefs of the children",
+           "`max(numbers, default=…)` has an answer for no numbers"])
