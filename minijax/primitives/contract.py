@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,7 @@ import numpy as np
 from minijax import config, dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
 from minijax.primitives import convert, emitted, families, summation
-from minijax.primitives.axes import Axes, above, refuse, without
+from minijax.primitives.axes import Axes, above, as_dims, refuse, without
 from minijax.primitives.examples import spaced
 from minijax.primitives.slots import all_weak, computed_in, real_dtype
 from minijax.primitives.summation import LONG
@@ -115,11 +114,10 @@ def _rank_of_dtype(dtype: Any) -> tuple:
 
 
 def _dot_dtype(x: Any, y: Any, preferred: Any) -> Any:
-    left, right = _rank_of_dtype(x), _rank_of_dtype(y)
-    if left == right and x != y:
+    if x != y and _rank_of_dtype(x) == _rank_of_dtype(y):
         raise TypeError("lax.dot_general argument type error: "
                         f"{dtype_name(x)}, {dtype_name(y)}")
-    dtype = x if left >= right else y
+    dtype = x if x == y else max(x, y, key=_rank_of_dtype)
     if preferred is None or preferred == dtype:
         return dtype
     if (not dtypes.issubdtype(dtype, np.floating)
@@ -277,7 +275,7 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
 
 
 def _axes(axes: Any) -> Axes:
-    return tuple(operator.index(d) for d in (axes if np.ndim(axes) else (axes,)))
+    return as_dims((axes,) if isinstance(axes, int | np.integer) else axes)
 
 
 def dot(lhs: Any, rhs: Any, *, dimension_numbers: Any = None, precision: Any = None,

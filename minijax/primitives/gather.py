@@ -7,7 +7,6 @@ In JAX: `jax/_src/lax/slicing.py`.
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,7 +20,7 @@ from minijax.primitives import choice, convert, families, slots
 from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
                                         transposed, zeros)
 from minijax.primitives.examples import Examples, grid, table
-from minijax.primitives.shape import broadcast_in_dim, expand_dims, iota_p, reshape
+from minijax.primitives.shape import expand_dims, iota, reshape
 from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         Numbers, ScatterDimensionNumbers, batched_numbers,
@@ -191,13 +190,11 @@ def _loop(op: str) -> Callable[..., None]:
         if 0 in out.shape:
             return  # no place is inside
         sizes = window_sizes(dimension_numbers, out.shape, updates.shape)
-        with contextlib.ExitStack() as loops:
-            index = tuple(loops.enter_context(b.loop(n)) for n in updates.shape)
+        with slots.nest(b, updates.shape) as index:
             place, inside = place_of(b, dimension_numbers, out.shape, sizes, indices, index)
-            if mode is not CLIP:
-                loops.enter_context(b.when(inside))
-            new = updates(index)
-            b.store(out, place, getattr(b, op)(b.load(out, place), new) if op else new)
+            with contextlib.nullcontext() if mode is CLIP else b.when(inside):
+                new = updates(index)
+                b.store(out, place, getattr(b, op)(b.load(out, place), new) if op else new)
     return loop
 
 
@@ -272,10 +269,7 @@ def _set_updates_cotangent(ct: Array, x: Any, indices: Array, updates: Any, **pa
     read = read_back(ct, x, indices, updates, **params)
     if params["unique_indices"]:
         return read
-    shape, window = read.shape, params["dimension_numbers"].update_window_dims
-    walked = without(shape, window)
-    order = iota_p.bind(dtype=np.dtype(np.int32), shape=(math.prod(walked),), dimension=0)
-    order = broadcast_in_dim(reshape(order, walked), shape, without(range(len(shape)), window))
+    order = reshape(iota(np.int32, read.size), read.shape)
     nobody = zeros(ShapedArray(ct.shape, np.int32))
     last = read_back(scatter_p.bind(nobody, indices, order, **params), x, indices, order, **params)
     return _masked(choice.eq_p.bind(order, last), read)

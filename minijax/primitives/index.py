@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Primitive, ShapedArray
 from minijax.primitives.algebra import add_p
-from minijax.primitives.axes import (Dim, Index, Outs, Shape, as_int64, canonical_shape, refuse,
+from minijax.primitives.axes import (Dim, Outs, Shape, as_int64, canonical_shape, refuse,
                                      replaced, with_item)
 from minijax.primitives.choice import lt_p, select_n_p
 from minijax.primitives.emitted import (batched_in_front, linear, repeated, spread, transposed,
@@ -24,7 +24,7 @@ from minijax.primitives.emitted import (batched_in_front, linear, repeated, spre
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
-from minijax.primitives.slicing import concatenate, zero_of
+from minijax.primitives.slicing import concatenate
 from minijax.primitives.slots import all_weak, check_same_dtypes, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
@@ -125,8 +125,11 @@ def _dynamic_slice_type(x: ShapedArray, *starts: ShapedArray,
     return [x.update(shape=slice_sizes)]
 
 
-# What holds of one window an example, as a gather or a scatter is told.
-ONE_WINDOW = {"unique_indices": True, "indices_are_sorted": True, "mode": GatherScatterMode.CLIP}
+def one_window(numbers: type, rank: int) -> dict[str, Any]:
+    """What a gather or a scatter is told of one window an example, along all axes."""
+    window = tuple(range(rank))
+    return {"dimension_numbers": numbers(window, (), window), "unique_indices": True,
+            "indices_are_sorted": True, "mode": GatherScatterMode.CLIP}
 
 
 def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> Array:
@@ -138,7 +141,7 @@ def start_vectors(starts: Sequence[Array], dims: Sequence[Dim], axis: Axis) -> A
 
 def _first_place(starts: Sequence[Any]) -> Array:
     """The start index zero, of the type the others have."""
-    return zero_of(starts[0].dtype if starts else np.int32)
+    return repeated(0, starts[0].aval if starts else ShapedArray((), np.int32))
 
 
 def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape) -> Outs:
@@ -147,16 +150,9 @@ def _batch_dynamic_slice(axis: Axis, args: list, dims: list, slice_sizes: Shape)
         starts = list(with_item(starts, x_dim, _first_place(starts)))
         sizes = with_item(slice_sizes, x_dim, axis.size)
         return [dynamic_slice_p.bind(x, *starts, slice_sizes=sizes)], [x_dim]
-    window = tuple(range(len(slice_sizes)))
     return gather_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis)], [x_dim, 0], slice_sizes=slice_sizes,
-        dimension_numbers=GatherDimensionNumbers(window, (), window), fill_value=None,
-        **ONE_WINDOW)
-
-
-def _dynamic_slice_element(s: Any, index: Index, x: Any, *starts: Any,
-                           slice_sizes: Shape) -> Any:
-    return x(_emit_inside(s, starts, x.shape, slice_sizes)(index))
+        fill_value=None, **one_window(GatherDimensionNumbers, len(starts)))
 
 
 dynamic_slice_p = Primitive(
@@ -167,7 +163,8 @@ dynamic_slice_p = Primitive(
     transpose=transposed(lambda ct, x, *starts, slice_sizes: dynamic_update_slice_p.bind(
         zeros(x.aval.strip_weak_type()), ct, *starts)),
     batch=_batch_dynamic_slice,
-    element=_dynamic_slice_element,
+    element=lambda s, index, x, *starts, slice_sizes: x(
+        _emit_inside(s, starts, x.shape, slice_sizes)(index)),
     examples=table(
         "slice_sizes", (grid(5), np.int32(1), (3,)), (grid(5), np.int32(9), (2,)),
         (grid(4, 3), np.int32(-7), np.int32(1), (2, 2)), (grid(), ()),
@@ -250,10 +247,9 @@ def _batch_update(axis: Axis, args: list, dims: list) -> Outs:
     x, update = (batched_in_front(a, d, axis.size) for a, d in ((x, x_dim), (update, update_dim)))
     if all(d is None for d in start_dims):
         return [dynamic_update_slice_p.bind(x, update, _first_place(starts), *starts)], [0]
-    window = tuple(range(len(starts)))
     return scatter_p.rule("batch")(
         axis, [x, start_vectors(starts, start_dims, axis), update], [0, 0, 0],
-        dimension_numbers=ScatterDimensionNumbers(window, (), window), **ONE_WINDOW)
+        **one_window(ScatterDimensionNumbers, len(starts)))
 
 
 def _update_loop(b: Any, outputs: list, operands: list) -> None:

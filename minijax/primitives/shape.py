@@ -233,14 +233,10 @@ def _iota_type(dtype: Any, shape: Shape, dimension: int) -> list[ShapedArray]:
     return [ShapedArray(shape, dtype)]
 
 
-def _iota_impl(dtype: Any, shape: Shape, dimension: int) -> list[np.ndarray]:
-    counts = np.arange(shape[dimension]).astype(dtype)
-    return [broadcast_along(counts, shape, (dimension,))]
-
-
 iota_p = Primitive(
     "iota",
-    impl=_iota_impl,
+    impl=lambda dtype, shape, dimension: [broadcast_along(
+        np.arange(shape[dimension]).astype(dtype), shape, (dimension,))],
     abstract_eval=_iota_type,
     jvp=constant_in_all,
     transpose=cannot("it has no argument."),

@@ -59,12 +59,9 @@ def _sort_impl(*xs: np.ndarray, dimension: int, is_stable: bool,
 def _sort_jvp(primals: list, tangents: list, *, dimension: int, is_stable: bool,
               num_keys: int) -> tuple[list, list]:
     """The tangents go where the elements went."""
-    shape = primals[0].shape
-    *outs, order = sort_p.bind(
-        *primals, broadcasted_iota(np.int32, shape, dimension), dimension=dimension,
-        is_stable=is_stable, num_keys=num_keys)
-    if 0 in shape:  # there is no window of size one
-        return outs, list(tangents)
+    places = broadcasted_iota(np.int32, primals[0].shape, dimension)
+    *outs, order = sort_p.bind(*primals, places, dimension=dimension, is_stable=is_stable,
+                               num_keys=num_keys)
     return outs, [t if isinstance(t, Zero) else gather.taken_along(t, order, dimension)
                   for t in tangents]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -75,21 +75,10 @@ def _prefixes(x: np.ndarray) -> np.ndarray:
     if x.size <= 2 * STRETCH:
         np.add.accumulate(chains, 2, out=chains)
     else:
-        for near in _pieces(chains):
-            for k in range(1, CHAIN):
-                near[:, :, k] += near[:, :, k - 1]
+        for k in range(1, CHAIN):
+            chains[:, :, k] += chains[:, :, k - 1]
     before = _prefixes(chains[:, :, -1])
     chains[:, 1:] += before[:, :-1, None]
     rest = out[:, whole * CHAIN:]
     rest[...] = np.add.accumulate(rest, 1) + before[:, -1:]
     return out
-
-
-def _pieces(chains: np.ndarray) -> Iterator[np.ndarray]:
-    """Parts of the first two axes that fit into the cache."""
-    outer, whole, _, inner = chains.shape
-    room = max(16 * STRETCH // (CHAIN * inner), 1)
-    rows, columns = max(room // whole, 1), min(room, whole)
-    for i in range(0, outer, rows):
-        for j in range(0, whole, columns):
-            yield chains[i:i + rows, j:j + columns]

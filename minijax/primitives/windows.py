@@ -7,7 +7,6 @@ indexing*.  In JAX: `jax/_src/lax/slicing.py`.
 from __future__ import annotations
 
 import enum
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -68,15 +67,14 @@ def batched_numbers(dnums: Numbers, operand_too: bool, indices_too: bool) -> Num
     The same places of all operands are a window over the whole batch; of one operand for all,
     the batch is one more axis of the indices.
     """
-    window, hidden, components, batching, paired = map(tuple, dnums)
-    up = functools.partial(above, batch_dim=0)
-    if not operand_too:
-        return type(dnums)(up(window), hidden, components, batching, up(paired))
-    if indices_too:
-        window, batching, paired = up(window), (0, *up(batching)), (0, *up(paired))
-    else:
-        window, batching = (0, *up(window)), up(batching)
-    return type(dnums)(window, up(hidden), up(components), batching, paired)
+    window, hidden, components, batching, paired = (
+        above(dims, 0) if too else tuple(dims) for dims, too in zip(
+            dnums, (True, operand_too, operand_too, operand_too, indices_too), strict=True))
+    if operand_too and indices_too:
+        batching, paired = (0, *batching), (0, *paired)
+    elif operand_too:
+        window = (0, *window)
+    return type(dnums)(window, hidden, components, batching, paired)
 
 
 class GatherScatterMode(enum.Enum):
