@@ -21,13 +21,13 @@ from unittest import mock
 import numpy as np
 
 import minijax
-from minijax import lowering
 from minijax.lowering import schedule
 from minijax.lowering.arithmetic import Part
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
     Load, Operand, Read, Scalar, Store, While, positions, touched, walk,
 )
+from minijax.lowering.lowered import Lowered
 from minijax.lowering.operands import Stored
 from minijax.lowering.program import ProgramBuilder
 from minijax.lowering.scalars import INT64, OPS
@@ -44,15 +44,15 @@ def check(f: Any, *args: Any, seed: int = 0, loads: int | None = None) -> int | 
     """Run what `jit` makes of a function of trees of arrays; returns the kernel's status."""
     closed = minijax.make_jaxpr(f)(*args)
     leaves = [np.asarray(x) for x in minijax.tree.leaves(args)]
-    return run(kernel_of(lowering.lower(closed, "f").simplified), leaves, seed, loads)
+    return run(kernel_of(Lowered(closed, "f").simplified), leaves, seed, loads)
 
 
 @contextmanager
 def watching(most: int = 2_000) -> Iterator[None]:
     """Meanwhile the first call of each kernel of at most so many elements runs in here too."""
-    honest = lowering.Lowered.compile
+    honest = Lowered.compile
 
-    def compile(self: lowering.Lowered) -> Any:
+    def compile(self: Lowered) -> Any:
         executable = honest(self)
         if executable.calls_host or sum(x.size for x in executable.kernel.buffers) > most:
             return executable
@@ -66,11 +66,11 @@ def watching(most: int = 2_000) -> Iterator[None]:
         executable.call = watched
         return executable
 
-    lowering.Lowered.compile = compile  # type: ignore[method-assign]
+    Lowered.compile = compile  # type: ignore[method-assign]
     try:
         yield
     finally:
-        lowering.Lowered.compile = honest  # type: ignore[method-assign]
+        Lowered.compile = honest  # type: ignore[method-assign]
 
 
 def kernel_of(closed: Any, name: str = "f") -> Kernel:

@@ -276,14 +276,14 @@ def has_complex(case):
 
 
 def the_text_as_python_is_the_meaning(p, cases):
-    from minijax import lowering
+    from minijax.lowering.lowered import Lowered
     from tests.running_text import run_text
     for c in cases[:4]:
         if has_complex(c) or any(map(is_key, c.args)):
             continue
         with c.mode():
             closed = minijax.make_jaxpr(lambda *args, c=c: c.run(*args))(*c.args)
-            kernel = lowering.lower(closed, p.name).kernel
+            kernel = Lowered(closed, p.name).kernel
             with np.errstate(all="ignore"):
                 found = run_text(kernel, list(map(numbers, c.args)))
             same(found, c.run(*c.args), c)

@@ -73,9 +73,8 @@ def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
 def lowered(closed: ClosedJaxpr, name: str) -> Any:
     """A program as loops, by the compiler, which is loaded when it is first needed."""
     with lazily.importing:
-        from minijax.lowering import lower
-    with blaming_the_compiler(closed, name):
-        return lower(closed, name)
+        from minijax.lowering.lowered import Lowered
+    return Lowered(closed, name)
 
 
 # What lowering says to users: there is no rule, no library, no room, no such axis.

@@ -87,8 +87,6 @@ class Run:
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var, list[Stored]] = {}
         self.skip: dict[Var, int] = {}  # how many axes a place lacks: loops around its readers
-        self.turns: dict[Nest, Operand] = {}  # the loops that are open → their indices
-        self.closed: set[Nest] = set()
         self.later: list[tuple[Stored, Stored]] = []
         for x in self.env.values():
             if x.buffer is not None:
@@ -197,11 +195,9 @@ class Run:
                                        v.aval.shape, v.aval.dtype)
 
     def _element(self, eqn: JaxprEqn, k: int, index: tuple[Operand, ...]) -> Operand:
-        """What memory does not hold yet, or no longer, is computed again."""
+        """From memory, if it has a place: who reads it comes after it, or in its turn of a loop."""
         v = eqn.outvars[k]
-        if self.places.get(v) and self.has_stored(v, index):
-            return self.load(v, index)
-        return self.evaluate(eqn, index)[k]
+        return self.load(v, index) if self.places.get(v) else self.evaluate(eqn, index)[k]
 
     def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
         """An element of a stored value, from memory."""
@@ -251,23 +247,12 @@ class Run:
             case _:
                 how = "parallel" if nest.innermost else "apart"
                 with self.b.loop(nest.size, vectorize=how) as i:
-                    self.turns[nest] = self.b.index(i)
                     for child in nest.children:
-                        self.emit(child, (*prefix, self.turns[nest]), not nest.innermost)
-        self.closed.add(nest)
+                        self.emit(child, (*prefix, self.b.index(i)), not nest.innermost)
         for task in nest.tasks:
             for v in task.outvars:
                 for place in self.places.get(v, []):
                     self.b.freeze(place.buffer)
-
-    def has_stored(self, v: Var, index: Sequence[Operand]) -> bool:
-        """Whether an element of a stored value has been written when this point is reached."""
-        for nest in self.paths[self.makers[v]]:
-            if nest in self.closed:
-                return True
-            if nest.size is not None and self.turns.get(nest) is not index[nest.depth]:
-                return False
-        return False
 
     def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False) -> None:
         """Compute every task at one index, then store: what they read may change."""

@@ -32,7 +32,6 @@ def emit_tiles(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
     with (b.loop(-(-nest.size // TILE), vectorize="apart") as p,
           b.loop(-(-inner.size // TILE)) as q,
           _stretch(b, p, nest.size, "") as i, _stretch(b, q, inner.size, "parallel") as j):
-        run.turns |= {nest: i, inner: j}
         for child in inner.children:
             run.emit(child, (*prefix, i, j), alone=False)
 

@@ -60,7 +60,7 @@ def test_a_mistake_of_the_compiler_says_whose_it_is_and_what_to_do(call, monkeyp
 
     def half(x):
         return x * 0.5
-    monkeypatch.setattr("minijax.lowering.lower", broken)
+    monkeypatch.setattr("minijax.lowering.lowered.lower_to_kernel", broken)
     with pytest.raises(jax.errors.JaxRuntimeError, match="INTERNAL: the compiler") as caught:
         call(half)
     assert "IndexError: list index out of range" in str(caught.value)
@@ -73,6 +73,6 @@ def test_a_mistake_of_the_compiler_says_whose_it_is_and_what_to_do(call, monkeyp
 def test_what_the_compiler_says_to_users_is_left_as_it_is(monkeypatch):
     def refuses(closed, name):
         raise NotImplementedError("it cannot be compiled")
-    monkeypatch.setattr("minijax.lowering.lower", refuses)
+    monkeypatch.setattr("minijax.lowering.lowered.lower_to_kernel", refuses)
     with pytest.raises(NotImplementedError, match="it cannot be compiled"):
         jax.jit(lambda x: x * 0.25)(1.0)

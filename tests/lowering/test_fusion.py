@@ -5,9 +5,10 @@ import random
 import numpy as np
 import pytest
 
-from minijax import disable_jit, lax, lowering, stage
+from minijax import disable_jit, lax, stage
 from minijax.core import ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
+from minijax.lowering.lowered import Lowered
 from minijax.lowering.memory import layout
 from tests.running_text import run_text
 
@@ -145,7 +146,7 @@ def random_program(seed, steps):
 def lowered(seed, steps):
     program, arrays = random_program(seed, steps)
     avals = [ShapedArray(x.shape, x.dtype) for x in arrays]
-    return lowering.lower(stage.stage(program, avals), "program"), arrays
+    return Lowered(stage.stage(program, avals), "program"), arrays
 
 
 @pytest.mark.parametrize("seed", range(15))

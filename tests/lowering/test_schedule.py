@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from minijax import disable_jit, lax, lowering, stage
+from minijax import disable_jit, lax, stage
 from minijax.core import Primitive, ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
 from minijax.lowering.loops import Call, For, If, Kernel, Let, Load, Store, While
+from minijax.lowering.lowered import Lowered
 from tests.running_text import run_text
 
 F32 = np.float32
@@ -19,7 +20,7 @@ def no_cache_on_disk(monkeypatch):
 
 def lowered(f, *arrays):
     avals = [ShapedArray(np.shape(x), np.asarray(x).dtype) for x in arrays]
-    return lowering.lower(stage.stage(lambda *xs: list(f(*xs)), avals), "f")
+    return Lowered(stage.stage(lambda *xs: list(f(*xs)), avals), "f")
 
 
 def check(f, *arrays, tolerance=1e-5):

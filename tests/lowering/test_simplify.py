@@ -114,7 +114,8 @@ def key():
 
 
 def test_keys_become_words_also_inside_loops_and_shape_operations(key):
-    from minijax import lowering, random
+    from minijax import random
+    from minijax.lowering.lowered import Lowered
     from tests.running_text import run_text
 
     def f(k):
@@ -127,7 +128,7 @@ def test_keys_become_words_also_inside_loops_and_shape_operations(key):
     assert [str(a.dtype) for a in words.in_avals] == ["uint32"]
     assert words.out_avals[0].shape == (3, 1, 2) and words.out_avals[1].shape == (2,)
     expected = eval_jaxpr(closed.jaxpr, closed.consts, key)
-    kernel = lowering.lower(closed, "f").kernel
+    kernel = Lowered(closed, "f").kernel
     given = run_text(kernel, [np.asarray(random.key_data(key))])
     for x, y in zip(expected, given, strict=True):
         np.testing.assert_array_equal(random.key_data(x), y)

@@ -5,10 +5,11 @@ import ast
 import numpy as np
 import pytest
 
-from minijax import lax, lowering, stage
+from minijax import lax, stage
 from minijax.core import ShapedArray
 from minijax.lowering.builder import Builder
 from minijax.lowering.loops import Buffer, Kernel
+from minijax.lowering.lowered import Lowered
 from minijax.lowering.text import kernel_text
 from tests.running_text import run_text
 
@@ -17,7 +18,7 @@ F32, I32, I64 = (np.dtype(d) for d in ("float32", "int32", "int64"))
 
 def kernel_of(f, *arrays, name="f"):
     avals = [ShapedArray(x.shape, x.dtype) for x in arrays]
-    return lowering.lower(stage.stage(lambda *xs: list(f(*xs)), avals), name).kernel
+    return Lowered(stage.stage(lambda *xs: list(f(*xs)), avals), name).kernel
 
 
 def code_lines(kernel):

@@ -9,7 +9,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, errors, grad, jit, lax, vmap
 from minijax.jaxpr import check_jaxpr
-from minijax.lowering import lower
+from minijax.lowering.lowered import Lowered
 from minijax.lowering.simplify import simplify
 from tests.running_text import run_text
 from minijax.primitives.checks import check_effect, check_p
@@ -40,7 +40,7 @@ def checking(heard, low=0, high=9, finite=True):
 def ways_to_run(f):
     def by_text(*args):
         closed = jax.make_jaxpr(f)(*args)
-        return run_text(lower(closed, "f").kernel, [np.asarray(x) for x in args])[0]
+        return run_text(Lowered(closed, "f").kernel, [np.asarray(x) for x in args])[0]
 
     def by_numpy(*args):
         with config.platforms("numpy"):

@@ -1,0 +1,51 @@
+"""A program on its way to text and to machine code.
+
+Stands on every other module of this folder; only `higher_order.compiled` calls it. Chapters 22–26.
+In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from minijax.jaxpr import ClosedJaxpr
+from minijax.lazily import cached_property
+
+from .executable import Executable
+from .loops import Kernel
+from .schedule import lower_to_kernel
+from .simplify import physical, simplify
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A program to be compiled; each stage is made when first asked for."""
+
+    jaxpr: ClosedJaxpr
+    name: str
+
+    @cached_property
+    def simplified(self) -> ClosedJaxpr:
+        """The program without what can be computed or dropped beforehand, keys as words."""
+        return simplify(physical(self.jaxpr))
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """The loops."""
+        return lower_to_kernel(self.simplified, self.name)
+
+    def as_text(self, stage: str = "source") -> str:
+        """One stage as text: "jaxpr", "simplified", "loops" or "source" (readable Python)."""
+        if stage in ("jaxpr", "simplified"):
+            return str(getattr(self, stage))
+        if stage == "loops":
+            return str(self.kernel)
+        if stage == "source":
+            from .text import kernel_text  # which no compilation needs
+
+            return kernel_text(self.kernel)
+        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, loops, source")
+
+    def compile(self) -> Executable:
+        """Machine code, from the cache on disk where it has been compiled before."""
+        return Executable(self.kernel)
