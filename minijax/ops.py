@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, lax
+from minijax import core
 from minijax import numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_arrays, documented, outermost
-from minijax.numpy.indexing import Mode, scatter_update
+from minijax.numpy.indexing import Mode
 
 
 # ── Updates at an index ──────────────────────────────────────────────────────────────────────
@@ -33,34 +33,29 @@ class _Index:
 index = _Index()
 
 
-def _updating(name: str, scatter: Callable[..., Array], summary: str,
-              shows: str) -> Callable[..., Array]:
+def _updating(name: str, method: str, summary: str, shows: str) -> Callable[..., Array]:
     def update(x: ArrayLike, idx: Any, y: ArrayLike, indices_are_sorted: bool = False,
                unique_indices: bool = False) -> Array:
-        return scatter_update(jnp.asarray(x), idx, y, scatter, unique_indices=unique_indices,
-                              indices_are_sorted=indices_are_sorted)
+        return getattr(jnp.asarray(x).at[idx], method)(
+            y, indices_are_sorted=indices_are_sorted, unique_indices=unique_indices)
 
-    return documented(update, name, summary, shows)
+    return documented(update, name, f"`x` with {summary}: today `x.at[idx].{method}(y)`.", shows)
 
 
 index_update = _updating(
-    "index_update", lax.scatter, "`x` with `x[idx]` replaced by `y`: today `x.at[idx].set(y)`.",
+    "index_update", "set", "`x[idx]` replaced by `y`",
     "index_update(jnp.zeros(3), index[1:], 7.) -> Array([0., 7., 7.], dtype=float32)")
 index_add = _updating(
-    "index_add", lax.scatter_add,
-    "`x` with `y` added at `idx`, once for every mention: today `x.at[idx].add(y)`.",
+    "index_add", "add", "`y` added at `idx`, once for every mention",
     "index_add(jnp.zeros(3), jnp.array([0, 0, 2]), 1.) -> Array([2., 0., 1.], dtype=float32)")
 index_mul = _updating(
-    "index_mul", lax.scatter_mul,
-    "`x` with `x[idx]` multiplied by `y`: today `x.at[idx].multiply(y)`.",
+    "index_mul", "multiply", "`x[idx]` multiplied by `y`",
     "index_mul(jnp.arange(3.), index[-1], 10.) -> Array([ 0.,  1., 20.], dtype=float32)")
 index_min = _updating(
-    "index_min", lax.scatter_min,
-    "`x` with the smaller of `x[idx]` and `y` at `idx`: today `x.at[idx].min(y)`.",
+    "index_min", "min", "the smaller of `x[idx]` and `y` at `idx`",
     "index_min(jnp.arange(3.), index[:], 1.) -> Array([0., 1., 1.], dtype=float32)")
 index_max = _updating(
-    "index_max", lax.scatter_max,
-    "`x` with the larger of `x[idx]` and `y` at `idx`: today `x.at[idx].max(y)`.",
+    "index_max", "max", "the larger of `x[idx]` and `y` at `idx`",
     "index_max(jnp.arange(3.), index[:], 1.) -> Array([1., 1., 2.], dtype=float32)")
 
 
@@ -76,7 +71,7 @@ _ARGUMENTS = """
       mode: what happens to a segment outside: see `x.at`."""
 
 
-def _by_segment(name: str, scatter: Callable[..., Array], combine: Callable[..., Array],
+def _by_segment(name: str, method: str, combine: Callable[..., Array],
                 empty: Callable[[Any], Any], summary: str, result: str) -> Callable[..., Array]:
     """Rows combined by their segments; one without rows has what is `empty` for the dtype."""
     def combined(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
@@ -88,9 +83,9 @@ def _by_segment(name: str, scatter: Callable[..., Array], combine: Callable[...,
         if bucket_size is not None:
             shape = (-(-ids.size // bucket_size), *shape)
             place = (np.arange(ids.size) // bucket_size, ids)
-        found = scatter_update(
-            jnp.full(shape, empty(data.dtype), data.dtype), place, data, scatter,
-            wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,
+        none: Any = jnp.full(shape, empty(data.dtype), data.dtype)
+        found = getattr(none.at[place], method)(
+            data, wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,
             # segments that are not there are dropped: that is documented, not an accident
             unique_indices=unique_indices, mode="drop" if mode is None else mode)
         return found if bucket_size is None else jnp.astype(combine(found, axis=0), data.dtype)
@@ -99,16 +94,14 @@ def _by_segment(name: str, scatter: Callable[..., Array], combine: Callable[...,
                       f"{name}(jnp.array([1, 2, 3]), jnp.array([0, 1, 0])) -> {result}")
 
 
-segment_sum = _by_segment("segment_sum", lax.scatter_add, jnp.sum, lambda dtype: 0, "sum",
+segment_sum = _by_segment("segment_sum", "add", jnp.sum, lambda dtype: 0, "sum",
                           "Array([4, 2], dtype=int32)")
-segment_prod = _by_segment("segment_prod", lax.scatter_mul, jnp.prod, lambda dtype: 1, "product",
+segment_prod = _by_segment("segment_prod", "multiply", jnp.prod, lambda dtype: 1, "product",
                            "Array([3, 2], dtype=int32)")
-segment_max = _by_segment("segment_max", lax.scatter_max, jnp.max,
-                          lambda dtype: outermost(dtype, "min"), "largest",
-                          "Array([3, 2], dtype=int32)")
-segment_min = _by_segment("segment_min", lax.scatter_min, jnp.min,
-                          lambda dtype: outermost(dtype, "max"), "smallest",
-                          "Array([1, 2], dtype=int32)")
+segment_max = _by_segment("segment_max", "max", jnp.max, lambda dtype: outermost(dtype, "min"),
+                          "largest", "Array([3, 2], dtype=int32)")
+segment_min = _by_segment("segment_min", "min", jnp.min, lambda dtype: outermost(dtype, "max"),
+                          "smallest", "Array([1, 2], dtype=int32)")
 
 
 def _segment_count(name: str, ids: Array, given: int | None) -> int:

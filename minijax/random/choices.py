@@ -74,35 +74,26 @@ def clip_to_dtype(x: Array, dtype: np.dtype, low: int, high: int) -> Array:
 
 @compiled("shape", "dtype")
 def _randint(key: Array, shape: Shape, minval: Any, maxval: Any, dtype: np.dtype) -> Array:
-    limits = dtypes.iinfo(dtype)
-    top = as_integers(maxval)
-    beyond = lax.gt(top, top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max)))
-    low = clip_to_dtype(as_integers(minval), dtype, limits.min, limits.max)
-    high = clip_to_dtype(top, dtype, limits.min, limits.max)
-    low, high = (broadcast_to_rank(x, len(shape)) for x in (low, high))
-    if beyond.ndim:
-        beyond = broadcast_to_rank(beyond, len(shape))
-    word = np.dtype(f"uint{limits.bits}")
-    span = _span(low, high, beyond, word)
-    return low + converted(_below(span, key, shape, word), dtype, False)
-
-
-def _span(low: Array, high: Array, beyond: Array, word: np.dtype) -> Array:
-    """How many integers there are to choose from; at least one, and 2**bits is 0."""
-    span = converted(high - low, word, False)
-    span = lax.select(high <= low, lax.full_like(span, 1), span)
+    limits, word = dtypes.iinfo(dtype), np.dtype(f"uint{8 * dtype.itemsize}")
+    bottom, top = as_integers(minval), as_integers(maxval)
     # where maxval is one more than the dtype can say, the largest integer is wanted, too
-    return lax.select(beyond & (high > low), span + 1, span)
+    beyond = top > top.dtype.type(min(limits.max, dtypes.iinfo(top.dtype).max))
+    low, high = (broadcast_to_rank(clip_to_dtype(x, dtype, limits.min, limits.max), len(shape))
+                 for x in (bottom, top))
+    count = converted(high - low, word, False)
+    count = lax.select(high <= low, lax.full_like(count, 1), count)
+    count = lax.select(beyond & (high > low), count + 1, count)  # all there are wrap to 0
+    return low + converted(_below(count, key, shape, word), dtype, False)
 
 
-def _below(span: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
-    """Integers in [0, span): two words taken as one long number, modulo the span."""
+def _below(count: Array, key: Array, shape: Shape, word: np.dtype) -> Array:
+    """Integers in [0, count): two words taken as one long number, modulo the count."""
     first, second = split(key)
     upper, lower = bits(first, shape, word), bits(second, shape, word)
-    weight = lax.rem(word.type(2 ** (word.itemsize * 4)), span)
-    weight = lax.rem(weight * weight, span)
-    total = lax.rem(upper, span) * weight + lax.rem(lower, span)
-    return lax.rem(total, span)
+    weight = lax.rem(word.type(2 ** (word.itemsize * 4)), count)
+    weight = lax.rem(weight * weight, count)
+    total = lax.rem(upper, count) * weight + lax.rem(lower, count)
+    return lax.rem(total, count)
 
 
 # ── Truth values ─────────────────────────────────────────────────────────────────────────────
