@@ -17,7 +17,8 @@ from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
-from minijax.numpy.arguments import ArrayLike, Axes, promote_args_inexact, static_value
+from minijax.numpy.arguments import (ArrayLike, Axes, Inexact, promote_args_inexact, public,
+                                     static_value)
 from minijax.primitives.gamma import polygamma as _polygamma
 
 
@@ -62,40 +63,40 @@ def log_softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
 
 # ── The error function and the logistic function ─────────────────────────────────────────────
 
-def erf(x: ArrayLike) -> Array:
+def erf(x: Inexact) -> Array:
     """The error function: ``2 / sqrt(pi)`` times the integral of ``exp(-t²)`` from 0 to x.
 
     >>> erf(0.)
     Array(0., dtype=float32, weak_type=True)
     """
-    return lax.erf(*promote_args_inexact("erf", x))
+    return lax.erf(x)
 
 
-def erfc(x: ArrayLike) -> Array:
+def erfc(x: Inexact) -> Array:
     """``1 - erf(x)``, exact where erf is near one.
 
     >>> erfc(0.)
     Array(1., dtype=float32, weak_type=True)
     """
-    return lax.erfc(*promote_args_inexact("erfc", x))
+    return lax.erfc(x)
 
 
-def erfinv(x: ArrayLike) -> Array:
+def erfinv(x: Inexact) -> Array:
     """The y for which ``erf(y) = x``.
 
     >>> erfinv(0.)
     Array(0., dtype=float32, weak_type=True)
     """
-    return lax.erf_inv(*promote_args_inexact("erfinv", x))
+    return lax.erf_inv(x)
 
 
-def expit(x: ArrayLike) -> Array:
+def expit(x: Inexact) -> Array:
     """The logistic function ``1 / (1 + exp(-x))``.
 
     >>> expit(0.)
     Array(0.5, dtype=float32, weak_type=True)
     """
-    return lax.logistic(*promote_args_inexact("expit", x))
+    return lax.logistic(x)
 
 
 @_with_slopes(lambda t, out, x: t / (x * (1 - x)))  # simpler than what the quotient would give
@@ -140,8 +141,7 @@ def _xlogx(x: Any) -> Any:
     return _zero_where_zero(x, x, x * jnp.log(x))
 
 
-@of_floats
-def entr(x: ArrayLike) -> Array:
+def entr(x: Inexact) -> Array:
     """The summand of an entropy: ``-x log(x)``, 0 at 0, and -inf below.
 
     >>> entr(1.)
@@ -150,8 +150,7 @@ def entr(x: ArrayLike) -> Array:
     return jnp.where(x < 0, -jnp.inf, -_xlogx(x))
 
 
-@of_floats
-def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+def rel_entr(p: Inexact, q: Inexact) -> Array:
     """The summand of a relative entropy: ``p log(p / q)``, 0 at p = 0, inf outside.
 
     >>> rel_entr(0., 1.)
@@ -164,8 +163,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     return jnp.where(inside, value, jnp.where(empty, jnp.zeros_like(value), jnp.inf))
 
 
-@of_floats
-def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+def kl_div(p: Inexact, q: Inexact) -> Array:
     """``p log(p / q) - p + q``: its sum is the Kullback-Leibler divergence.
 
     >>> kl_div(1., 1.)
@@ -174,35 +172,33 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     return rel_entr(p, q) - p + q
 
 
-def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+def boxcox(x: Inexact, lmbda: Inexact) -> Array:
     """``(x ** lmbda - 1) / lmbda``, and ``log(x)`` where lmbda is 0.
 
     >>> boxcox(3., 1.)
     Array(2., dtype=float32, weak_type=True)
     """
-    x, power = promote_args_inexact("boxcox", x, lmbda)
-    is_log = power == 0
-    safe = jnp.where(is_log, jnp.ones_like(power), power)
+    is_log = lmbda == 0
+    safe = jnp.where(is_log, jnp.ones_like(lmbda), lmbda)
     logarithm = jnp.log(x)
     return jnp.where(is_log, logarithm, jnp.expm1(safe * logarithm) / safe)
 
 
 # ── The gamma function ───────────────────────────────────────────────────────────────────────
 
-def gammaln(x: ArrayLike) -> Array:
+def gammaln(x: Inexact) -> Array:
     """The logarithm of the size of the gamma function.
 
     >>> round(float(gammaln(5.)), 4)  # log(4!)
     3.1781
     """
-    return lax.lgamma(*promote_args_inexact("gammaln", x))
+    return lax.lgamma(x)
 
 
 loggamma = gammaln
 
 
-@of_floats
-def gammasgn(x: ArrayLike) -> Array:
+def gammasgn(x: Inexact) -> Array:
     """The sign of the gamma function; nan at its poles below zero.
 
     >>> float(gammasgn(-0.5))
@@ -215,8 +211,7 @@ def gammasgn(x: ArrayLike) -> Array:
     return lax.convert_element_type(sign, x.dtype)
 
 
-@of_floats
-def gamma(x: ArrayLike) -> Array:
+def gamma(x: Inexact) -> Array:
     """The gamma function: ``(x - 1)!``, continued to all numbers.
 
     >>> round(float(gamma(5.)), 3)
@@ -225,7 +220,7 @@ def gamma(x: ArrayLike) -> Array:
     return gammasgn(x) * jnp.exp(lax.lgamma(x))
 
 
-def factorial(n: ArrayLike, exact: bool = False) -> Array:
+def factorial(n: Inexact, exact: bool = False) -> Array:
     """The factorial; 0 for negative n.
 
     >>> round(float(factorial(4)), 3)
@@ -233,17 +228,16 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """
     if exact:
         raise NotImplementedError("factorial with exact=True")
-    [n] = promote_args_inexact("factorial", n)
     return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
 
 
-def digamma(x: ArrayLike) -> Array:
+def digamma(x: Inexact) -> Array:
     """The derivative of `gammaln`.
 
     >>> round(float(digamma(1.)), 4)
     -0.5772
     """
-    return lax.digamma(*promote_args_inexact("digamma", x))
+    return lax.digamma(x)
 
 
 def polygamma(n: int, x: ArrayLike) -> Array:
@@ -257,8 +251,7 @@ def polygamma(n: int, x: ArrayLike) -> Array:
     return digamma(x) if order == 0 else _polygamma(order, x)
 
 
-@of_floats
-def betaln(a: ArrayLike, b: ArrayLike) -> Array:
+def betaln(a: Inexact, b: Inexact) -> Array:
     """The logarithm of the beta function.
 
     >>> round(float(betaln(1., 2.)), 4)
@@ -267,8 +260,7 @@ def betaln(a: ArrayLike, b: ArrayLike) -> Array:
     return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
 
 
-@of_floats
-def beta(a: ArrayLike, b: ArrayLike) -> Array:
+def beta(a: Inexact, b: Inexact) -> Array:
     """The beta function ``gamma(a) gamma(b) / gamma(a + b)``.
 
     >>> round(float(beta(1., 2.)), 4)
@@ -278,13 +270,12 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     return sign * jnp.exp(betaln(a, b))
 
 
-def multigammaln(a: ArrayLike, d: int) -> Array:
+def multigammaln(a: Inexact, d: int) -> Array:
     """The logarithm of the gamma function of d by d matrices.
 
     >>> bool(multigammaln(3., 1) == gammaln(3.))
     True
     """
-    [a] = promote_args_inexact("multigammaln", a)
     order = int(static_value(d, "The dimension of multigammaln."))
     total = functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)])
     return total + order * (order - 1) / 4 * math.log(math.pi)
@@ -408,3 +399,6 @@ def _log_of_tail(x: Any, series_order: int) -> Any:
         total = total + term
     scale = jnp.log(-x) + .5 * math.log(2 * math.pi)
     return jnp.log(total) - (.5 * square + scale)
+
+
+public(globals())
