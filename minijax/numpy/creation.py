@@ -17,10 +17,11 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import display
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, broadcast_arrays_to_one_shape,
-                                     broadcast_to_shape, convert, promote_dtypes_inexact,
-                                     promote_shapes, public, shape_of_argument, stacked,
-                                     static_value)
+                                     broadcast_to_shape, check_arraylike, convert,
+                                     promote_dtypes_inexact, promote_shapes, public,
+                                     shape_of_argument, stacked, static_value)
 from minijax.numpy.shaping import moveaxis
+from minijax.primitives.convert import converted
 from minijax.tree_util import tree_map
 
 DTypeLike = Any
@@ -172,9 +173,8 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
     """
     dtype = dtypes.check_user_dtype_supported(dtype, "full")
     shape = shape_of_argument(shape)
-    value: Any = as_array("full", fill_value)
-    if dtype is not None:
-        value = convert(value, dtype)
+    check_arraylike("full", fill_value)
+    value: Any = core.as_value(fill_value) if dtype is None else converted(fill_value, dtype)
     return another(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 

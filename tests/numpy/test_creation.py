@@ -40,6 +40,7 @@ def test_what_is_no_array(agrees_with_jax, expression):
     "jnp.zeros(np.array([2, 2]))", "jnp.zeros(jnp.array(3))", "jnp.ones((2,), 'bfloat16')",
     "jnp.ones(2, dtype=bool)", "jnp.empty((2, 0))", "jnp.full((2,), 3)",
     "jnp.full((2,), 3.5, dtype=int)", "jnp.full((2, 3), v)", "jnp.full((), True)",
+    "jnp.full((2,), 2**32 - 1, 'uint32')", "jnp.full((2,), 2**40, 'float32')",
     "jnp.full((2,), s)", "jnp.zeros_like(i)", "jnp.zeros_like(2.5)", "jnp.ones_like(b)",
     "jnp.ones_like(f, dtype=int)", "jnp.ones_like(f, shape=(2,))", "jnp.full_like(i, 2.5)",
     "jnp.full_like(f, 7)", "jnp.empty_like(c)", "jnp.zeros('a')", "jnp.zeros((2.5,))",
