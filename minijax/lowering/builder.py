@@ -13,27 +13,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.primitives.slots import extremum_of_nothing
+
 from .arithmetic import Arithmetic, Part, Scope
 from .loops import (
-    BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index,
+    INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index,
     Load, Operand, Read, Scalar, Statement, Store, Variable,
     While, touched,
 )
-from .scalars import BOOL_OPS
 
 # However long a sum, no number is rounded often: terms are added up in blocks, in registers, and
 # whole rows of terms in chains; what blocks and chains give is added up in the same manner.
 BLOCK = 1024
 CHAIN = 16
 ROWS = 8  # of terms, taken together before the row of sums is touched
-
-# What starts a partial result of each accumulation.
-IDENTITY: dict[str, Callable[[np.dtype], Any]] = {
-    "add": lambda d: 0, "mul": lambda d: 1, "or": lambda d: 0, "xor": lambda d: 0,
-    "and": lambda d: True if d == BOOL else -1 if d.kind == "i" else np.iinfo(d).max,
-    "min": lambda d: np.inf if d.kind == "f" else np.iinfo(d).max,
-    "max": lambda d: -np.inf if d.kind == "f" else np.iinfo(d).min,
-}
 
 
 class Sums(NamedTuple):
@@ -302,8 +295,9 @@ class Builder(Arithmetic):
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """What an accumulation begins with: the operation's identity."""
-        op = BOOL_OPS.get(op, op) if dtype == BOOL else op
-        return self.const(IDENTITY[op](dtype), dtype)
+        value = (extremum_of_nothing(op, dtype) if op in ("min", "max")
+                 else {"mul": 1, "and": -1}.get(op, 0))
+        return self.const(value, dtype)
 
     def in_chains(self, op: str, sums: Sums, n: int, join: Callable[..., None], *,
                   prefixes: bool = False) -> None:
@@ -355,9 +349,7 @@ class Builder(Arithmetic):
         if left:
             take(left, self.add(first, whole * size))
 
-    def sums(self, width: int, dtype: np.dtype, at: Callable | None = None) -> Sums:
-        """A row of sums: in the workspace, or at places of the caller's."""
-        if at is None:
-            buffer = self.temp((width,), dtype, "sums")
-            return Sums(width, np.dtype(dtype), lambda j: (buffer, (j,)))
-        return Sums(width, np.dtype(dtype), at)
+    def sums(self, width: int, dtype: np.dtype) -> Sums:
+        """A row of sums in the workspace."""
+        buffer = self.temp((width,), dtype, "sums")
+        return Sums(width, buffer.dtype, lambda j: (buffer, (j,)))

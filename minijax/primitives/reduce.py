@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes
 from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import analytic, choice, rounding, summation
 from minijax.primitives.algebra import (add, complex_extrema, complex_extremum, div, max, max_p,
@@ -26,7 +25,7 @@ from minijax.primitives.examples import reducible
 from minijax.primitives.families import constant_in_all, per_argument
 from minijax.primitives.slicing import concatenate_p, pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, NOT_LINEAR, NUMBER, check_reducible,
-                                      computed_in, in_numpy, nest, widened)
+                                      computed_in, extremum_of_nothing, in_numpy, nest, widened)
 
 # ── Sum and product ──────────────────────────────────────────────────────────────────────────
 
@@ -73,13 +72,6 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── The largest, the smallest ────────────────────────────────────────────────────────────────
 
-def _extremum_of_nothing(op: str, dtype: Any) -> Any:
-    """What no element is beyond: for a maximum -inf, the least integer, or False."""
-    if dtypes.issubdtype(dtype, np.integer):
-        return dtype.type(getattr(dtypes.iinfo(dtype), "min" if op == "max" else "max"))
-    return dtype.type(op == "min" if dtype.kind == "b" else -np.inf if op == "max" else np.inf)
-
-
 def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
     """The mean of the tangents at the places where the extremum is."""
     kept = tuple(1 if d in axes else n for d, n in enumerate(x.shape))
@@ -89,7 +81,7 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    ufunc, start = np.maximum if op == "max" else np.minimum, _extremum_of_nothing(op, x.dtype)
+    ufunc, start = np.maximum if op == "max" else np.minimum, extremum_of_nothing(op, x.dtype)
     if x.dtype.kind == "c" and x.size:
         rows = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *without(x.shape, axes))
         rows = np.concatenate([np.full_like(rows[:1], start), rows])

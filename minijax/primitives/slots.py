@@ -87,6 +87,13 @@ def nest(b: Any, extents: Sequence[int], vectorize: str = "") -> Iterator[tuple]
         yield tuple(stack.enter_context(b.loop(n, vectorize=vectorize)) for n in extents)
 
 
+def extremum_of_nothing(op: str, dtype: Any) -> Any:
+    """What no element is beyond: for a maximum -inf, the least integer, or False."""
+    if dtypes.issubdtype(dtype, np.integer):
+        return dtype.type(getattr(dtypes.iinfo(dtype), "min" if op == "max" else "max"))
+    return dtype.type(op == "min" if dtype.kind == "b" else -np.inf if op == "max" else np.inf)
+
+
 class Reduction(NamedTuple):
     """What an element rule gives that joins many elements to one: who writes the loops says in
     which order, and whether for one element or for a row of them.

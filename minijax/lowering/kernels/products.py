@@ -17,6 +17,7 @@ from minijax.primitives.axes import Axes, without
 from minijax.primitives.slots import computed_in, nest
 from minijax.primitives.summation import LONG
 
+from ..builder import Sums
 from ..loops import Address, Flat
 
 INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
@@ -129,7 +130,7 @@ def by_rows(b: Any, sums: Any, left: Side, right: Side) -> None:
                     exact = wide.kind != "f"
                     total = b.add(total, b.mul(x, y)) if exact else b.fma(x, y, total)
                 b.store(*row.at(j), total)
-        row = b.sums(math.prod(width), wide, place)
+        row = Sums(math.prod(width), wide, place)
         b.in_chains("add", row, fixed.size(fixed.contract), add_rows)
 
 
@@ -201,8 +202,8 @@ def _in_parts(b: Any, result: Matrix, m: int, n: int, k: int, most: int, multipl
     """A product as a sum of products of `most` columns by rows."""
     dtype = result.buffer.dtype
     part = b.temp((m * n,), dtype)
-    row = b.sums(m * n, dtype,
-                 lambda j: (result.buffer, Flat(b.add(result.start, b.index(j)))))
+    row = Sums(m * n, dtype,
+               lambda j: (result.buffer, Flat(b.add(result.start, b.index(j)))))
 
     def add(row: Any, before: None, parts: Sequence, terms: int = most) -> None:
         for i in parts:
