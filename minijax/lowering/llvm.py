@@ -113,9 +113,9 @@ class _Module:
         buffers = [x for x in (*how.taken, *how.private) if isinstance(x, Buffer)]
         own = Metadata(buffers, self.kernel.offsets)
         inner = _Function(self, own)
-        given = inner.shared(loop, how) if how.blocks else inner.separate(loop, how)
+        inner.part(loop, how)
         inner.emit("ret void")
-        text = inner.text(f"internal void @loop({given}) noinline")
+        text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
         key = (text, *own.lines)
         if key not in self.printed:
             name = self.printed[key] = f"@loop.{len(self.printed) + 1}"
@@ -340,38 +340,30 @@ class _Function:
         self.parallel = before
 
     def outline(self, loop: For, how: Outlined) -> None:
-        """A loop that is a function, of what it takes or, where threads share it, of a frame."""
+        """A loop that is a function of a frame with what it takes, and of a block's number."""
         name = self.module.function(loop, how)
         given = [f"{_slot_type(x)} {self.names[x]}" for x in how.taken]
-        if not how.blocks:
-            self.emit(f"call void {name}({', '.join(given)})")
-            return
         frame = self.at_entry(f"alloca [{len(given)} x i64]")
         for position, thing in enumerate(given):
             slot = self.fresh("%slot")
             self.emit(f"{slot} = getelementptr inbounds i64, ptr {frame}, i64 {position}")
             self.emit(f"store {thing}, ptr {slot}")
-        self.emit(f"call void @minijax_share(ptr {name}, ptr {frame}, i64 {how.blocks})")
+        self.emit(f"call void @minijax_share(ptr {name}, ptr {frame}, i64 {how.blocks})"
+                  if how.blocks else f"call void {name}(ptr {frame}, i64 0)")
 
-    def separate(self, loop: For, how: Outlined) -> str:
-        """All turns of a loop that is given what it takes; returns the function's parameters."""
-        self.names.update((x, f"%given.{n}") for n, x in enumerate(how.taken))
-        self.loop(loop, self.value(loop.start), self.value(loop.stop))
-        return ", ".join(f"{_slot_type(x)} {self.names[x]}" for x in how.taken)
-
-    def shared(self, loop: For, how: Outlined) -> str:
-        """One block of a loop's turns; returns the function's parameters."""
+    def part(self, loop: For, how: Outlined) -> None:
+        """One block of a loop's turns, or all of them."""
         for position, thing in enumerate(how.taken):
             self.names[thing] = self.from_frame(position, _slot_type(thing))
         own = self.own(how.private) if how.private else ""
-        start = self.at_entry(f"mul nuw nsw i64 %block, {how.step}")
-        full = self.at_entry(f"add nuw nsw i64 {start}, {how.step}")
-        whole = f"i64 {self.value(loop.stop)}"
-        stop = self.at_entry(f"call i64 @llvm.umin.i64(i64 {full}, {whole})")
+        start, stop = self.value(loop.start), self.value(loop.stop)
+        if how.blocks:
+            start = self.at_entry(f"mul nuw nsw i64 %block, {how.step}")
+            full = self.at_entry(f"add nuw nsw i64 {start}, {how.step}")
+            stop = self.at_entry(f"call i64 @llvm.umin.i64(i64 {full}, i64 {stop})")
         self.loop(loop, start, stop)
         if own:
             self.emit(f"call void @PyMem_RawFree(ptr {own})")
-        return "ptr noundef %frame, i64 %block"
 
     def own(self, temps: Sequence[Buffer]) -> str:
         """Memory for the temps that each thread has for itself; stacks may be very small."""
