@@ -34,7 +34,7 @@ class Sums(NamedTuple):
 
     width: int
     dtype: np.dtype
-    at: Callable[[Operand], tuple[Buffer, tuple]]
+    at: Callable[[Operand], tuple[Buffer, Index]]
 
 
 class Builder(Arithmetic):
