@@ -123,6 +123,8 @@ def result_dtype(*args: Any) -> tuple[Any, bool]:
     >>> result_dtype(np.float16(1), 2)
     (dtype('float16'), False)
     """
+    if len(args) == 1 and isinstance(args[0], Array):
+        return args[0].dtype, args[0].weak_type
     parts = tuple(type(x) if type(x) in _PYTHON_SCALARS else core.get_aval(x) for x in args)
     return _joined(parts, (config.enable_x64.value, config.numpy_dtype_promotion.value))
 
@@ -178,10 +180,9 @@ def promote_shapes(name: str, *args: Array) -> list[Any]:
     Raises:
       ValueError: where the shapes do not broadcast.
     """
-    shapes = [x.shape for x in args]
-    ranks = {len(shape) for shape in shapes if shape}
-    if len(ranks) < 2:  # elementwise primitives take scalars beside arrays
+    if len({x.ndim for x in args} - {0}) < 2:  # elementwise primitives take scalars beside arrays
         return list(args)
+    shapes = [x.shape for x in args]
     _check_rank_promotion(name, shapes)
     rank = len(lax.broadcast_shapes(*shapes))
     return [lax.broadcast_to_rank(x, rank) if x.ndim else x for x in args]
@@ -325,6 +326,9 @@ def refuse_out(name: str, out: Any) -> None:
 _PREPARED: dict[str, Callable[..., list[Any]]] = {
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Numeric": promote_args_numeric}
+_OPTIONS: dict[str, Callable[[str, Any], Any]] = {
+    "dtype": lambda name, dtype: dtypes.check_user_dtype_supported(dtype, name),
+    "out": refuse_out}
 
 
 def public(names: dict[str, Any], prefix: str = "") -> None:
@@ -332,25 +336,30 @@ def public(names: dict[str, Any], prefix: str = "") -> None:
 
     From here on the first two arguments of each, where they must be given, are arrays of the kind
     that their annotation names when the function runs; what is no array has been refused, by an
-    error with the `prefix` before the name of the function.
+    error with the `prefix` before the name of the function.  A `dtype` is None or one that an array
+    may have, `out` is None.
     """
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
                  and value.__module__ == names["__name__"]}
-    prepared = {function: _prepared(function, prefix) for function in functions.values()}
-    names.update((name, prepared[function]) for name, function in functions.items())
+    ready = {function: prepared(function, prefix) for function in functions.values()}
+    names.update((name, ready[function]) for name, function in functions.items())
     names["__all__"] = list(functions)
 
 
-def _prepared(function: Callable, prefix: str) -> Callable:
+def prepared(function: Callable, prefix: str = "") -> Callable:
     """A function that is given arrays, whatever it is called with; the usual call is quick."""
     code, kinds, name = function.__code__, function.__annotations__, prefix + function.__name__
-    required = code.co_varnames[:code.co_argcount - len(function.__defaults__ or ())][:2]
-    kind = kinds.get(required[0]) if required else None
-    if kind not in _PREPARED:
+    positional = code.co_varnames[:code.co_argcount]
+    required = positional[:code.co_argcount - len(function.__defaults__ or ())][:2]
+    kind = str(kinds.get(required[0])) if required else ""
+    arrays = [each for each in required if kinds.get(each) == kind] if kind in _PREPARED else []
+    options = {each: check for each, check in _OPTIONS.items() if each in kinds}
+    if not arrays and not options:
         return function
-    prepare, arrays = _PREPARED[kind], [each for each in required if kinds.get(each) == kind]
-    first, last, is_ready = code.co_posonlyargcount, len(arrays) - 1, kind == "ArrayLike"
+    prepare, first, count = _PREPARED.get(kind, as_arrays), code.co_posonlyargcount, len(arrays)
+    is_ready, are_left_out = kind == "ArrayLike", options.keys().isdisjoint
+    least = min([i for i, each in enumerate(positional) if each in options], default=math.inf)
 
     def of_one(x: Any, /) -> Any:
         return function(x if is_ready and isinstance(x, Array) else prepare(name, x)[0])
@@ -359,15 +368,20 @@ def _prepared(function: Callable, prefix: str) -> Callable:
         return function(*prepare(name, x1, x2))
 
     def of_arrays(*args: Any, **named: Any) -> Any:
-        while first <= len(args) <= last and arrays[len(args)] in named:
+        while first <= len(args) < count and arrays[len(args)] in named:
             args += (named.pop(arrays[len(args)]),)
-        if len(args) > last and not (is_ready and isinstance(args[0], Array)
-                                     and isinstance(args[last], Array)):
-            args = (*prepare(name, *args[:last + 1]), *args[last + 1:])
+        if 0 < count <= len(args) and not (is_ready and isinstance(args[0], Array)
+                                           and isinstance(args[count - 1], Array)):
+            args = (*prepare(name, *args[:count]), *args[count:])
+        if len(args) > least or not are_left_out(named):
+            args = (*(options[each](name, x) if each in options else x
+                      for each, x in zip(positional, args, strict=False)), *args[len(positional):])
+            named = {each: options[each](name, x) if each in options else x
+                     for each, x in named.items()}
         return function(*args, **named)
 
-    is_plain = first == len(arrays) == code.co_argcount + code.co_kwonlyargcount
-    return functools.wraps(function)((of_one, of_two)[last] if is_plain else of_arrays)
+    is_plain = first == count == code.co_argcount + code.co_kwonlyargcount
+    return functools.wraps(function)((of_one, of_two)[count - 1] if is_plain else of_arrays)
 
 
 # ── What functions are made of ───────────────────────────────────────────────────────────────

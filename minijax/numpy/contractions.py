@@ -7,6 +7,7 @@ function of an index*.  In JAX: `jax/_src/numpy/tensor_contractions.py`, `einsum
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -18,8 +19,7 @@ from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, choose, convert, like,
-                                     places_along, promote_dtypes, promoted, public, refuse_out,
-                                     stacked)
+                                     places_along, promote_dtypes, promoted, public, stacked)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 
@@ -154,7 +154,6 @@ def outer(a: Alike, b: Alike, out: None = None) -> Array:
     Array([[3, 4],
            [6, 8]], dtype=int32)
     """
-    refuse_out("outer", out)
     return lax.expand_dims(ravel(a), (1,)) * lax.expand_dims(ravel(b), (0,))
 
 
@@ -227,7 +226,7 @@ def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: 
     a = moveaxis(a, (axis1, axis2), (-2, -1))
     i, j = places_along(a.shape[-2:], 0, 1)
     masked = choose(i + operator.index(offset) == j, a, convert(0, a.dtype))
-    return reductions.sum(masked, axis=(-2, -1), dtype=dtype, out=out)
+    return reductions.sum(masked, axis=(-2, -1), dtype=dtype)
 
 
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
@@ -255,12 +254,12 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
       ValueError: where sizes of one letter differ, or the letters do not fit the arrays.
     """
     # JAX: contracts in the order that costs least; here from left to right.
-    refuse_out("einsum", out)
-    given = [subscripts, *operands]  # or x, [0, 1], y, [1, 2], [0, 2]
-    places = slice(1, None) if isinstance(subscripts, str) else slice(0, len(given) // 2 * 2, 2)
-    arrays = promoted("einsum", promote_dtypes, *given[places])
-    given[places] = [x.ndim for x in arrays]
-    terms, result = _parse(*(each if isinstance(each, (str, int)) else (*each,) for each in given))
+    if not isinstance(subscripts, str):  # as in einsum(x, [0, 1], y, [1, 2], [0, 2])
+        given, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
+        operands = given[:arrays_end:2]
+        subscripts = tuple(map(tuple, given[1::2] + given[arrays_end:]))
+    arrays = promoted("einsum", promote_dtypes, *operands)
+    terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
     sizes = _sizes(terms, arrays)
     (x, labels), *others = [_diagonal(*_without_ones(x, term, sizes))
                             for x, term in zip(arrays, terms, strict=True)]
@@ -285,10 +284,12 @@ def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
 
 
 @caches.remembered(maxsize=256)
-def _parse(*given: Any) -> tuple[list[str], str]:
-    """The letters of every operand, of which the rank is given, and of the result: by NumPy."""
-    left, result, _ = einsumfunc._parse_einsum_input(  # type: ignore[attr-defined]
-        [np.empty((1,) * each) if isinstance(each, int) else each for each in given])
+def _parse(subscripts: str | tuple, ranks: tuple[int, ...]) -> tuple[list[str], str]:
+    """The letters of every operand and of the result, as NumPy finds them in words or lists."""
+    arrays = [np.empty((1,) * rank) for rank in ranks]
+    given = [subscripts, *arrays] if isinstance(subscripts, str) else [
+        *itertools.chain(*zip(arrays, subscripts, strict=False)), *subscripts[len(arrays):]]
+    left, result, _ = einsumfunc._parse_einsum_input(given)  # type: ignore[attr-defined]
     return left.split(","), result
 
 

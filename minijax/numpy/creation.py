@@ -41,11 +41,10 @@ def array(object: Any, dtype: DTypeLike = None, copy: bool = True, order: str | 
     Raises:
       TypeError: for what is no number. ValueError: for lists of uneven lengths, and None.
     """
-    wanted: Any = dtypes.check_user_dtype_supported(dtype, "array")
     if order not in ("K", "C", None, "A"):
         raise NotImplementedError("Only implemented for order='K'")
-    core.base_trace.note("cast", object, wanted)
-    made = _array(object, wanted)
+    core.base_trace.note("cast", object, dtype)
+    made = _array(object, dtype)
     if made.ndim < ndmin:
         made = lax.broadcast_to_rank(made, ndmin)
     return another(made) if copy and made is object else made
@@ -61,7 +60,7 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
     """
     if dtype is None and isinstance(a, Array) and not copy:
         return a
-    return array(a, dtypes.check_user_dtype_supported(dtype, "asarray"), order=order)
+    return array(a, dtype, order=order)
 
 
 def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Array:
@@ -70,7 +69,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
     >>> astype(np.array([1.7, -1.7]), int)
     Array([ 1, -1], dtype=int32)
     """
-    wanted = dtypes.check_user_dtype_supported(dtype, "astype") or dtypes.default_float_dtype()
+    wanted = dtype or dtypes.default_float_dtype()
     core.base_trace.note("cast", x, wanted)
     if isinstance(wanted, np.dtype) and wanted.kind not in "cb" and x.dtype.kind == "c":
         errors.warn("Casting complex values to real discards the imaginary part",
@@ -171,10 +170,13 @@ def full(shape: Any, fill_value: ArrayLike, dtype: DTypeLike = None, *,
     Raises:
       TypeError: when the shape is traced.
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "full")
-    shape = shape_of_argument(shape)
     check_arraylike("full", fill_value)
-    value: Any = core.as_value(fill_value) if dtype is None else converted(fill_value, dtype)
+    value = core.as_value(fill_value) if dtype is None else converted(fill_value, dtype)
+    return _full(shape, value)
+
+
+def _full(shape: Any, value: Any) -> Array:
+    shape = shape_of_argument(shape)
     return another(value) if value.shape == shape else broadcast_to_shape(value, shape)
 
 
@@ -185,7 +187,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     Array([[0, 0],
            [0, 0]], dtype=int32)
     """
-    return _constant("zeros", shape, 0, dtype)
+    return _full(shape, convert(0, dtype or dtypes.default_float_dtype()))
 
 
 def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -194,7 +196,7 @@ def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     >>> ones(3)
     Array([1., 1., 1.], dtype=float32)
     """
-    return _constant("ones", shape, 1, dtype)
+    return _full(shape, convert(1, dtype or dtypes.default_float_dtype()))
 
 
 def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
@@ -203,12 +205,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     >>> empty(2)
     Array([0., 0.], dtype=float32)
     """
-    return _constant("empty", shape, 0, dtype)
-
-
-def _constant(name: str, shape: Any, value: int, dtype: DTypeLike) -> Array:
-    dtype = dtypes.check_user_dtype_supported(dtype, name)
-    return full(shape, value, dtype or dtypes.default_float_dtype())
+    return zeros(shape, dtype)
 
 
 def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
@@ -218,7 +215,12 @@ def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shap
     >>> full_like(array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
-    return _like("full_like", a, fill_value, dtype, shape)
+    return _like(a, fill_value, dtype, shape)
+
+
+def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
+    value = convert(value, dtype or a.dtype, dtype is None and a.weak_type)
+    return _full(a.shape if shape is None else shape, value)
 
 
 def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
@@ -228,7 +230,7 @@ def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
     >>> zeros_like(array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    return _like("zeros_like", a, 0, dtype, shape)
+    return _like(a, 0, dtype, shape)
 
 
 def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
@@ -238,7 +240,7 @@ def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
     >>> ones_like(array([1.5, 2]))
     Array([1., 1.], dtype=float32)
     """
-    return _like("ones_like", a, 1, dtype, shape)
+    return _like(a, 1, dtype, shape)
 
 
 def empty_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
@@ -248,15 +250,7 @@ def empty_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
     >>> empty_like(array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    return _like("empty_like", a, 0, dtype, shape)
-
-
-def _like(name: str, a: ArrayLike, value: ArrayLike, dtype: DTypeLike, shape: Any) -> Array:
-    aval = core.get_aval(a)
-    given = dtypes.check_user_dtype_supported(dtype, name)
-    weak = given is None and aval.weak_type
-    value = convert(as_array(name, value), aval.dtype if given is None else given, weak)
-    return full(aval.shape if shape is None else shape, value)
+    return _like(a, 0, dtype, shape)
 
 
 # ── Ranges ───────────────────────────────────────────────────────────────────────────────────
@@ -271,7 +265,6 @@ def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = No
     Raises:
       ConcretizationTypeError: when an argument is traced: the length depends on it.
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "arange")
     if start is None:
         raise TypeError("must be real number, not NoneType")
     if stop is None and step is None:
@@ -308,7 +301,6 @@ def linspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     num = operator.index(static_value(num, "'num' argument of jnp.linspace")[()])
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
-    dtype = dtypes.check_user_dtype_supported(dtype, "linspace")
     first, last = (convert(x, x.dtype) for x in promote_dtypes_inexact(start, stop))
     first, last = broadcast_arrays_to_one_shape(first, last)
     steps = num - 1 if endpoint else num
@@ -340,7 +332,6 @@ def logspace(start: ArrayLike, stop: ArrayLike, num: Any = 50, endpoint: bool = 
     >>> logspace(0, 2, 3)
     Array([  1.,  10., 100.], dtype=float32)
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "logspace")
     exponents: Any = linspace(start, stop, num, endpoint)
     bases = convert(as_array("logspace", base), exponents.dtype)
     powers = lax.pow(*promote_shapes("logspace", bases, exponents))
@@ -354,7 +345,6 @@ def geomspace(start: Inexact, stop: Inexact, num: Any = 50, endpoint: bool = Tru
     >>> geomspace(1, 8, 4)
     Array([1., 2., 4., 8.], dtype=float32)
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "geomspace")
     sign = lax.sign(start)
     logs = linspace(lax.log(sign * start), lax.log(sign * stop), num, endpoint)
     out = lax.mul(*promote_shapes("geomspace", lax.exp(logs), sign))

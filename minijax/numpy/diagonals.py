@@ -42,7 +42,6 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
     Raises:
       TypeError: when a size is traced.
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "eye")
     [rows] = canonical_shape((N,), "argument of 'N' jnp.eye().")
     [columns] = canonical_shape((N if M is None else M,), "argument of 'M' jnp.eye().")
     if rows < 0 or columns < 0:
@@ -57,7 +56,7 @@ def identity(n: Any, dtype: Any = None) -> Array:
     Array([[1, 0],
            [0, 1]], dtype=int32)
     """
-    return eye(n, dtype=dtypes.check_user_dtype_supported(dtype, "identity"))
+    return eye(n, dtype=dtype)
 
 
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
@@ -67,7 +66,6 @@ def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Array:
     Array([[1., 0.],
            [1., 1.]], dtype=float32)
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "tri")
     [rows, columns] = canonical_shape((N, N if M is None else M))
     return convert(_below_diagonal(rows, columns, k), dtype or np.dtype("float32"))
 
@@ -218,7 +216,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
     >>> indices((2, 2)).tolist()
     [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "indices") or dtypes.default_int_dtype()
+    dtype = dtype or dtypes.default_int_dtype()
     shape = canonical_shape(dimensions)
     if sparse:
         ones = (1,) * len(shape)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
@@ -35,7 +35,6 @@ def _several(name: str, arrays: Any, dtype: Any) -> list[Any]:
     if not len(arrays):
         raise ValueError(f"Need at least one array to {name}.")
     parts = promote_dtypes(*as_arrays(name, *arrays))
-    dtype = dtypes.check_user_dtype_supported(dtype, name)
     return parts if dtype is None else [convert(x, dtype) for x in parts]
 
 

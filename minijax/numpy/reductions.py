@@ -17,7 +17,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, choose, convert, documented,
-                                     outermost, promote_dtypes_inexact, public, refuse_out,
+                                     outermost, prepared, promote_dtypes_inexact, public,
                                      static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
@@ -46,9 +46,8 @@ _KINDS = {
 }
 
 
-def _over(name: str, a: Array, axis: Axes, out: None) -> tuple[int | str, ...]:
+def _over(name: str, a: Array, axis: Axes) -> tuple[int | str, ...]:
     """The axes of a reduction; behind them the names of mapped axes around it."""
-    refuse_out(name, out)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
     names = tuple(each for each in given if isinstance(each, str))
     axis = tuple(each for each in given if each not in names) if names else axis
@@ -106,7 +105,7 @@ def sum(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
       TypeError: for a list.
       ConcretizationTypeError: for a traced axis.
     """
-    return _accumulated("sum", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulated("sum", a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
 def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
@@ -121,14 +120,13 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
       TypeError: for a list.
       ConcretizationTypeError: for a traced axis.
     """
-    return _accumulated("prod", a, axis, dtype, out, keepdims, initial, where, promote_integers)
+    return _accumulated("prod", a, axis, dtype, keepdims, initial, where, promote_integers)
 
 
-def _accumulated(name: str, a: ArrayLike, axis: Axes, dtype: Any, out: None, keepdims: bool,
+def _accumulated(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
                  initial: ArrayLike | None, where: ArrayLike | None,
-                 promote_integers: bool) -> Array:
-    dtype = dtypes.check_user_dtype_supported(dtype, name)
-    over = _over(name, a, axis, out)
+                 promote_integers: bool = True) -> Array:
+    over = _over(name, a, axis)
     wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
     result = _reduced(name, convert(a, _wide(wanted)), over, keepdims, initial, where)
     return convert(result, wanted)
@@ -146,7 +144,7 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _extreme("max", a, axis, out, keepdims, initial, where)
+    return _extreme("max", a, axis, keepdims, initial, where)
 
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
@@ -159,15 +157,15 @@ def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Raises:
       ValueError: when there is nothing to reduce over.
     """
-    return _extreme("min", a, axis, out, keepdims, initial, where)
+    return _extreme("min", a, axis, keepdims, initial, where)
 
 
 amax, amin = max, min
 
 
-def _extreme(name: str, a: ArrayLike, axis: Axes, out: None, keepdims: bool,
-             initial: ArrayLike | None, where: ArrayLike | None) -> Array:
-    over = _over(name, a, axis, out)
+def _extreme(name: str, a: Any, axis: Axes, keepdims: bool, initial: ArrayLike | None,
+             where: ArrayLike | None) -> Array:
+    over = _over(name, a, axis)
     if where is not None and initial is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
                          "where mask one has to specify 'initial'")
@@ -182,14 +180,12 @@ def ptp(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> ptp(np.array([3, 1, 7]))
     Array(6, dtype=int32)
     """
-    refuse_out("ptp", out)
     return max(a, axis, keepdims=keepdims) - min(a, axis, keepdims=keepdims)
 
 
 def _place(name: str, find: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def place(a: ArrayLike, axis: int | None = None, out: None = None,
               keepdims: bool | None = None) -> Array:
-        refuse_out(name, out)
         x, at = along(name, a, axis)
         if x.shape[at] == 0:
             raise ValueError(f"attempt to get {name} of an empty sequence")
@@ -216,7 +212,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> all(np.array([1, 0]))
     Array(False, dtype=bool)
     """
-    over = _over("all", a, axis, out)
+    over = _over("all", a, axis)
     return _reduced("all", convert(a, np.dtype(bool)), over, keepdims, None, where)
 
 
@@ -227,7 +223,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     >>> any(np.array([1, 0]))
     Array(True, dtype=bool)
     """
-    over = _over("any", a, axis, out)
+    over = _over("any", a, axis)
     return _reduced("any", convert(a, np.dtype(bool)), over, keepdims, None, where)
 
 
@@ -250,11 +246,10 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     >>> mean(np.array([1, 2, 6]))
     Array(3., dtype=float32)
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "mean")
-    over = _over("mean", a, axis, out)
+    over = _over("mean", a, axis)
     result_dtype = dtype or dtypes.canonicalize_dtype(dtypes.to_inexact_dtype(a.dtype))
     wide = _wide(result_dtype)
-    total: Any = sum(a, over, wide, keepdims=keepdims, where=where)
+    total: Any = _accumulated("sum", a, over, wide, keepdims, None, where)
     return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
 
 
@@ -277,8 +272,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     Args:
       ddof: how many less than the number of elements to divide by (1: of a sample).
     """
-    dtype = dtypes.check_user_dtype_supported(dtype, "var")
-    over = _over("var", a, axis, out)
+    over = _over("var", a, axis)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _wide(a.dtype))
@@ -307,7 +301,6 @@ def std(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     >>> std(np.array([1, 3]))
     Array(1., dtype=float32)
     """
-    refuse_out("std", out)
     return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where,
                         correction=correction))
 
@@ -343,8 +336,6 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
 def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
                 out: None = None) -> Array:
-        refuse_out(name, out)
-        dtype = dtypes.check_user_dtype_supported(dtype, name)
         x, at = along(name, a, axis if a.ndim else None)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
@@ -367,6 +358,7 @@ def _without_nan(function: Callable[..., Array], instead: float, summary: str, r
 
     A variance counts what is left, so to it the others do not exist.
     """
+    function = prepared(function)
     parameters = inspect.signature(function).parameters.values()
     signature = inspect.Signature([  # as in JAX
         each.replace(kind=inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -418,8 +410,7 @@ def nanmean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None
     """
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return mean(a, axis, dtype, out, keepdims, where=where)
-    refuse_out("nanmean", out)
-    dtype = dtypes.check_user_dtype_supported(dtype, "nanmean") or a.dtype
+    dtype = dtype or a.dtype
     count = sum(_known(a, where), axis, dtype, keepdims=keepdims)
     return nansum(a, axis, dtype, keepdims=keepdims, where=where) / count
 

@@ -19,7 +19,7 @@ from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, along, as_array, broadcast_to_shape,
                                      check_arraylike, choose, convert, promote_dtypes, public,
-                                     refuse_out, stacked, static_value)
+                                     stacked, static_value)
 from minijax.numpy.creation import array, linspace
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
@@ -258,7 +258,6 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
       mode: what a place out of bounds gives: "fill" (nan, or the smallest integer; the
         default), "clip" (which moves negative places to 0) or "wrap".
     """
-    refuse_out("take", out)
     if indices.dtype.kind not in "biu":
         raise ValueError("indices must have an integer type")
     x, axis = along("take", a, axis)

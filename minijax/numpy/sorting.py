@@ -16,7 +16,7 @@ from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Axes, along, as_arrays, canonical_axes,
                                      canonical_axis, choose, convert, promote_dtypes_inexact,
-                                     public, refuse_out, static_axes)
+                                     public, static_axes)
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import without
 
@@ -127,7 +127,6 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
       q: between 0 and 1; an array of several adds leading axes.
       method: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
     """
-    refuse_out("quantile", out)
     if overwrite_input:
         raise ValueError("jnp.quantile does not support overwrite_input=True")
     if method not in _METHODS:
