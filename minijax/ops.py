@@ -20,17 +20,7 @@ from minijax.numpy.indexing import Mode
 
 # ── Updates at an index ──────────────────────────────────────────────────────────────────────
 
-class _Index:
-    """Writes an index as between brackets: `index[:, 1]`."""
-
-    def __getitem__(self, index: Any) -> Any:
-        return index
-
-    def __repr__(self) -> str:
-        return "index"
-
-
-index = _Index()
+index = np.s_  # writes an index as between brackets: `index[:, 1]`
 
 
 def _updating(name: str, method: str, summary: str, shows: str) -> Callable[..., Array]:

@@ -376,32 +376,23 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     carry = Carry(init, "scan")
     body = carry.staged(f, row_types, carry_of=_carry_of)
     carry.check(_carry_of(body.out_types), body.argument_name)
-    outs = called(lambda: _scanned(body, carry, rows, steps, bool(reverse), int(unroll)),
+    loop = Scan(body.closed, len(body.consts), len(carry.values), steps, bool(reverse), int(unroll))
+    outs = called(lambda: _computed(loop, body, carry, carry.kept_by(body), rows),
                   lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
     return body.tree_of(outs)
 
 
-def _scanned(body: Body, carry: Carry, rows: Sequence[Any], *params: Any) -> list:
-    """The outputs of a scan, of which some are what it was given."""
-    jaxpr, kept = body.closed.jaxpr, carry.kept_by(body)
-    copied: dict[Any, Any] = dict(zip(jaxpr.invars[len(body.consts) + len(kept):], rows,
-                                      strict=True))
-    handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
-                 *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
-    return _computed(Scan(body.closed, len(body.consts), len(kept), *params), body, carry, kept,
-                     handed_on, rows=rows)
-
-
 def _computed(loop: Loop, body: Body, carry: Carry, kept: Sequence[bool],
-              handed_on: Sequence[Any], test_consts: Sequence[Any] = (),
-              rows: Sequence[Any] = ()) -> list:
+              rows: Sequence[Any] = (), test_consts: Sequence[Any] = ()) -> list:
     """The outputs of a loop, which computes those that its body does not merely hand on.
 
-    Args:
-      kept: which of the carry are no state, but constants.
-      handed_on: for each output None where it is to be computed.
+    `kept` says which of the carry are no state, but constants.
     """
-    consts, state, row = cut(range(len(body.closed.in_avals)), len(body.consts), len(kept))
+    jaxpr = body.closed.jaxpr
+    consts, state, row = cut(range(len(jaxpr.invars)), len(body.consts), len(kept))
+    copied: dict[Any, Any] = {jaxpr.invars[i]: x for i, x in zip(row, rows, strict=True)}
+    handed_on = [*(x if k else None for x, k in zip(carry.given, kept, strict=True)),
+                 *(copied.get(y) for y in jaxpr.outvars[len(kept):])]
     computes = [i for i, x in enumerate(handed_on) if x is None]
     outs = iter(loop.run(
         rearranged(body.closed, [*state, *consts, *row], computes),
@@ -541,8 +532,7 @@ def _looped(condition: Body, body: Body, carry: Carry) -> list:
             for k, i in zip(carry.kept_by(body), tested, strict=True)]
     program = rearranged(condition.closed, [*test_consts, *parted(tested, kept)[False]])
     return _computed(While(program, len(test_consts), body.closed, len(body.consts)), body, carry,
-                     kept, [x if k else None for x, k in zip(carry.given, kept, strict=True)],
-                     test_consts=condition.consts)
+                     kept, test_consts=condition.consts)
 
 
 def _check_condition(condition: Body) -> None:

@@ -136,7 +136,6 @@ class JitFunction:
         except TypeError:  # it cannot be a weak key
             self._owner = self
         self._dispatcher = Dispatcher()
-        self.__wrapped__ = fun
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
