@@ -130,14 +130,10 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 Installed: Any = Any if TYPE_CHECKING else object
 
 
-class Array(Installed):
-    """What programs compute with: concrete arrays and the tracers that stand for them.
+class Typed:
+    """What has a type, and answers for its parts."""
 
-    Operators and methods are installed on it by `minijax.numpy`.
-    """
-
-    __slots__ = ("__weakref__",)
-    __array_priority__ = 100
+    __slots__ = ()
     aval: ShapedArray
 
     @property
@@ -148,6 +144,16 @@ class Array(Installed):
     weak_type = property(operator.attrgetter("aval.weak_type"))
     ndim = property(operator.attrgetter("aval.ndim"))
     size = property(operator.attrgetter("aval.size"))
+
+
+class Array(Typed, Installed):
+    """What programs compute with: concrete arrays and the tracers that stand for them.
+
+    Operators and methods are installed on it by `minijax.numpy`.
+    """
+
+    __slots__ = ("__weakref__",)
+    __array_priority__ = 100
 
     def __len__(self) -> int:
         if not self.aval.shape:

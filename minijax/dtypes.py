@@ -191,8 +191,6 @@ def short_name(dtype: DType) -> str:
     >>> [short_name(np.dtype(n)) for n in ("float32", "bool", "uint8", bfloat16)]
     ['f32', 'bool', 'u8', 'bf16']
     """
-    if isinstance(dtype, KeyType):
-        return dtype.name
     if dtype == float0:
         return "float0"
     return re.sub("float|uint|int|complex", lambda word: word[0][0], dtype.name)

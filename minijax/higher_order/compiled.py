@@ -209,7 +209,7 @@ jit_p = call_of_program("jit", _remembering)
 
 # ── The stages of a function, from its program for arguments of given types to machine code ───
 
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(core.Typed):
     """The shape and dtype of an array that need not exist: an argument for `lower`.
 
     >>> ShapeDtypeStruct((2, 3), np.float32)
@@ -220,12 +220,6 @@ class ShapeDtypeStruct:
 
     def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False):
         self.aval = core.ShapedArray(tuple(shape), dtype, weak_type)
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    weak_type = property(lambda self: self.aval.weak_type)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
