@@ -10,7 +10,6 @@ import functools
 import inspect
 import math
 import operator
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +19,7 @@ from minijax import caches, config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
+from minijax.primitives.families import documented as documented
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # such things, brought to one dtype
@@ -385,16 +385,6 @@ def prepared(function: Callable, prefix: str = "") -> Callable:
 
 
 # ── What functions are made of ───────────────────────────────────────────────────────────────
-
-def documented(function: Callable, name: str, text: str, shows: str, raises: str = "") -> Callable:
-    """Give a generated function its name, and a docstring with an example."""
-    call, _, result = shows.partition(" -> ")
-    function.__name__ = function.__qualname__ = name
-    function.__module__ = sys._getframe(2).f_globals["__name__"]  # where the name is
-    raises = raises and f"\n    Raises:\n      {raises}\n    "
-    function.__doc__ = f"{text}\n\n    >>> {call}\n    {result}\n    {raises}"
-    return function
-
 
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition holds (is not zero), else `y`: `where` with three arguments."""

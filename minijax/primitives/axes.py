@@ -60,7 +60,7 @@ def canonical_axis(axis: Any, ndim: int) -> int:
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {ndim}")
-    return axis % ndim if ndim else 0
+    return axis % ndim
 
 
 def canonical_shape(shape: Any, context: str = "") -> Shape:

@@ -90,7 +90,8 @@ def unary(name: str, meaning: str, *, derivative: Callable | None, accepts: tupl
 
     def function(x: Any) -> Any:
         return p.bind(x)
-    return p, documented(function, name, meaning, "x", accepts, shows)
+    return p, documented(function, name, *_explained(
+        name, meaning, "x: an array of a dtype", accepts, shows))
 
 
 def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "", **slots: Any
@@ -103,7 +104,10 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
     def function(x: Any, y: Any) -> Any:
         return p.bind(x, y)
-    return p, documented(function, name, meaning, "x, y", accepts, shows)
+    return p, documented(function, name, *_explained(
+        name, meaning,
+        "x, y: arrays of one rank or scalars, whose axes of size one stretch, of one dtype",
+        accepts, shows))
 
 
 def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | None = None,
@@ -111,22 +115,26 @@ def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | No
     return elementwise(name, accepts=accepts, impl=impl and in_numpy(impl), **slots)
 
 
-def documented(function: Callable, name: str, meaning: str, args: str, accepts: tuple,
-               shows: str) -> Callable:
-    """Give a function of a family its name, home and docstring."""
+def _explained(name: str, meaning: str, operands: str, accepts: tuple, shows: str
+               ) -> tuple[str, str, str]:
+    """The text, the example and the errors of a function of a family."""
     kinds = ", ".join(map(kind_name, accepts))
-    together = "" if args == "x" else (
-        "; of one dtype, and of one rank or scalars; axes of size one stretch")
+    call, _, shown = shows.partition(" -> ")
+    dtype = ("bool" if shown in ("True", "False") else "complex64" if "j" in shown else
+             "float32" if "." in shown else "int32")
+    return (f"{meaning}\n\n    Args:\n      {operands} among: {kinds}.",
+            shows and f"{name}({call}) -> Array({shown}, dtype={dtype}, weak_type=True)",
+            "TypeError: for other types.")
+
+
+def documented(function: Callable, name: str, text: str, shows: str, raises: str = "") -> Callable:
+    """Give a generated function its name, and a docstring with an example."""
+    call, _, result = shows.partition(" -> ")
     function.__name__ = function.__qualname__ = name
-    function.__module__ = sys._getframe(2).f_globals["__name__"]
-    function.__doc__ = (f"{meaning}\n\n    Args:\n      {args}: arrays of a dtype among: {kinds}"
-                        f"{together}.\n\n    Raises:\n      TypeError: for other types.\n")
-    if shows:
-        call, _, shown = shows.partition(" -> ")
-        dtype = ("bool" if shown in ("True", "False") else "complex64" if "j" in shown else
-                 "float32" if "." in shown else "int32")
-        function.__doc__ += (f"\n    >>> {name}({call})\n"
-                             f"    Array({shown}, dtype={dtype}, weak_type=True)\n    ")
+    function.__module__ = sys._getframe(2).f_globals["__name__"]  # where the name is
+    raises = raises and f"\n    Raises:\n      {raises}\n"
+    example = shows and f"\n    >>> {call}\n    {result}\n    "
+    function.__doc__ = f"{text}\n{raises}{example}"
     return function
 
 

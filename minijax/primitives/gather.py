@@ -159,7 +159,7 @@ def _impl(write: Write) -> Callable[..., list]:
     def impl(x: np.ndarray, indices: np.ndarray, updates: np.ndarray, *,
              dimension_numbers: Numbers, mode: GatherScatterMode, **_: Any) -> list[np.ndarray]:
         out, shape = np.array(x, order="C"), updates.shape
-        if updates.size == 0 or out.size == 0:
+        if out.size == 0:
             return [out]
         sizes = window_sizes(dimension_numbers, x.shape, shape)
         places, inside = places_of(dimension_numbers, x.shape, sizes, indices, shape)
@@ -428,6 +428,17 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
                  dimension_numbers: ScatterDimensionNumbers, *,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  mode: str | GatherScatterMode | None = None) -> Array:
+        """The operand with updates {what} windows at computed places.
+
+        Every vector along the last axis of the indices is the corner of a window; updates are made
+        in row-major order, and those whose window sticks out are dropped (`mode="clip"` moves the
+        window inside instead).
+
+        >>> import numpy as np
+        >>> dims = ScatterDimensionNumbers((), (0,), (0,))
+        >>> {name}(np.ones(4), np.array([[1], [9]]), np.array([5.0, 7.0]), dims).shape
+        (4,)
+        """
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         parsed = GatherScatterMode.from_any(mode)
         if mode is None or parsed is PROMISE:
@@ -437,17 +448,7 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
                               indices_are_sorted=bool(indices_are_sorted),
                               unique_indices=bool(unique_indices), mode=parsed)
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""The operand with updates {what} windows at computed places.
-
-    Every vector along the last axis of the indices is the corner of a window; updates are made
-    in row-major order, and those whose window sticks out are dropped (`mode="clip"` moves the
-    window inside instead).
-
-    >>> import numpy as np
-    >>> dims = ScatterDimensionNumbers((), (0,), (0,))
-    >>> {name}(np.ones(4), np.array([[1], [9]]), np.array([5.0, 7.0]), dims).shape
-    (4,)
-    """
+    function.__doc__ = str(function.__doc__).format(what=what, name=name)
     return function
 
 
