@@ -659,13 +659,10 @@ class NonFiniteError(FloatingPointError):
 
 
 _RULES = {
-    "impl": "Evaluation rule for '{0}' not implemented",
-    "abstract_eval": "Abstract evaluation for '{0}' not implemented",
-    "jvp": "Differentiation rule for '{0}' not implemented",
-    "transpose": "Transpose rule (for reverse-mode differentiation) for '{0}' not implemented",
-    "batch": "Batching rule for '{0}' not implemented",
-    "split": "Partial evaluation rule for '{0}' not implemented",
-    "lowering": "Lowering rule for '{0}' not implemented",
+    "impl": "Evaluation rule", "abstract_eval": "Abstract evaluation",
+    "jvp": "Differentiation rule", "batch": "Batching rule", "lowering": "Lowering rule",
+    "transpose": "Transpose rule (for reverse-mode differentiation)",
+    "split": "Partial evaluation rule",
 }
 
 
@@ -701,7 +698,7 @@ class RuleNotImplementedError(NotImplementedError):
     """
 
     def __init__(self, primitive: str, rule: str, reason: str = "") -> None:
-        message = _RULES.get(rule, f"Rule {rule} for '{{0}}' not implemented").format(primitive)
+        message = f"{_RULES.get(rule, f'Rule {rule}')} for '{primitive}' not implemented"
         super().__init__(f"{message}: {reason}" if reason else message)
         self.which_fix = None if reason else 0  # a reason says itself what can be done
 

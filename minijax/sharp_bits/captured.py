@@ -96,13 +96,21 @@ class Snapshot:
 
     def __init__(self, fun: Callable):
         self.contents: dict[Place, Content] = {}
-        self.codes: dict[types.CodeType, None] = {}     # of the user's functions, in order
-        self._seen: dict[int, Any] = {}
-        self._waiting: deque[tuple[Place | None, Any, frozenset[str]]] = deque()
-        self._waiting.append((None, fun, frozenset()))
-        while self._waiting and len(self._seen) < MOST_SEEN:
-            self._visit(*self._waiting.popleft())
-        self._seen.clear()  # what is seen is not kept alive
+        self.codes: dict[types.CodeType, None] = {}  # of the user's functions, in order
+        seen: dict[int, Any] = {}
+        waiting: deque[tuple[Place | None, Any, frozenset[str]]] = deque([(None, fun, frozenset())])
+        while waiting and len(seen) < MOST_SEEN:
+            place, x, names = waiting.popleft()
+            if place is not None and not isinstance(x, types.ModuleType | type):
+                self.contents.setdefault(place, content(x))
+            if id(x) in seen:
+                continue
+            seen[id(x)] = x
+            if isinstance(x, types.FunctionType):
+                names = names_in(x.__code__) or names
+                if is_own(x.__code__.co_filename):
+                    self.codes.update(dict.fromkeys(_with_nested(x.__code__)))
+            waiting.extend((part, value, names) for part, value in _parts(x, place, names))
 
     def changes(self, later: Snapshot) -> list[Change]:
         """What differs in a later snapshot; of a thing and its parts, the thing."""
@@ -118,18 +126,6 @@ class Snapshot:
         """Whether a tracer is at a place, or inside, that was not there in an earlier snapshot."""
         return any(part.what == "tracer" and part != earlier.contents.get(where)
                    for where, part in self.contents.items() if where.is_inside(place))
-
-    def _visit(self, place: Place | None, x: Any, names: frozenset[str]) -> None:
-        if place is not None and not isinstance(x, types.ModuleType | type):
-            self.contents.setdefault(place, content(x))
-        if id(x) not in self._seen:
-            self._seen[id(x)] = x
-            if isinstance(x, types.FunctionType):
-                names = names_in(x.__code__) or names
-            for part, value in _parts(x, place, names):
-                self._waiting.append((part, value, names))
-            if isinstance(x, types.FunctionType) and is_own(x.__code__.co_filename):
-                self.codes.update(dict.fromkeys(_with_nested(x.__code__)))
 
 
 class Change(NamedTuple):
@@ -323,11 +319,8 @@ def plain_keys(x: Any) -> Sequence:
 
 
 def _digest(x: np.ndarray) -> Hashable:
-    if x.dtype.hasobject:
-        return tuple(map(id, x.flat)) if x.dtype == object else ()
-    if x.nbytes > WHOLE_BYTES:
-        x = x.reshape(-1)[::x.nbytes // WHOLE_BYTES + 1]
-    return zlib.crc32(np.ascontiguousarray(x).view(np.uint8).data if x.size else b"")
+    step = x.nbytes // WHOLE_BYTES + 1
+    return zlib.crc32((x if step == 1 else x.reshape(-1)[::step]).tobytes())  # of objects, the ids
 
 
 def _random_state(x: Any) -> Hashable:

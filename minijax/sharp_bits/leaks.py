@@ -128,20 +128,16 @@ class Ours(tuple):
 
 
 class Heap:
-    """Who refers to what, as Python's garbage collector knows it, and running functions' variables.
+    """Who refers to what, as Python's garbage collector knows it, and the functions that run.
 
     A pass over the heap is slow, so each object's holders are looked up once.
     """
 
     def __init__(self) -> None:
-        self.variables: dict[int, str] = {}  # by the id of what they are bound to
+        self.running = [frame for frame in source_info.frames_outside()
+                        if frame.f_locals is not frame.f_globals]
+        self._snapshots = {id(frame.f_locals) for frame in self.running}  # which are nobody's
         self._holders: dict[int, Ours] = {}
-        self._snapshots: set[int] = set()    # the dicts that `f_locals` makes are nobody's
-        for frame in source_info.frames_outside():  # the collector does not see those that run
-            if frame.f_locals is not frame.f_globals:
-                self._snapshots.add(id(frame.f_locals))
-                for name, value in frame.f_locals.items():
-                    self.variables.setdefault(id(value), _variable(frame).format(name))
 
     def holders(self, objects: Ours) -> Ours:
         """For each object all that refers to it, found in one pass."""
@@ -152,6 +148,10 @@ class Heap:
                 for x in gc.get_referents(holder):
                     if id(x) in found:
                         found[id(x)].append(holder)
+        for frame in self.running:  # the collector does not see what these refer to
+            for x in frame.f_locals.values():
+                if id(x) in found:
+                    found[id(x)].append(frame)
         self._holders.update((key, Ours(some)) for key, some in found.items())
         return Ours(self._holders[id(x)] for x in objects)
 
@@ -175,9 +175,7 @@ def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
     end, excused = Ours(), False
     while ring and len(seen) < MOST_SEEN:
         for way in ring:
-            if name := heap.variables.get(id(way[-1])):
-                return [*_in_words(way), name], True
-            if _is_namespace(way[-1]):
+            if _is_namespace(way[-1]) or any(way[-1] is frame for frame in heap.running):
                 return _in_words(way), True
         found = heap.holders(Ours(way[-1] for way in ring))
         fresh = []
