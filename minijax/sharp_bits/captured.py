@@ -246,12 +246,11 @@ def _parts_of_instance(x: Any, here: Place, names: frozenset[str]) -> Iterator[P
         yield from ((here, base) for base in kind.__mro__ if base is not object)
         return
     for name, value in held.items():
-        if isinstance(value, types.FunctionType | types.MethodType | functools.partial):
+        if name == "__wrapped__" or isinstance(
+                value, types.FunctionType | types.MethodType | functools.partial):
             yield None, value  # what a transformation or a decorator's object calls
         elif name in names and isinstance(value, int | float | complex | str | np.ndarray | Array):
             yield here.at(f".{name}"), value
-        elif name == "__wrapped__":
-            yield None, value
     for i in held.get("static", ()):  # a jitted function with its static arguments
         name = source_info.position_name(source_info.parameters_of(held["fun"]), i)
         yield Place("static argument", name), held["args"][i]

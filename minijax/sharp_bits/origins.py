@@ -34,10 +34,9 @@ def bad_places(x: Any, kind: str) -> np.ndarray:
     >>> bad_places(core.as_value(np.float32([1, np.nan])), "nan")
     array([False,  True])
     """
-    if isinstance(x, np.ndarray | np.generic):
-        return KINDS[kind][1](x) if x.dtype.kind in "fc" else np.zeros(x.shape, bool)
-    if isinstance(x, ArrayImpl) and dtypes.issubdtype(x.dtype, np.inexact):
-        return KINDS[kind][1](x._buffer)
+    numbers = x._buffer if isinstance(x, ArrayImpl) else x
+    if isinstance(numbers, np.ndarray | np.generic) and dtypes.issubdtype(x.dtype, np.inexact):
+        return KINDS[kind][1](numbers)
     if hasattr(x, "batch_dim"):
         return bad_places(x.value, kind).any(axis=x.batch_dim)
     if hasattr(x, "tangent"):

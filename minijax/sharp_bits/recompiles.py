@@ -66,21 +66,21 @@ def missed(given: Any, key: Any, known: Collection[Any]) -> None:
         return
     before = [old for old in list(known) if old.part == key.part]
     history = _history_of(code)
-    if not before:
-        differences: list[Difference] = []
-        repeated = history.sees(given.whole, bool(known))
-    else:
+    differences: list[Difference] = []
+    if before:
         differences = min((list(_differences(key, old, given)) for old in reversed(before)),
                           key=len) or [ENDED]
         repeated = history.counts(differences)
+    else:
+        repeated = history.sees(given.whole, bool(known))
     place = source_info.SourceInfo(code, code.co_firstlineno)
     if config.explain_cache_misses.value:
         logger.warning(_explanation(f"{name} defined at {place.file}:{place.line}", history,
                                     differences))
     if config.debug_recompiles.value and repeated is not None:
-        kind, count, what = repeated
+        kind, what = repeated
         message = (f"{name} ({place.short_file}:{place.line}) is traced and compiled for the "
-                   f"{count}th time: {what}.")
+                   f"{ALLOWED + 1}th time: {what}.")
         report(finding("debug_recompiles", message, FIXES[kind]))
 
 
@@ -93,7 +93,7 @@ class History:
         self.functions: list[Callable[[], Any]] = []
         self.causes: collections.Counter[tuple[str, str]] = collections.Counter()
 
-    def sees(self, fun: Callable, other_object: bool) -> tuple[str, int, str] | None:
+    def sees(self, fun: Callable, other_object: bool) -> tuple[str, str] | None:
         """Note a function traced for the first time; a warning where the last ones are gone.
 
         Functions that are kept (one for each model, say) are no mistake: they will be called.
@@ -106,15 +106,14 @@ class History:
         self.causes[kind, ""] += 1
         what = ("it is the method of another object" if other_object else
                 "it is a new function object") + " each time, and the earlier ones are gone"
-        return kind, gone + 1, what
+        return kind, what
 
-    def counts(self, differences: Sequence[Difference]) -> tuple[str, int, str] | None:
+    def counts(self, differences: Sequence[Difference]) -> tuple[str, str] | None:
         """Note why a known function is traced again; a warning when it is once too often."""
         self.causes.update((each.kind, each.what) for each in differences)
         for kind, what, now, before in differences:
             if self.causes[kind, what] == ALLOWED:
-                return kind, ALLOWED + 1, (f"{what} changes from call to call: now {now}, "
-                                           f"before {before}")
+                return kind, f"{what} changes from call to call: now {now}, before {before}"
         return None
 
 
@@ -164,8 +163,7 @@ def _type(aval: core.ShapedArray) -> str:
 
 def _tree_differences(now: tree_util.PyTreeDef, before: tree_util.PyTreeDef,
                       arguments: Sequence[str | None]) -> Iterator[Difference]:
-    trees = [tree_util.tree_unflatten(tree, range(tree.num_leaves)) for tree in (now, before)]
-    for path, one, other, why in tree_util.equality_errors(*trees):
+    for path, one, other, why in tree_util.equality_errors_pytreedef(now, before):
         where = "the arguments"
         if len(path) > 1:
             name = arguments[path[1].idx] if path[0].idx == 0 else path[1].key
