@@ -23,6 +23,8 @@ import numpy as np
 import minijax
 from minijax.lowering import schedule
 from minijax.lowering.arithmetic import Part
+from minijax.lowering.cache import external_names
+from minijax.lowering.host import is_host_call
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
     Load, Operand, Read, Scalar, Store, While, positions, touched, walk,
@@ -54,7 +56,8 @@ def watching(most: int = 2_000) -> Iterator[None]:
 
     def compile(self: Lowered) -> Any:
         executable = honest(self)
-        if executable.calls_host or sum(x.size for x in executable.kernel.buffers) > most:
+        calls_host = any(map(is_host_call, external_names(executable.kernel.body)))
+        if calls_host or sum(x.size for x in executable.kernel.buffers) > most:
             return executable
         call, marked = executable.call, [kernel_of(self.simplified, self.name)]
 

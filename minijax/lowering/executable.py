@@ -20,7 +20,6 @@ class Executable:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.calls_host = any(map(host.is_host_call, cache.external_names(kernel.body)))
         self.constants = [np.asarray(buffer.value) for buffer in kernel.constants]
         self.code = cache.compile_or_load(kernel)
         self.call = self._written()
@@ -35,7 +34,7 @@ class Executable:
         outputs = [f"o{k}" for k in range(len(kernel.outputs))]
         names: dict[str, Any] = {
             "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
-            "large": recycling.empty, "run": self.code.run, "after": self.after,
+            "large": recycling.empty, "run": self.code.run, "reraise": host.reraise,
             "take": recycling.take, "give_back": recycling.give_back,
             "size": kernel.workspace_size, "uint8": np.uint8}
         lines = []
@@ -58,11 +57,7 @@ class Executable:
         lines.append(f"status = run([{', '.join(passed)}])")
         if recycled:
             lines.append("give_back(w)")
-        if self.calls_host:
-            lines.append("after(status)")
-        else:
-            lines.append("if status: after(status)")
-        lines.append(f"return [{', '.join(outputs)}]")
+        lines += ["if status: reraise()", f"return [{', '.join(outputs)}]"]
         source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
         exec(compile(source, f"<minijax call of {kernel.name}>", "exec"), names)
         return names["call"]
@@ -76,13 +71,6 @@ class Executable:
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle the machine code of {self.kernel.name!r}: it belongs to "
                         "this process. Pickle the function, and compile it again.")
-
-    def after(self, status: int) -> None:
-        """Raise what went wrong."""
-        if self.calls_host:
-            host.reraise()
-        if status:
-            raise RuntimeError(f"{self.kernel.name}: check {status} failed")
 
     def as_text(self, stage: str = "llvm") -> str:
         """What the processor runs, as text: "llvm" or "asm"."""

@@ -55,31 +55,37 @@ class Node:
 Uses = dict[tuple[Node, Pattern], int]
 
 
-def make_nodes(eqns: Sequence[JaxprEqn], rule_of: Callable[[JaxprEqn], tuple[str, Any]]
-               ) -> list[Node]:
-    """Probe every equation, and add up the costs along the program."""
-    nodes: list[Node] = []
-    producers: dict[Var, Node] = {}
-    for eqn in eqns:
-        node = Node(eqn, *rule_of(eqn))
-        if node.opaque:
-            node.stored = True
-            node.probe.accesses = [(k, OPAQUE, 1) for k in range(len(eqn.invars))]
-        else:
-            node.probe = probe_element(node.rule, [v.aval for v in eqn.invars], node.shape,
-                                       eqn.params)
-            _add_costs(node, producers)
-        nodes.append(node)
-        producers.update(dict.fromkeys(eqn.outvars, node))
-    return nodes
+def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var],
+                 rule_of: Callable[[JaxprEqn], tuple[str, Any]]) -> list[Node]:
+    """The equations that are computed into memory, in order; the others where they are asked."""
+    made: dict[Var, Node] = {}
+    nodes = [_probed(Node(eqn, *rule_of(eqn)), made) for eqn in eqns]
+    for v in outs:
+        made[v].stored = True
+    uses: dict[Var, Uses] = {}
+    for node in reversed(nodes):
+        _visit(node, uses, made)
+    for v, asked in uses.items():  # memory: inputs and stored values
+        if v not in made or made[v].stored:
+            for task, pattern in asked:
+                task.reads.setdefault(v, set()).add(pattern)
+    return [node for node in nodes if node.stored]
 
 
-def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
+def _probed(node: Node, made: dict[Var, Node]) -> Node:
+    """A node with what its rule does, and its costs, those of its operands included."""
+    made.update(dict.fromkeys(node.outvars, node))
+    if node.opaque:
+        node.stored = True
+        node.probe.accesses = [(k, OPAQUE, 1) for k in range(len(node.eqn.invars))]
+        return node
+    node.probe = probe_element(node.rule, [v.aval for v in node.eqn.invars], node.shape,
+                               node.eqn.params)
     node.cost, node.from_scalars = node.probe.cost, True
     node.statements = node.probe.statements
     for position, _, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
-        source = producers.get(atom) if isinstance(atom, Var) else None
+        source = made.get(atom) if isinstance(atom, Var) else None
         if source is not None and not source.stored:
             node.cost += trips * source.cost
             node.depth = max(node.depth, source.depth + 1)
@@ -90,24 +96,7 @@ def _add_costs(node: Node, producers: dict[Var, Node]) -> None:
             node.from_scalars = False
     node.cost = min(node.cost, 1e9)
     node.stored = node.depth >= _DEEP
-
-
-def choose_tasks(nodes: Sequence[Node], outs: Sequence[Var]) -> list[Node]:
-    """The tasks of a program in order; marks the nodes that must be stored."""
-    made = {v: node for node in nodes for v in node.outvars}
-    for v in outs:
-        made[v].stored = True
-    uses: dict[Var, Uses] = {}
-    for node in reversed(nodes):
-        _visit(node, uses, made)
-    tasks = [node for node in nodes if node.stored]
-    for task in tasks:
-        task.reads = {}
-    for v, asked in uses.items():  # memory: inputs and stored values
-        if v not in made or made[v].stored:
-            for task, pattern in asked:
-                task.reads.setdefault(v, set()).add(pattern)
-    return tasks
+    return node
 
 
 def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:

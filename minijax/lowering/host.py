@@ -71,10 +71,8 @@ def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.
 
 
 def reraise() -> None:
-    """Raise what a host function raised during the kernel that has just ended, if anything."""
-    error = vars(_raised).pop("error", None)
-    if error is not None:
-        raise error
+    """Raise what a host function raised in this thread: a kernel has ended for it."""
+    raise vars(_raised).pop("error")
 
 
 def call_name(count: int) -> str:

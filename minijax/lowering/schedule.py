@@ -21,7 +21,7 @@ from minijax.primitives.slots import Reduction
 
 from . import operands
 from .tiles import emit_column, emit_tiles
-from .fusion import Node, choose_tasks, make_nodes
+from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths
@@ -94,8 +94,8 @@ class Run:
 
     def run(self) -> list[Value]:
         wanted = self._with_copies()
-        nodes = make_nodes(self.jaxpr.eqns, lowering_rule)
-        self.nests = build_nests(choose_tasks(nodes, [v for v, _ in wanted]))
+        self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in wanted],
+                                              lowering_rule))
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
