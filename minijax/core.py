@@ -245,6 +245,14 @@ def as_value(x: Any) -> Array:
     return _as_value_slow(x)
 
 
+def as_value_or(x: Any, refusal: Callable[[], str]) -> Array:
+    """`x` as an array or tracer; what cannot be one is refused in other words."""
+    try:
+        return as_value(x)
+    except TypeError:
+        raise TypeError(refusal()) from None
+
+
 def _as_value_slow(x: Any) -> Array:
     if isinstance(x, np.ndarray) and x.dtype == dtypes.float0:
         return ArrayImpl(np.zeros(x.shape, bool), ShapedArray(x.shape, dtypes.float0))
@@ -627,13 +635,9 @@ class Primitive:
                 f"{self.name} was given a tangent or cotangent that has no value ({x}). Either the "
                 "function is transposed (linear_transpose, custom rules) and is not linear in its "
                 "arguments, or a differentiation rule takes a zero for an array.")
-        try:
-            return as_value(x)
-        except TypeError:
-            raise TypeError(
-                f"Error interpreting argument to {self.name} as a JAX value. The problematic "
-                f"value is of type {type(x)} and was passed to {self.name} at position "
-                f"{position}.\n") from None
+        return as_value_or(x, lambda: (
+            f"Error interpreting argument to {self.name} as a JAX value. The problematic value is "
+            f"of type {type(x)} and was passed to {self.name} at position {position}.\n"))
 
     def bind_list(self, *args: Any, **params: Any) -> list:
         outs = self.bind(*args, **params)

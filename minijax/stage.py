@@ -204,14 +204,13 @@ class FlatFunction:
         info = self.debug_info
         if info is None:
             return check_arg(leaf)
-        try:
-            return core.as_value(leaf)
-        except TypeError:
+
+        def refusal() -> str:
             path = source_info.result_paths(self.out_tree)[place]
             where = f" at output component {path}" if path else ""
-            raise TypeError(f"function {info.func_src_info} traced for {info.traced_for} returned "
-                            f"a value of type {type(leaf)}{where}, which is not a valid JAX type"
-                            ) from None
+            return (f"function {info.func_src_info} traced for {info.traced_for} returned a value "
+                    f"of type {type(leaf)}{where}, which is not a valid JAX type")
+        return core.as_value_or(leaf, refusal)
 
     def result(self, outs: Iterable[Any]) -> Any:
         """The tree of these leaves: what the function returned, or what is like it."""
@@ -224,7 +223,5 @@ class FlatFunction:
 
 def check_arg(x: Any, stop: str = "") -> Array:
     """`x` as an array, or the error that says what it is instead, ending with `stop`."""
-    try:
-        return core.as_value(x)
-    except TypeError:
-        raise TypeError(f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}") from None
+    return core.as_value_or(
+        x, lambda: f"Argument '{x}' of type {type(x)} is not a valid JAX type{stop}")

@@ -175,15 +175,17 @@ def _branch_index(pred: Any) -> Any:
 def _scalar_predicate(pred: Any) -> Any:
     if pred is None:
         raise TypeError("cond predicate is None")
-    try:
-        value = core.as_value(pred)
-    except TypeError:
-        raise TypeError(f"Pred must be a scalar, got {pred} of type {type(pred)}") from None
-    if value.shape != ():
-        raise TypeError(f"Pred must be a scalar, got {pred} of shape {value.shape}.")
+    value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
                                 or not dtypes.issubdtype(value.dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
+    return value
+
+
+def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:
+    value = core.as_value_or(x, lambda: f"{no_array}, got {x} of type {type(x)}")
+    if value.shape != ():
+        raise TypeError(f"{no_scalar}, got {x} of shape {value.shape}.")
     return value
 
 
@@ -211,11 +213,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any,
     operands, branches = _with_operand(operands, operand), list(branches)
     if not branches:
         raise ValueError("Empty branch sequence")
-    if not core.is_array_like(index):
-        raise TypeError(f"Index type must be an integer, got {index} of type {type(index)}")
-    value = core.as_value(index)
-    if value.shape != ():
-        raise TypeError(f"Branch index must be scalar, got {index} of shape {value.shape}.")
+    value = _scalar(index, "Index type must be an integer", "Branch index must be scalar")
     if not dtypes.issubdtype(value.dtype, np.integer):
         raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
     if len(branches) == 1:

@@ -69,17 +69,16 @@ class Given:
         self.avals = [x.aval for x in self.leaves]
 
     def _as_value(self, x: Any, place: int) -> Array:
-        try:
-            return core.as_value(x)
-        except TypeError:  # only a refusal needs names, which cost a walk of the tree
+        def refusal() -> str:  # which needs names, and these a walk of the tree
             names = self.info.arg_names
             path = f" at path {names[place]}" if place < len(names) and names[place] else ""
-            raise TypeError(
+            return (
                 f"Error interpreting argument to {self.whole} as an abstract array. The "
                 f"problematic value is of type {type(x)} and was passed to the function{path}.\n"
                 "This typically means that a jit-wrapped function was called with a non-array "
                 "argument, and this argument was not marked as static using the static_argnums or "
-                "static_argnames parameters of jax.jit.") from None
+                "static_argnames parameters of jax.jit.")
+        return core.as_value_or(x, refusal)
 
     @property
     def info(self) -> source_info.DebugInfo:
