@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable
+from typing import Any
 
 INK = "currentColor"
 BLUE, ORANGE, GREEN, VIOLET = "#3c7fc4", "#d9822f", "#3f9a57", "#8a56ac"
@@ -16,13 +17,13 @@ MONO = "DejaVu Sans Mono, Menlo, Consolas, monospace"
 LETTER = 0.605  # the width of a letter of that, in parts of its size
 
 
-def attributes(**facts: object) -> str:
+def attributes(**facts: Any) -> str:
     return "".join(f' {name.replace("_", "-")}="{html.escape(str(fact), quote=True)}"'
                    for name, fact in facts.items())
 
 
 def words(x: float, y: float, text: str, colour: str = INK, *, size: float = 15,
-          anchor: str = "middle", code: bool = False, **facts: object) -> str:
+          anchor: str = "middle", code: bool = False, **facts: Any) -> str:
     """A line of text; y is where its letters stand."""
     if code:
         facts["font_family"] = MONO
@@ -32,7 +33,7 @@ def words(x: float, y: float, text: str, colour: str = INK, *, size: float = 15,
 
 
 def box(x: float, y: float, width: float, height: float, colour: str = INK, *,
-        lit: bool = False, round: float = 6, **facts: object) -> str:
+        lit: bool = False, round: float = 6, **facts: Any) -> str:
     """A box, of which one sees at once whether it is lit."""
     given = {"fill": colour, "fill_opacity": 0.4 if lit else 0.12, "stroke": colour,
              "stroke_width": 2.5 if lit else 1, "rx": round, **facts}
@@ -40,12 +41,12 @@ def box(x: float, y: float, width: float, height: float, colour: str = INK, *,
             f"{attributes(**given)}/>")
 
 
-def dot(x: float, y: float, radius: float, colour: str = INK, **facts: object) -> str:
+def dot(x: float, y: float, radius: float, colour: str = INK, **facts: Any) -> str:
     return f'<circle cx="{x:.4g}" cy="{y:.4g}" r="{radius:g}"{attributes(fill=colour, **facts)}/>'
 
 
 def line(points: Iterable[tuple[float, float]], colour: str = INK, width: float = 1.5,
-         **facts: object) -> str:
+         **facts: Any) -> str:
     """A line through points."""
     way = " ".join(f"{x:.4g},{y:.4g}" for x, y in points)
     given = attributes(points=way, fill="none", stroke=colour, stroke_width=width, **facts)
@@ -53,7 +54,7 @@ def line(points: Iterable[tuple[float, float]], colour: str = INK, width: float 
 
 
 def arrow(start: tuple[float, float], end: tuple[float, float], colour: str = INK,
-          width: float = 1.5, **facts: object) -> str:
+          width: float = 1.5, **facts: Any) -> str:
     """A straight line with a head at its end."""
     (x0, y0), (x1, y1) = start, end
     length = math.hypot(x1 - x0, y1 - y0) or 1

@@ -78,12 +78,12 @@ class Film:
                 'font-family="DejaVu Sans, Helvetica, Arial, sans-serif" font-size="15">')
 
     def _facts(self) -> dict[str, Any]:
-        """What the script has to know: the parts, and for each frame of each row which it has."""
+        """What the script has to know.  A frame is the numbers of its caption and its parts."""
         numbers: dict[str, int] = {}
-        rows = [[[with_code(caption), [numbers.setdefault(part, len(numbers)) for part in parts]]
-                 for caption, parts in self.rows[options]]
+        rows = [[[numbers.setdefault(piece, len(numbers)) for piece in (with_code(words), *parts)]
+                 for words, parts in self.rows[options]]
                 for options in itertools.product(*self.choices.values())]
-        return {"head": self._head, "parts": list(numbers), "rows": rows, "opens": self.opens,
+        return {"head": self._head, "pieces": list(numbers), "rows": rows, "opens": self.opens,
                 "choices": list(self.choices.items()),
                 "chosen": [list(options).index(option) for options, option
                            in zip(self.choices.values(), self.chosen, strict=True)]}
@@ -100,8 +100,8 @@ STYLE = """
 .film option { color: #000; background: #fff }
 .film [aria-disabled=true] { opacity: .35 }
 .film input { flex: 1 1 6em; max-width: 14em; accent-color: #3c7fc4 }
-figure.film > figcaption { min-height: 3.2em; max-width: 40em; padding: 0; text-align: left;
-  color: inherit; font: inherit }
+figure.film > figcaption { min-height: 3.2em; max-width: 40em; margin: 0; padding: 0;
+  text-align: left; color: inherit; font: inherit }
 """
 
 SCRIPT = """
@@ -119,11 +119,11 @@ SCRIPT = """
     const row = film.rows[chosen.reduce((sum, c, k) => sum * film.choices[k][1].length + c, 0)];
     const last = row.length - 1;
     place = Math.max(0, Math.min(to, last));
-    const [words, parts] = row[place];
-    picture.innerHTML = film.head + parts.map(k => film.parts[k]).join("") + "</svg>";
+    const [words, ...parts] = row[place].map(k => film.pieces[k]);
+    picture.innerHTML = film.head + parts.join("") + "</svg>";
+    caption.innerHTML = words;
     picture.firstChild.setAttribute("role", "img");
     picture.firstChild.setAttribute("aria-label", caption.textContent);
-    caption.innerHTML = words;
     slider.max = last;
     slider.value = place;
     count.textContent = `${place + 1} / ${last + 1}`;

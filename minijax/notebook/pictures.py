@@ -14,7 +14,7 @@ from minijax.core import Program
 from minijax.printing import Names, Printer, Text, equation_text, layout, opened, pieces_of
 
 if TYPE_CHECKING:  # a program shows itself by this module
-    from minijax.jaxpr import Atom, Jaxpr, JaxprEqn
+    from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var
 
 # A page's own style for outputs may break lines and take another font.
 PRE = ("margin:0;white-space:pre;overflow-x:auto;text-align:left;font-family:monospace;"
@@ -97,6 +97,7 @@ class Node:
     sources: list[Node] = field(default_factory=list)
     layer: int = 0
     x: float = 0.0  # of its middle
+    about: Var | JaxprEqn | None = None
 
     @property
     def width(self) -> float:
@@ -116,11 +117,8 @@ def to_svg(program: Program) -> str:
     >>> to_svg(minijax.make_jaxpr(lambda x: x * 2.0)(1.0)).count("<rect")
     3
     """
-    nodes = _with_bends(_graph(opened(program)))
-    layers = _arrange(nodes)
-    width = max((sum(n.width + GAP_X for n in layer) for layer in layers), default=0) + 2 * MARGIN
-    _place(layers, width)
-    height = len(layers) * (LINE + GAP_Y) - GAP_Y + 2 * MARGIN
+    nodes, width, layers = arranged(graph(opened(program)))
+    height = layers * (LINE + GAP_Y) - GAP_Y + 2 * MARGIN
     edges = [_edge_svg(source, node) for node in nodes for source in node.sources]
     boxes = [_node_svg(node) for node in nodes if node.kind != "bend"]
     return (
@@ -130,19 +128,28 @@ def to_svg(program: Program) -> str:
     )
 
 
-def _graph(program: Jaxpr) -> list[Node]:
+def arranged(nodes: Sequence[Node]) -> tuple[list[Node], float, int]:
+    """The boxes and the bends of long edges, each in its place; the width; how many layers."""
+    nodes = _with_bends(nodes)
+    layers = _arrange(nodes)
+    width = max((sum(n.width + GAP_X for n in layer) for layer in layers), default=0) + 2 * MARGIN
+    _place(layers, width)
+    return nodes, width, len(layers)
+
+
+def graph(program: Jaxpr) -> list[Node]:
     """The boxes in the program's order, each after those it reads from."""
     names = Names(program)
     made: dict[Atom, Node] = {}
     nodes: list[Node] = []
     for v in (*program.constvars, *program.invars):
-        made[v] = Node(f"{names.of(v)}:{v.aval.str_short()}", "an input", "input")
+        made[v] = Node(f"{names.of(v)}:{v.aval.str_short()}", "an input", "input", about=v)
         nodes.append(made[v])
     for eqn in program.eqns:
         called = f" {eqn.params['name']}" if "name" in eqn.params else ""
         literals = "".join(f" {a.text}" for a in eqn.invars if a.text)
         text = equation_text(eqn, names=names)
-        node = Node(eqn.primitive.name + called + literals, text, "equation")
+        node = Node(eqn.primitive.name + called + literals, text, "equation", about=eqn)
         node.sources = list(dict.fromkeys(made[a] for a in eqn.invars if a.text is None))
         node.layer = 1 + max((source.layer for source in node.sources), default=0)
         made.update((v, node) for v in eqn.outvars)

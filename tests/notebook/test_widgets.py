@@ -1,13 +1,23 @@
 """The widgets of the course: what they show is what happens."""
 
+import itertools
 import re
 from typing import Any
 
+import jax as real_jax
+import numpy as np
+import pytest
+
 import minijax as jax
 import minijax.numpy as jnp
+from minijax import dtypes, tree_util
+from minijax.derivatives import Linearized
 from minijax.interpreters.jvp import JVPTrace
 from minijax.notebook import step, watch, widgets
+from minijax.notebook.widgets.checkpointing import moments
 from minijax.notebook.widgets.confusion import observed
+from minijax.notebook.widgets.lattice import NODES, steps
+from minijax.notebook.widgets.reverse import reverse_pass
 
 
 def captions(film: Any) -> list[str]:
@@ -97,3 +107,144 @@ def test_confusion_shows_two_speeds_of_the_sum_with_levels_and_one_without() -> 
     with_levels, without = (observed(levels)["x + y"] for levels in (True, False))
     assert with_levels == (2.0, {1: 1.0, 2: 1.0})
     assert without == (2.0, {2: 2.0})
+
+
+# ---- lattice
+
+
+@pytest.mark.parametrize("x64", [False, True])
+def test_two_dtypes_meet_where_jax_says(x64: bool) -> None:
+    with jax.enable_x64(x64), real_jax.enable_x64(x64):
+        film = widgets.lattice()
+        for a, b in itertools.product(NODES, NODES):
+            *_, last = film.rows[a, b]
+            found = re.search(r"`([^`]+)`", last.caption)
+            assert found
+            theirs = real_jax.numpy.promote_types(*(dtypes._node(name) for name in (a, b)))
+            mine = dtypes._node(found[1])
+            assert (np.dtype(mine).kind if found[1].endswith("*") else mine) in (
+                theirs, theirs.kind), (a, b)
+
+
+def test_both_walk_along_the_steps_of_the_lattice() -> None:
+    above = steps()
+    for (a, b), row in widgets.lattice().rows.items():
+        for walker, start in enumerate((a, b)):
+            at = [re.findall(r"`([^`]+)`", frame.caption) for frame in row]
+            places = [names[walker] if len(names) > 1 else names[0] for names in at]
+            assert places[0] == start
+            assert all(one == two or two in above[one] for one, two in itertools.pairwise(places))
+
+
+def test_in_32_bits_a_uint32_steps_to_int32_and_every_dtype_can_be_pressed() -> None:
+    film = widgets.lattice("uint32", "int8")
+    assert captions(film) == ["`uint32` and `int8` set out.", "At `int32` and `int16`.",
+                              "They meet in `int32`."]
+    drawing = film.drawing(film.frames[0])
+    assert sorted(map(int, re.findall(r'data-choice="(\d+)"', drawing))) == list(range(len(NODES)))
+
+
+# ---- reverse
+
+
+def test_the_reverse_pass_arrives_at_the_gradient() -> None:
+    def f(x: Any, y: Any) -> Any:
+        return jnp.sin(x) * y + x * y
+    film = widgets.reverse(f, 1.0, 2.0)
+    gradient = jax.grad(f, argnums=(0, 1))(1.0, 2.0)
+    assert captions(film)[-1].endswith(f"`{gradient[0]:.4g}`, `{gradient[1]:.4g}`.")
+
+
+def test_every_equation_passes_on_the_sum_of_what_has_come_to_it() -> None:
+    def f(x: Any) -> Any:
+        y = jnp.sin(x)
+        return y * y + y * x
+    program, moments, [gradient] = reverse_pass(f, (0.5,))
+    arrived: dict[Any, float] = {}
+    for moment in moments:
+        [out] = moment.eqn.outvars
+        assert arrived.get(out, 1.0) == pytest.approx(float(moment.had))
+        for v, ct in moment.sent:
+            arrived[v] = arrived.get(v, 0.0) + float(ct)
+    assert [moment.eqn for moment in moments] == list(program.eqns[::-1])
+    assert arrived[program.invars[0]] == pytest.approx(float(gradient))
+    assert sum(" it is added: " in said for said in captions(widgets.reverse(f, 0.5))) == 3
+
+
+# ---- prefix
+
+
+def test_a_prefix_covers_what_flatten_up_to_finds() -> None:
+    full = ({"w": jnp.zeros((3, 2)), "b": jnp.zeros(2)}, [1.0, None])
+    film = widgets.prefix((0, [1, None]), full)
+    parts = jax.tree.structure((0, [1, 2])).flatten_up_to(full)
+    counts = [int(n) for said in captions(film)[2:-1] for n in re.findall(r"for (\d)", said)]
+    assert counts == [len(jax.tree.leaves(part)) for part in parts] == [2, 1, 0]
+    told = tree_util.broadcast_prefix((0, [1, None]), full, lambda x: x is None)
+    assert captions(film)[-1].endswith(f"`{', '.join(map(repr, told))}`.")
+
+
+def test_what_is_no_prefix_is_refused_with_the_words_of_tree_util() -> None:
+    with pytest.raises(ValueError, match="different lengths of tuple"):
+        widgets.prefix((0,), (1.0, 2.0))
+
+
+# ---- kept
+
+
+def test_a_row_is_filled_exactly_when_the_body_runs() -> None:
+    ran = []
+
+    def f(x: Any) -> Any:
+        ran.append(x)
+        return x * 2.0
+    calls = (1.0, 2.0, jnp.zeros(3), jnp.float32(1.0), 3, jnp.ones(3))
+    written = ["The body runs" in said for said in captions(widgets.kept(f, *calls))]
+    assert written == [True, False, True, True, True, False]
+    assert len(ran) == written.count(True)
+
+
+def test_the_value_of_a_static_argument_decides() -> None:
+    said = captions(widgets.kept(lambda x, n: x ** n, (2.0, 3), (3.0, 3), (2.0, 2),
+                                 static_argnums=1))
+    assert ["for `f32[] weak, n=3`" in one for one in said] == [True, True, False]
+    assert ["The body runs" in one for one in said] == [True, False, True]
+
+
+# ---- checkpointing
+
+
+def sines(size: int, n: int = 16) -> Any:
+    def chain(n: int) -> Any:
+        def f(x: Any) -> Any:
+            for _ in range(n):
+                x = jnp.sin(x)
+            return x
+        return f
+    if not size:
+        return chain(n)
+    block = jax.checkpoint(chain(size))
+
+    def f(x: Any) -> Any:
+        for _ in range(n // size):
+            x = block(x)
+        return x
+    return f
+
+
+@pytest.mark.parametrize("size", [0, 2, 4, 8, 16])
+def test_a_chain_computes_as_many_sines_and_keeps_as_many_numbers_as_shown(size: int) -> None:
+    shown = list(moments(16, size))
+    x = jnp.float32(1.0)
+    program = jax.jit(jax.value_and_grad(sines(size))).lower(x).as_text("simplified")
+    assert sum(moment.does != "back" for moment in shown) == program.count("= sin ")
+    assert shown[15].held == len(Linearized(sines(size), (x,), "vjp").program.closed.consts)
+    assert shown[-1].held == 0
+    assert max(moment.held for moment in shown) == (16 // size + size if size else 16)
+
+
+def test_checkpointing_has_a_row_for_each_size_of_blocks() -> None:
+    film = widgets.checkpointing(4)
+    assert list(film.rows) == [("no checkpoints",), ("blocks of 2",), ("blocks of 4",)]
+    assert film.rows["blocks of 2",][-1].caption == (
+        "Done: 6 sines, and never more than 4 numbers at once.")

@@ -6,3 +6,8 @@ Stands on `film`, `drawing`, and what each of them shows.  JAX has no counterpar
 from minijax.notebook.widgets.step import step as step
 from minijax.notebook.widgets.confusion import confusion as confusion
 from minijax.notebook.widgets.tangent import tangent as tangent
+from minijax.notebook.widgets.lattice import lattice as lattice
+from minijax.notebook.widgets.reverse import reverse as reverse
+from minijax.notebook.widgets.checkpointing import checkpointing as checkpointing
+from minijax.notebook.widgets.kept import kept as kept
+from minijax.notebook.widgets.prefix import prefix as prefix
