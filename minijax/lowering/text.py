@@ -82,10 +82,8 @@ class Namer:
 
     def __init__(self, kernel: Kernel) -> None:
         self.jaxpr_names = Names(kernel.notes.get("jaxpr"))
-        self.origins = dict(kernel.notes.get("origins", {}))
-        for scalar, variable in kernel.notes.get("finals", {}).items():
-            if scalar in self.origins:
-                self.origins.setdefault(variable, self.origins[scalar])
+        origins, finals = kernel.notes.get("origins", {}), kernel.notes.get("finals", {})
+        self.origins = {finals[x]: v for x, v in origins.items() if x in finals} | origins
         self.taken = {*CALLS, *keyword.kwlist}
         self.names: dict[Any, str] = {}
         jaxpr = kernel.notes.get("jaxpr")
@@ -176,7 +174,7 @@ class _Printer:
             line = self.note_lines.get(statement, "")
             if line and not isinstance(statement, For):
                 self.note(line)
-            self.statement(statement)
+            self.print(statement)
         self.flush()
 
     def inner(self, header: str, statements: Sequence[Statement], at: int | None = None) -> None:
@@ -236,40 +234,47 @@ class _Printer:
 
     # -- statements ----------------------------------------------------------------------------
 
-    def statement(self, statement: Statement) -> None:
-        if isinstance(statement, Let):
-            self.shorten(statement.args)
-        match statement:
-            case Let(target, op, args):
-                self.define(target, self.operation(target, op, args))
-            case Load(target, buffer, index):
-                self.define(target, self.place(buffer, index))
-            case Read(target, variable):
-                if target in self.finals:
-                    self.namer.names[target] = self.namer.of(variable)
-                else:
-                    self.define(target, Expression(self.namer.of(variable)))
-            case Store(buffer, index, value):
-                text, place = self.operand(value), self.place(buffer, index)
-                self.flush(buffer)
-                self.write(f"{place} = {text}")
-            case Declare(variable, value):
-                text = self.operand(value, typed=True)
-                self.write(f"{self.namer.of(variable)} = {text}")
-            case Assign(variable, value):
-                text = self.operand(value, typed=True)
-                self.flush(variable)
-                self.write(_assignment(self.namer.of(variable), text))
-            case Check(ok, code):
-                text = self.operand(ok)
-                self.flush()
-                self.write(f"if not ({text}): return {code}")
-            case Call(external, args):
-                texts = list(map(self.argument, args))
-                self.flush()
-                self.write(f"{external}({', '.join(texts)})")
-            case For() | While() | If():
-                self.control(statement)
+    def print(self, statement: Statement) -> None:
+        """Each kind of statement has its method below."""
+        getattr(self, "print_" + type(statement).__name__.lower())(statement)
+
+    def print_let(self, let: Let) -> None:
+        self.shorten(let.args)
+        self.define(let.target, self.operation(let.target, let.op, let.args))
+
+    def print_load(self, load: Load) -> None:
+        self.define(load.target, self.place(load.buffer, load.index))
+
+    def print_read(self, read: Read) -> None:
+        name = self.namer.of(read.variable)
+        if read.target in self.finals:
+            self.namer.names[read.target] = name
+        else:
+            self.define(read.target, Expression(name))
+
+    def print_store(self, store: Store) -> None:
+        text, place = self.operand(store.value), self.place(store.buffer, store.index)
+        self.flush(store.buffer)
+        self.write(f"{place} = {text}")
+
+    def print_declare(self, declare: Declare) -> None:
+        text = self.operand(declare.value, typed=True)
+        self.write(f"{self.namer.of(declare.variable)} = {text}")
+
+    def print_assign(self, assign: Assign) -> None:
+        text = self.operand(assign.value, typed=True)
+        self.flush(assign.variable)
+        self.write(_assignment(self.namer.of(assign.variable), text))
+
+    def print_check(self, check: Check) -> None:
+        text = self.operand(check.ok)
+        self.flush()
+        self.write(f"if not ({text}): return {check.code}")
+
+    def print_call(self, call: Call) -> None:
+        texts = list(map(self.argument, call.args))
+        self.flush()
+        self.write(f"{call.external}({', '.join(texts)})")
 
     def argument(self, x: Buffer | Address | Operand) -> str:
         if isinstance(x, Buffer):
@@ -278,27 +283,38 @@ class _Printer:
             return f"at({self.namer.of(x.buffer)}, {self.operand(x.index.position)})"
         return self.operand(x)
 
-    def control(self, statement: For | While | If) -> None:
-        match statement:
-            case For(index, start, stop, body, note, _):
-                ends = [self.operand(x) for x in (start, stop)]
-                self.flush()
-                line = self.note_lines.get(statement, "")
-                self.note("\n".join(dict.fromkeys(filter(None, [line, *note.split("\n")]))))
-                name = self.index_name(index)
-                ends = ends[1:] if ends[0] == "0" else ends
-                self.inner(f"for {name} in range({', '.join(ends)}):", body)
-                self.namer.taken.discard(name)
-            case While(condition, test, body):
-                self.flush()
-                self.loop(condition, test, body)
-            case If(test, then, orelse):
-                header = f"if {self.operand(test)}:"
-                self.flush()
-                self.inner(header, then)
-                if orelse:
-                    self.inner("else:", orelse)
-                    self.join_branches()
+    def print_for(self, loop: For) -> None:
+        start, stop = self.operand(loop.start), self.operand(loop.stop)
+        self.flush()
+        line = self.note_lines.get(loop, "")
+        self.note("\n".join(dict.fromkeys(filter(None, [line, *loop.note.split("\n")]))))
+        name = self.index_name(loop.index)
+        ends = stop if start == "0" else f"{start}, {stop}"
+        self.inner(f"for {name} in range({ends}):", loop.body)
+        self.namer.taken.discard(name)
+
+    def print_while(self, loop: While) -> None:
+        """`while test:` where the condition is one expression, else a loop with a break."""
+        self.flush()
+        before = len(self.lines)
+        self.indent += 1
+        for statement in loop.condition:
+            self.print(statement)
+        text = self.operand(loop.test)
+        simple = len(self.lines) == before and not self.pending
+        if not simple:
+            self.flush()
+            self.write(f"if not ({text}): break")
+        self.indent -= 1
+        self.inner(f"while {text}:" if simple else "while True:", loop.body, before)
+
+    def print_if(self, branch: If) -> None:
+        header = f"if {self.operand(branch.test)}:"
+        self.flush()
+        self.inner(header, branch.then)
+        if branch.orelse:
+            self.inner("else:", branch.orelse)
+            self.join_branches()
 
     def join_branches(self) -> None:
         """Write `x = 0`, `if c: x = y`, `else: x = z` as one conditional expression."""
@@ -315,21 +331,6 @@ class _Printer:
         free = next((c for c in "ijklmn" if c not in self.namer.taken), "i")
         self.namer.names[index] = name = self.namer.unused(free)
         return name
-
-    def loop(self, condition: Sequence[Statement], test: Operand,
-             body: Sequence[Statement]) -> None:
-        """`while test:` where the condition is one expression, else a loop with a break."""
-        before = len(self.lines)
-        self.indent += 1
-        for statement in condition:
-            self.statement(statement)
-        text = self.operand(test)
-        simple = len(self.lines) == before and not self.pending
-        if not simple:
-            self.flush()
-            self.write(f"if not ({text}): break")
-        self.indent -= 1
-        self.inner(f"while {text}:" if simple else "while True:", body, before)
 
     # -- operations ----------------------------------------------------------------------------
 
