@@ -40,19 +40,16 @@ def compile_or_load(kernel: Kernel) -> cpu.Loaded:
     """
     text = llvm.assembly(kernel)
     key = cache_key(text)
-    loaded = _loaded.get(key)
-    return loaded if loaded is not None else cpu.undisturbed(lambda: _obtain(key, text, kernel))
 
-
-def _obtain(key: str, text: str, kernel: Kernel) -> cpu.Loaded:
-    """Load the kernel from disk or compile it; runs in one thread at a time."""
-    loaded = _loaded.get(key)
-    if loaded is None:
-        externals = external_names(kernel.body)
-        externals |= {"threads"} if "@minijax_" in text else set()
-        loaded = machine_code(text, lambda code: load(code, entry.SYMBOL, externals))
-        _loaded[key] = loaded
-    return loaded
+    def obtained() -> cpu.Loaded:
+        loaded = _loaded.get(key)
+        if loaded is None:
+            externals = external_names(kernel.body)
+            externals |= {"threads"} if "@minijax_" in text else set()
+            loaded = machine_code(text, lambda code: load(code, entry.SYMBOL, externals))
+            _loaded[key] = loaded
+        return loaded
+    return cpu.undisturbed(obtained)
 
 
 def machine_code(text: str, use: Callable[[bytes], T]) -> T:

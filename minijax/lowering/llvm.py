@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -44,13 +44,10 @@ def llvm_type(dtype: np.dtype) -> str:
     >>> llvm_type(np.dtype("float32")), llvm_type(np.dtype("uint8")), llvm_type(np.dtype("bool"))
     ('float', 'i8', 'i1')
     """
-    match kind_of(dtype):
-        case "b":
-            return "i1"
-        case "f":
-            return "float" if dtype.itemsize == 4 else "double"
-        case _:
-            return f"i{8 * dtype.itemsize}"
+    kind = kind_of(dtype)
+    if kind == "f":
+        return "float" if dtype.itemsize == 4 else "double"
+    return "i1" if kind == "b" else f"i{8 * dtype.itemsize}"
 
 
 def _stored_type(dtype: np.dtype) -> str:
@@ -70,13 +67,10 @@ def _float_literal(value: float) -> str:
 
 def _literal(constant: Constant) -> str:
     """A literal operand."""
-    match kind_of(constant.dtype):
-        case "f":
-            return _float_literal(float(constant.value))
-        case "h":
-            return str(int(np.asarray(constant.value).view(np.uint16)))
-        case _:
-            return str(int(constant.value))
+    kind, value = kind_of(constant.dtype), constant.value
+    if kind == "f":
+        return _float_literal(float(value))
+    return str(int(value.view(np.uint16) if kind == "h" else value))
 
 
 def _slot_type(thing: Scalar | Variable | Buffer) -> str:
@@ -319,10 +313,10 @@ class _Function:
         label = self.fresh("for")
         index = self.names[loop.index] = self.fresh("%local")
         outside, before = self.block, self.parallel
-        group = self.metadata.group() if loop.vectorize == "parallel" else ""
+        group = self.metadata.add("distinct !{}") if loop.vectorize == "parallel" else ""
         self.parallel = (*before, group) if group else before
         if loop.vectorize == "reduce":
-            self.reassociated |= set(_accumulations(loop))
+            self.reassociated |= _accumulations(loop)
         whole = loop.vectorize == "reduce" and FEW <= (loop.turns or 0) <= MANY
         self.emit(f"br label %{label}")
         self.begin(label)
@@ -417,12 +411,9 @@ class _Function:
         self.emit(f"call void @{call.external}({', '.join(args)})")
 
 
-def _accumulations(loop: For) -> Iterator[Let]:
+def _accumulations(loop: For) -> set[Let]:
     """The Lets of `v = v op x` in a loop whose variables may be accumulated in any order."""
-    read = {s.target: s.variable for s in loop.body if isinstance(s, Read)}
+    read = {(s.target, s.variable) for s in loop.body if isinstance(s, Read)}
     assigned = {s.value: s.variable for s in loop.body if isinstance(s, Assign)}
-    for let in loop.body:
-        if isinstance(let, Let) and let.op in REASSOCIABLE and let.target in assigned:
-            variable = assigned[let.target]
-            if any(isinstance(x, Scalar) and read.get(x) is variable for x in let.args):
-                yield let
+    return {let for let in loop.body if isinstance(let, Let) and let.op in REASSOCIABLE
+            and any((x, assigned.get(let.target)) in read for x in let.args)}

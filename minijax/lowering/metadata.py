@@ -70,10 +70,6 @@ class Metadata:
         first, second = sorted((one, other), key=lambda temp: self.offsets[temp])
         return self.offsets[second] < self.offsets[first] + first.nbytes
 
-    def group(self) -> str:
-        """A new group of accesses: those of one parallel loop."""
-        return self.add("distinct !{}")
-
     def loop(self, group: str, whole: bool) -> str:
         """What stands behind the branch that closes a loop.
 

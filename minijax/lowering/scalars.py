@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache, wraps
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -69,11 +69,6 @@ OPS: dict[str, Op] = {}
 
 def _op(name: str, arity: int, meaning: Meaning, result: str = "same", **instructions: str) -> None:
     """A row. An instruction is written out, or as its word, or as the "@function" that it calls."""
-    @wraps(meaning)
-    def quiet(*args: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return meaning(*args)
-
     def written(kind: str, text: str) -> str:
         if text.startswith("@"):
             given = ", ".join(["{t} {x}", "{t} {y}", "{t} {z}"][:arity])
@@ -81,7 +76,7 @@ def _op(name: str, arity: int, meaning: Meaning, result: str = "same", **instruc
         flags = "{flags}" if kind == "f" else ""
         return text if "{" in text else f"{text} {flags}{{t}} {{x}}, {{y}}"
 
-    OPS[name] = Op(name, arity, quiet, result, {
+    OPS[name] = Op(name, arity, np.errstate(all="ignore")(meaning), result, {
         kind: written(kind, text) for kinds, text in instructions.items() for kind in kinds})
 
 
