@@ -62,10 +62,7 @@ def check_arraylike(name: str, *args: Any) -> None:
 
 def as_array(name: str, x: Any) -> Array:
     """`x` as an array or tracer, after `check_arraylike`."""
-    if isinstance(x, Array):
-        return x
-    check_arraylike(name, x)
-    return as_value(x)
+    return x if isinstance(x, Array) else as_arrays(name, x)[0]
 
 
 def as_arrays(name: str, *args: Any) -> list[Any]:
@@ -131,8 +128,6 @@ def result_dtype(*args: Any) -> tuple[Any, bool]:
 
 def promote_dtypes(*args: Any) -> list[Any]:
     """The arguments, converted to the dtype they share."""
-    if len(args) == 1:
-        return [as_value(args[0])]
     first = getattr(args[0], "aval", None)
     if first is not None and all(
             isinstance(x, Array) and x.dtype == first.dtype and x.weak_type == first.weak_type

@@ -47,7 +47,7 @@ def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
     Raises:
       TypeError, IndexError: for what is no index of such an operand.
     """
-    items = _as_tuple(index)
+    items = [_as_array(item) for item in _as_tuple(index)]
     taken = [_axes_taken(item) for item in items]
     if sum(item is Ellipsis for item in items) > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
@@ -55,7 +55,7 @@ def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
         raise IndexError(f"Too many indices: array is {len(shape)}-dimensional, "
                          f"but {sum(taken)} were indexed")
     if not any(item is Ellipsis for item in items):
-        items, taken = (*items, Ellipsis), [*taken, 0]
+        items, taken = [*items, Ellipsis], [*taken, 0]
     rest = len(shape) - sum(taken)
     entries, axis = [], 0
     for position, (item, count) in enumerate(zip(items, taken, strict=True)):
@@ -80,9 +80,14 @@ def _as_tuple(index: Any) -> tuple:
                     "See https://github.com/jax-ml/jax/issues/4564 for more information.")
 
 
+def _as_array(item: Any) -> Any:
+    """A list inside of an index is an array; one of nothing, of no places."""
+    if isinstance(item, Sequence) and not isinstance(item, str):
+        return as_value(np.asarray(item, None if len(item) else np.int32))
+    return item
+
+
 def _is_mask(item: Any) -> bool:
-    if isinstance(item, Sequence) and not isinstance(item, str) and len(item):
-        return np.asarray(item).dtype == bool
     return isinstance(item, (bool, np.bool_)) or (
         isinstance(item, (Array, np.ndarray)) and item.dtype == np.bool_)
 
@@ -135,8 +140,6 @@ def _meaning(item: Any) -> tuple[str, Any]:
         return "integer", int(item)
     if isinstance(item, str):
         raise TypeError(f"JAX does not support string indexing; got idx={item!r}")
-    if isinstance(item, Sequence):
-        item = as_value(np.asarray(item, None if len(item) else np.int32))
     if not isinstance(item, (Array, np.ndarray, float, complex, np.generic)):
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), newaxis (`None`) and "
                          f"integer or boolean arrays are valid indices. Got {item}")

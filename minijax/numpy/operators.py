@@ -215,13 +215,8 @@ class _Methods:
         one_argument = len(axes) == 1 and (axes[0] is None or np.iterable(axes[0]))
         return shaping.transpose(self, axes[0] if one_argument else axes or None)
 
-    def flatten(self: Any, order: str = "C") -> Any:
-        """The elements in one axis."""
-        return shaping.ravel(self, order)
-
-    def copy(self: Any) -> Any:
-        """An array of the same numbers: they cannot change, so both have them; outlives `self`."""
-        return another(self)
+    flatten = shaping.ravel
+    copy = another  # the numbers cannot change, so both have them
 
     def view(self: Any, dtype: Any = None) -> Any:
         """The same bits, read as another dtype of the same or another width.
@@ -285,9 +280,7 @@ class _Methods:
         """Whether the buffer was given away."""
         return isinstance(self, ArrayImpl) and is_given_away(self)
 
-    def delete(self: Any) -> None:
-        """Give the memory back now; the numbers cannot be read any more."""
-        give_away(self)
+    delete = give_away
 
 
 # ── All of them ──────────────────────────────────────────────────────────────────────────────

@@ -54,7 +54,14 @@ def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset()
 
 
 def _broadcasting(function: Callable, signature: str | None, args: list[Any]) -> Any:
-    inputs, outputs = _parse(signature, len(args))
+    inputs: list[CoreDims] = [()] * len(args)
+    outputs: list[CoreDims] = []  # where no signature says more
+    if signature is not None:
+        inputs, outputs = _function_base_impl._parse_gufunc_signature(  # type: ignore[attr-defined]
+            signature)
+    if len(inputs) != len(args):
+        raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, "
+                        f"got {len(args)}")
     sizes: dict[str, int] = {}
     for x, dims in zip(args, inputs, strict=True):
         _note_sizes(sizes, x, dims)
@@ -63,7 +70,7 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
 
     def checked(*given: Any) -> Any:
         out = function(*given)
-        for x, dims in zip(out if isinstance(out, tuple) else (out,), outputs or (),
+        for x, dims in zip(out if isinstance(out, tuple) else (out,), outputs,
                            strict=bool(outputs)):
             _note_sizes(sizes, as_array("vectorize", x), dims, whole=True)
         return out
@@ -81,17 +88,6 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
         return out
     outs = tuple(lax.expand_dims(x, ones) for x in (out if isinstance(out, tuple) else (out,)))
     return outs if isinstance(out, tuple) else outs[0]
-
-
-def _parse(signature: str | None, count: int) -> tuple[list[CoreDims], list[CoreDims] | None]:
-    if signature is None:
-        return [()] * count, None
-    inputs, outputs = _function_base_impl._parse_gufunc_signature(  # type: ignore[attr-defined]
-        signature)
-    if len(inputs) != count:
-        raise TypeError(f"wrong number of positional arguments: expected {len(inputs)}, "
-                        f"got {count}")
-    return inputs, outputs
 
 
 def _note_sizes(sizes: dict[str, int], x: Any, dims: CoreDims, whole: bool = False) -> None:
