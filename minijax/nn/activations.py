@@ -26,10 +26,7 @@ def relu(x: ArrayLike) -> Array:
     return jnp.maximum(x, 0)
 
 
-@relu.defjvp
-def _relu_jvp(primals: tuple, tangents: tuple) -> tuple:
-    [x], [t] = primals, tangents
-    return relu(x), lax.select(x > 0, t, lax.full_like(t, 0))
+relu.defjvps(lambda t, out, x: lax.select(x > 0, t, lax.full_like(t, 0)))
 
 
 @custom_jvp

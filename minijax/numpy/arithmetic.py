@@ -283,7 +283,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
     if x.dtype.kind != "c":
         size = lax.abs(difference)
         near = lax.max(x, y) + lax.log1p(lax.exp(-size))
-        return choose(far, x + y, near)
+        return lax.select(far, x + y, near)
     size = choose(lax.real(difference) < 0, -difference, difference)
     larger = choose(lax.real(x) >= lax.real(y), x, y)
     near = larger + lax.log1p(lax.exp(-size))

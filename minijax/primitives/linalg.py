@@ -15,16 +15,15 @@ import numpy as np
 
 from minijax.core import (Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero,
                           as_value, cannot, dtype_name)
-from minijax.primitives import choice, contract, convert
+from minijax.primitives import choice, contract
 from minijax.primitives.algebra import conj, is_complex
+from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import (add_cotangents, batch_in_front, filled, move_axis, spread,
                                         transposed)
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.shape import broadcasted_iota, expand_dims, reshape, squeeze, transpose
 from minijax.primitives.slots import (INEXACT, SHORT_FLOATS, check_dtypes, check_same_dtypes,
                                       nest)
-
-LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
 
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
@@ -38,7 +37,7 @@ def check_matrix(name: str, x: ShapedArray, square: bool = False) -> None:
       ValueError: for matrices that have to be square and are not.
     """
     check_dtypes(name, [x, x], [INEXACT, INEXACT])
-    if dtype_name(x.dtype) not in LAPACK_DTYPES:
+    if x.dtype in SHORT_FLOATS:
         raise NotImplementedError(f"Unsupported dtype {dtype_name(x.dtype)}.")
     if x.ndim < 2:
         raise TypeError(f"Input 0 to {name} must have rank at least 2, but got shape={x.shape}")
@@ -407,15 +406,14 @@ def triangular_solve(a: Any, b: Any, *, left_side: bool = False, lower: bool = F
            [2.]], dtype=float32)
     """
     a, b = as_value(a), as_value(b)
-    if a.dtype == b.dtype and a.dtype in SHORT_FLOATS:
-        wide = triangular_solve(
-            *(convert.convert_element_type(x, np.float32) for x in (a, b)), left_side=left_side,
-            lower=lower, transpose_a=transpose_a, unit_diagonal=unit_diagonal)
-        return convert.convert_element_type(wide, a.dtype)
+    dtype = a.dtype
+    if dtype == b.dtype and dtype in SHORT_FLOATS:
+        a, b = (convert_element_type(x, np.float32) for x in (a, b))
     is_vector = b.ndim == a.ndim - 1
     place = b.ndim if left_side else max(b.ndim - 1, 0)
     x = triangular_solve_p.bind(
         a, expand_dims(b, (place,)) if is_vector else b, left_side=left_side, lower=lower,
         transpose_a=transpose_a, unit_diagonal=unit_diagonal,
         conjugate_a=conjugate_a and is_complex(a))
-    return squeeze(x, (place,)) if is_vector else x
+    x = squeeze(x, (place,)) if is_vector else x
+    return x if x.dtype == dtype else convert_element_type(x, dtype)

@@ -59,10 +59,9 @@ def distribution(block: type, prepare: Callable = special.of_floats) -> Any:
 
 
 def _exp_of(logarithm: Callable) -> Callable:
-    @functools.wraps(logarithm)
+    @functools.wraps(logarithm, assigned=())  # its docstring says what the logarithm is
     def exp(*args: Any) -> Array:
         return jnp.exp(logarithm(*args))
-    exp.__doc__ = None  # that of the logarithm says what that is
     return exp
 
 
