@@ -7,6 +7,7 @@ In JAX: `jax/example_libraries/optimizers.py`.
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -116,19 +117,19 @@ def _states(state: OptimizerState) -> list[State]:
 Update = Callable[..., State]  # (step, gradient, x, *others) -> (x, *others)
 
 
-def _beside_zeros(count: int) -> Callable[[Callable[..., Update]], Callable[..., Optimizer]]:
-    """An optimizer of its update: the state is the array, and `count` others that begin as zeros.
+def _of_update(make_update: Callable[..., Update]) -> Callable[..., Optimizer]:
+    """An optimizer of its update: the state is the array, and others that begin as zeros.
 
-    The function that makes the update is given the step size as a schedule.
+    There are as many others as the update has further arguments; the function that makes it is
+    given the step size as a schedule.
     """
-    def decorate(make_update: Callable[..., Update]) -> Callable[..., Optimizer]:
-        @functools.wraps(make_update)
-        def maker(step_size: Any, *args: Any, **kwargs: Any) -> LeafOptimizer:
-            update = make_update(make_schedule(step_size), *args, **kwargs)
-            return (lambda x: (x, *[jnp.zeros_like(x)] * count),
-                    lambda i, g, state: update(i, g, *state), _first)
-        return optimizer(maker)
-    return decorate
+    @functools.wraps(make_update)
+    def maker(step_size: Any, *args: Any, **kwargs: Any) -> LeafOptimizer:
+        update = make_update(make_schedule(step_size), *args, **kwargs)
+        others = len(inspect.signature(update).parameters) - 3  # besides step, gradient and x
+        return (lambda x: (x, *[jnp.zeros_like(x)] * others),
+                lambda i, g, state: update(i, g, *state), _first)
+    return optimizer(maker)
 
 
 def _first(state: State) -> Any:
@@ -150,7 +151,7 @@ def sgd(step_size: Any) -> LeafOptimizer:
     return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
 
 
-@_beside_zeros(1)
+@_of_update
 def momentum(step_size: Any, mass: float) -> Update:
     """Descent along a sum of the gradients so far, in which old ones fade.
 
@@ -167,7 +168,7 @@ def momentum(step_size: Any, mass: float) -> Update:
     return update
 
 
-@_beside_zeros(1)
+@_of_update
 def nesterov(step_size: Any, mass: float) -> Update:
     """`momentum`, with the gradient as if the velocity had been followed first.
 
@@ -182,7 +183,7 @@ def nesterov(step_size: Any, mass: float) -> Update:
     return update
 
 
-@_beside_zeros(2)
+@_of_update
 def adagrad(step_size: Any, momentum: float = 0.9) -> Update:
     """Steps divided by the root of the sum of all squared gradients, with momentum.
 
@@ -198,7 +199,7 @@ def adagrad(step_size: Any, momentum: float = 0.9) -> Update:
     return update
 
 
-@_beside_zeros(1)
+@_of_update
 def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Update:
     """Steps divided by the root of a fading mean of squared gradients.
 
@@ -213,7 +214,7 @@ def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> Update:
     return update
 
 
-@_beside_zeros(2)
+@_of_update
 def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
                      momentum: float = 0.9) -> Update:
     """`rmsprop`, whose steps add up to a velocity.
@@ -230,7 +231,7 @@ def rmsprop_momentum(step_size: Any, gamma: float = 0.9, eps: float = 1e-8,
     return update
 
 
-@_beside_zeros(2)
+@_of_update
 def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Update:
     """A fading mean of gradients over the root of a fading mean of their squares.
 
@@ -250,7 +251,7 @@ def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) 
     return update
 
 
-@_beside_zeros(2)
+@_of_update
 def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> Update:
     """`adam`, with the largest of the faded gradients in place of the mean of their squares.
 
