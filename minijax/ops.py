@@ -14,8 +14,9 @@ import numpy as np
 from minijax import core
 from minijax import numpy as jnp
 from minijax.core import Array
-from minijax.numpy.arguments import ArrayLike, as_arrays, documented, outermost
+from minijax.numpy.arguments import ArrayLike, as_arrays, documented
 from minijax.numpy.indexing import Mode
+from minijax.primitives.slots import extremum_of_nothing
 
 
 # ── Updates at an index ──────────────────────────────────────────────────────────────────────
@@ -61,9 +62,9 @@ _ARGUMENTS = """
       mode: what happens to a segment outside: see `x.at`."""
 
 
-def _by_segment(name: str, method: str, combine: Callable[..., Array],
-                empty: Callable[[Any], Any], summary: str, result: str) -> Callable[..., Array]:
-    """Rows combined by their segments; one without rows has what is `empty` for the dtype."""
+def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str
+                ) -> Callable[..., Array]:
+    """Rows combined by their segments; one without rows has what changes no other."""
     def combined(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
                  bucket_size: int | None = None, mode: Mode = None) -> Array:
@@ -73,7 +74,8 @@ def _by_segment(name: str, method: str, combine: Callable[..., Array],
         if bucket_size is not None:
             shape = (-(-ids.size // bucket_size), *shape)
             place = (np.arange(ids.size) // bucket_size, ids)
-        none: Any = jnp.full(shape, empty(data.dtype), data.dtype)
+        empty = {"add": 0, "mul": 1}.get(method, extremum_of_nothing(method, data.dtype))
+        none: Any = jnp.full(shape, empty, data.dtype)
         found = getattr(none.at[place], method)(
             data, wrap_negative_indices=False, indices_are_sorted=indices_are_sorted,
             # segments that are not there are dropped: that is documented, not an accident
@@ -84,14 +86,10 @@ def _by_segment(name: str, method: str, combine: Callable[..., Array],
                       f"{name}(jnp.array([1, 2, 3]), jnp.array([0, 1, 0])) -> {result}")
 
 
-segment_sum = _by_segment("segment_sum", "add", jnp.sum, lambda dtype: 0, "sum",
-                          "Array([4, 2], dtype=int32)")
-segment_prod = _by_segment("segment_prod", "multiply", jnp.prod, lambda dtype: 1, "product",
-                           "Array([3, 2], dtype=int32)")
-segment_max = _by_segment("segment_max", "max", jnp.max, lambda dtype: outermost(dtype, "min"),
-                          "largest", "Array([3, 2], dtype=int32)")
-segment_min = _by_segment("segment_min", "min", jnp.min, lambda dtype: outermost(dtype, "max"),
-                          "smallest", "Array([1, 2], dtype=int32)")
+segment_sum = _by_segment("segment_sum", "add", jnp.sum, "sum", "Array([4, 2], dtype=int32)")
+segment_prod = _by_segment("segment_prod", "mul", jnp.prod, "product", "Array([3, 2], dtype=int32)")
+segment_max = _by_segment("segment_max", "max", jnp.max, "largest", "Array([3, 2], dtype=int32)")
+segment_min = _by_segment("segment_min", "min", jnp.min, "smallest", "Array([1, 2], dtype=int32)")
 
 
 def _segment_count(name: str, ids: Array, given: int | None) -> int:

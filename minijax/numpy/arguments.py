@@ -11,7 +11,7 @@ import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -402,10 +402,3 @@ def stacked(parts: Sequence[Array], axis: int = 0) -> Array:
 def places_along(shape: Sequence[int], *axes: int) -> list[Any]:
     """For each of these axes, the index along it of every element."""
     return [lax.broadcasted_iota(np.dtype("int32"), shape, axis % len(shape)) for axis in axes]
-
-
-def outermost(dtype: Any, which: Literal["min", "max"]) -> Any:
-    """The smallest or largest value of a dtype: an infinity where it has one."""
-    if dtypes.issubdtype(dtype, np.inexact):
-        return np.inf if which == "max" else -np.inf
-    return which == "max" if np.dtype(dtype) == bool else getattr(dtypes.iinfo(dtype), which)

@@ -17,10 +17,11 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, choose, convert, documented,
-                                     outermost, prepared, promote_dtypes_inexact, public,
+                                     prepared, promote_dtypes_inexact, public,
                                      static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
+from minijax.primitives.slots import extremum_of_nothing
 
 
 # ── What all reductions share ────────────────────────────────────────────────────────────────
@@ -38,9 +39,9 @@ _KINDS = {
     "sum": _Kind(lax.reduce_sum, lax.add, lambda dtype: 0, lax.psum),
     "prod": _Kind(lax.reduce_prod, lax.mul, lambda dtype: 1),
     "max": _Kind(lambda x, axes: (lax.reduce_or if x.dtype == bool else lax.reduce_max)(x, axes),
-                 lax.max, lambda dtype: outermost(dtype, "min"), lax.pmax),
+                 lax.max, lambda dtype: extremum_of_nothing("max", dtype), lax.pmax),
     "min": _Kind(lambda x, axes: (lax.reduce_and if x.dtype == bool else lax.reduce_min)(x, axes),
-                 lax.min, lambda dtype: outermost(dtype, "max"), lax.pmin),
+                 lax.min, lambda dtype: extremum_of_nothing("min", dtype), lax.pmin),
     "all": _Kind(lax.reduce_and, lax.bitwise_and, lambda dtype: True),
     "any": _Kind(lax.reduce_or, lax.bitwise_or, lambda dtype: False),
 }

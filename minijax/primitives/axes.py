@@ -75,11 +75,10 @@ def canonical_shape(shape: Any, context: str = "") -> Shape:
         return tuple(operator.index(n) for n in shape)
     except TypeError:
         pass
-    hint = ""
-    if any(isinstance(n, core.Tracer) for n in shape):
-        hint = ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
-                "subfunctions.")
-        hint += "".join(n._origin_msg() for n in shape if isinstance(n, core.Tracer))
+    tracers = [n for n in shape if isinstance(n, core.Tracer)]
+    advice = ("\nIf using `jit`, try using `static_argnums` or applying `jit` to smaller "
+              "subfunctions.")
+    hint = advice + "".join(n._origin_msg() for n in tracers) if tracers else ""
     where = f" {context}" if context else ""
     raise TypeError("Shapes must be 1D sequences of concrete values of integer type, "
                     f"got {tuple(shape)}.{where}{hint}")

@@ -200,17 +200,15 @@ def _loop(op: str) -> Callable[..., None]:
 
 def scatter_examples(*dtypes_tried: Any, unique: bool = False) -> Examples:
     """With all that combines several updates of one place, unless each must be `unique`."""
-    def examples() -> list[Example]:
-        cases = [case for case in _examples() if case[-1] >= unique]
-        nowhere = [((0, 3), np.zeros((1, 1), np.int32), ((1,), (0,), (0,)), (1, 3), mode, True)
-                   for mode in (FILL_OR_DROP, CLIP)]
-        return table("dimension_numbers indices_are_sorted unique_indices mode", *(
-            (grid(*shape, dtype=dtype), indices,
-             (grid(*gathered_shape(dnums, sizes, indices.shape)) * 2 - 5).astype(dtype),
-             dnums, False, unique, mode)
-            for dtype in dtypes_tried for shape, indices, numbers, sizes, mode, _ in cases + nowhere
-            for dnums in [ScatterDimensionNumbers(*numbers)]))()
-    return examples
+    nowhere = [((0, 3), np.zeros((1, 1), np.int32), ((1,), (0,), (0,)), (1, 3), mode, True)
+               for mode in (FILL_OR_DROP, CLIP)]
+    return lambda: table("dimension_numbers indices_are_sorted unique_indices mode", *(
+        (grid(*shape, dtype=dtype), indices,
+         (grid(*gathered_shape(dnums, sizes, indices.shape)) * 2 - 5).astype(dtype),
+         dnums, False, unique, mode)
+        for dtype in dtypes_tried
+        for shape, indices, numbers, sizes, mode, are_unique in _examples() + nowhere
+        for dnums in [ScatterDimensionNumbers(*numbers)] if are_unique >= unique))()
 
 
 def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
