@@ -143,21 +143,20 @@ class Heap:
         """For each object all that refers to it, found in one pass."""
         new = Ours(x for x in objects if id(x) not in self._holders)
         found: dict[int, list[Any]] = {id(x): [] for x in new}
-        for holder in gc.get_referrers(*new) if new else ():
-            if type(holder) is not Ours and not self._is_ignored(holder):
-                for x in gc.get_referents(holder):
-                    if id(x) in found:
-                        found[id(x)].append(holder)
-        for frame in self.running:  # the collector does not see what these refer to
-            for x in frame.f_locals.values():
+        for holder, held in self._holding(new):
+            for x in held:
                 if id(x) in found:
-                    found[id(x)].append(frame)
+                    found[id(x)].append(holder)
         self._holders.update((key, Ours(some)) for key, some in found.items())
         return Ours(self._holders[id(x)] for x in objects)
 
-    def _is_ignored(self, x: Any) -> bool:
-        return id(x) in self._snapshots or (
-            isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename))
+    def _holding(self, objects: Ours) -> Iterator[tuple[Any, Iterable[Any]]]:
+        """Who may refer to some of these, and all that each refers to."""
+        for x in gc.get_referrers(*objects) if objects else ():
+            is_internal_frame = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
+            if not (type(x) is Ours or id(x) in self._snapshots or is_internal_frame):
+                yield x, gc.get_referents(x)
+        yield from ((frame, frame.f_locals.values()) for frame in self.running)  # unseen by it
 
 
 def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
