@@ -13,12 +13,11 @@ import numpy as np
 
 from minijax import dtypes, errors
 from minijax.core import Array, as_value
-from minijax.primitives.checks import check_within, tell
+from minijax.primitives.checks import Number, check_within, tell
 from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
 from minijax.source_info import SourceInfo, user_frame
 
-Number = int | float
 FIX = ("Bring the values into the range of the new dtype first (jnp.clip, jnp.nan_to_num, "
        "jnp.where), or cast to a wider one.")
 

@@ -18,6 +18,7 @@ from minijax.primitives.checks import check_within
 from minijax.sharp_bits.findings import refuse
 from minijax.source_info import SourceInfo, user_frame
 
+_WINDOW = "Keep the whole window inside: start <= size - width."
 # For every kind of access: what is done in place of an error, and what to do about it.
 KINDS = {
     "read": (
@@ -33,12 +34,8 @@ KINDS = {
     "window drop": (
         "nothing is written there",
         "Keep the whole window inside, or say that it may be dropped: mode='drop'."),
-    "window read": (
-        "the window is moved inside",
-        "Keep the whole window inside: start <= size - width."),
-    "window update": (
-        "the window is moved inside, and written there",
-        "Keep the whole window inside: start <= size - width."),
+    "window read": ("the window is moved inside", _WINDOW),
+    "window update": ("the window is moved inside, and written there", _WINDOW),
 }
 
 
