@@ -194,14 +194,23 @@ def _say(name: str, state: str, text: str) -> None:
 
 
 def evaluate(exercise: Exercise, text: str) -> Any:
-    """The answer that a piece of source gives, after what the chapter has defined."""
+    """The answer that a piece of source gives, after what the chapter has defined.
+
+    Where that is `%mini begin 02`, the source is a cell of the reader's library, begun there.
+    """
     import minijax
+    from minijax.notebook.library import library
     names = {"jax": minijax, "jnp": minijax.numpy, "lax": minijax.lax, "np": np}
-    exec(compile(exercise.given, f"<given for {exercise.name}>", "exec"), names)
     body = ast.parse(text.strip()).body
-    if len(body) == 1 and isinstance(body[0], ast.Expr):
-        return eval(compile(text.strip(), "<answer>", "eval"), names)
-    exec(compile(text, "<answer>", "exec"), names)
+    if exercise.given.startswith("%mini begin "):
+        library.begin(exercise.given.split()[-1])
+        library.write(text)
+        names = vars(library.module)
+    else:
+        exec(compile(exercise.given, f"<given for {exercise.name}>", "exec"), names)
+        if len(body) == 1 and isinstance(body[0], ast.Expr):
+            return eval(compile(text.strip(), "<answer>", "eval"), names)
+        exec(compile(text, "<answer>", "exec"), names)
     from minijax.notebook.source import bound_names
     return names[[name for node in body for name in bound_names(node)][-1]]
 

@@ -106,12 +106,20 @@ class Library:
         return f"mini: written to {OWN}"
 
     def _become(self, text: str) -> None:
-        names = {"__name__": NAME, "__file__": f"{NAME}.py"}
+        """Run a text as the library; what was made of it before lives in the new one's names."""
+        code = compile(text, f"{NAME}.py", "exec")
+        names = vars(self.module)
+        before = dict(names)
+        names.clear()
+        names.update(__name__=NAME, __file__=f"{NAME}.py")
         linecache.cache[f"{NAME}.py"] = (len(text), None, text.splitlines(keepends=True), NAME)
-        exec(compile(text, f"{NAME}.py", "exec"), names)
+        try:
+            exec(code, names)
+        except BaseException:
+            names.clear()
+            names.update(before)
+            raise
         self.text = text
-        vars(self.module).clear()
-        vars(self.module).update(names)
         sys.modules[NAME] = self.module
 
 

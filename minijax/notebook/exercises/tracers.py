@@ -10,7 +10,7 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax.api import make_jaxpr, vmap
 from minijax.core import Primitive, ShapedArray, Tracer
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import Hint, exercise, expect, near, trouble
 
 CHAPTER = "02_primitives_and_tracers"
 
@@ -240,3 +240,144 @@ exercise(
         ("[1, 3, 4]", "has returned"),
     ],
     afterthought="run them: first(points), second(points), third(points)")
+
+
+# ---------------------------------------------------------------- the reader's library
+
+_GIVEN_MINI = "%mini begin 02"
+
+
+def _library() -> Any:
+    from minijax.notebook.library import library
+    return library.module
+
+
+def _near_or(found: Any, wanted: Any, given: str) -> None:
+    expect(near(found, wanted), f"for {given} the answer is {np.round(wanted, 4)}, "
+           f"and yours {np.round(found, 4)}")
+
+
+def grade_exp(exp: Any) -> None:
+    mini = _library()
+    expect(callable(getattr(exp, "impl", None)), "`mini.exp` is a Primitive with a rule `impl`")
+    expect(isinstance(exp.impl(0.0), list), "a rule gives a list, here of one number")
+    _near_or(exp(2.0), np.exp(2.0), "exp(2.0)")
+    expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, as `sin` has one")
+    expect(isinstance(exp.jvp((0.5,), (1.0,)), tuple), "`jvp` gives two lists, the results and "
+           "their tangents")
+    _near_or(mini.jvp(exp, (0.5,), (3.0,))[1], 3 * np.exp(0.5),
+             "mini.jvp(exp, (0.5,), (3.0,)), the second part,")
+
+    def slope(f: Callable) -> Callable:
+        return lambda x: mini.jvp(f, (x,), (1.0,))[1]
+    try:
+        second = slope(slope(exp))(0.5)
+    except Exception as error:
+        raise Hint(f"{trouble(error)}\nThe first derivative is right, and for the second one NumPy "
+                   "is given a tracer: write the rule with `exp` and `mul`, not with NumPy's"
+                   ) from error
+    _near_or(second, np.exp(0.5), "the second derivative at 0.5")
+
+
+_EXP = """
+exp = Primitive("exp", impl=lambda x: [np.exp(x)],
+                jvp=lambda xs, ts: {})
+"""
+
+exercise(
+    "exp", chapter=CHAPTER, grade=grade_exp, given=_GIVEN_MINI,
+    solution=_EXP.format("([exp(xs[0])], [mul(exp(xs[0]), ts[0])])"),
+    wrong=[
+        ('exp = Primitive("exp", impl=lambda x: [np.exp(x)])', "now the rule `jvp`"),
+        ('exp = Primitive("exp", impl=lambda x: np.exp(x))', "gives a list"),
+        (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "write the rule with `exp`"),
+        (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "the answer is"),
+        (_EXP.format("[exp(xs[0]), mul(exp(xs[0]), ts[0])]"), "two lists"),
+    ],
+    hints=["the derivative of exp is exp"])
+
+
+def grade_spoken(spoken: Callable) -> None:
+    mini = _library()
+
+    def wave(x: Any) -> Any:
+        return mini.mul(2.0, mini.sin(x))
+
+    def aside(x: Any) -> Any:
+        return mini.add(mini.cos(3.0), x)
+    for f, name, wanted in ((wave, "my_wave", ["sin", "mul"]), (aside, "lambda x: add(cos(3.0), x)",
+                                                                ["add"])):
+        got = spoken(f)(1.0)
+        expect(isinstance(got, list), f"spoken(f)(x) is a list; yours is {got!r}")
+        expect(got == wanted, f"for {name} the list is {wanted}, and yours {got}")
+    expect(spoken(wave)(1.0) == ["sin", "mul"], "called a second time, it still has the first list")
+
+    def slope(x: Any) -> Any:
+        return mini.jvp(wave, (x,), (1.0,))[1]
+    got = spoken(slope)(1.0)
+    expect({"sin", "cos", "mul"} <= {*got},
+           f"the derivative of my_wave needs a cosine, too; your list is {got}")
+    got = mini.vmap(lambda x: mini.mul(x, len(spoken(wave)(x))))(np.array([1.0, 2.0]))
+    _near_or(got, [2.0, 4.0], "spoken under vmap")
+
+
+_NAMES = """
+class NameTrace(Trace):
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.names = []
+
+    def value(self, x):
+        return x.value if self.owns(x) else x
+
+    def {method}(self, primitive, args, params):
+        {note}
+        outs = {run}
+        return {outs}
+
+
+{before}def spoken(f):
+    def named(x):
+        trace = {trace}
+        run_with(trace, f, Tracer(trace, value=x))
+        return trace.names
+    return named
+"""
+
+
+def _names(method: str = "interpret", note: str = "self.names.append(primitive.name)",
+           run: str = "run_with(self.parent, primitive.bind, *map(self.value, args), **params)",
+           outs: str = "[Tracer(self, value=y) for y in outs]",
+           trace: str = "NameTrace(current)", before: str = "") -> str:
+    return _NAMES.format(method=method, note=note, run=run, outs=outs, trace=trace, before=before)
+
+
+exercise(
+    "spoken", chapter=CHAPTER, grade=grade_spoken, given=_GIVEN_MINI,
+    solution=_names(),
+    wrong=[
+        (_names(outs="outs"), "the list is ['sin', 'mul'], and yours ['sin']"),
+        (_names(method="process"), "the list is ['add']"),
+        (_names(before="kept = []\n\n", note="self.names = kept; kept.append(primitive.name)"),
+         "the list is"),
+        (_names(note="self.names.append(primitive)"), "the list is"),
+    ],
+    hints=["`interpret` is called for what concerns you; `process` for everything",
+           "run the operation on the values, in the parent; what comes back becomes tracers again"])
+
+
+def grade_heard(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 2, "a list of two texts is wanted")
+    expect(list(answer) != ["f32[5,2]", "f32[2]"], "the other way round: in the first, `loud` "
+           "stands inside `vmap`, and sees what one example sees")
+    expect(answer[0] != "f32[]", "`vmap` takes one axis off, and the argument has two")
+    expect(answer[0] == "f32[2]", "in the first line, `loud` sees one example of five")
+    expect(answer[1] == "f32[5,2]", "in the second, `vmap` is asked first; what does its rule for "
+           "`sin` do?")
+
+
+exercise(
+    "heard", chapter=CHAPTER, grade=grade_heard, solution='["f32[2]", "f32[5,2]"]',
+    wrong=[('["f32[5,2]", "f32[2]"]', "the other way round"),
+           ('["f32[]", "f32[5,2]"]', "one axis off"),
+           ('["f32[2]", "f32[2]"]', "is asked first"), ('"f32[2]"', "of two texts")])
