@@ -144,8 +144,8 @@ class Arithmetic(Scalars):
             return x
         if dtype == FLOAT16 and x.dtype == np.float64:
             return self.let("convert", (self._float32_to_odd(x),), FLOAT16)
-        halves = {FLOAT16, BFLOAT16}
-        if (x.dtype in halves and dtype != FLOAT32) or (dtype in halves and x.dtype != FLOAT32):
+        both = {x.dtype, dtype}
+        if not both.isdisjoint({FLOAT16, BFLOAT16}) and FLOAT32 not in both:
             return self.convert(self.convert(x, FLOAT32), dtype)
         return self.let("convert", (x,), dtype)
 

@@ -107,14 +107,10 @@ def compilers() -> tuple[str, ...]:
     with importing:
         import llvmlite
 
-    return MAGIC.decode(), f"llvmlite {llvmlite.__version__}", f"numba {_numba_version()}"
-
-
-def _numba_version() -> str:
-    """Read from Numba's files: importing it would cost all that this cache saves."""
+    # Numba's is read from its files: importing it would cost all that this cache saves.
     found = importlib.util.find_spec("numba")
     files = Path(found.origin).parent.glob("_version.py") if found and found.origin else ()
-    return "".join(file.read_text() for file in files)
+    return MAGIC.decode(), f"llvmlite {llvmlite.__version__}", *(x.read_text() for x in files)
 
 
 # The directory

@@ -185,15 +185,9 @@ def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
             passes.run(module, builder)
             return finish(codegen._tm, module)
         finally:
-            _free(passes)
-
-
-def _free(passes: Any) -> None:
-    """Free a pass manager, whose `close` frees nothing: its base class hides the method for it."""
-    from llvmlite.binding.newpassmanagers import NewPassManager
-
-    NewPassManager._dispose(passes)
-    passes.detach()  # it is freed once
+            # `close` would free nothing: a base class hides the method for it.
+            binding.newpassmanagers.NewPassManager._dispose(passes)
+            passes.detach()  # it is freed once
 
 
 @cache
@@ -253,7 +247,7 @@ class Loaded:
         prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
         # Called like a method, with the arrays in one list: inputs, outputs, constants, workspace,
         # all C-contiguous. The code finds their addresses itself.
-        self.run: Callable[[list[np.ndarray]], int] = prototype(linked.address(symbol))
+        self.run: Callable[[list[np.ndarray]], int] = prototype(linked.code[symbol])
 
     def __call__(self, arrays: list[np.ndarray]) -> int:
         """Run on the memory of the arrays."""
@@ -264,16 +258,12 @@ class Linked(NamedTuple):
     """Machine code in memory, until it is closed."""
 
     engine: Any
-    code: Any
+    code: Any  # by the name of each exported function, where it is
 
     def close(self) -> None:
         """Unload it."""
         self.code.close()
         self.engine.close()
-
-    def address(self, symbol: str) -> int:
-        """Where an exported function is."""
-        return self.code[symbol]
 
 
 def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linked:

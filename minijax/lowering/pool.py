@@ -159,7 +159,7 @@ def symbols(machine_code: Callable[..., Any]) -> dict[str, int]:
     if not _started:
         _started.append(_load(machine_code))
     _start_helpers()
-    return {name: _started[0].address(name) for name in NAMES}
+    return {name: _started[0].code[name] for name in NAMES}
 
 
 def wake() -> None:
@@ -209,7 +209,7 @@ def _start_helpers() -> None:
         bells[k] = python.PyThread_allocate_lock()
         python.PyThread_acquire_lock(ctypes.c_void_p(bells[k]), 1)
         with cpu.room_for_threads():
-            thread = start(_started[0].address("minijax_help"), bells[k])
+            thread = start(_started[0].code["minijax_help"], bells[k])
         if thread == ctypes.c_ulong(-1).value:
             break  # the system gives no more threads
         _state.helpers += 1

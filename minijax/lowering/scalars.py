@@ -58,11 +58,6 @@ class Op:
     result: str
     instructions: Mapping[str, str]
 
-    @property
-    def operands(self) -> str:
-        """The kinds of dtype it takes (see `kind_of`)."""
-        return "".join(self.instructions)
-
 
 OPS: dict[str, Op] = {}
 
@@ -240,7 +235,7 @@ def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: np.dtype | Non
     """
     op = OPS[name]
     values = dtypes[1:] if name == "select" else dtypes
-    legal = (len(dtypes) == op.arity and all(kind_of(d) in op.operands for d in values)
+    legal = (len(dtypes) == op.arity and all(kind_of(d) in op.instructions for d in values)
              and len(set(values)) == 1 and (name != "select" or dtypes[0] == BOOL))
     if name == "bitcast" and legal:
         legal = target is not None and target != BOOL and target.itemsize == dtypes[0].itemsize

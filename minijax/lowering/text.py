@@ -284,11 +284,13 @@ class _Printer:
         return self.operand(x)
 
     def print_for(self, loop: For) -> None:
+        """The index is i, j, k … by depth, where the program leaves these names free."""
         start, stop = self.operand(loop.start), self.operand(loop.stop)
         self.flush()
         line = self.note_lines.get(loop, "")
         self.note("\n".join(dict.fromkeys(filter(None, [line, *loop.note.split("\n")]))))
-        name = self.index_name(loop.index)
+        free = next((c for c in "ijklmn" if c not in self.namer.taken), "i")
+        name = self.namer.names[loop.index] = self.namer.unused(free)
         ends = stop if start == "0" else f"{start}, {stop}"
         self.inner(f"for {name} in range({ends}):", loop.body)
         self.namer.taken.discard(name)
@@ -325,12 +327,6 @@ class _Printer:
         if match and len(joined) <= _WIDTH:
             del self.lines[-5:]
             self.write(joined)
-
-    def index_name(self, index: Scalar) -> str:
-        """i, j, k … by depth, where the program leaves these names free."""
-        free = next((c for c in "ijklmn" if c not in self.namer.taken), "i")
-        self.namer.names[index] = name = self.namer.unused(free)
-        return name
 
     # -- operations ----------------------------------------------------------------------------
 

@@ -98,7 +98,7 @@ def dtypes_of(kinds):
 
 
 CASES = [(op, dtype) for op in OPS.values() if op.result != "target"
-         for dtype in dtypes_of(op.operands)]
+         for dtype in dtypes_of(op.instructions)]
 
 
 @pytest.mark.parametrize(("op", "dtype"), CASES, ids=[f"{op.name}-{d}" for op, d in CASES])
