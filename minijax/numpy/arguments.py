@@ -381,6 +381,23 @@ def prepared(function: Callable, prefix: str = "") -> Callable:
 
 # ── What functions are made of ───────────────────────────────────────────────────────────────
 
+def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[Any]],
+             note: str = "") -> Callable[..., Array]:
+    """A function of `lax` whose arguments are prepared first; it is documented as that one is."""
+    name, text = name or function.__name__, inspect.getdoc(function) or ""
+    summary, _, rest = text.replace(f"{function.__name__}(", f"{name}(").partition("\n")
+    shows = rest.partition(">>> ")[2].strip().replace("\n", " -> ")
+
+    def of_one(x: Any, /) -> Array:
+        return function(*prepare(name, x))
+
+    def of_two(x1: Any, x2: Any, /) -> Array:
+        return function(*prepare(name, x1, x2))
+
+    apply = (of_one, of_two)[len(inspect.signature(function).parameters) - 1]
+    return documented(apply, name, f"{summary}\n\n    {note}" if note else summary, shows)
+
+
 def choose(condition: Any, x: Any, y: Any) -> Any:
     """`x` where the condition holds (is not zero), else `y`: `where` with three arguments."""
     condition = as_value(condition)

@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -16,9 +17,10 @@ from minijax import core, dtypes, lax
 from minijax.core import Array, as_value
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, Operand, check_arraylike, choose,
-                                     convert, like, promote_args, promote_args_numeric,
-                                     promote_dtypes_inexact, promote_dtypes_numeric,
-                                     promote_shapes, public, result_dtype, weak_if_scalar)
+                                     convert, from_lax, like, promote_args, promote_args_inexact,
+                                     promote_args_numeric, promote_dtypes_inexact,
+                                     promote_dtypes_numeric, promote_shapes, public, result_dtype,
+                                     weak_if_scalar)
 from minijax.numpy.unary import isinf, isnan, signbit
 
 
@@ -33,15 +35,6 @@ def add(x1: Operand, x2: Operand, /) -> Array:
     5
     """
     return (lax.bitwise_or if x1.dtype == bool else lax.add)(x1, x2)
-
-
-def subtract(x1: Operand, x2: Operand, /) -> Array:
-    """``x - y``.
-
-    >>> int(subtract(2, 3))
-    -1
-    """
-    return lax.sub(x1, x2)
 
 
 def multiply(x1: Operand, x2: Operand, /) -> Array:
@@ -65,24 +58,6 @@ def divide(x1: Inexact, x2: Inexact, /) -> Array:
 true_divide = divide
 
 
-def maximum(x1: Operand, x2: Operand, /) -> Array:
-    """The larger of two; nan where either is.
-
-    >>> int(maximum(2, 3))
-    3
-    """
-    return lax.max(x1, x2)
-
-
-def minimum(x1: Operand, x2: Operand, /) -> Array:
-    """The smaller of two; nan where either is.
-
-    >>> int(minimum(2, 3))
-    2
-    """
-    return lax.min(x1, x2)
-
-
 def fmax(x1: Operand, x2: Operand, /) -> Array:
     """The larger of two, and what is there where the other is nan.
 
@@ -101,15 +76,10 @@ def fmin(x1: Operand, x2: Operand, /) -> Array:
     return choose((x1 < x2) | isnan(x2), x1, x2)
 
 
-def arctan2(x1: Inexact, x2: Inexact, /) -> Array:
-    """The angle of the point (y, x): arctan(y / x) in the right quadrant.
-
-    >>> round(float(arctan2(1., -1.)), 4)
-    2.3562
-    """
-    return lax.atan2(x1, x2)
-
-
+subtract, maximum, minimum = map(functools.partial(from_lax, prepare=promote_args),
+                                 (lax.sub, lax.max, lax.min), ("subtract", "maximum", "minimum"))
+arctan2, float_power = map(functools.partial(from_lax, prepare=promote_args_inexact),
+                           (lax.atan2, lax.pow), ("arctan2", "float_power"))
 atan2 = arctan2
 
 
@@ -253,15 +223,6 @@ def _integer_power(x: Any, y: Any) -> Any:
         x = x * x
         y = lax.shift_right_logical(y, like(1, y))
     return weak_if_scalar(result)
-
-
-def float_power(x1: Inexact, x2: Inexact, /) -> Array:
-    """``x ** y``, as floats.
-
-    >>> float(float_power(2, -1))
-    0.5
-    """
-    return lax.pow(x1, x2)
 
 
 pow = power

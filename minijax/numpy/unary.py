@@ -6,32 +6,24 @@ In JAX: `jax/_src/numpy/ufuncs.py`.
 
 from __future__ import annotations
 
-import inspect
+import functools
 import operator
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, another
-from minijax.numpy.arguments import (ArrayLike, Inexact, Numeric, choose, convert, documented, like,
-                                     promote_dtypes_inexact, promoted, public, weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, choose, convert, from_lax, like,
+                                     promote_args_numeric, promote_dtypes_inexact, promoted, public,
+                                     weak_if_scalar)
 
 
 # ── Functions that are one primitive, in floating point ──────────────────────────────────────
 
-def _inexact(function: Callable[[Any], Any], name: str = "") -> Callable[[ArrayLike], Array]:
-    """A function of `lax` that converts its argument to floating point first."""
-    name, text = name or function.__name__, inspect.getdoc(function) or ""
-    summary, _, shows = text.replace(function.__name__, name).partition("\n")
-
-    def apply(x: Any, /) -> Array:
-        return function(*promoted(name, promote_dtypes_inexact, x))
-
-    return documented(apply, name, f"{summary}\n\n    Integers are taken as floats.",
-                      shows.partition(">>> ")[2].strip().replace("\n", " -> "))
-
+_inexact = functools.partial(
+    from_lax, prepare=lambda name, x: promoted(name, promote_dtypes_inexact, x),
+    note="Integers are taken as floats.")
 
 exp, exp2, expm1, log, log1p, sqrt, cbrt = map(_inexact, (
     lax.exp, lax.exp2, lax.expm1, lax.log, lax.log1p, lax.sqrt, lax.cbrt))
@@ -122,15 +114,10 @@ def absolute(x: ArrayLike, /) -> Array:
 
 
 abs = absolute
-
-
-def negative(x: ArrayLike, /) -> Array:
-    """``-x``.
-
-    >>> negative(np.array([-1.5, 2]))
-    Array([ 1.5, -2. ], dtype=float32)
-    """
-    return lax.neg(x)
+negative, sign = map(
+    functools.partial(from_lax, prepare=lambda name, x: [as_array(name, x)]),
+    (lax.neg, lax.sign), ("negative", "sign"))
+square = from_lax(lax.square, prepare=promote_args_numeric)
 
 
 def positive(x: ArrayLike, /) -> Array:
@@ -140,15 +127,6 @@ def positive(x: ArrayLike, /) -> Array:
     Array(2., dtype=float32, weak_type=True)
     """
     return another(x)
-
-
-def sign(x: ArrayLike, /) -> Array:
-    """-1, 0 or 1; of complex numbers, the number of length one in the same direction.
-
-    >>> sign(np.array([-1.5, 0, 2]))
-    Array([-1.,  0.,  1.], dtype=float32)
-    """
-    return lax.sign(x)
 
 
 def signbit(x: ArrayLike, /) -> Array:
@@ -165,15 +143,6 @@ def signbit(x: ArrayLike, /) -> Array:
         raise ValueError(f"jax.numpy.signbit is not well defined for {x.dtype.name}")
     word = np.dtype(f"int{8 * x.dtype.itemsize}")
     return lax.bitcast_convert_type(x, word) < 0
-
-
-def square(x: Numeric, /) -> Array:
-    """``x * x``.
-
-    >>> square(np.array([1.5, -2]))
-    Array([2.25, 4.  ], dtype=float32)
-    """
-    return lax.square(x)
 
 
 # ── Rounding ─────────────────────────────────────────────────────────────────────────────────
