@@ -256,7 +256,7 @@ class Happenings:
 
 WRITES_NAME = ("STORE_GLOBAL", "STORE_DEREF", "STORE_NAME", "DELETE_GLOBAL", "DELETE_DEREF")
 WRITES_ATTRIBUTE = ("STORE_ATTR", "DELETE_ATTR")
-WRITES_ITEM = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE")
+WRITES_ITEM = ("STORE_SUBSCR", "DELETE_SUBSCR", "STORE_SLICE", "INPLACE")
 READS_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
 READS = ("LOAD_NAME", "LOAD_GLOBAL", "LOAD_DEREF", "LOAD_FAST", *READS_ATTRIBUTE)
 
@@ -282,7 +282,11 @@ def _line(codes: Iterable[CodeType], name: str, operations: tuple[str, ...],
         for i in dis.get_instructions(code):
             lines[i.positions and i.positions.lineno].append(i)
         for line, done in lines.items():
-            if line and any(i.opname.startswith(besides) for i in done) and any(
+            if line and any(_operation(i).startswith(besides) for i in done) and any(
                     i.opname.startswith(operations) and i.argval == name for i in done):
                 return SourceInfo(code, line)
     return None
+
+
+def _operation(i: dis.Instruction) -> str:
+    return "INPLACE" if i.opname == "BINARY_OP" and i.argrepr.endswith("=") else i.opname

@@ -66,10 +66,8 @@ def what_is_lost(x: np.ndarray, dtype: np.dtype) -> tuple[str, str] | None:
         return parts[0] or parts[1]
     with np.errstate(all="ignore"):
         rounded = x.astype(dtype)
-    return _integers(x, rounded) if dtype.kind in "iu" else _floats(x, rounded)
-
-
-def _integers(x: np.ndarray, rounded: np.ndarray) -> tuple[str, str] | None:
+    if dtype.kind not in "iu":
+        return _floats(x, rounded)
     wrong = rounded != x
     return ("integers", _example(x, rounded, wrong, "does", "not fit")) if wrong.any() else None
 

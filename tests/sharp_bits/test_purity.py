@@ -182,6 +182,24 @@ ONCE = {
             return x
         f(1.)
         """),
+    "a default argument, read and added to": ("the default argument `seen` is changed", """
+        @jit
+        def f(x, *, seen=[]):
+            x = x + len(seen)
+            seen += [1]  # here
+            return x
+        f(1.)
+        """),
+    "a list that is begun anew": ("the global `totals[0]` is changed", """
+        totals = [0]
+        @jit
+        def f(x):
+            global totals
+            x = x + totals[0]
+            totals = [7]  # here
+            return x
+        f(1.)
+        """),
     "an attribute of self": ("`self.steps` is changed", """
         class Model:
             steps = 0
