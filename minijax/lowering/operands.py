@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import nest
-
 from .builder import Builder
 from .loops import Buffer, Flat, Operand
 
@@ -98,10 +96,6 @@ class Computed(Value):
 
 def copy(b: Builder, x: Value, target: Stored) -> None:
     """Evaluate x at every index, into the target."""
-    if isinstance(x, Stored) and x.size and x.ndim > 1:
-        with b.loop(x.size, vectorize="parallel") as k:
-            index = b.unravel(b.index(k), x.shape)
-            target.store(index, x(index))
-        return
-    with nest(b, x.shape, "parallel") as index:
+    with b.loop(x.size, vectorize="parallel") as k:
+        index = b.unravel(b.index(k), x.shape)
         target.store(index, x(index))
