@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from minijax.core import Cannot
 from minijax.jaxpr import JaxprEqn, Literal, Var
 
 from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element
@@ -55,11 +56,40 @@ class Node:
 Uses = dict[tuple[Node, Pattern], int]
 
 
-def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var],
-                 rule_of: Callable[[JaxprEqn], tuple[str, Any]]) -> list[Node]:
+def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
+    """The kind and the function of an equation's lowering rule.
+
+    Raises:
+      NotImplementedError: where there is none, or the dtype has no loops; names the user's line.
+    """
+    primitive = eqn.primitive
+    for atom in (*eqn.invars, *eqn.outvars):
+        if getattr(atom.aval.dtype, "kind", "") == "c":
+            raise NotImplementedError(
+                f"'{primitive.name}' on {atom.aval.str_short()} cannot be compiled: loops have no "
+                f"complex scalars yet. Run it under `disable_jit`.{_line(eqn)}")
+    reason = ""
+    for kind in ("element", "loop", "library"):
+        rule = getattr(primitive, kind, None)
+        if callable(rule):
+            return kind, rule
+        if isinstance(rule, Cannot):
+            reason = f": {rule.reason}"
+    cure = "" if reason else (" Give it an element, a loop or a library rule, or run the function "
+                              "under jax.disable_jit().")
+    raise NotImplementedError(
+        f"'{primitive.name}' has no lowering rule{reason}.{_line(eqn)}{cure}")
+
+
+def _line(eqn: JaxprEqn) -> str:
+    source = eqn.source_info
+    return "" if source is None else f" It is called at {source.place}."
+
+
+def choose_tasks(eqns: Sequence[JaxprEqn], outs: Sequence[Var]) -> list[Node]:
     """The equations that are computed into memory, in order; the others where they are asked."""
     made: dict[Var, Node] = {}
-    nodes = [_probed(Node(eqn, *rule_of(eqn)), made) for eqn in eqns]
+    nodes = [_probed(Node(eqn, *lowering_rule(eqn)), made) for eqn in eqns]
     for v in outs:
         made[v].stored = True
     uses: dict[Var, Uses] = {}

@@ -15,8 +15,6 @@ import numpy as np
 from .builder import Builder
 from .loops import Buffer, Flat, Operand
 
-Shape = tuple[int, ...]
-
 
 class Value:
     """An operand: `x(index)` and `x.flat(position)` are scalars; it has a shape and a dtype."""

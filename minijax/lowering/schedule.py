@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import Cannot, Primitive
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction
@@ -33,42 +32,10 @@ from .simplify import buffer_of, simplify
 Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
 
 
-def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
-    """The kind and the function of an equation's lowering rule.
-
-    Raises:
-      NotImplementedError: where there is none, or the dtype has no loops; names the user's line.
-    """
-    primitive: Primitive = eqn.primitive
-    for atom in (*eqn.invars, *eqn.outvars):
-        if getattr(atom.aval.dtype, "kind", "") == "c":
-            raise NotImplementedError(
-                f"'{primitive.name}' on {atom.aval.str_short()} cannot be compiled: loops have no "
-                f"complex scalars yet. Run it under `disable_jit`.{_line(eqn)}")
-    reason = ""
-    for kind in ("element", "loop", "library"):
-        rule = getattr(primitive, kind, None)
-        if callable(rule):
-            return kind, rule
-        if isinstance(rule, Cannot):
-            reason = f": {rule.reason}"
-    cure = "" if reason else (" Give it an element, a loop or a library rule, or run the function "
-                              "under jax.disable_jit().")
-    raise NotImplementedError(
-        f"'{primitive.name}' has no lowering rule{reason}.{_line(eqn)}{cure}")
-
-
-def _line(eqn: JaxprEqn) -> str:
-    source = eqn.source_info
-    return "" if source is None else f" It is called at {source.place}."
-
-
 def note_of(eqn: JaxprEqn) -> str:
     """The user's line that made an equation, with its place."""
     source = eqn.source_info
-    if source is None:
-        return ""
-    return f"{source.text}   {source.short_file}:{source.line}".strip()
+    return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
 
 
 def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
@@ -94,8 +61,7 @@ class Run:
 
     def run(self) -> list[Value]:
         wanted = self._with_copies()
-        self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in wanted],
-                                              lowering_rule))
+        self.nests = build_nests(choose_tasks(self.jaxpr.eqns, [v for v, _ in wanted]))
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
