@@ -17,7 +17,7 @@ from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import analytic, choice, rounding, summation
 from minijax.primitives.algebra import (add, complex_extrema, complex_extremum, div, max, max_p,
                                         min_p, mul, mul_p, neg, sub, with_ordered_zeros)
-from minijax.primitives.axes import Axes, without
+from minijax.primitives.axes import Axes, replaced, without
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
                                         reduction, reshaped, transposed)
@@ -46,12 +46,17 @@ def reduce_sum(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -
 def _prod_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
     """The sum of the tangents, each times the factors before it and those after it."""
     for axis in sorted(axes, reverse=True):
-        before, after = (cumprod_p.bind(pad_p.bind(x, constant(1, x), padding_config=tuple(
-            ends if d == axis else (0, 0, 0) for d in range(x.ndim))), axis=axis, reverse=reverse)
-            for ends, reverse in (((1, -1, 0), False), ((-1, 1, 0), True)))
+        before, after = (_factors_up_to(x, axis, reverse) for reverse in (False, True))
         t = reduce_sum_p.bind(mul(t, mul(before, after)), axes=(axis,))
         x = reduce_prod_p.bind(x, axes=(axis,))
     return t
+
+
+def _factors_up_to(x: Array, axis: int, reverse: bool) -> Array:
+    """For each place, the product of what stands before it along an axis, or behind it."""
+    by_one = replaced([(0, 0, 0)] * x.ndim, axis, (-1, 1, 0) if reverse else (1, -1, 0))
+    moved = pad_p.bind(x, constant(1, x), padding_config=by_one)
+    return cumprod_p.bind(moved, axis=axis, reverse=reverse)
 
 
 reduce_prod_p = reduction(

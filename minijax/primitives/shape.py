@@ -15,7 +15,7 @@ import numpy as np
 from minijax import core, dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot
 from minijax.primitives.axes import (Axes, Index, Shape, as_dims, canonical_axis, canonical_shape,
-                                     check_sizes, keeping, refuse, without)
+                                     check_sizes, inverse, keeping, refuse, without)
 from minijax.primitives.emitted import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
 from minijax.primitives.examples import grid, table
@@ -50,7 +50,7 @@ def broadcast_in_dim(operand: Any, shape: Sequence[int],
     dims = as_dims(broadcast_dimensions)
     if len(set(dims)) == len(dims) == np.ndim(operand) and list(dims) != sorted(dims):
         # JAX: the primitive takes the axes in any order.
-        operand = transpose(operand, sorted(range(len(dims)), key=dims.__getitem__))
+        operand = transpose(operand, inverse(dims))
         dims = tuple(sorted(dims))
     return broadcast_in_dim_p.bind(operand, shape=canonical_shape(shape),
                                    broadcast_dimensions=dims)
