@@ -29,6 +29,10 @@ class Frame(NamedTuple):
     parts: Sequence[str]
 
 
+def plain(caption: str) -> str:
+    return caption.replace("`", "")
+
+
 @dataclass(frozen=True, repr=False)
 class Film:
     """Frames in a row; or a row for each combination of the options of some choices."""
@@ -48,7 +52,7 @@ class Film:
     def __repr__(self) -> str:
         said = [f"{name}: {option}" for name, option in zip(self.choices, self.chosen, strict=True)]
         width = len(str(len(self.frames)))
-        return "\n".join(said + [f"{k:{width}}  {frame.caption.replace('`', '')}"
+        return "\n".join(said + [f"{k:{width}}  {plain(frame.caption)}"
                                  for k, frame in enumerate(self.frames, 1)])
 
     def _repr_html_(self) -> str:
@@ -57,8 +61,8 @@ class Film:
         facts = json.dumps(self._facts(), ensure_ascii=False, separators=(",", ":"))
         facts = facts.replace("</", r"<\/")  # nothing in it ends the script that it stands in
         return (
-            '<figure class="film" data-lm-suppress-shortcuts="true" style="margin:1em 0">'
-            f'<div><img alt="{html.escape(still.caption, quote=True)}" '
+            '<figure class="film" style="margin:1em 0">'
+            f'<div><img alt="{html.escape(plain(still.caption), quote=True)}" '
             f'style="max-width:100%;background:#fff" src="data:image/svg+xml;base64,{data}"></div>'
             f"<figcaption>{with_code(still.caption)}</figcaption>"
             f'<script type="application/json">{facts}</script>'
@@ -110,8 +114,11 @@ SCRIPT = """
   const film = JSON.parse(figure.querySelector("script").textContent);
   const picture = figure.firstElementChild, caption = figure.querySelector("figcaption");
   const controls = figure.insertBefore(document.createElement("nav"), caption);
-  const add = (tag, facts, where = controls) =>
-    where.appendChild(Object.assign(document.createElement(tag), facts));
+  const add = (tag, facts, where = controls) => {
+    const element = Object.assign(document.createElement(tag), facts);
+    element.dataset.lmSuppressShortcuts = "true";  // its keys are its own in JupyterLab, too
+    return where.appendChild(element);
+  };
   const chosen = film.chosen;
   let place = film.opens, timer = 0, turn = 0, pressed = false;
 

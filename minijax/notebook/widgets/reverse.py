@@ -144,8 +144,8 @@ def _edges(placed: Sequence[pictures.Node], lit: Sequence[Any],
         for source in node.sources:
             points = [(node.x, node.layer * ROW + 4.0)]
             while source.kind == "bend":
-                middle = source.layer * ROW + 4 + HEIGHT / 2
-                points.append((source.x, middle))
+                top = source.layer * ROW + 4.0  # straight past the boxes of its layer
+                points += [(source.x, top + HEIGHT), (source.x, top)]
                 [source] = source.sources
             points.append((source.x, source.layer * ROW + 4 + HEIGHT))
             on = node in lit and source in to
