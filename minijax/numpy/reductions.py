@@ -1,6 +1,6 @@
 """Reductions: sum, mean, var, max, argmax, any, …, their forms that skip nan, and running sums.
 
-Stands on `unary`, `selection`.  Chapter 20, *Precision, and where NumPy differs*.
+Stands on `unary`, `logic`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/reductions.py`.
 """
 
