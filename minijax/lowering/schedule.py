@@ -129,6 +129,7 @@ class Run:
 
     def _safe_in_place(self, writer: Node, held: set[Var]) -> bool:
         """Whether everything that reads these values has done so when a task writes over them."""
+        # Each reader must be done, or beside the writer in one turn, or be the update itself.
         leaf, at = self.paths[writer][-1], writer.eqn.primitive.in_place
         updates = at is not None and all((x in held) == (k == at)
                                          for k, x in enumerate(writer.eqn.invars))
@@ -173,6 +174,7 @@ class Run:
         """Where nothing is said, a temp as small as the readers' loops allow, or none."""
         if self.places.get(v):
             return
+        # An output without a place of its own is read when all loops have ended.
         path, outside = self.paths[self.makers[v]], v in self.places
         shared = () if outside else functools.reduce(
             _common, (self.paths[other] for other in readers), path)
