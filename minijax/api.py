@@ -4,8 +4,6 @@ Stands on the interpreters, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from typing import Any
 

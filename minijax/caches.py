@@ -4,8 +4,6 @@ Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
 In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
 """
 
-from __future__ import annotations
-
 import functools
 import weakref
 from collections.abc import Callable

@@ -3,8 +3,6 @@
 Stands on `config`, where `minijax/__init__.py` puts its functions.  In JAX: `jax/_src/config.py`.
 """
 
-from __future__ import annotations
-
 import importlib
 import sys
 from typing import Any

@@ -5,8 +5,6 @@ we are, for errors alone (`core.current_source`, `sharp_bits.findings`).  Stands
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/config.py`.
 """
 
-from __future__ import annotations
-
 import contextvars
 import functools
 from collections.abc import Callable, Mapping

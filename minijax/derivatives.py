@@ -3,8 +3,6 @@
 Stands on the interpreters.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on `derivatives`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/api.py`.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ Stands on the standard library alone.  Its chapter is "The errors, one by one".
 In JAX: ``jax/_src/errors.py`` and the messages spread over many files.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import os

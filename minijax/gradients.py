@@ -4,8 +4,6 @@ Stands on `derivatives`, and for Jacobians on `vmap`.  Chapters 03 and 07.
 In JAX: `jax/_src/api.py`.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any

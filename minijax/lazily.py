@@ -4,8 +4,6 @@ Stands on nothing.  Chapter 26, *Threads, caches and dispatch*.
 JAX uses `functools.cached_property`, and imports everything at once.
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import threading

@@ -4,8 +4,6 @@ Stands on `numpy.indexing`.  Chapter 13, *In-place updates*.
 In JAX: `jax/ops/__init__.py`; the `index_` functions were removed from it in 0.3.2.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

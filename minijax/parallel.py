@@ -4,8 +4,6 @@ Stands on `api` (`map_axes`), `jit`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/pmap.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any

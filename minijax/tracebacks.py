@@ -5,8 +5,6 @@ every function of a façade such as `minijax.numpy`.  Chapter 21, *The errors, o
 In JAX: `jax/_src/traceback_util.py`.
 """
 
-from __future__ import annotations
-
 import builtins
 import functools
 import inspect

@@ -4,8 +4,6 @@ Stands on ``tree_util``, where everything is.  Its chapter is "Trees".
 In JAX: ``jax.tree``.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on `numpy`, `tree_util`.  Chapter 05, *Trees*, trains with one of them.
 In JAX: `jax/example_libraries/optimizers.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Sequence

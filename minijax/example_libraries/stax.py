@@ -4,8 +4,6 @@ Stands on `numpy`, `nn`, `random`.
 In JAX: `jax/example_libraries/stax.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import operator

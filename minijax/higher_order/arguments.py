@@ -4,8 +4,6 @@ Also arrays that a call uses up, the donated ones.  Stands on `stage`.
 Chapter 15, *Non-array inputs*.  In JAX: `jax/_src/api_util.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import operator

@@ -4,8 +4,6 @@ Stands on `core`; compiled code reaches Python through `lowering.host`.  Chapter
 In JAX: `jax/_src/debugging.py`.
 """
 
-from __future__ import annotations
-
 import string
 import sys
 from collections.abc import Callable, Sequence

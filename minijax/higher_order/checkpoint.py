@@ -4,8 +4,6 @@ Stands on `compiled`.  Chapter 10, *Your own rules and checkpointing*.
 In JAX: `jax/_src/ad_checkpoint.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

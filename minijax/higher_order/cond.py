@@ -4,8 +4,6 @@ Stands on `rules`.  Chapters 09, *Control flow*, and 14, *Out-of-bounds indexing
 In JAX: `jax/_src/lax/control_flow/conditionals.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ Stands on `cond`, `loops`, `jit`.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/` (`conditionals.py`, `loops.py`).
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Stands on `core`, `tree_util`.  Chapter 26, *Threads, caches and dispatch*.
 In JAX: `jaxlib`'s `pjit.cc`, which does in C++ what is generated here.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Iterator
 from typing import Any

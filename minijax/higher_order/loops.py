@@ -4,8 +4,6 @@ The rules of a loop are methods of its parameters.  Stands on `rules`, `cond`.
 Chapter 09, *Control flow*.  In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 from collections.abc import Callable, Sequence

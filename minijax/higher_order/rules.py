@@ -4,8 +4,6 @@ Stands on the interpreters.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/common.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

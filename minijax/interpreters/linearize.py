@@ -4,8 +4,6 @@ Stands on `jvp`, `split`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/ad.py` (`linearize`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any

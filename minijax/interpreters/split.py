@@ -4,8 +4,6 @@ Stands on `stage`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/partial_eval.py` (`JaxprTrace`, `partial_eval_jaxpr_nounits`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple

@@ -4,8 +4,6 @@ Stands on `jaxpr`, `stage`.  Chapter 07, *Reverse derivatives*.
 In JAX: `jax/_src/interpreters/ad.py` (`backward_pass`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -5,8 +5,6 @@ depend on; 16-bit floats are computed in float32; positions are divided out only
 Chapter 23. In JAX this role is played by MLIR builders and XLA's elemental IR emitter.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

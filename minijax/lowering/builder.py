@@ -4,8 +4,6 @@ Stands on arithmetic.py (expressions); here are memory, variables, control and r
 Chapter 23. In JAX this role is played by MLIR builders and XLA's loop emitters.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Stands on cpu.py, pool.py, and on llvm.py for the text that stands for a kernel.
 In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import importlib.util

@@ -4,8 +4,6 @@ Stands on exponential.py. Coefficients without a name beside them are minimax fi
 Chapter 25. In JAX: erf and erf_inv of XLA's chlo dialect; erf_inv is the same formula.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -5,8 +5,6 @@ exchange in 60 digits, relative error below a quarter unit in the last place). C
 In JAX: XLA's own polynomials for exp and log, libm for the rest.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Stands on probe.py. Walks a program backwards, counting how often each value is 
 Chapter 23. In XLA: instruction fusion and its cost model.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Stands on NumPy. A kernel finds the trampoline's address in a constant buffer, s
 does not depend on the process. Chapter 26. In JAX: `xla_python_gpu_callback` and its CPU kin.
 """
 
-from __future__ import annotations
-
 import ctypes
 import threading
 import traceback

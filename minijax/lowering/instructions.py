@@ -5,8 +5,6 @@ in scalars.py. Chapter 24.
 In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play this role.
 """
 
-from __future__ import annotations
-
 import re
 
 # To a narrower and to a wider type of the same kind; integers with and without a sign are one.

@@ -4,8 +4,6 @@ Stands on the BLAS inside NumPy's (or else SciPy's) wheel. Chapter 24.
 In JAX: jaxlib's LAPACK kernels and XLA's runtime calls (Eigen, oneDNN) play this role.
 """
 
-from __future__ import annotations
-
 import ctypes
 import sys
 from functools import cache

@@ -4,8 +4,6 @@ Stands on instructions.py (the scalar operations) and routines.py; imports no co
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
-from __future__ import annotations
-
 import re
 import struct
 from collections import Counter

@@ -4,8 +4,6 @@ Stands on every other module of this folder; only `higher_order.compiled` calls 
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from minijax.jaxpr import ClosedJaxpr

@@ -3,8 +3,6 @@
 Stands on loops.py. Chapter 24. In XLA: buffer assignment.
 """
 
-from __future__ import annotations
-
 import itertools
 from bisect import insort
 from collections.abc import Iterator, Sequence

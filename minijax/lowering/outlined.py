@@ -4,8 +4,6 @@ Stands on loops.py; llvm.py prints them. Chapters 24 and 26. In XLA: the paralle
 its CPU backend, and outlined computations.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Stands on cpu.py, and on the locks that Python's own threads use. Chapter 26.
 In JAX: the thread pool of XLA's CPU client (xla/tsl/platform/threadpool).
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

@@ -4,8 +4,6 @@ Stands on operands.py. What loop and library rules write with; schedule.py adds 
 Chapter 24. In JAX: the lowering context of `jax/_src/interpreters/mlir.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

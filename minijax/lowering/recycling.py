@@ -4,8 +4,6 @@ Stands on NumPy. Chapter 26. In JAX: the BFC allocator of its GPU clients; its C
 system each time.
 """
 
-from __future__ import annotations
-
 import ctypes
 import math
 from typing import NamedTuple

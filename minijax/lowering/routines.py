@@ -4,8 +4,6 @@ Stands on library.py, which finds them, and host.py. Matrices lie by columns. Ch
 In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 """
 
-from __future__ import annotations
-
 import re
 
 from . import host

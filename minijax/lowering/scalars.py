@@ -5,8 +5,6 @@ text must agree with it. `NumpyScalars` runs what is written for the builder on 
 In JAX this role is played by StableHLO's element-wise operations.
 """
 
-from __future__ import annotations
-
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

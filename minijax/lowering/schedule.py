@@ -4,8 +4,6 @@ Stands on nests.py, program.py and simplify.py. Chapter 23.
 In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ Stands on jaxpr.py and stage.py; also rewrites typed PRNG keys to the words behi
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on exponential.py for the floating-point formats. Coefficients are minima
 Chapter 25. In JAX: XLA calls libm for most of these, one element at a time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

@@ -3,8 +3,6 @@
 Stands on jaxpr.py. Chapter 22. In XLA: `DotDecomposer` and layout assignment.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ Stands on `numpy`.  Chapter 10 shows why `relu` has a derivative of its own.
 In JAX: `jax/_src/nn/functions.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

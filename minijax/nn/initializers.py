@@ -4,8 +4,6 @@ Stands on `numpy`, `random`.  Chapter 00 starts its network with one of them.
 In JAX: `jax/_src/nn/initializers.py`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Stands on `numpy`.  Chapter 20, *Precision*: why the largest is subtracted first
 In JAX: `jax/_src/nn/functions.py`, `jax/_src/ops/special.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

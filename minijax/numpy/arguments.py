@@ -4,8 +4,6 @@ Stands on `lax`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/util.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

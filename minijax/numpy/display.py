@@ -3,8 +3,6 @@
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`, `dlpack.py`.
 """
-from __future__ import annotations
-
 import ctypes
 from dataclasses import dataclass
 from types import SimpleNamespace

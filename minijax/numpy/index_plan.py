@@ -4,8 +4,6 @@ Stands on `lax`; `indexing` reads and writes by it.  Chapter 14, *Out-of-bounds 
 In JAX: `NDIndexer` in `jax/_src/numpy/indexing.py`.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple

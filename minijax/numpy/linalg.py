@@ -4,8 +4,6 @@ Stands on `factorisations`, `equations`, `contractions`.
 In JAX: `jax/numpy/linalg.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Sequence
 from typing import Any

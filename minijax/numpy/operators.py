@@ -5,8 +5,6 @@ Stands on `indexing`, `shaping`, `display`; most names are those of functions of
 Chapter 02, *Primitives and tracers*.  In JAX: `jax/_src/numpy/array_methods.py`.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any

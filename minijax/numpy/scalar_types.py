@@ -4,8 +4,6 @@ Stands on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/numpy/scalar_types.py`.
 """
 
-from __future__ import annotations
-
 import copyreg
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on `families` and `choice`.  Chapters 02 to 04 show the columns of its bl
 In JAX: `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 import builtins
 import operator
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Stands on `families` and `algebra`.  Chapter 03 shows their derivatives, 25 how 
 computed.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/special.py`.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on `core`; the arrays that have these axes come above, in `emitted`.
 In JAX: `jax/_src/lax/utils.py`, `jax/_src/util.py`.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Stands on `families`; `sharp_bits` knows what is to be checked, and what is said
 Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which returns errors.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -5,8 +5,6 @@ Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Pytho
 In JAX: `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -3,8 +3,6 @@
 Stands on `core`, `shape`, `index`.  Chapter 11, *Named axes*.  In JAX: `jax/_src/lax/parallel.py`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library take
 In JAX: `jax/_src/lax/lax.py` (`dot_general`).
 """
 
-from __future__ import annotations
-
 import enum
 import math
 from typing import Any

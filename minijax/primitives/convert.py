@@ -4,8 +4,6 @@ Stands on `families`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/lax/lax.py`, `jax/_src/ad_util.py`.
 """
 
-from __future__ import annotations
-
 import builtins
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on `axes` and `slots`; all other primitives stand on it.  Chapters 03, 04
 In JAX: `jax/_src/interpreters/ad.py`, `batching.py`, `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

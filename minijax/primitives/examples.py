@@ -4,8 +4,6 @@ Float64 arguments are points where a function is smooth: derivatives are tested 
 dtypes carry the corners: nothing, scalars, stretching, zeros, infinities, nan, integers' limits.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

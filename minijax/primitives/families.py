@@ -4,8 +4,6 @@ Stands on `slots` and `emitted`.  Chapters 02 to 04 show the columns of what is 
 In JAX: the helpers `unop`, `naryop`, `defjvp`, `deflinear2`.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 import sys

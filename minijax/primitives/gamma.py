@@ -4,8 +4,6 @@ Stands on `families`.  Chapter 25, *exp from scratch*, has the functions these a
 In JAX: `jax/_src/lax/special.py`; Lanczos' formula is also XLA's.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from typing import Any

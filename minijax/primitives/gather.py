@@ -4,8 +4,6 @@ Stands on `windows`.  Chapters 13 and 14 (*In-place updates*, *Out-of-bounds ind
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any

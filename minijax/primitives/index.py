@@ -4,8 +4,6 @@ Stands on `shape`; batches become gathers and scatters.  Chapter 14, *Out-of-bou
 In JAX: `jax/_src/lax/slicing.py`.
 """
 
-from __future__ import annotations
-
 import itertools
 import operator
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Stands on `random_bits`, `elementwise`, `shape`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/prng.py` and `jax/_src/random/threefry2x32.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable

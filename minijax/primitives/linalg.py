@@ -4,8 +4,6 @@ Stands on `contract`; the other factorisations are in `lu`, `spectral`.  Chapter
 Numba*; capstones with Gaussian processes.  In JAX: `jax/_src/lax/linalg.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import importlib
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Stands on `linalg`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`; for solve, `lax.custom_linear_solve` around `lu`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

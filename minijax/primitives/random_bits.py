@@ -4,8 +4,6 @@ Stands on `core`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/three
 Source: Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, 2011.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Stands on `emitted`, where the sum is, and on `algebra`.  Chapter 23, *An array 
 an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Stands on `algebra`.  Chapter 02, *Primitives and tracers*, shows such a block.
 In JAX: `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 import builtins
 import enum
 from typing import Any

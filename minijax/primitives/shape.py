@@ -4,8 +4,6 @@ Stands on `emitted`, where three of the primitives are.  Chapter 23, *An array i
 index*.  In JAX: `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Stands on `shape`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
 """
 
-from __future__ import annotations
-
 import operator
 import itertools
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Stands on `core`.  Chapters 02 to 04 show the columns of what is made of it.
 In JAX: the helpers of `jax/_src/lax/lax.py`, such as `naryop_dtype_rule`.
 """
 
-from __future__ import annotations
-
 import functools
 import contextlib
 import importlib

@@ -4,8 +4,6 @@ Stands on `gather`, for its derivative.  Chapter 23, *An array is a function of 
 In JAX: `jax/_src/lax/lax.py`.
 """
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -4,8 +4,6 @@ Stands on `linalg`.  Chapter 24, *Loops and Numba*.
 In JAX: `jax/_src/lax/linalg.py`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

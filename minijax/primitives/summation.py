@@ -4,8 +4,6 @@ NumPy adds pairwise along the last axis alone.  Chapter 20, *Precision, and wher
 In JAX: XLA's rewriting of reductions into trees.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Stands on `samplers`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 
-from __future__ import annotations
-
 import math
 import operator
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Stands on `primitives/keys.py`.  Chapter 16, *Random numbers*.  In JAX: `jax/_src/random/core.py`.
 """
 
-from __future__ import annotations
-
 import functools
 import operator
 from collections.abc import Sequence

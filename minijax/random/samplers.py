@@ -4,8 +4,6 @@ Stands on `keys`, `lax`, `jit`.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/random/core.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from typing import Any

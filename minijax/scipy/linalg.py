@@ -4,8 +4,6 @@ Stands on `numpy.linalg`, `lax.linalg`.  Capstones with Gaussian processes.
 In JAX: `jax/_src/scipy/linalg.py`.
 """
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 

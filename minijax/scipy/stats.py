@@ -4,8 +4,6 @@ A distribution is a block of formulas; what follows from them is made.
 Stands on `special`.  In JAX: `jax/_src/scipy/stats/`, a file each.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 import math

@@ -4,8 +4,6 @@ Stands on `findings` and `primitives/checks.py`, which looks under `config.debug
 Chapter 20, *Precision, and where NumPy differs*.  In JAX: nothing; NumPy warns of a nan.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 

@@ -4,8 +4,6 @@ Stands on `core` and the checks; loaded when a flag is first on.  Chapter 19, *N
 JAX asks for its flags where it evaluates, compiles and transforms.
 """
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar

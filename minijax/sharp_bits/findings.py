@@ -4,8 +4,6 @@ Stands on `config`, `context`, `errors`, `source_info`.  Each check's own file s
 a finding.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import contextlib
 import contextvars
 import html

@@ -5,8 +5,6 @@ equations, and followed back from the output to the equation where the bad numbe
 Stands on `jaxpr`, `findings`, `origins`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
 """
 
-from __future__ import annotations
-
 import contextvars
 from collections.abc import Callable, Collection, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 Stands on `core`, `findings`.  Chapter 19, *NaNs*.  In JAX: `jax/_src/dispatch.py`.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import FrameType

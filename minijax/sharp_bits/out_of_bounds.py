@@ -4,8 +4,6 @@ Stands on `findings` and `primitives/checks.py`, which looks under `config.debug
 Chapter 14, *Out-of-bounds indexing*.  In JAX: nothing; the index is moved, or the access dropped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any

@@ -5,8 +5,6 @@ thread (prints, clocks, draws, and writes into containers), and on its bytecode 
 Chapter 12, *Pure functions*.  JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 import builtins
 import datetime
 import dis

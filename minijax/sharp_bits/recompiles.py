@@ -4,8 +4,6 @@ A call is compared with the one before it that differs least.  Stands on `core`,
 Chapter 08, *jit*.  In JAX: `explain_tracing_cache_miss` of `jax/_src/pjit.py`.
 """
 
-from __future__ import annotations
-
 import collections
 import logging
 import weakref

@@ -5,8 +5,6 @@ Stands on `config`, `findings`.  Chapter 20, *Precision, and where NumPy differs
 JAX has no counterpart.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ The `loop` rule of `sort`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's sort on the CPU, a call of C++.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 
