@@ -264,7 +264,7 @@ def _without_answer(tab: Browser, film: str) -> Iterator[str]:
     """What in a film does not do what it is there for."""
     part = f"{film}.querySelector"
     seen = tab.run(f"{SEEN}({film})")
-    if not seen["drawing"] or not seen["place"]:
+    if not seen.get("drawing") or not seen.get("place"):
         yield "its script did not run"
         return
     if seen["contrast"] < 3:
@@ -300,11 +300,13 @@ def _without_answer(tab: Browser, film: str) -> Iterator[str]:
     if tab.run(f"{parts}.length"):
         middle = f"(all => all[all.length >> 1])({parts})"
         drawings = [tab.run(f"{SEEN}({film})")["drawing"]]
-        for start, end in ((middle, ""), (middle, f"{parts}[0]")):
-            press(tab, start, end)
+        for end in ("", f"{parts}[0]"):
+            press(tab, middle, end)
             drawings.append(tab.run(f"{SEEN}({film})")["drawing"])
-        if len(set(drawings)) == 1:
-            yield "pressing its parts does nothing"
+        changes = zip(("pressing", "dragging"), itertools.pairwise(drawings), strict=True)
+        for what, (before, after) in changes:
+            if before == after:
+                yield f"{what} over its parts does nothing"
     buttons["back"]()  # which ends what a choice has begun to play
 
 

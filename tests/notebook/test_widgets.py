@@ -248,3 +248,13 @@ def test_checkpointing_has_a_row_for_each_size_of_blocks() -> None:
     assert list(film.rows) == [("no checkpoints",), ("blocks of 2",), ("blocks of 4",)]
     assert film.rows["blocks of 2",][-1].caption == (
         "Done: 6 sines, and never more than 4 numbers at once.")
+
+
+@pytest.mark.parametrize("f", [
+    jax.grad(lambda x: jnp.sin(x) * x), jax.grad(jax.jit(lambda x: x * x)), jax.jit(jnp.cos),
+    jax.vmap(jax.grad(lambda x: x * x), axis_size=2, in_axes=None),
+    jax.jacfwd(jax.grad(lambda x: x * x * x))])
+def test_step_draws_no_box_over_another(f: Any) -> None:
+    for frame in step(f, 3.0).frames:
+        boxes = re.findall(r'<rect x="([^"]+)" y="([^"]+)"[^>]*data-place', "".join(frame.parts))
+        assert boxes and len(boxes) == len(set(boxes))

@@ -13,8 +13,8 @@ from typing import Any
 from minijax import core
 from minijax.interpreters.jvp import JVPTracer
 from minijax.interpreters.vmap import BatchTracer
-from minijax.notebook.drawing import (BLUE, GREEN, INK, LETTER, ORANGE, VIOLET, arrow, box, line,
-                                      words)
+from minijax.notebook.drawing import BLUE, GREEN, LETTER, ORANGE, VIOLET, arrow, box, words
+from minijax.notebook.drawing import line as drawn
 from minijax.notebook.film import Film, Frame
 from minijax.notebook.watch import NOTHING, Line, Watcher
 from minijax.notebook.watch import Names as ShortNames
@@ -26,10 +26,10 @@ DOES = {"jvp": "runs its derivative rule", "vmap": "runs its batching rule",
 
 
 class Names(ShortNames):
-    """As `watch` names values; small arrays by their numbers, tracers also by what they hold."""
+    """As `watch` names values; short vectors by their numbers, tracers also by what they hold."""
 
     def of(self, x: Any) -> str:
-        if isinstance(x, core.ArrayImpl) and x.shape and x.size <= 4:
+        if isinstance(x, core.ArrayImpl) and x.ndim == 1 and x.size <= 4:
             return f"[{' '.join(f'{number:.3g}' for number in x._buffer.ravel().tolist())}]"
         return super().of(x)
 
@@ -63,13 +63,20 @@ class Scene:
         self._place(self.top, 0)
         self._tell(self.top)
         self.levels = sorted({line.level for line in self.lines}, reverse=True)
-        self.widths = [max(len(text) for line in self.lines if line.level == level
-                           for _, text in self.texts[id(line)]) * LETTER * SIZE + 16
-                       for level in self.levels]
+        self.titles = [self._title(level) for level in self.levels]
+        self.widths = [max([len(title), *(len(text) for line in self.lines if line.level == level
+                                          for _, text in self.texts[id(line)])])
+                       * LETTER * SIZE + 16 for title, level in zip(self.titles, self.levels,
+                                                                    strict=True)]
+
+    def _title(self, level: int) -> str:
+        columns = dict.fromkeys(line.column for line in self.lines if line.level == level)
+        return f"level {level} · {', '.join(columns)}" if level else "evaluation"
 
     def _place(self, line: Line, row: int) -> int:
-        """A line stands beside the first that its rule asked for; returns the next free row."""
-        self.rows[id(line)], below = row, row
+        """Stand beside the first that the rule asked for, if that is below; the next free row."""
+        self.rows[id(line)] = row
+        below = row + any(inner.level >= line.level for inner in line.inner[:1])
         for inner in line.inner:
             below = self._place(inner, below)
         return max(below, row + 1)
@@ -119,12 +126,9 @@ class Scene:
 
     def _floors(self) -> str:
         parts, x = [], 0.0
-        for level, width in zip(self.levels, self.widths, strict=True):
-            column = next(line.column for line in self.lines if line.level == level)
-            colour = COLOURS[level % len(COLOURS)]
-            parts.append(box(x + 4, 4, width + GAP - 8, self.size[1] - 8, colour, stroke_width=0,
-                             fill_opacity=0.08))
-            title = f"level {level} · {column}" if level else "evaluation"
+        for level, title, width in zip(self.levels, self.titles, self.widths, strict=True):
+            parts.append(box(x + 4, 4, width + GAP - 8, self.size[1] - 8,
+                             COLOURS[level % len(COLOURS)], stroke_width=0, fill_opacity=0.08))
             parts.append(words(x + (width + GAP) / 2, 23, title, font_weight="bold", size=14))
             x += width + GAP
         return "".join(parts)
@@ -145,15 +149,18 @@ class Scene:
     def _fall(self, line: Line) -> str:
         """The arrow from a line to what its rule asked for."""
         parent = next(p for p in self.lines if any(line is inner for inner in p.inner))
-        start = self.x(parent) + self.widths[self.levels.index(parent.level)]
-        end, middle = self.x(line) - 2, HEIGHT / 2 + TOP
-        y0, y1 = (middle + self.rows[id(one)] * ROW for one in (parent, line))
-        bend = start + GAP / 2 - 4
-        return line_to(start, y0, bend, y1) + arrow((bend, y1), (end, y1), INK)
-
-
-def line_to(x0: float, y0: float, x1: float, y1: float) -> str:
-    return line([(x0, y0), (x1, y0), (x1, y1)], INK)
+        left, right = (self.x(one) + self.widths[self.levels.index(one.level)] * (one is parent)
+                       for one in (line, parent))
+        top, low = (TOP + HEIGHT / 2 + ROW * self.rows[id(one)] for one in (parent, line))
+        if line.level < parent.level:
+            bend = right + GAP / 2 - 4
+            return drawn([(right, top), (bend, top), (bend, low)]) + arrow((bend, low),
+                                                                           (left - 2, low))
+        bend = self.x(parent) + 12  # up again: a program that is traced anew
+        end = left + self.widths[self.levels.index(line.level)]
+        if line.level == parent.level:
+            return arrow((bend, top + HEIGHT / 2), (bend, low - HEIGHT / 2))
+        return drawn([(bend, top + HEIGHT / 2), (bend, low)]) + arrow((bend, low), (end + 2, low))
 
 
 def _down(line: Line) -> Iterator[Line]:
