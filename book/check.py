@@ -217,7 +217,7 @@ SEEN = """(film => {
   const contrasts = [...film.querySelectorAll('svg text')]
     .map(t => light(getComputedStyle(t).fill)).map(c => Math.max(c, page) / Math.min(c, page));
   return { drawing: film.querySelector('svg')?.innerHTML, contrast: Math.min(...contrasts, 21),
-           place: film.querySelector('nav span')?.textContent,
+           place: film.querySelector('[role=group] span')?.textContent,
            words: film.querySelector('figcaption').textContent };
 })"""
 
@@ -292,7 +292,7 @@ def _without_answer(tab: Browser, film: str) -> Iterator[str]:
         ways["back"]()
         if tab.run(f"{SEEN}({film})") != first:
             yield f"the {name} back does not lead back"
-    press(tab, f"{part}('nav > button:not([aria-label])')")
+    press(tab, f"{part}('[role=group] > button:not([aria-label])')")
     if not tab.wait_for(f"{SEEN}({film}).place !== {first['place']!r}", 3):
         yield "it does not play"
     buttons["forward"]()

@@ -54,7 +54,7 @@ def _show_live(block: nodes.literal_block, live: re.Match[str]) -> None:
 
 # ── Pictures ─────────────────────────────────────────────────────────────────────────────────
 
-PHONE = 520  # a drawing that is wider scrolls on a phone, so that its letters can be read
+PHONE = 510  # a drawing that is wider scrolls on a phone, so that its letters can be read
 
 
 class WideDrawings(SphinxTransform):

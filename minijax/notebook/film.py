@@ -96,9 +96,9 @@ class Film:
 # Letters and lines have the colour of the page's own letters, the rest middle tones that can be
 # seen through: so a film fits a light and a dark page, and need not know which it stands on.
 STYLE = """
-.film > div { overflow-x: auto; user-select: none; -webkit-user-select: none }
+.film > :first-child { overflow-x: auto; user-select: none; -webkit-user-select: none }
 .film [data-place], .film [data-choice] { cursor: pointer }
-.film nav { display: flex; flex-wrap: wrap; gap: .5em; align-items: center; margin: .4em 0 }
+.film [role=group] { display: flex; flex-wrap: wrap; gap: .5em; align-items: center; margin: .4em 0 }
 .film :is(button, select) { font: inherit; color: inherit; background: none; padding: .1em .7em;
   border: 1px solid currentColor; border-radius: .3em; cursor: pointer }
 .film option { color: #000; background: #fff }
@@ -113,7 +113,7 @@ SCRIPT = """
   const figure = document.currentScript.parentElement;
   const film = JSON.parse(figure.querySelector("script").textContent);
   const picture = figure.firstElementChild, caption = figure.querySelector("figcaption");
-  const controls = figure.insertBefore(document.createElement("nav"), caption);
+  const controls = figure.insertBefore(document.createElement("div"), caption);
   const add = (tag, facts, where = controls) => {
     const element = Object.assign(document.createElement(tag), facts);
     element.dataset.lmSuppressShortcuts = "true";  // its keys are its own in JupyterLab, too
@@ -133,7 +133,7 @@ SCRIPT = """
     picture.firstChild.setAttribute("aria-label", caption.textContent);
     slider.max = last;
     slider.value = place;
-    count.textContent = `${place + 1} / ${last + 1}`;
+    slider.ariaValueText = count.textContent = `${place + 1} / ${last + 1}`;
     back.ariaDisabled = place === 0;
     forth.ariaDisabled = place === last;
     selects.forEach((select, k) => { select.selectedIndex = chosen[k]; });
@@ -184,6 +184,7 @@ SCRIPT = """
   picture.onpointerdown = event => { picture.setPointerCapture(event.pointerId); reach(event); };
   picture.onpointermove = event => { if (event.buttons) reach(event); };
   picture.onpointerup = picture.onpointercancel = () => { turn += pressed; pressed = false; };
+  controls.role = "group";
   caption.ariaLive = "polite";
   stop();
   show(place);
