@@ -98,7 +98,8 @@ class Film:
 STYLE = """
 .film > :first-child { overflow-x: auto; user-select: none; -webkit-user-select: none }
 .film [data-place], .film [data-choice] { cursor: pointer }
-.film [role=group] { display: flex; flex-wrap: wrap; gap: .5em; align-items: center; margin: .4em 0 }
+.film [role=group] { display: flex; flex-wrap: wrap; gap: .5em; align-items: center;
+  margin: .4em 0 }
 .film :is(button, select) { font: inherit; color: inherit; background: none; padding: .1em .7em;
   border: 1px solid currentColor; border-radius: .3em; cursor: pointer }
 .film option { color: #000; background: #fff }
@@ -161,7 +162,7 @@ SCRIPT = """
   function reach(event) {  // the pointer, pressed, leads where the part below it says
     const part = document.elementFromPoint(event.clientX, event.clientY)
       ?.closest("[data-place], [data-choice]");
-    if (!picture.contains(part ?? null) || !part) return;
+    if (!part || !picture.contains(part)) return;
     pressed = true;
     if (part.dataset.place) { stop(); show(+part.dataset.place); }
     if (part.dataset.choice) choose(turn % chosen.length, +part.dataset.choice);
