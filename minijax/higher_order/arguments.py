@@ -39,6 +39,7 @@ class Filled:
         self.fun, self.places, self.kwargs = fun, places, kwargs
         self.args = [None if i in places else x for i, x in enumerate(args)]
         self.static = static  # the places of what is filled in because it is no array
+        self.fixed = [args[i] for i in sorted(static)]
 
     def all_arguments(self, given: Sequence[Any]) -> list:
         args = list(self.args)

@@ -10,7 +10,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -145,13 +145,10 @@ def _all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     return bound.args
 
 
-class Call(NamedTuple):
+class Call(FlatFunction):
     """One call of a custom function.  The rules in a program refer to it: it keeps no tracer."""
 
-    name: str
-    filled: arguments.Filled  # a function of the arguments that may be differentiated
-    flat: FlatFunction  # the same of their leaves
-    fixed: list[Any]  # the other arguments
+    fun: arguments.Filled  # a function of the arguments that may be differentiated
 
 
 class CustomFunction:
@@ -177,15 +174,13 @@ class CustomFunction:
         places = sorted(i % len(args) for i in self.nondiff_argnums)
         filled, dynamic = arguments.without_static(self.fun, args, places)
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
-        call = Call(source_info.function_name(self.fun), filled, FlatFunction(filled, in_tree),
-                    [args[i] for i in places])
+        name, call = source_info.function_name(filled), Call(filled, in_tree)
         rule = self.rule(call)
         if rule is None:
             kind = type(self).__name__
-            raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {call.name} "
+            raise AttributeError(f"No {kind[-3:].upper()} defined for {kind} function {name} "
                                  f"using def{kind[-3:]}.")
-        outs = self.primitive.bind(*leaves, name=call.name, fun=call.flat, jvp=rule)
-        return call.flat.result(outs)
+        return call.result(self.primitive.bind(*leaves, name=name, fun=call, jvp=rule))
 
 
 def _example_of(f: CustomFunction) -> list[core.Example]:
@@ -257,19 +252,20 @@ class custom_jvp(CustomFunction):
 
 def _run_jvp_rule(call: Call, rule: Callable, *both: Any) -> list:
     """A user's rule on flat arrays: primals and tangents in, results and tangents out."""
-    half, flat = len(both) // 2, call.flat
-    primals, tangents = (tree_util.tree_unflatten(flat.in_tree, leaves)[0]
+    half = len(both) // 2
+    primals, tangents = (tree_util.tree_unflatten(call.in_tree, leaves)[0]
                          for leaves in (both[:half], both[half:]))
-    pair = _on_its_lines(rule, *call.fixed, primals, tangents)
-    who = f"Custom JVP rule {source_info.function_name(rule)} for function {call.name}"
+    pair = _on_its_lines(rule, *call.fun.fixed, primals, tangents)
+    name, function = source_info.function_name(rule), source_info.function_name(call.fun)
+    who = f"Custom JVP rule {name} for function {function}"
     if not _is_pair(pair):
         raise TypeError(f"{who} must produce a pair (list or tuple of length two) representing "
                         f"primal and tangent outputs, but got {pair}.")
-    outs = flat.flat_result(pair[0])
+    outs = call.flat_result(pair[0])
     dots, dot_tree = tree_util.tree_flatten(pair[1])
-    if dot_tree != flat.out_tree:
+    if dot_tree != call.out_tree:
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
-                        f"(pytree) structures, but got {flat.out_tree} and {dot_tree} "
+                        f"(pytree) structures, but got {call.out_tree} and {dot_tree} "
                         "respectively.")
     return outs + [_check_tangent(x, check_arg(t)) for x, t in zip(outs, dots, strict=True)]
 
@@ -289,11 +285,8 @@ def _check_tangent(x: Array, t: Array) -> Array:
 
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
 
-NO_FORWARD = "can't apply forward-mode autodiff (jvp) to a custom_vjp function."
-
-
 def _no_forward(*_: Any, **__: Any) -> Any:
-    raise TypeError(NO_FORWARD)
+    raise TypeError("can't apply forward-mode autodiff (jvp) to a custom_vjp function.")
 
 
 def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
@@ -389,10 +382,10 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, *both: Any) -> list:
     Primals and tangents in, results and tangents out.
     """
     primals, tangents = both[:len(both) // 2], both[len(both) // 2:]
-    dynamic, _ = tree_util.tree_unflatten(call.flat.in_tree, primals)
-    pair = _on_its_lines(fwd, *call.filled.all_arguments(dynamic))
+    dynamic, _ = tree_util.tree_unflatten(call.in_tree, primals)
+    pair = _on_its_lines(fwd, *call.fun.all_arguments(dynamic))
     if not _is_pair(pair):
-        name, function = source_info.function_name(fwd), call.name
+        name, function = source_info.function_name(fwd), source_info.function_name(call.fun)
         raise TypeError(
             f"Custom VJP fwd rule {name} for function {function} must produce a pair (list or "
             "tuple of length two) where the first element represents the primal output (equal to "
@@ -400,7 +393,7 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, *both: Any) -> list:
             "represents residuals (i.e. values stored from the forward pass for use on the "
             f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
     leaves, res_tree = tree_util.tree_flatten(pair[1])
-    outs, residuals = call.flat.flat_result(pair[0]), list(map(check_arg, leaves))
+    outs, residuals = call.flat_result(pair[0]), list(map(check_arg, leaves))
     wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
     dots = custom_lin_p.bind(*residuals, *tangents, num_residuals=len(residuals),
                              bwd=functools.partial(_run_bwd, call, bwd, res_tree, wanted),
@@ -412,9 +405,9 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
              wanted: Sequence[ShapedArray], *values: Any) -> list:
     """The rule's cotangents of these types, one for each flat argument; None stands for zeros."""
     residuals = tree_util.tree_unflatten(res_tree, values[:res_tree.num_leaves])
-    found = _on_its_lines(bwd, *call.fixed, residuals, call.flat.result(
-        values[res_tree.num_leaves:]))
-    in_tree = call.flat.in_tree.children()[0]
+    found = _on_its_lines(bwd, *call.fun.fixed, residuals,
+                          call.result(values[res_tree.num_leaves:]))
+    in_tree = call.in_tree.children()[0]
     if not isinstance(found, tuple | list) or len(found) != len(in_tree.children()):
         raise TypeError(
             "Custom VJP bwd rule must produce an output with the same container (pytree) "

@@ -389,8 +389,8 @@ def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[
     def of_one(x: Any, /) -> Array:
         return function(*prepare(name, x))
 
-    def of_two(x1: Any, x2: Any, /) -> Array:
-        return function(*prepare(name, x1, x2))
+    def of_two(x: Any, y: Any, /) -> Array:
+        return function(*prepare(name, x, y))
 
     apply = (of_one, of_two)[len(inspect.signature(function).parameters) - 1]
     return documented(apply, name, f"{summary}\n\n    {note}" if note else summary, shows)

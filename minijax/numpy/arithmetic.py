@@ -78,18 +78,20 @@ def fmin(x1: Operand, x2: Operand, /) -> Array:
 
 subtract, maximum, minimum = map(functools.partial(from_lax, prepare=promote_args),
                                  (lax.sub, lax.max, lax.min), ("subtract", "maximum", "minimum"))
-arctan2, float_power = map(functools.partial(from_lax, prepare=promote_args_inexact),
-                           (lax.atan2, lax.pow), ("arctan2", "float_power"))
-atan2 = arctan2
+nextafter, float_power = map(functools.partial(from_lax, prepare=promote_args_inexact),
+                             (lax.nextafter, lax.pow), ("nextafter", "float_power"))
 
 
-def nextafter(x: Inexact, y: Inexact, /) -> Array:
-    """The next float after x towards y.
+def arctan2(x1: Inexact, x2: Inexact, /) -> Array:
+    """The angle of the point (y, x), where y is the first argument.
 
-    >>> float(nextafter(1., 2.)) > 1
-    True
+    >>> round(float(arctan2(1., 1.)), 4)
+    0.7854
     """
-    return lax.nextafter(x, y)
+    return lax.atan2(x1, x2)
+
+
+atan2 = arctan2
 
 
 def fmod(x1: Operand, x2: Operand, /) -> Array:

@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,31 +14,20 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array, as_value
-from minijax.numpy.arguments import (ArrayLike, Numeric, Operand, choose, convert, promote_shapes,
-                                     public, weak_if_scalar)
+from minijax.numpy.arguments import (ArrayLike, Numeric, Operand, choose, convert, from_lax,
+                                     promote_args, promote_args_numeric, promote_shapes, public,
+                                     weak_if_scalar)
 from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
 
 
-# ── Comparisons ──────────────────────────────────────────────────────────────────────────────
-
-def equal(x: Operand, y: Operand, /) -> Array:
-    """Whether ``x == y``.
-
-    >>> bool(equal(2, 3))
-    False
-    """
-    return lax.eq(x, y)
+equal, not_equal, bitwise_and, bitwise_or, bitwise_xor = map(
+    functools.partial(from_lax, prepare=promote_args),
+    (lax.eq, lax.ne, lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor),
+    ("equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor"))
 
 
-def not_equal(x: Operand, y: Operand, /) -> Array:
-    """Whether ``x != y``.
-
-    >>> bool(not_equal(2, 3))
-    True
-    """
-    return lax.ne(x, y)
-
+# ── Comparisons that order ───────────────────────────────────────────────────────────────────
 
 def less(x: Operand, y: Operand, /) -> Array:
     """Whether ``x < y``.
@@ -85,40 +75,7 @@ def _in_order(compare: Callable[[Any, Any], Any], x: Any, y: Any) -> Array:
 
 # ── Bits and truth ───────────────────────────────────────────────────────────────────────────
 
-def bitwise_and(x1: Operand, x2: Operand, /) -> Array:
-    """``x & y``, bit by bit.
-
-    >>> int(bitwise_and(6, 3))
-    2
-    """
-    return lax.bitwise_and(x1, x2)
-
-
-def bitwise_or(x1: Operand, x2: Operand, /) -> Array:
-    """``x | y``, bit by bit.
-
-    >>> int(bitwise_or(6, 3))
-    7
-    """
-    return lax.bitwise_or(x1, x2)
-
-
-def bitwise_xor(x1: Operand, x2: Operand, /) -> Array:
-    """``x ^ y``, bit by bit.
-
-    >>> int(bitwise_xor(6, 3))
-    5
-    """
-    return lax.bitwise_xor(x1, x2)
-
-
-def left_shift(x: Numeric, y: Numeric, /) -> Array:
-    """``x << y``; 0 where y is the width or more.
-
-    >>> int(left_shift(1, 4))
-    16
-    """
-    return lax.shift_left(x, y)
+left_shift = from_lax(lax.shift_left, "left_shift", prepare=promote_args_numeric)
 
 
 def right_shift(x1: Numeric, x2: Numeric, /) -> Array:

@@ -83,19 +83,17 @@ def _slope(x: Any, axis: int, step: Any) -> Any:
         raise ValueError("Shape of array too small to calculate a numerical gradient, at least "
                          "2 elements are required.")
     x = moveaxis(x, axis, -1)
-    if not step.ndim:
-        ends: Any = diff(x)
-        inner = (x[..., 2:] - x[..., :-2]) * .5
-        out = lax.concatenate([ends[..., :1], inner, ends[..., -1:]], x.ndim - 1)
-        return moveaxis(out / step, -1, axis)
-    x, width = promote_dtypes_inexact(x, diff(step))
-    slopes: Any = diff(x) / width  # of the pieces between the places
-    left, right = width[:-1], width[1:]
-    # each place takes more of the slope of the shorter piece beside it
-    share = right / (left + right)
-    inner = slopes[..., :-1] * share + slopes[..., 1:] * (1 - share)
+    if step.ndim:
+        x, width = promote_dtypes_inexact(x, diff(step))
+        slopes: Any = diff(x) / width  # of the pieces between the places
+        left, right = width[:-1], width[1:]
+        # each place takes more of the slope of the shorter piece beside it
+        share = right / (left + right)
+        inner = slopes[..., :-1] * share + slopes[..., 1:] * (1 - share)
+    else:
+        slopes, inner = diff(x), (x[..., 2:] - x[..., :-2]) * .5
     out = lax.concatenate([slopes[..., :1], inner, slopes[..., -1:]], x.ndim - 1)
-    return moveaxis(out, -1, axis)
+    return moveaxis(out if step.ndim else out / step, -1, axis)
 
 
 def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
