@@ -107,7 +107,25 @@ def type_differences(pairs: Iterable[tuple[str, ShapedArray, str, ShapedArray]])
 
 # ── cond, switch ─────────────────────────────────────────────────────────────────────────────
 
-def cond(*args: Any, **kwargs: Any) -> Any:
+NOT_GIVEN: Any = object()
+
+
+def _with_operand(operands: tuple, operand: Any) -> tuple:
+    """The operands, given by position or as a single one by keyword, which may be None.
+
+    Raises:
+      TypeError: when they are given both ways.
+    """
+    if operand is NOT_GIVEN:
+        return operands
+    if operands:
+        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
+                        f"passed, got operand={operand} and positional operands {operands}")
+    return (operand,)
+
+
+def cond(pred: Any, true_fun: Any, false_fun: Callable, *operands: Any,
+         operand: Any = NOT_GIVEN) -> Any:
     """Run one of two functions.
 
     Args:
@@ -127,39 +145,15 @@ def cond(*args: Any, **kwargs: Any) -> Any:
     >>> cond(True, lambda x: x + 1, lambda x: x - 1, 3)
     Array(4, dtype=int32, weak_type=True)
     """
-    is_older = len(args) == 5 and not kwargs and not callable(args[1])
-    if is_older and callable(args[2]) and callable(args[4]):
-        pred, one, true_fun, other, false_fun = args
-        return _cond(pred, lambda both: true_fun(both[0]), lambda both: false_fun(both[1]),
-                     (one, other))
-    return _cond(*args, **kwargs)
-
-
-NOT_GIVEN: Any = object()
-
-
-def _with_operand(operands: tuple, operand: Any) -> tuple:
-    """The operands, given by position or as a single one by keyword, which may be None.
-
-    Raises:
-      TypeError: when they are given both ways.
-    """
-    if operand is NOT_GIVEN:
-        return operands
-    if operands:
-        raise TypeError("if 'operand' keyword is passed then no positional operands can be "
-                        f"passed, got operand={operand} and positional operands {operands}")
-    return (operand,)
-
-
-def _cond(pred: Any, true_fun: Callable, false_fun: Callable, *operands: Any,
-          operand: Any = NOT_GIVEN) -> Any:
+    is_older = len(operands) == 2 and not callable(true_fun) and callable(false_fun)
+    if is_older and callable(operands[1]):
+        one, true_of, (other, false_of) = true_fun, false_fun, operands
+        return cond(pred, lambda both: true_of(both[0]), lambda both: false_of(both[1]),
+                    (one, other), operand=operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    operands = _with_operand(operands, operand)
-    pred = _scalar_predicate(pred)
-    return _bind_branches(_branch_index(pred), (false_fun, true_fun), operands,
-                          ("false_fun", "true_fun"))
+    return _bind_branches(_branch_index(_scalar_predicate(pred)), (false_fun, true_fun),
+                          _with_operand(operands, operand), ("false_fun", "true_fun"))
 
 
 def _branch_index(pred: Any) -> Any:

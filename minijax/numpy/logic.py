@@ -21,60 +21,29 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.unary import isfinite, isnan
 
 
-equal, not_equal, bitwise_and, bitwise_or, bitwise_xor = map(
-    functools.partial(from_lax, prepare=promote_args),
-    (lax.eq, lax.ne, lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor),
-    ("equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor"))
-
-
-# ── Comparisons that order ───────────────────────────────────────────────────────────────────
-
-def less(x: Operand, y: Operand, /) -> Array:
-    """Whether ``x < y``.
-
-    >>> bool(less(2, 3))
-    True
-    """
-    return _in_order(lax.lt, x, y)
-
-
-def less_equal(x: Operand, y: Operand, /) -> Array:
-    """Whether ``x <= y``.
-
-    >>> bool(less_equal(2, 3))
-    True
-    """
-    return _in_order(lax.le, x, y)
-
-
-def greater(x: Operand, y: Operand, /) -> Array:
-    """Whether ``x > y``.
-
-    >>> bool(greater(2, 3))
-    False
-    """
-    return _in_order(lax.gt, x, y)
-
-
-def greater_equal(x: Operand, y: Operand, /) -> Array:
-    """Whether ``x >= y``.
-
-    >>> bool(greater_equal(2, 3))
-    False
-    """
-    return _in_order(lax.ge, x, y)
-
-
-def _in_order(compare: Callable[[Any, Any], Any], x: Any, y: Any) -> Array:
+def _in_order(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A comparison; complex numbers are ordered by real part, then imaginary part."""
-    if x.dtype.kind != "c":
-        return compare(x, y)
-    same = lax.real(x) == lax.real(y)
-    return choose(same, compare(lax.imag(x), lax.imag(y)), compare(lax.real(x), lax.real(y)))
+    @functools.wraps(compare)
+    def ordered(x: Any, y: Any) -> Any:
+        if x.dtype.kind != "c":
+            return compare(x, y)
+        same = lax.real(x) == lax.real(y)
+        return choose(same, compare(lax.imag(x), lax.imag(y)), compare(lax.real(x), lax.real(y)))
+    return ordered
+
+
+_of_two = functools.partial(from_lax, prepare=promote_args)
+
+equal, not_equal, less, less_equal, greater, greater_equal = map(
+    _of_two, (lax.eq, lax.ne, *map(_in_order, (lax.lt, lax.le, lax.gt, lax.ge))),
+    ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"))
 
 
 # ── Bits and truth ───────────────────────────────────────────────────────────────────────────
 
+bitwise_and, bitwise_or, bitwise_xor = map(
+    _of_two, (lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor),
+    ("bitwise_and", "bitwise_or", "bitwise_xor"))
 left_shift = from_lax(lax.shift_left, "left_shift", prepare=promote_args_numeric)
 
 
