@@ -17,7 +17,7 @@ CHAPTER = ROOT / "notebooks" / "00_tour.ipynb"
 program = runpy.run_path(str(ROOT / "tests" / "bench" / "tour.py"))["program"]
 CELLS = json.loads(CHAPTER.read_text(encoding="utf-8"))["cells"]
 
-EXERCISES = ["bend", "counted", "fooling"]
+EXERCISES = sorted(name for name, one in exercises().items() if one.chapter == "00_tour")
 
 
 @pytest.fixture(scope="module")
@@ -66,8 +66,9 @@ def test_with_only_its_imports_changed_the_program_trains_the_same_on_jax(
 def test_the_solution_is_right_in_the_chapters_own_world(
         exercise: str, tour: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> None:
     names = dict(tour)
-    exec(exercises()[exercise].solution, names)
-    check(exercise, names[exercise])
+    solution = exercises()[exercise].solution
+    exec(solution, names)
+    check(exercise, names[exercise] if exercise in names else eval(solution, names))
     assert capsys.readouterr().out.startswith(f"{exercise}: right")
 
 

@@ -112,7 +112,7 @@ def explain(fun: Callable, *args: Any, stages: str = " ".join(STAGES), **kwargs:
     bodies = {stage: pictures.to_html(traced.jaxpr) if stage == "jaxpr" else pre(text)
               for stage, text in texts.items()}
     plain = [f"── {stage}: {STAGES[stage]} ──\n{text}" for stage, text in texts.items()]
-    boxes = [f'<div style="flex:1 1 15em;min-width:15em;max-width:100%"><b>{STAGES[stage]}</b>'
+    boxes = [f'<div style="flex:1 1 24em;min-width:min(24em,100%)"><b>{STAGES[stage]}</b>'
              f'<div style="max-height:32em;overflow-y:auto">{body}</div></div>'
              for stage, body in bodies.items()]
     row = f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{"".join(boxes)}</div>'

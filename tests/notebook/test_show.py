@@ -63,5 +63,6 @@ def test_the_course_can_be_imported_without_ipython() -> None:
             "list(n.progress(range(2), 'steps'))")
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     lines = run.stdout.splitlines()
-    assert lines == ["bend: not yet: right at 2, but not at -1",
+    assert lines == ["bend: not yet: right at 2, but not everywhere: "
+                     "for x = -1.0 the answer is -6, and yours 12",
                      "{ lambda ; a:f32[]. let  in (a,) }", f"steps {'█' * 20} 2 of 2"]

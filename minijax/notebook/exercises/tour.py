@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minijax.notebook.checks import exercise, expect, near
+
+CHAPTER = "00_tour"
 
 F = """
 def f(x):
@@ -13,24 +17,41 @@ def f(x):
 """
 
 
+def _shown(x: Any) -> str:
+    try:
+        array = np.asarray(x, float)
+        return (f"{float(array):.4g}" if array.ndim == 0 else
+                np.array2string(array, precision=3, separator=", ").replace("\n", ""))
+    except (TypeError, ValueError):
+        return repr(x)
+
+
+def _agrees(found: Any, wanted: Any, given: str) -> None:
+    expect(near(found, wanted),
+           f"for {given} the answer is {_shown(wanted)}, and yours {_shown(found)}")
+
+
 def grade_bend(bend: Callable) -> None:
     found = bend(2.0)
     expect(found is not None, "nothing comes back: is there a `return`?")
     expect(not callable(found), "a function comes back; give it x")
     expect(not near(found, 9.0), "that is the slope; how does the slope change?")
-    expect(near(found, 12.0), "differentiate f twice on paper, and compare at x = 2")
-    expect(near(bend(-1.0), -6.0), "right at 2, but not at -1")
+    expect(near(found, 12.0), f"for x = 2 the answer is 12, and yours {_shown(found)}: "
+           "differentiate f twice on paper")
+    for x in (-1.0, 0.0, *np.random.default_rng(0).normal(size=5).round(2)):
+        expect(near(bend(float(x)), 6 * x), "right at 2, but not everywhere: "
+               f"for x = {x} the answer is {6 * x:.4g}, and yours {_shown(bend(float(x)))}")
 
 
 exercise(
-    "bend", chapter="00_tour", grade=grade_bend, given=F,
+    "bend", chapter=CHAPTER, grade=grade_bend, given=F,
     solution="""
 def bend(x):
     return jax.grad(jax.grad(f))(x)
 """,
     wrong=[
         ("def bend(x):\n    return jax.grad(f)(x)", "slope"),
-        ("def bend(x):\n    return 12.0", "not at -1"),
+        ("def bend(x):\n    return 12.0", "for x = -1.0 the answer is -6"),
         ("def bend(x):\n    return jax.grad(f)(jax.grad(f)(x))", "on paper"),
         ("def bend(x):\n    return jax.grad(jax.grad(f(x)))", "raised TypeError"),
         ("def bend(x):\n    return jax.grad(jax.grad(f))", "give it x"),
@@ -39,6 +60,254 @@ def bend(x):
     afterthought="`grad` returns a function, and functions are what `grad` takes",
     hints=["the derivative of a function is a function; how does that one change?",
            "give `grad` what `grad` gave you, and only then the number"],
+)
+
+
+class _Deep:
+    """How deep an expression is, and how many operations it has."""
+
+    def __init__(self, depth: int):
+        self.depth = depth
+
+    def __pow__(self, n: int) -> _Deep:
+        return _Deep(self.depth + 1)
+
+    def __rmul__(self, number: int) -> _Deep:
+        return _Deep(self.depth + 1)
+
+    def __sub__(self, other: _Deep) -> _Deep:
+        return _Deep(max(self.depth, other.depth) + 1)
+
+
+def _expression(random: np.random.Generator, size: int) -> str:
+    """The text of a function of x with this many operations."""
+    if size == 0:
+        return "x"
+    kind, left = random.integers(3), int(random.integers(size))
+    if kind == 0:
+        return f"({_expression(random, size - 1)})**{random.integers(2, 4)}".replace("(x)", "x")
+    if kind == 1:
+        return f"{random.integers(2, 9)}*({_expression(random, size - 1)})".replace("(x)", "x")
+    return f"({_expression(random, left)} - {_expression(random, size - 1 - left)})"
+
+
+def grade_depth(Depth: Any) -> None:
+    random = np.random.default_rng(1)
+    texts = ["x", "x**3", "3*x", "x - x", "x**3 - 3*x", "x - x**2", "x**2 - x"]
+    for text in [*texts, *(_expression(random, size) for size in range(3, 9) for _ in range(3))]:
+        function = eval(f"lambda x: {text}")
+        wanted, found = function(_Deep(0)).depth, function(Depth(0))
+        expect(found is not None, f"for {text} nothing comes back: is there a `return`?")
+        expect(isinstance(found, Depth), "an operation on a Depth gives another Depth, for the "
+               f"function to go on with; {text} gave {found!r}")
+        mistake = (f"for {text} the depth is {wanted}, and yours {found.depth}. ")
+        expect(not (text == "x - x" and found.depth == 0), mistake + "A subtraction is an "
+               "operation, too")
+        expect(not (text == "x**3 - 3*x" and found.depth == 3), mistake + "There are three "
+               "operations, but the power and the product need not wait for each other")
+        expect(found.depth == wanted, mistake + "Which operations must be done before the last?")
+
+
+_DEPTH = """
+class Depth:
+    def __init__(self, depth):
+        self.depth = depth
+
+    def __pow__(self, n):
+        {one}
+
+    def __rmul__(self, number):
+        {one}
+
+    def __sub__(self, other):
+        {two}
+"""
+
+
+def _depth(two: str, one: str = "return Depth(self.depth + 1)") -> str:
+    return _DEPTH.format(one=one, two=two)
+
+
+exercise(
+    "Depth", chapter=CHAPTER, grade=grade_depth,
+    solution=_depth("return Depth(max(self.depth, other.depth) + 1)"),
+    wrong=[
+        (_depth("return Depth(self.depth + other.depth + 1)"), "need not wait"),
+        (_depth("return Depth(max(self.depth, other.depth))"), "an operation, too"),
+        (_depth("return Depth(self.depth + 1)"), "for x - x**2 the depth is 2, and yours 1"),
+        (_depth("return max(self.depth, other.depth) + 1"), "gives another Depth"),
+        (_depth("self.depth = max(self.depth, other.depth) + 1"), "nothing comes back"),
+    ],
+    afterthought="with a processor for each operation, that is how long it would take",
+    hints=["how deep is the result of an operation on something of depth 4?",
+           "a subtraction must wait for both of its arguments: for which of them longer?"],
+)
+
+
+def grade_numbers_in(numbers_in: Callable) -> None:
+    random = np.random.default_rng(2)
+
+    def array() -> Any:
+        return np.zeros(random.integers(1, 5, random.integers(0, 4)), np.float32)
+
+    trees: list[Any] = [{"w": np.zeros((2, 3)), "b": np.zeros(3)}, [np.zeros((2, 2)), np.zeros(())]]
+    trees += [[{"w": array(), "b": array()}, (array(), {"more": [array()]})] for _ in range(10)]
+    for tree in trees:
+        sizes = [leaf.size for leaf in _leaves(tree)]
+        found = numbers_in(tree)
+        shapes = ", ".join(str(leaf.shape) for leaf in _leaves(tree))
+        expect(not isinstance(found, dict | list | tuple), "a tree of counts comes back; one "
+               "number is asked for")
+        mistake = (f"for arrays of the shapes {shapes} the answer is {sum(sizes)}, "
+                   f"and yours {_shown(found)}")
+        expect(not near(found, len(sizes)) or len(sizes) == sum(sizes),
+               mistake + ": that is how many arrays there are, but how many numbers are in each?")
+        expect(near(found, sum(sizes)), mistake)
+
+
+def _leaves(tree: Any) -> list[Any]:
+    parts = tree.values() if isinstance(tree, dict) else tree
+    return [tree] if hasattr(tree, "shape") else [leaf for part in parts for leaf in _leaves(part)]
+
+
+exercise(
+    "numbers_in", chapter=CHAPTER, grade=grade_numbers_in,
+    solution="""
+def numbers_in(tree):
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+""",
+    wrong=[
+        ("def numbers_in(tree):\n    return len(jax.tree.leaves(tree))", "how many arrays"),
+        ("def numbers_in(tree):\n    return jax.tree.map(lambda leaf: leaf.size, tree)",
+         "a tree of counts"),
+        ("def numbers_in(tree):\n    return sum(leaf.ndim for leaf in jax.tree.leaves(tree))",
+         "the answer is"),
+        ("def numbers_in(tree):\n    return sum(part['w'].size + part['b'].size for part in tree)",
+         "your answer raised"),
+        ("def numbers_in(tree):\n    return sum(leaf.sum() for leaf in jax.tree.leaves(tree))",
+         "the answer is 9, and yours 0"),
+    ],
+    afterthought="ask it of `params`",
+    hints=["an array has a `size`; the arrays of a tree are `jax.tree.leaves(tree)`"],
+)
+
+
+def grade_downhill(downhill: Callable) -> None:
+    def bowl(p: Any) -> Any:
+        return p["a"] ** 2 + 3 * p["b"]
+
+    def slopes(p: Any) -> Any:
+        return {"a": 2 * p["a"], "b": 3.0}
+
+    random = np.random.default_rng(3)
+    cases = [(2.0, 1.0, 0.1), *random.uniform(0.5, 3, (5, 3)).round(2).tolist()]
+    for a, b, rate in cases:
+        at = {"a": a, "b": b}
+        slope = slopes(at)
+        found = downhill(bowl, at, rate)
+        expect(isinstance(found, dict) and found.keys() == at.keys(), "parameters come back, in a "
+               f"tree of the same form, here of the form {at}; yours is {found!r}")
+        mine = {key: round(float(value), 4) for key, value in found.items()}
+        mistake = (f"for a**2 + 3*b at {at} and the rate {rate} the answer is "
+                   f"{ {key: round(at[key] - rate * slope[key], 4) for key in at} }, "
+                   f"and yours {mine}. ")
+        expect(not all(near(found[key], slope[key]) for key in at), mistake + "That is the "
+               "gradient; take a step with it")
+        expect(not all(near(found[key], at[key] + rate * slope[key]) for key in at),
+               mistake + "The gradient points uphill, and so did you")
+        expect(not all(near(found[key], at[key] - slope[key]) for key in at),
+               mistake + "How long is the step to be?")
+        expect(all(near(found[key], at[key] - rate * slope[key]) for key in at), mistake)
+    from minijax import numpy as jnp
+    tree = [{"w": jnp.ones((2, 2))}, {"w": jnp.ones(3)}]
+    found = downhill(lambda t: t[0]["w"].sum() - t[1]["w"].sum(), tree, 0.5)
+    expect(near(found[0]["w"], np.full((2, 2), 0.5)) and near(found[1]["w"], np.full(3, 1.5)),
+           f"right for two numbers, but not for a list of dicts of arrays: yours is {found}")
+
+
+exercise(
+    "downhill", chapter=CHAPTER, grade=grade_downhill,
+    solution="""
+def downhill(loss, params, rate):
+    gradient = jax.grad(loss)(params)
+    return jax.tree.map(lambda p, g: p - rate * g, params, gradient)
+""",
+    wrong=[
+        ("def downhill(loss, params, rate):\n    g = jax.grad(loss)(params)\n"
+         "    return jax.tree.map(lambda p, g: p + rate * g, params, g)", "points uphill"),
+        ("def downhill(loss, params, rate):\n    return jax.grad(loss)(params)",
+         "That is the gradient"),
+        ("def downhill(loss, params, rate):\n    g = jax.grad(loss)(params)\n"
+         "    return jax.tree.map(lambda p, g: p - g, params, g)", "How long"),
+        ("def downhill(loss, params, rate):\n    return params - rate * jax.grad(loss)(params)",
+         "raised TypeError"),
+        ("def downhill(loss, params, rate):\n    g = jax.grad(loss)(params)\n"
+         "    return loss(jax.tree.map(lambda p, g: p - rate * g, params, g))",
+         "parameters come back"),
+    ],
+    afterthought="a hundred such steps are a way to train a network; the next section has a better",
+    hints=["`jax.tree.map(function, one, other)` gives the function a leaf of each tree"],
+)
+
+
+def grade_printed(answer: Any) -> None:
+    expect(isinstance(answer, int) and not isinstance(answer, bool), "the answer is a number")
+    expect(answer != 6, "Python does not run at each call: what may it leave out?")
+    expect(answer != 5, "ones and zeros of one shape and dtype are the same to a tracer")
+    expect(answer != 1, "once for each type of argument, and there are several")
+    expect(answer != 3, "shape and dtype make a type: is 1 like 1.0, and are 3 numbers like 4?")
+    expect(answer == 4, f"not {answer}: go through the calls, and ask of each whether its type is "
+           "new")
+
+
+exercise(
+    "printed", chapter=CHAPTER, grade=grade_printed, solution="4",
+    wrong=[("6", "at each call"), ("5", "the same to a tracer"), ("3", "is 1 like 1.0"),
+           ("1", "there are several"), ("2", "whether its type is new")],
+    afterthought="paste the lines into a cell, and see",
+    hints=["1.0 and 2.0 are one type"],
+)
+
+
+def grade_soft(soft: Callable) -> None:
+    import minijax as jax
+    from minijax import errors
+    xs = np.array([0.5, 2.0, -2.0, 1.0, -1.0, 0.0, *np.linspace(-3, 3, 14)], np.float32)
+    for x in xs:
+        wanted = x * x / 2 if abs(x) <= 1 else abs(x) - 0.5
+        _agrees(soft(float(x)), wanted, f"x = {x:.4g}")
+    try:
+        jax.jit(soft)(1.0)
+        found = jax.vmap(soft)(xs)
+    except errors.TracerBoolConversionError:
+        expect(False, "right for a number, but under `jit` a tracer is asked whether it is small: "
+               "it stands for all numbers. Choose for each of them instead")
+    expect(np.shape(found) == xs.shape, "right for a number, but not under `vmap`")
+    for x in xs:
+        slope = jax.grad(soft)(float(x))
+        expect(near(slope, np.clip(x, -1, 1)), f"the value is right, but the slope at {x:.4g} is "
+               f"{np.clip(x, -1, 1):.4g}, and yours {_shown(slope)}")
+
+
+exercise(
+    "soft", chapter=CHAPTER, grade=grade_soft,
+    solution="""
+def soft(x):
+    size = jnp.abs(x)
+    return jnp.where(size <= 1, x**2 / 2, size - 0.5)
+""",
+    wrong=[
+        ("def soft(x):\n    if abs(x) <= 1:\n        return x**2 / 2\n    return abs(x) - 0.5",
+         "asked whether it is small"),
+        ("def soft(x):\n    return jnp.where(x <= 1, x**2 / 2, x - 0.5)",
+         "for x = -2 the answer is 1.5, and yours 2"),
+        ("def soft(x):\n    return jnp.where(abs(x) <= 1, x**2 / 2, abs(x))",
+         "for x = 2 the answer is 1.5, and yours 2"),
+        ("def soft(x):\n    return jnp.where(abs(x) <= 1, abs(x) - 0.5, x**2 / 2)",
+         "for x = 0.5 the answer is 0.125, and yours 0"),
+    ],
+    afterthought="it is called Huber's loss: a mistake of 10 counts as ten, and not as a hundred",
+    hints=["`jnp.where(condition, a, b)` takes a where the condition holds, and b elsewhere"],
 )
 
 
@@ -57,13 +326,16 @@ def grade_counted(counted: Callable) -> None:
     expect(len(set(results)) == 3,
            f"three visits gave {results}: what was counted must come out, to go in next time")
     expect(results == [1.0, 2.0, 3.0], f"three visits gave {results}; they should count")
-    count, result = counted(4, 2.0)
-    expect(not near(count, 10.0), "the new count comes first, and then the result")
-    expect(near(result, 10.0), "the result also depends on x")
+    expect(not near(counted(4, 2.0)[0], 10.0), "the new count comes first, and then the result")
+    for before, x in ((4, 2.0), (0, -1.0), (7, 0.5), (2, 3.0)):
+        count, result = counted(before, x)
+        expect(near(count, before + 1) and near(result, x * (before + 1)),
+               f"for the count {before} and x = {x} the answer is {(before + 1, x * (before + 1))},"
+               f" and yours {(_shown(count), _shown(result))}; the result also depends on x")
 
 
 exercise(
-    "counted", chapter="00_tour", grade=grade_counted,
+    "counted", chapter=CHAPTER, grade=grade_counted,
     solution="""
 def counted(count, x):
     count = count + 1
@@ -97,8 +369,55 @@ def loss(params, x, y):
 """
 
 
+def grade_vote(vote: Callable) -> None:
+    import minijax as jax
+    from minijax import numpy as jnp
+    world: dict[str, Any] = vote.__globals__
+    random = np.random.default_rng(4)
+    pictures = world["x_test"][:6]
+    for _ in range(3):
+        members = [jax.tree.map(lambda p: p + jnp.array(random.normal(size=p.shape), jnp.float32),
+                                world["params"]) for _ in range(5)]
+        each = np.stack([world["scores"](member, pictures) for member in members])
+        wanted = each.mean(axis=0).argmax(axis=1)
+        found = vote(jax.tree.map(lambda *leaves: jnp.stack(leaves), *members), pictures)
+        given = f"5 networks and 6 pictures the answer is {_shown(wanted)}, and yours"
+        expect(np.shape(found) != (6, 10), "those are ten scores for each picture; which digit is "
+               "the answer?")
+        expect(np.shape(found) != (5, 6), "that is an answer of each network; take the mean of "
+               "their scores first")
+        expect(np.shape(found) == (6,), f"for {given} of shape {np.shape(found)}: an answer for "
+               "each picture is wanted")
+        expect(not near(found, each.argmax(axis=2).mean(axis=0)), f"for {given} {_shown(found)}: "
+               "the mean of a 3 and a 5 is a 4, which neither has seen. Take that of the scores")
+        expect(near(found, wanted), f"for {given} {_shown(found)}")
+
+
+_VOTE = """
+def vote(networks, x):
+    each = jax.vmap(lambda params: scores(params, x))(networks)
+    return {}
+"""
+
+exercise(
+    "vote", chapter=CHAPTER, grade=grade_vote, given=NETWORK,
+    solution=_VOTE.format("each.mean(axis=0).argmax(axis=1)"),
+    wrong=[
+        (_VOTE.format("each.argmax(axis=2).mean(axis=0)"), "which neither has seen"),
+        (_VOTE.format("each.mean(axis=0)"), "which digit is the answer"),
+        (_VOTE.format("each.argmax(axis=2)"), "that is an answer of each network"),
+        (_VOTE.format("each.mean(axis=1).argmax(axis=1)"), "an answer for each picture"),
+        (_VOTE.format("(-each).mean(axis=0).argmax(axis=1)"), "the answer is"),
+        ("def vote(networks, x):\n    return scores(networks, x).argmax(axis=1)",
+         "an answer for each picture"),
+    ],
+    afterthought="try it: `jnp.mean(vote(networks_together, x_test) == y_test)`",
+    hints=["`scores` takes one network; what makes a function of one a function of many?",
+           "the result has an axis for the networks, one for the pictures and one for the digits"],
+)
+
+
 def grade_fooling(fooling: Callable) -> None:
-    import numpy as np
     world: dict[str, Any] = fooling.__globals__
     scores, params = world["scores"], world["params"]
     x_test, y_test = world["x_test"], world["y_test"]
@@ -117,7 +436,7 @@ def grade_fooling(fooling: Callable) -> None:
 
 
 exercise(
-    "fooling", chapter="00_tour", grade=grade_fooling, given=NETWORK,
+    "fooling", chapter=CHAPTER, grade=grade_fooling, given=NETWORK,
     solution="""
 def fooling(params, x, y):
     slope = jax.grad(loss, argnums=1)(params, x[None], y[None])[0]
