@@ -114,44 +114,42 @@ def _share(t: Array, z: Array, x: Array, y: Array) -> Array:
     return mul(t, div(chosen, select(eq(y, z), filled(2, z), filled(1, z))))
 
 
-def complex_extrema(op: str, x: Any) -> Any:
-    """Along the first axis: all the extrema so far."""
-    found = np.empty_like(x)
-    last = x.dtype.type(-np.inf if op == "max" else np.inf)
-    for k in range(len(x)):
-        last = found[k] = complex_extremum(op, last, x[k])
-    return found
+def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
+    """What ``run(ufunc, *arrays)`` gives for the larger of two numbers, or the smaller.
 
-
-def complex_extremum(op: str, x: Any, y: Any) -> Any:
-    """By the real parts, then the imaginary ones; the second where neither comes before."""
-    first, second = (x, y) if op == "max" else (y, x)
-    beyond = (first.real > second.real) | (
-        (first.real == second.real) & (first.imag > second.imag))
-    return np.where(beyond, x, y)
-
-
-def with_ordered_zeros(op: str, found: Any, anywhere: Callable[[Callable], Any]) -> Any:
-    """Extrema that NumPy found, with -0 below +0, which it takes for equal.
+    NumPy's ufunc takes -0 and +0 for equal; here -0 is below, as in the compiled form.  Of complex
+    numbers it chooses as we do, but where parts are nan or zero.
 
     Args:
       op: "max" or "min".
-      found: the extrema.
-      anywhere: for each of them, whether a test holds for any of the elements it stands for.
+      run: calls a method of the ufunc: `reduce`, `accumulate`, `at`.
     """
+    if is_complex(arrays[0]) and not all(
+            np.all((x == x) & (x.real != 0) & (x.imag != 0)) for x in arrays):
+        ufunc = np.frompyfunc(lambda x, y: x if _beyond(op, x, y) else y, 2, 1, identity=None)
+        found = run(ufunc, *(x.astype(object) for x in arrays))
+        return np.asarray(found, arrays[0].dtype)
+    found = run(np.maximum if op == "max" else np.minimum, *arrays)
     if not dtypes.issubdtype(found.dtype, np.floating) or not np.any(found == 0):
         return found
     wins = np.positive if op == "max" else np.negative
-    won = anywhere(lambda x: (x == 0) & ~np.signbit(wins(x)))
+    won = run(np.logical_or, *((x == 0) & ~np.signbit(wins(x)) for x in arrays))
     zero = wins(np.where(won, found.dtype.type(0), -found.dtype.type(0)))
     return np.where(found == 0, zero, found)
+
+
+def _beyond(op: str, x: Any, y: Any) -> Any:
+    """Whether the complex x is taken and not y: by the real parts, then the imaginary ones."""
+    first, second = (x, y) if op == "max" else (y, x)
+    return (first.real > second.real) | (
+        (first.real == second.real) & (first.imag > second.imag))
 
 
 def _extremum(op: str, meaning: str, ufunc: np.ufunc, shown: str) -> tuple[Primitive, Callable]:
     """NumPy's, but it orders -0 below +0, as the compiled form does."""
     def impl(x: Any, y: Any) -> Any:
         if is_complex(x):
-            return complex_extremum(op, x, y)
+            return np.where(_beyond(op, x, y), x, y)
         return getattr(numpy_scalars(), op)(x, y) if x.dtype.kind == "f" else ufunc(x, y)
 
     return binary(op, meaning, accepts=ANYTHING, impl=impl,

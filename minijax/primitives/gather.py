@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, cannot
-from minijax.primitives.algebra import complex_extremum, div_p, mul_p, neg_p, with_ordered_zeros
+from minijax.primitives.algebra import div_p, extremum, mul_p, neg_p
 from minijax.primitives.axes import Index, Outs, Shape, canonical_shape, without
 from minijax.primitives import choice, convert, families, slots
 from minijax.primitives.emitted import (batched_in_front, filled, instantiate, linear, move_axis,
@@ -312,20 +312,12 @@ def _extremal_jvp(p: Primitive, primals: list, tangents: list, **params: Any) ->
 # ── The primitives ───────────────────────────────────────────────────────────────────────────
 
 def _by_extremum(op: str) -> Write:
-    ufunc = np.maximum if op == "max" else np.minimum
-
     def write(flat: np.ndarray, places: np.ndarray, updates: np.ndarray) -> None:
-        def anywhere(test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-            found = test(before)
-            np.logical_or.at(found, places, test(updates))
+        def run(ufunc: np.ufunc, found: np.ndarray, updates: np.ndarray) -> np.ndarray:
+            found = found.copy()
+            ufunc.at(found, places, updates)
             return found
-        if flat.dtype.kind == "c":
-            for place, update in zip(places, updates, strict=True):
-                flat[place] = complex_extremum(op, flat[place], update)
-            return
-        before = flat.copy()
-        ufunc.at(flat, places, updates)
-        flat[...] = with_ordered_zeros(op, flat, anywhere)
+        flat[...] = extremum(op, run, flat, updates)
     return write
 
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import analytic, choice, rounding, summation
-from minijax.primitives.algebra import (add, complex_extrema, complex_extremum, div, max, max_p,
-                                        min_p, mul, mul_p, neg, sub, with_ordered_zeros)
+from minijax.primitives.algebra import (add, div, extremum, max, max_p, min_p, mul, mul_p, neg,
+                                        sub)
 from minijax.primitives.axes import Axes, replaced, without
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
@@ -84,16 +84,9 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    ufunc, start = np.maximum if op == "max" else np.minimum, extremum_of_nothing(op, x.dtype)
-    if x.dtype.kind == "c" and x.size:
-        rows = np.moveaxis(x, axes, range(len(axes))).reshape(-1, *without(x.shape, axes))
-        rows = np.concatenate([np.full_like(rows[:1], start), rows])
-        while len(rows) > 1:
-            rest = rows[len(rows) & ~1:]
-            rows = np.concatenate([complex_extremum(op, rows[:-1:2], rows[1::2]), rest])
-        return rows[0]
-    found = ufunc.reduce(x, axes, initial=start)
-    return with_ordered_zeros(op, found, lambda test: np.any(test(x), axes))
+    if not x.size:
+        return np.full(without(x.shape, axes), extremum_of_nothing(op, x.dtype))
+    return extremum(op, lambda ufunc, x: ufunc.reduce(x, axes), x)
 
 
 reduce_max_p, reduce_min_p = (
@@ -192,21 +185,6 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
             {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
 
 
-def _every_step(ufunc: np.ufunc) -> Callable[[np.ndarray, int], np.ndarray]:
-    return lambda x, axis: ufunc.accumulate(x, axis, dtype=x.dtype)
-
-
-def _extrema(op: str) -> Callable[[np.ndarray, int], np.ndarray]:
-    every_step = _every_step(np.maximum if op == "max" else np.minimum)
-
-    def running(x: np.ndarray, axis: int) -> np.ndarray:
-        if x.dtype.kind == "c":
-            return np.moveaxis(complex_extrema(op, np.moveaxis(x, axis, 0)), 0, axis)
-        return with_ordered_zeros(op, every_step(x, axis),
-                                  lambda test: np.logical_or.accumulate(test(x), axis))
-    return running
-
-
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
 Dual = tuple[Array, Array]  # a value and its tangent
@@ -274,14 +252,21 @@ def _running_loop(op: str) -> Callable[..., None]:
 
 # ── The primitives and their functions ───────────────────────────────────────────────────────
 
+def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
+    return extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis), x)
+
+
 cumsum_p = cumulative(
     "cumsum", "add", lambda x, axis: summation.running(x, axis) + x.dtype.type(0),  # never -0
     jvp=linear(0),
     transpose=transposed(lambda ct, x, axis, reverse: cumsum_p.bind(
         ct, axis=axis, reverse=not reverse)))
-cumprod_p = cumulative("cumprod", "mul", _every_step(np.multiply), jvp=_by_prefixes(mul_p))
-cummax_p = cumulative("cummax", "max", _extrema("max"), jvp=_by_prefixes(max_p))
-cummin_p = cumulative("cummin", "min", _extrema("min"), jvp=_by_prefixes(min_p))
+cumprod_p = cumulative(
+    "cumprod", "mul", lambda x, axis: np.multiply.accumulate(x, axis, dtype=x.dtype),
+    jvp=_by_prefixes(mul_p))
+cummax_p, cummin_p = (
+    cumulative(f"cum{op}", op, functools.partial(_extrema, op), jvp=_by_prefixes(step))
+    for op, step in (("max", max_p), ("min", min_p)))
 
 
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:

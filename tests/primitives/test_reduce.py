@@ -113,3 +113,12 @@ def test_types_and_refusals_of_running_totals_are_those_of_jax(call, agrees_clos
 def test_log_sums_of_infinities_are_infinite_and_not_nan():
     x = np.float32([-np.inf, -np.inf, 1, np.inf, np.inf])
     np.testing.assert_allclose(np.asarray(lax.cumlogsumexp(x)), np.asarray(jax.lax.cumlogsumexp(x)))
+
+
+@pytest.mark.parametrize("x", [[1, np.nan, 0], [3, np.nan, 1, 2, 1, 0], [complex(1, np.nan), 0],
+                               [complex(0, -0.), complex(-0., 0)], [1 + 2j, 1 + 3j, 1 - 1j]],
+                         ids=str)
+@pytest.mark.parametrize("name", ["reduce_max", "reduce_min", "cummax", "cummin"])
+def test_extrema_of_complex_numbers_are_taken_one_after_another_as_in_jax(name, x, agrees):
+    given = np.array(x, np.complex64)
+    agrees(lambda lax: getattr(lax, name)(given, (0,) if name.startswith("reduce") else 0))
