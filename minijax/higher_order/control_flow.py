@@ -24,7 +24,7 @@ from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
 from minijax.primitives import algebra, choice, convert
 from minijax.primitives.emitted import reshaped
-from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stack
+from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stacked
 from minijax.stage import FlatFunction, check_arg, hoist, stage
 
 
@@ -435,7 +435,7 @@ def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, s
                          "output type is unknown.")
     carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
         x_tree, [index_leading(x, i) for x in rows]), steps, reverse)
-    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
+    return carry, tree_util.tree_map(lambda *parts: stacked([core.as_value(y) for y in parts]), *ys)
 
 
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:

@@ -18,6 +18,7 @@ from minijax.core import Array, Tracer, as_value
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.families import documented as documented
+from minijax.primitives.slicing import stacked as stacked
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # such things, brought to one dtype
@@ -407,11 +408,6 @@ def choose(condition: Any, x: Any, y: Any) -> Any:
     else:
         x, y = broadcast_arrays_to_one_shape(x, y)
     return lax.select(condition, x, y)
-
-
-def stacked(parts: Sequence[Array], axis: int = 0) -> Array:
-    """Arrays of one dtype, side by side along a new axis."""
-    return lax.concatenate([lax.expand_dims(part, (axis,)) for part in parts], axis)
 
 
 def places_along(shape: Sequence[int], *axes: int) -> list[Any]:

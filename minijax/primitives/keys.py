@@ -31,19 +31,18 @@ THREEFRY = dtypes.key_dtype("threefry2x32")
 # ── The family: a primitive whose meaning and lowering are one program ───────────────────────
 
 def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule,
-                  batch: Any = batch_elementwise, makes_keys: bool = False, **rules: Any
-                  ) -> Primitive:
+                  batch: Any = batch_elementwise, **rules: Any) -> Primitive:
     """A primitive on keys, defined by a program of ordinary operations on their words.
 
     Args:
       name: as a jaxpr prints it.
       program: from the words of the arguments, a key's in a trailing axis, to those of the result.
-      type_of: from the types as programs see them to the type of the result.
-      makes_keys: whether it makes keys of a type `impl`; else its first argument must be keys.
+      type_of: from the types as programs see them to the type of the result.  Without a parameter
+        `impl`, which says of what type the keys are that are made, the first must be that of keys.
       batch, rules: as in `Primitive`.
     """
     def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-        refuse((not makes_keys and not has_key_dtype(avals[0]),
+        refuse(("impl" not in params and not has_key_dtype(avals[0]),
                 f"{name} must get an array of keys, got {avals[0].str_short()}"))
         return [type_of(*avals, **params)]
 
@@ -56,7 +55,7 @@ def key_operation(name: str, *, program: Callable[..., Array], type_of: TypeRule
         batch=batch,
         handles_keys=True,
         program=program,
-        printed=(lambda impl: {"impl": impl.tag}) if makes_keys else None,
+        printed=lambda **params: {name: getattr(x, "tag", x) for name, x in params.items()},
         **rules)
 
 
@@ -153,7 +152,6 @@ random_seed_p = key_operation(
     "random_seed",
     program=lambda seeds, impl: paired(*number_words(seeds)),
     type_of=lambda seeds, impl: ShapedArray(seeds.shape, impl),
-    makes_keys=True,
     examples=table("impl", *((np.array(seeds, dtype), THREEFRY) for seeds, dtype in [
         (0, np.int32), ([-1, 2**31 - 1], np.int32), ([200], np.uint8), ([-3], np.int8),
         ([], np.uint32)])))
@@ -172,7 +170,6 @@ random_wrap_p = key_operation(
     "random_wrap",
     program=lambda words, impl: words,
     type_of=_wrap_type,
-    makes_keys=True,
     batch=batch_in_front(),
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 

@@ -392,7 +392,7 @@ unstack_p = _cut(
     shapes=lambda shape, axis: [without(shape, (axis,))] * shape[axis],
     program=lambda x, axis: [
         squeeze_p.bind(part(x, i, i + 1, axis), dimensions=(axis,)) for i in range(x.shape[axis])],
-    join=lambda pieces, axis: stack(pieces, axis),
+    join=lambda pieces, axis: stacked(pieces, axis),
     removed=True,
     examples=table("axis", (grid(3), 0), (grid(2, 3), 1), (grid(2, 3, dtype=np.int32), 0)))
 
@@ -410,7 +410,6 @@ def index_leading(x: Array, i: int) -> Array:
     return squeeze_p.bind(part(x, i, i + 1), dimensions=(0,))
 
 
-def stack(rows: Sequence[Array], axis: int = 0) -> Array:
+def stacked(rows: Sequence[Array], axis: int = 0) -> Array:
     """Arrays of one shape along a new axis."""
-    return concatenate_p.bind(*[emitted.broadcast_batch(x, axis, 1) for x in rows],
-                              dimension=axis)
+    return concatenate([emitted.broadcast_batch(x, axis, 1) for x in rows], axis)
