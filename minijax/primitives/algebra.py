@@ -123,9 +123,10 @@ def extremum(op: str, run: Callable[..., Any], *arrays: Any) -> Any:
     Args:
       op: "max" or "min".
       run: calls a method of the ufunc: `reduce`, `accumulate`, `at`.
+      arrays: what it takes; a scalar is where it starts.
     """
     if is_complex(arrays[0]) and not all(
-            np.all((x == x) & (x.real != 0) & (x.imag != 0)) for x in arrays):
+            np.all((x == x) & (x.real != 0) & (x.imag != 0)) for x in arrays if x.ndim):
         ufunc = np.frompyfunc(lambda x, y: x if _beyond(op, x, y) else y, 2, 1, identity=None)
         found = run(ufunc, *(x.astype(object) for x in arrays))
         return np.asarray(found, arrays[0].dtype)

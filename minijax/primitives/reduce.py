@@ -15,7 +15,7 @@ from minijax.core import Array, ForPrimitive, Primitive, ShapedArray, as_value
 from minijax.primitives import analytic, choice, rounding, summation
 from minijax.primitives.algebra import (add, div, extremum, max, max_p, min_p, mul, mul_p, neg,
                                         sub)
-from minijax.primitives.axes import Axes, replaced, without
+from minijax.primitives.axes import Axes, replaced
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
                                         reduction, reshaped, transposed)
@@ -84,9 +84,8 @@ def _extremum_tangent(t: Array, out: Array, x: Array, axes: Axes) -> Array:
 
 
 def _extremum_of(op: str, x: np.ndarray, axes: Axes) -> Any:
-    if not x.size:
-        return np.full(without(x.shape, axes), extremum_of_nothing(op, x.dtype))
-    return extremum(op, lambda ufunc, x: ufunc.reduce(x, axes), x)
+    start = extremum_of_nothing(op, x.dtype)
+    return extremum(op, lambda ufunc, x, start: ufunc.reduce(x, axes, initial=start), x, start)
 
 
 reduce_max_p, reduce_min_p = (
