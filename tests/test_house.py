@@ -374,6 +374,7 @@ def test_tests_mirror_the_package():
         elsewhere = {Path("programs/test_programs.py"), Path("generated/test_generated.py"),
                      Path("numpy/test_index_expressions.py"),
                      Path("primitives/test_weak_types.py"),
+                     Path("sharp_bits/test_casts.py"),
                      Path("sharp_bits/test_no_false_alarms.py"),
                      Path("sharp_bits/test_traps.py")}
         assert exists or as_a_whole or inside in elsewhere, inside

@@ -152,26 +152,23 @@ def cond(pred: Any, true_fun: Any, false_fun: Callable, *operands: Any,
                     (one, other), operand=operand)
     if not (callable(true_fun) and callable(false_fun)):
         raise TypeError("lax.cond: true_fun and false_fun arguments should be callable.")
-    return _bind_branches(_branch_index(_scalar_predicate(pred)), (false_fun, true_fun),
+    return _bind_branches(_branch_index(pred), (false_fun, true_fun),
                           _with_operand(operands, operand), ("false_fun", "true_fun"))
 
 
 def _branch_index(pred: Any) -> Any:
-    if isinstance(pred, core.ArrayImpl) and pred.is_literal:
-        return np.int32(bool(pred._buffer))
-    if pred.dtype != np.bool_:
-        pred = choice.ne_p.bind(pred, np.zeros((), pred.dtype)[()])
-    return _converted(pred, INT)
-
-
-def _scalar_predicate(pred: Any) -> Any:
+    """The number of the branch that a predicate chooses: 1 where it holds."""
     if pred is None:
         raise TypeError("cond predicate is None")
     value = _scalar(pred, "Pred must be a scalar", "Pred must be a scalar")
     if value.dtype != bool and (dtypes.issubdtype(value.dtype, np.complexfloating)
                                 or not dtypes.issubdtype(value.dtype, np.number)):
         raise TypeError(f"Pred type must be either boolean or number, got {value.dtype}.")
-    return value
+    if isinstance(value, core.ArrayImpl) and value.is_literal:
+        return np.int32(bool(value._buffer))
+    if value.dtype != np.bool_:
+        value = choice.ne_p.bind(value, np.zeros((), value.dtype)[()])
+    return _converted(value, INT)
 
 
 def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:

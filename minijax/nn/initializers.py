@@ -82,9 +82,8 @@ def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.
     >>> truncated_normal()(random.key(0), (3,)).shape
     (3,)
     """
-    def draw(key: Any, shape: Sequence[int], dtype: Any) -> Array:
-        return random.truncated_normal(key, lower, upper, shape, dtype)
-    return _scaled(draw, stddev, dtype)
+    return _scaled(lambda key, *rest: random.truncated_normal(key, lower, upper, *rest), stddev,
+                   dtype)
 
 
 def _sizes(shape: Sequence[int], axes: AxisNumbers) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 from numpy.lib import _function_base_impl
 
-from minijax import api, lax, tracebacks
+from minijax import api, lax, tracebacks, tree_util
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, as_array, as_arrays, canonical_axis, public
 from minijax.numpy.shaping import moveaxis
@@ -84,10 +84,7 @@ def _broadcasting(function: Callable, signature: str | None, args: list[Any]) ->
                 for x, loop in zip(args, loops, strict=True)]
     out = mapped(*squeezed)
     ones = [d for d, n in enumerate(shape) if n == 1]
-    if not ones:
-        return out
-    outs = tuple(lax.expand_dims(x, ones) for x in (out if isinstance(out, tuple) else (out,)))
-    return outs if isinstance(out, tuple) else outs[0]
+    return tree_util.tree_map(lambda x: lax.expand_dims(x, ones), out) if ones else out
 
 
 def _note_sizes(sizes: dict[str, int], x: Any, dims: CoreDims, whole: bool = False) -> None:

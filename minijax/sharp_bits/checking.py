@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 
 from minijax import config, core
 from minijax.core import Array, EvalTrace, Params, Primitive, Tracer
-from minijax.sharp_bits import (casts, key_reuse, leaks, nans, out_of_bounds, purity, recompiles,
-                                truncation)
+from minijax.sharp_bits import key_reuse, leaks, nans, out_of_bounds, purity, recompiles, truncation
 
 T = TypeVar("T")
 Flags = tuple[config.Flag, ...]
@@ -35,7 +34,7 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "miss": [((config.debug_recompiles, config.explain_cache_misses), recompiles.missed)],
     "narrow": [(NARROW, truncation.check)],  # NumPy data comes in
     "index": [(BOUNDS, out_of_bounds.check)],
-    "cast": [(CASTS, casts.check)],
+    "cast": [(CASTS, out_of_bounds.check_cast)],
 }
 # Those that would miss what a call does if it went straight to compiled code.
 LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW)

@@ -10,7 +10,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config, errors, grad, jit, lax, nn, random, vmap
-from minijax.sharp_bits.casts import range_held
+from minijax.sharp_bits.out_of_bounds import range_held
 
 INTEGERS = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
