@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import minijax as jax
 import minijax.numpy as jnp
 from minijax.notebook.checks import exercise, expect, near
 
@@ -14,6 +16,151 @@ CHAPTER = "01_arrays_dtypes_and_weak_types"
 EXPRESSIONS = ("x + 1", "x + jnp.arange(2)", "x + np.float64(1)", "jnp.int8(1) + jnp.uint8(1)",
                "jnp.arange(2) / 2")
 
+
+
+
+def _agrees(call: str, found: Any, wanted: Any, hint: str = "") -> None:
+    expect(type(found) is type(wanted) and found == wanted,
+           f"`{call}` is {wanted!r}, and yours gives {found!r}" + (f": {hint}" if hint else ""))
+
+
+# -- bytes_of --------------------------------------------------------------------------------------
+
+SHAPES: tuple[tuple[int, ...], ...] = ((3,), (2, 3), (), (4, 0), (2, 3, 5), (10**9, 10**8))
+SIZES = {"float32": 4, "int8": 1, "bfloat16": 2, "bool": 1, "float64": 4, "int64": 4, "uint16": 2,
+         "complex128": 8}
+
+
+def grade_bytes_of(bytes_of: Callable) -> None:
+    for dtype, shape in itertools.product(SIZES, SHAPES):
+        hint = ("an array without axes has one element" if shape == () else
+                "the array is cut to size first" if "64" in dtype or "128" in dtype else "")
+        count = int(np.prod(shape, dtype=int))
+        found = bytes_of(shape, dtype)
+        expect(np.ndim(found) == 0, "one number is wanted")
+        _agrees(f"bytes_of({shape}, {dtype!r})", int(found), count * SIZES[dtype], hint)
+
+
+_BYTES = "def bytes_of(shape, dtype):\n    return {}"
+
+exercise(
+    "bytes_of", chapter=CHAPTER, grade=grade_bytes_of, given="from minijax import dtypes",
+    solution="""
+def bytes_of(shape, dtype):
+    return int(np.prod(shape)) * dtypes.canonicalize_dtype(dtype).itemsize
+""",
+    wrong=[
+        (_BYTES.format("int(np.prod(shape)) * np.dtype(dtype).itemsize"), "cut to size"),
+        (_BYTES.format("sum(shape) * dtypes.canonicalize_dtype(dtype).itemsize"), "(2, 3)"),
+        (_BYTES.format("int(np.prod(shape))"), "is 12, and yours gives 3"),
+        (_BYTES.format("int(np.prod(shape) if shape else 0) * 4"), "has one element"),
+        (_BYTES.format("np.empty(shape, dtypes.canonicalize_dtype(dtype)).nbytes"),
+         "raised MemoryError"),
+    ],
+    hints=["how many elements, and how many bytes has each?",
+           "a NumPy dtype knows its `itemsize`"])
+
+
+# -- first_half ------------------------------------------------------------------------------------
+
+def grade_first_half(first_half: Callable) -> None:
+    random = np.random.default_rng(0)
+    given = [1.0, 2.71828, -100.7, *(random.normal(size=20) * 10.0 ** random.integers(-9, 9, 20))]
+    for x in np.array(given, np.float32):
+        wanted = (x.view(np.uint32) & np.uint32(0xFFFF0000)).view(np.float32)
+        found = first_half(jnp.array([x], dtype=jnp.float32))
+        dtype = getattr(found, "dtype", type(found).__name__)
+        expect(dtype == jnp.float32, f"for [{x}] a float32 is wanted, and yours gives a {dtype}")
+        hint = ""
+        if found[0] == x.astype(jnp.bfloat16).astype(np.float32):
+            hint = ": that is the nearest, which is what a cast gives; here bits are dropped"
+        elif found[0] == 0 or found[0] < 1e-30 < abs(x):
+            hint = ": the first half of the bits must stay where it was"
+        expect(found[0] == wanted,
+               f"for [{x}] the answer is [{wanted}], and yours is [{found[0]}]{hint}")
+
+
+_FIRST_HALF = """
+def first_half(x):
+    bits = {bits}
+    return {back}
+"""
+_CAST_BITS = "lax.bitcast_convert_type(x, jnp.uint32)"
+_CAST_BACK = "lax.bitcast_convert_type({}, jnp.float32)"
+
+exercise(
+    "first_half", chapter=CHAPTER, grade=grade_first_half,
+    solution=_FIRST_HALF.format(bits=_CAST_BITS, back=_CAST_BACK.format("bits >> 16 << 16")),
+    wrong=[
+        (_FIRST_HALF.format(bits="x.astype(jnp.bfloat16)", back="bits.astype(jnp.float32)"),
+         "that is the nearest"),
+        (_FIRST_HALF.format(bits="x.astype(jnp.bfloat16)", back="bits"), "a float32 is wanted"),
+        (_FIRST_HALF.format(bits=_CAST_BITS, back=_CAST_BACK.format("bits >> 16")),
+         "stay where it was"),
+        (_FIRST_HALF.format(bits=_CAST_BITS, back="(bits >> 16 << 16).astype(jnp.float32)"),
+         "the answer is [1.0]"),
+        (_FIRST_HALF.format(bits="x.astype(jnp.uint32)",
+                            back=_CAST_BACK.format("bits >> 16 << 16")), "stay where it was"),
+        (_FIRST_HALF.format(bits=_CAST_BITS, back=_CAST_BACK.format("bits & 0xFFFF")),
+         "stay where it was"),
+    ],
+    hints=["read the four bytes as a `uint32`, and the result as a `float32` again",
+           "shifting to the right drops bits, and shifting to the left fills in zeros"])
+
+
+# -- place_of --------------------------------------------------------------------------------------
+
+VALUES = {
+    "2.5": "float*", "7": "int*", "1j": "complex*", "True": "bool",
+    "jnp.ones(2, dtype='bfloat16')": "bfloat16", "np.zeros(3, np.int16)": "int16",
+    "np.float32(1)": "float32", "np.float64(1)": "float32", "np.arange(3)": "int32",
+    "jnp.array(7)": "int*", "jnp.array(2.5)": "float*", "jnp.array(2.5) + 1": "float*",
+    "jnp.array([2.5])": "float32", "jnp.arange(3)": "int32", "jnp.arange(3) * 0.5": "float*",
+    "jnp.array(1j)": "complex*", "jnp.array(True)": "bool", "np.bool_(True)": "bool"}
+
+
+def grade_place_of(place_of: Callable) -> None:
+    for text, wanted in VALUES.items():
+        found = place_of(eval(text, {"np": np, "jnp": jnp}))
+        hint = ("to Python a truth is an `int`, too" if "True" in text else
+                "64 bits are cut to size" if "64" in str(found) else
+                "a NumPy number is made, and yet a subclass of Python's" if "float64" in text else
+                "arrays can be weak, too" if wanted[-1] == "*" and "jnp" in text else
+                "a written number stands at a star" if wanted[-1] == "*" else
+                "is it written, or made?" if str(found)[-1] == "*" else "")
+        _agrees(f"place_of({text})", found if isinstance(found, str) else str(found), wanted, hint)
+
+
+_PLACE = """
+def place_of(x):
+    stars = {"i": "int*", "f": "float*", "c": "complex*"}
+    x = jnp.asarray(x)
+    return stars[x.dtype.kind] if x.weak_type else x.dtype.name
+"""
+
+exercise(
+    "place_of", chapter=CHAPTER, grade=grade_place_of, solution=_PLACE,
+    wrong=[
+        ("def place_of(x):\n    return str(jnp.asarray(x).dtype)", "at a star"),
+        ("def place_of(x):\n    for kind in (int, float, complex):\n"
+         "        if isinstance(x, kind):\n            return kind.__name__ + '*'\n"
+         "    return str(jnp.asarray(x).dtype)", "a truth"),
+        ("def place_of(x):\n    for kind in (bool, int, float, complex):\n"
+         "        if isinstance(x, kind):\n"
+         "            return kind.__name__ + '*' * (kind is not bool)\n"
+         "    return str(jnp.asarray(x).dtype)", "a subclass of Python's"),
+        ("def place_of(x):\n    if type(x) in (int, float, complex):\n"
+         "        return type(x).__name__ + '*'\n    return str(jnp.asarray(x).dtype)",
+         "arrays can be weak"),
+        ("def place_of(x):\n    if type(x) in (int, float, complex):\n"
+         "        return type(x).__name__ + '*'\n    return np.asarray(x).dtype.name",
+         "cut to size"),
+    ],
+    hints=["`jnp.asarray` makes an array of each of them, and keeps what was weak weak",
+           "an array has `weak_type`, and its `dtype` has a `kind`: 'i', 'f' or 'c'"])
+
+
+# -- outcomes --------------------------------------------------------------------------------------
 
 def grade_outcomes(outcomes: Any) -> None:
     expect(isinstance(outcomes, list | tuple) and len(outcomes) == 5,
@@ -45,6 +192,8 @@ exercise(
         ('["bfloat16"]', "five names"),
     ],
     hints=["a NumPy number is a made number, not a written one"])
+
+# -- meet ------------------------------------------------------------------------------------------
 
 SHIRTS = {"S": ["M"], "M": ["L", "M-long"], "L": ["L-long"], "M-long": ["L-long"], "L-long": []}
 # From b, going up step by step passes w before z, which is where b and c meet.
@@ -80,23 +229,20 @@ def _generated(count: int = 30) -> list[dict[str, list[str]]]:
 def grade_meet(meet: Callable) -> None:
     found = meet("M", "M", SHIRTS)
     expect(not isinstance(found, set | frozenset | list | tuple),
-           "one place is wanted, not several")
-    expect(found == "M", "two of the same meet where they are: begin with "
-           "the place itself, not with those above it")
-    expect(meet("S", "L", SHIRTS) == "L" and meet("L", "S", SHIRTS) == "L",
-           "L is above S, so S and L meet in L, whichever comes first")
-    expect(meet("L", "M-long", SHIRTS) == "L-long", "L and M-long: neither is above the other, "
-           "both are below L-long")
-    expect(meet("S", "M", SHIRTS) == "M", "S and M can meet in three places above M, too; the "
-           "lowest is wanted")
+           f"one place is wanted, and `meet('M', 'M', shirts)` gives {found}")
+    for a, b, wanted, hint in (
+            ("M", "M", "M", "two of the same meet where they are"),
+            ("S", "L", "L", "L is above S, and can stay where it is"),
+            ("L", "S", "L", "L is above S, whichever comes first"),
+            ("L", "M-long", "L-long", "neither is above the other"),
+            ("S", "M", "M", "the lowest place is wanted")):
+        _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), wanted, hint)
     for steps in (DETOUR, SHORT_CUT, *_generated()):
-        for a in steps:
-            for b in steps:
-                wanted = _lowest(a, b, steps)
-                if wanted is not None:
-                    found = meet(a, b, steps)
-                    expect(found == wanted, f"right for shirts; but in {steps} {a} and {b} meet in "
-                           f"{wanted}, and yours gives {found}")
+        for a, b in itertools.product(steps, steps):
+            wanted = _lowest(a, b, steps)
+            if wanted is not None:
+                _agrees(f"meet({a!r}, {b!r}, {steps})", meet(a, b, steps), wanted,
+                        "right for shirts, but not for all")
 
 
 exercise(
@@ -122,12 +268,12 @@ def meet(a, b, steps):
          "    return next(n for n in common if not steps[n])", "meet where they are"),
         ("def meet(a, b, steps):\n    def above(n):\n"
          "        return {n}.union(*(above(h) for h in steps[n]))\n"
-         "    return above(a) & above(b)", "not several"),
+         "    return above(a) & above(b)", "one place is wanted"),
         ("def meet(a, b, steps):\n    def above(n):\n"
          "        return {n}.union(*(above(h) for h in steps[n]))\n"
          "    level = [a]\n    while not any(n in above(b) for n in level):\n"
          "        level = [h for n in level for h in steps[n]]\n"
-         "    return next(n for n in level if n in above(b))", "and yours gives t"),
+         "    return next(n for n in level if n in above(b))", "yours gives 't'"),
         ("def meet(a, b, steps):\n    if a == b or a in steps[b]:\n        return a\n"
          "    return b", "L is above S"),
     ],
@@ -135,13 +281,15 @@ def meet(a, b, steps):
            "of those above both, the lowest has all others above it"])
 
 
+# -- gelu ------------------------------------------------------------------------------------------
+
 def grade_gelu(gelu: Callable) -> None:
-    import minijax as jax
     at = np.array([-1.0, 0.0, 0.5, 2.0], np.float32)
     exact = 0.5 * at * (1 + np.tanh(np.sqrt(2 / np.pi) * (at + 0.044715 * at**3)))
     out = gelu(jnp.array(at))
-    expect(near(out, exact), "the values of a float32 have changed; only constants should be "
-           "written differently")
+    expect(near(out, exact), f"for the float32 array {at.tolist()} the values are "
+           f"{exact.round(4).tolist()}, and yours are {np.asarray(out, float).round(4).tolist()}: "
+           "only constants should be written differently")
     small = gelu(jnp.array(at, dtype=jnp.bfloat16))
     expect(small.dtype == jnp.bfloat16, f"a bfloat16 comes out as {small.dtype}: which constants "
            "are arrays or NumPy numbers?")
@@ -170,21 +318,28 @@ def gelu(x):
          "    return (0.5 * x * (1.0 + jnp.tanh(c * cubic))).astype(x.dtype)", "do not cast"),
         ("def gelu(x):\n    c = jnp.bfloat16(np.sqrt(2 / np.pi))\n"
          "    cubic = x + 0.044715 * x * x * x\n"
-         "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "values of a float32"),
+         "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "the values are"),
         ("def gelu(x):\n    c = float(np.sqrt(2 / np.pi))\n    cubic = x + 0.044715 * x * x\n"
-         "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "values of a float32"),
+         "    return 0.5 * x * (1.0 + jnp.tanh(c * cubic))", "the values are"),
     ],
     afterthought="ask `jax.make_jaxpr(gelu)(x)`: no array of f32 in it")
 
 
+# -- total -----------------------------------------------------------------------------------------
+
 def grade_total(total: Callable) -> None:
-    out = total(jnp.ones(1000, dtype=jnp.bfloat16))
-    expect(not near(out, 256.0), "it got stuck at 256: in which dtype is the running sum?")
-    expect(getattr(out, "dtype", None) == jnp.bfloat16,
-           f"the result should be a bfloat16, not {getattr(out, 'dtype', type(out).__name__)}")
-    expect(near(out, 1000.0), "a thousand ones should give a thousand")
-    many = total(jnp.array([0.5, 0.25, 8.0], dtype=jnp.bfloat16))
-    expect(near(many, 8.75), "right for ones, but not for [0.5, 0.25, 8]")
+    random = np.random.default_rng(0)
+    cases = [("[0.5, 0.25, 8.0]", np.array([0.5, 0.25, 8.0])), ("a thousand ones", np.ones(1000))]
+    for n in (1, 5, 300, 1500):
+        xs = random.integers(0, 9, n)
+        cases.append((f"{n} numbers that begin with {xs[:5].tolist()}", xs))
+    for given, xs in cases:
+        out = total(jnp.array(xs, dtype=jnp.bfloat16))
+        wanted = float(np.float32(xs.sum()).astype(jnp.bfloat16))
+        stuck = ": it got stuck; in which dtype is the running sum?" if near(out, 256.0) else ""
+        expect(near(out, wanted), f"for {given} the sum is {wanted}, and yours is {out}{stuck}")
+        dtype = getattr(out, "dtype", type(out).__name__)
+        expect(dtype == jnp.bfloat16, f"for {given} a bfloat16 is wanted, and yours is a {dtype}")
 
 
 exercise(
@@ -198,11 +353,67 @@ def total(xs):
 """,
     wrong=[
         ("def total(xs):\n    s = jnp.bfloat16(0)\n    for x in xs:\n        s = s + x\n"
-         "    return s", "stuck at 256"),
+         "    return s", "it got stuck"),
         ("def total(xs):\n    s = 0.0\n    for x in xs:\n        s = s + x\n    return s",
-         "stuck at 256"),
+         "it got stuck"),
         ("def total(xs):\n    s = jnp.float32(0)\n    for x in xs:\n        s = s + x\n"
-         "    return s", "should be a bfloat16"),
-        ("def total(xs):\n    return jnp.bfloat16(len(xs))", "not for [0.5"),
+         "    return s", "a bfloat16 is wanted"),
+        ("def total(xs):\n    return jnp.bfloat16(len(xs))", "the sum is 8.75"),
     ],
     hints=["a made number wins against a smaller one"])
+
+
+# -- fits ------------------------------------------------------------------------------------------
+
+def grade_fits(fits: Callable) -> None:
+    for dtype in ("int8", "uint8", "int16", "uint16", "int32", "uint32"):
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+        for n in (0, 100, 300, high, high + 1, -1, low, low - 1, -high, 10**30):
+            found = fits(n, dtype)
+            hint = ("the last one is still in" if n in (low, high) else
+                    "there are no negative ones" if low == 0 and n < 0 else "")
+            _agrees(f"fits({n}, {dtype!r})", bool(found), low <= n <= high, hint)
+
+
+_FITS = "def fits(n, dtype):\n    return {}"
+
+exercise(
+    "fits", chapter=CHAPTER, grade=grade_fits,
+    solution="""
+def fits(n, dtype):
+    limits = jnp.iinfo(dtype)
+    return limits.min <= n <= limits.max
+""",
+    wrong=[
+        (_FITS.format("abs(n) <= jnp.iinfo(dtype).max"), "still in"),
+        (_FITS.format("jnp.iinfo(dtype).min < n < jnp.iinfo(dtype).max"), "still in"),
+        (_FITS.format("n <= jnp.iinfo(dtype).max"), "yours gives True"),
+        (_FITS.format("n < 2 ** jnp.iinfo(dtype).bits"), "fits(128, 'int8')"),
+        (_FITS.format("jnp.array([0], dtype=dtype)[0] + n > 0"), "yours gives"),
+    ],
+    hints=["`jnp.iinfo` knows the smallest and the largest"])
+
+
+# -- odd_triple ------------------------------------------------------------------------------------
+
+def grade_odd_triple(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 3, "three names are wanted")
+    a, b, c = map(np.dtype, answer)
+    left = np.promote_types(np.promote_types(a, b), c)
+    right = np.promote_types(a, np.promote_types(b, c))
+    expect(left != right, f"NumPy's ({a} with {b}) with {c} is {left}, and so is {a} with "
+           f"({b} with {c})")
+
+
+exercise(
+    "odd_triple", chapter=CHAPTER, grade=grade_odd_triple,
+    solution='("uint8", "int8", "float16")',
+    wrong=[
+        ('("int8", "int32", "float32")', "and so is"),
+        ('("int16", "int8", "float16")', "and so is"),
+        ('("uint8", "int8")', "three names"),
+        ('("int32", "bfloat16", "float16")', "raised"),
+    ],
+    afterthought="and to minijax, which takes no such detour, it is one dtype either way",
+    hints=["an integer that is wide enough for two others may be too wide for a small float",
+           "`itertools.product` of a few names tries all of them"])
