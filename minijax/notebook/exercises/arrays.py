@@ -239,9 +239,9 @@ def grade_meet(meet: Callable) -> None:
         _agrees(f"meet({a!r}, {b!r}, shirts)", meet(a, b, SHIRTS), wanted, hint)
     for steps in (DETOUR, SHORT_CUT, *_generated()):
         for a, b in itertools.product(steps, steps):
-            wanted = _lowest(a, b, steps)
-            if wanted is not None:
-                _agrees(f"meet({a!r}, {b!r}, {steps})", meet(a, b, steps), wanted,
+            lowest = _lowest(a, b, steps)
+            if lowest is not None:
+                _agrees(f"meet({a!r}, {b!r}, {steps})", meet(a, b, steps), lowest,
                         "right for shirts, but not for all")
 
 
