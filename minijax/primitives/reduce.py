@@ -252,7 +252,8 @@ def _running_loop(op: str) -> Callable[..., None]:
 # ── The primitives and their functions ───────────────────────────────────────────────────────
 
 def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
-    return extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis), x)
+    start = extremum_of_nothing(op, x.dtype)
+    return extremum(op, lambda ufunc, x, start: ufunc.accumulate(ufunc(start, x), axis), x, start)
 
 
 cumsum_p = cumulative(

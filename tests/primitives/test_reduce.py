@@ -116,8 +116,8 @@ def test_log_sums_of_infinities_are_infinite_and_not_nan():
 
 
 @pytest.mark.parametrize("x", [[1, np.nan, 0], [3, np.nan, 1, 2, 1, 0], [complex(1, np.nan), 0],
-                               [complex(0, -0.), complex(-0., 0)], [1 + 2j, 1 + 3j, 1 - 1j]],
-                         ids=str)
+                               [complex(0, -0.), complex(-0., 0)], [1 + 2j, 1 + 3j, 1 - 1j],
+                               [complex(-np.inf, -1), complex(np.inf, 1)]], ids=str)
 @pytest.mark.parametrize("name", ["reduce_max", "reduce_min", "cummax", "cummin"])
 def test_extrema_of_complex_numbers_are_taken_one_after_another_as_in_jax(name, x, agrees):
     given = np.array(x, np.complex64)
