@@ -5,7 +5,6 @@ Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Pytho
 In JAX: `jax/_src/lax/lax.py`.
 """
 
-import functools
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -24,16 +23,12 @@ from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDER
 
 Pair = tuple[Primitive, Callable[[Any, Any], Any]]
 
-# A primitive of two operands that varies with neither.
-unvarying = functools.partial(binary, derivatives=(None, None))
-
-
 # ── Comparisons ──────────────────────────────────────────────────────────────────────────────
 
 def comparison(name: str, meaning: str, impl: np.ufunc, accepts: tuple, shown: bool) -> Pair:
     """A primitive that compares; `shown` is its answer for 1.5 and 2."""
-    return unvarying(name, meaning, shows=f"1.5, 2.0 -> {shown}", accepts=accepts, impl=impl,
-                     result=lambda dtype: np.dtype(bool), examples=anything(2))
+    return binary(name, meaning, shows=f"1.5, 2.0 -> {shown}", accepts=accepts, impl=impl,
+                  result=lambda dtype: np.dtype(bool), examples=anything(2))
 
 
 eq_p, eq = comparison("eq", "Whether ``x == y``.", np.equal, ANYTHING, False)
@@ -50,21 +45,20 @@ ge_p, ge = comparison("ge", "Whether ``x >= y``.", np.greater_equal, ORDERED, Fa
 not_p, bitwise_not = unary(
     "not", "Elementwise ``~x``.", accepts=BITS,
     impl=np.invert,
-    derivative=None,
     examples=bits(1))
 
 (and_p, bitwise_and), (or_p, bitwise_or), (xor_p, bitwise_xor) = (
-    unvarying(name, f"Elementwise ``x {sign} y``.", impl=impl, accepts=BITS, examples=bits(2))
+    binary(name, f"Elementwise ``x {sign} y``.", impl=impl, accepts=BITS, examples=bits(2))
     for name, sign, impl in (("and", "&", np.bitwise_and), ("or", "|", np.bitwise_or),
                              ("xor", "^", np.bitwise_xor)))
 
-shift_left_p, shift_left = unvarying(
+shift_left_p, shift_left = binary(
     "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", shows="1, 4 -> 16",
     accepts=INTEGER, element=lambda s, x, y: s.shl(x, y), examples=integers(2))
-shift_right_logical_p, shift_right_logical = unvarying(
+shift_right_logical_p, shift_right_logical = binary(
     "shift_right_logical", "Elementwise ``x >> y``, filled up with zeros.", shows="-1, 28 -> 15",
     accepts=INTEGER, element=lambda s, x, y: s.shr_logical(x, y), examples=integers(2))
-shift_right_arithmetic_p, shift_right_arithmetic = unvarying(
+shift_right_arithmetic_p, shift_right_arithmetic = binary(
     "shift_right_arithmetic", "Elementwise ``x >> y``, filled up with the sign of x.",
     shows="-16, 2 -> -4",
     accepts=INTEGER, element=lambda s, x, y: s.shr_arithmetic(x, y), examples=integers(2))
@@ -96,13 +90,11 @@ def _leading_zeros(x: Any) -> Any:
 
 population_count_p, population_count = unary(
     "population_count", "How many bits of each integer are set.", accepts=INTEGER, shows="255 -> 8",
-    derivative=None,
     element=infix(_ones),
     examples=integers(1))
 
 clz_p, clz = unary(
     "clz", "How many of the highest bits of each integer are clear.", accepts=INTEGER,
-    derivative=None,
     element=infix(_leading_zeros),
     examples=integers(1),
     shows="255 -> 24")

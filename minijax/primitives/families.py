@@ -72,15 +72,15 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
                      batch=batch_elementwise, element=at_each(element), examples=examples)
 
 
-def unary(name: str, meaning: str, *, derivative: Callable | None, accepts: tuple = INEXACT,
-          examples: Examples = AROUND_ZERO, shows: str = "", **slots: Any
+def unary(name: str, meaning: str, *, derivative: Callable | None = None,
+          accepts: tuple = INEXACT, examples: Examples = AROUND_ZERO, shows: str = "", **slots: Any
           ) -> tuple[Primitive, Callable[[Any], Any]]:
     """A primitive of one operand without parameters, and the function that applies it.
 
     Args:
       name: as a jaxpr prints it and users call it.
       meaning: what the function's docstring says.
-      derivative: ``(tangent, result, x) -> tangent``.
+      derivative: ``(tangent, result, x) -> tangent``; None: the result does not vary.
       shows: an argument and the result, for the docstring: ``"0.0 -> 1."``.
       slots: others of `elementwise`; `impl` is a NumPy function.
     """

@@ -11,7 +11,7 @@ from typing import Any
 from minijax.core import Array
 from minijax.primitives import algebra, examples, families
 from minijax.primitives.infix import floor, infix, on_numbers, select
-from minijax.primitives.slots import FLOAT, elementary, elementwise_type, wide
+from minijax.primitives.slots import FLOAT, elementary, wide
 
 log, log1p, sin, cos = (on_numbers(elementary(name)) for name in ("log", "log1p", "sin", "cos"))
 
@@ -98,7 +98,7 @@ def _polygamma(x: Any, *, n: int) -> Any:
 
 polygamma_p = families.elementwise(
     "polygamma",
-    abstract_eval=elementwise_type("polygamma", [FLOAT]),
+    accepts=[FLOAT],
     derivatives=[lambda t, y, x, n: algebra.mul(t, polygamma(n + 1, x))],
     element=wide(infix(_polygamma)),
     examples=examples.each_with(examples.points((.5, 3.), special=False), {"n": 1}, {"n": 2}))

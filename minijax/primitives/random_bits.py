@@ -100,7 +100,7 @@ def threefry2x32(k1: Array, k2: Array, x1: Array, x2: Array) -> list[Array]:
 # JAX: writes mul and add, and leaves the fusing to LLVM.
 fma_p = families.elementwise(
     "fma",
-    abstract_eval=slots.elementwise_type("fma", [slots.FLOAT] * 3),
+    accepts=[slots.FLOAT] * 3,
     derivatives=[lambda t, out, x, y, z: mul(t, y), lambda t, out, x, y, z: mul(x, t),
                  lambda t, out, x, y, z: t],
     transpose=emitted.transposed(lambda ct, x, y, z: mul(ct, y), lambda ct, x, y, z: mul(x, ct),

@@ -16,8 +16,7 @@ from minijax.primitives import choice, emitted
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
-from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, elementwise_type,
-                                      real_dtype, wide)
+from minijax.primitives.slots import COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, real_dtype, wide
 
 # ── Sign and size ────────────────────────────────────────────────────────────────────────────
 
@@ -46,7 +45,6 @@ def _sign_of_one(x: Any) -> Any:
 sign_p, sign = unary(
     "sign", "Elementwise sign: -1, 0 or 1; zeros keep their sign.", accepts=NUMBER,
     impl=_sign,
-    derivative=None,
     element=infix(_sign_of_one),
     examples=points_and_integers((.5, 2.)),
     shows="-2.5 -> -1.")
@@ -71,13 +69,11 @@ abs_p, abs = unary(
 floor_p, floor = unary(
     "floor", "The largest integer not above x.", accepts=FLOAT, shows="-2.5 -> -3.",
     impl=np.floor,
-    derivative=None,
     examples=points((.1, .9)))
 
 ceil_p, ceil = unary(
     "ceil", "The smallest integer not below x.", accepts=FLOAT, shows="-2.5 -> -2.",
     impl=np.ceil,
-    derivative=None,
     examples=points((.1, .9)))
 
 
@@ -106,8 +102,7 @@ def _rounded_by_numpy(x: np.ndarray, rounding_method: RoundingMethod) -> list[np
 round_p = elementwise(
     "round",
     impl=_rounded_by_numpy,
-    abstract_eval=elementwise_type("round", [FLOAT]),
-    derivatives=[None],
+    accepts=[FLOAT],
     element=wide(infix(_rounded)),
     examples=each_with(points((.1, .4)), *({"rounding_method": m} for m in RoundingMethod)))
 
@@ -139,7 +134,6 @@ rem_p, rem = binary(
 is_finite_p, is_finite = unary(
     "is_finite", "Whether x is neither infinite nor nan.", accepts=FLOAT, shows="2.5 -> True",
     impl=np.isfinite, result=lambda d: np.dtype(bool),
-    derivative=None,
     element=lambda s, x: s.lt(s.abs(x), np.inf),
     examples=points((-2., 2.)))
 
@@ -156,7 +150,7 @@ def _step(x: Any, y: Any) -> Any:
 nextafter_p = elementwise(
     "nextafter",
     impl=lambda x, y: [np.where(x == y, y, np.nextafter(x, y))],  # -0 and 0 are equal
-    abstract_eval=elementwise_type("nextafter", [FLOAT, FLOAT]),
+    accepts=[FLOAT, FLOAT],
     jvp=cannot("it is a step function"),
     element=infix(_step),
     examples=points((-2., 2.), (3., 4.)))
