@@ -22,7 +22,8 @@ from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, Whi
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
-from minijax.primitives import algebra, choice, convert
+from minijax.primitives import algebra, choice
+from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stacked
 from minijax.stage import FlatFunction, check_arg, hoist, stage
@@ -75,13 +76,9 @@ def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Clos
         return closed
 
     def cast(*args: Any) -> list:
-        return [x if x.aval is want else _converted(x, want.dtype, want.weak_type)
+        return [x if x.aval is want else converted(x, want.dtype, want.weak_type)
                 for x, want in zip(jaxpr_as_fun(closed)(*args), avals, strict=True)]
     return stage(cast, closed.in_avals, closed.jaxpr.debug_info)
-
-
-def _converted(x: Any, dtype: Any, weak_type: bool = False) -> Any:
-    return convert.convert_element_type_p.bind(x, new_dtype=np.dtype(dtype), weak_type=weak_type)
 
 
 # ── What differs between types that should be the same ───────────────────────────────────────
@@ -168,7 +165,7 @@ def _branch_index(pred: Any) -> Any:
         return np.int32(bool(value._buffer))
     if value.dtype != np.bool_:
         value = choice.ne_p.bind(value, np.zeros((), value.dtype)[()])
-    return _converted(value, INT)
+    return converted(value, INT)
 
 
 def _scalar(x: Any, no_array: str, no_scalar: str) -> Any:
@@ -207,7 +204,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any,
         raise TypeError(f"Index type must be an integer, got {index} as {value.dtype}")
     if len(branches) == 1:
         return branches[0](*operands)
-    value = choice.clamp_p.bind(np.int32(0), _converted(value, INT), np.int32(len(branches) - 1))
+    value = choice.clamp_p.bind(np.int32(0), converted(value, INT), np.int32(len(branches) - 1))
     names = ["branch 0", *(f"branch{n}" for n in range(1, len(branches)))]
     return _bind_branches(value, branches, operands, names)
 
@@ -288,7 +285,7 @@ class Carry:
         for i, (x, out) in enumerate(zip(self.values, out_avals, strict=True)):
             dtype = dtypes.result_type(x, out) if x.weak_type else x.dtype
             if dtype != x.dtype:
-                self.given[i] = self.values[i] = _converted(x, dtype)
+                self.given[i] = self.values[i] = converted(x, dtype)
                 changed = True
         return changed
 
@@ -593,5 +590,5 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
     if not signed or not weak.weak_type or strong.weak_type:
         raise TypeError("lower and upper arguments to fori_loop must have equal types, "
                         f"got {first.dtype} and {last.dtype}")
-    first, last = (x if x is strong else _converted(x, strong.dtype) for x in bounds)
+    first, last = (x if x is strong else converted(x, strong.dtype) for x in bounds)
     return first, last

@@ -74,3 +74,18 @@ def test_a_function_is_mapped_over_rows(batch_size):
     for ours, theirs in zip(run(minijax), run(jax), strict=True):
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
+
+
+TEN_TIMES = (lambda x: x, lambda x: x * 10, lambda x: x + 1)
+
+
+@pytest.mark.parametrize(("program", "args"), [
+    (lambda lax, x: lax.switch(1, TEN_TIMES, x), (np.float32(4),)),
+    (lambda lax, i, x: lax.switch(i, TEN_TIMES, x), (np.int32(1), np.float32(4))),
+    (lambda lax, x: lax.scan(lambda c, y: (c + y, c), 0, x), (np.ones(3, np.float32),)),
+    (lambda lax, n: lax.fori_loop(0, n, lambda i, c: c + i, 0), (np.int8(3),)),
+])
+def test_a_number_of_the_program_stays_one_and_nothing_is_converted_twice(program, args):
+    ours, theirs = (lib.make_jaxpr(lambda *xs, lib=lib: program(lib.lax, *xs))(*args)
+                    for lib in (minijax, jax))
+    assert str(ours) == str(theirs)
