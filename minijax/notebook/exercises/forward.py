@@ -6,10 +6,28 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
+
 import minijax.numpy as jnp
 from minijax import core
 from minijax.api import make_jaxpr
-from minijax.notebook.checks import exercise, expect, near
+from minijax.derivatives import jvp
+from minijax.notebook.checks import Hint, exercise, expect, near, trouble
+
+
+def _shown(x: Any) -> str:
+    try:
+        array = np.asarray(x, float)
+    except (TypeError, ValueError):
+        return repr(x)
+    return (f"{float(array):.4g}" if array.ndim == 0 else
+            np.array2string(array, precision=4, separator=", ").replace("\n", ""))
+
+
+def _agrees(found: Any, wanted: Any, given: str) -> None:
+    expect(near(found, wanted),
+           f"for {given} the answer is {_shown(wanted)}, and yours {_shown(found)}")
+
 
 DUAL = """
 class Dual:
@@ -43,6 +61,10 @@ def grade_divide(divide: Callable) -> None:
            "sign of the second term")
     expect(near(by_y, -2 / 3), example + "It is right if only x moves")
     expect(near(out.tangent, 0.0), "right if one of them moves, but not if both do")
+    for a, da, b, db in np.random.default_rng(0).uniform(0.5, 3, (8, 4)).round(2).tolist():
+        out, given = divide(dual(a, da), dual(b, db)), f"Dual({a}, {da}) / Dual({b}, {db})"
+        _agrees(out.primal, a / b, f"{given}, the primal,")
+        _agrees(out.tangent, da / b - a * db / b**2, f"{given}, the tangent,")
 
 
 exercise(
@@ -94,6 +116,12 @@ def grade_column(column: Callable) -> None:
     for j in range(3):
         expect(near(column(_turn, at, j), [row[j] for row in matrix]),
                f"wrong for j = {j} of the function (xy, yz, x) at (1, 2, 3)")
+    random = np.random.default_rng(1)
+    for n in (1, 2, 4):
+        w, x = random.normal(size=(3, n)).round(2), random.normal(size=n).round(2)
+        for j in range(n):
+            _agrees(column(lambda x, w=w: jnp.sin(w @ x), jnp.array(x), j), np.cos(w @ x) * w[:, j],
+                    f"sin(w @ x) with w = {w.tolist()}, x = {x.tolist()} and j = {j}")
 
 
 exercise(
@@ -131,6 +159,12 @@ def grade_newton(newton: Callable) -> None:
     expect(near(newton(f, 1.0, 2), 17 / 12), "one step is right, two are not: does the second "
            "start where the first has ended, with the value and the slope there?")
     expect(near(newton(f, 1.0, 0), 1.0), "no steps should not move at all")
+    for a, x in np.random.default_rng(2).uniform(1, 3, (5, 2)).round(2).tolist():
+        wanted = x
+        for steps in range(1, 4):
+            wanted -= (wanted**3 - a) / (3 * wanted**2)
+            _agrees(newton(lambda x, a=a: x**3 - a, x, steps), wanted,
+                    f"x³ - {a} from {x} in {steps} steps")
 
 
 exercise(
@@ -179,6 +213,11 @@ def grade_length_jvp(length_jvp: Callable) -> None:
         expect(False, "a tangent may be a core.Zero, which cannot be computed with: find out "
                "which of the two move, with isinstance")
     expect(near(along_x, 0.6) and near(along_y, 0.8), "right if both move, wrong if one does")
+    for a, b, da, db in np.random.default_rng(3).uniform(-3, 3, (6, 4)).round(2).tolist():
+        [[out], [tangent]] = length_jvp(*([core.as_value(v) for v in pair]
+                                          for pair in ((a, b), (da, db))))
+        _agrees([out, tangent], [np.hypot(a, b), (a * da + b * db) / np.hypot(a, b)],
+                f"({a}, {b}), moving at ({da}, {db}),")
     try:
         make_jaxpr(lambda x, y: length_jvp([x, y], [x, y])[1][0])(x, y)
     except TypeError:
@@ -233,6 +272,10 @@ def grade_bending(bending: Callable) -> None:
            "(1 + 2s)² (2 + s), and its second derivative at s = 0 is 24")
     expect(near(bending(lambda x: x * x * x, 2.0, 1.0), 12.0),
            "right for a vector, but it should take a number too")
+    for x, v in np.random.default_rng(4).uniform(-2, 2, (6, 2, 2)).round(2):
+        _agrees(bending(lambda p: jnp.sin(p[0]) * p[1], jnp.array(x), jnp.array(v)),
+                -np.sin(x[0]) * x[1] * v[0]**2 + 2 * np.cos(x[0]) * v[0] * v[1],
+                f"sin(x)·y at {x.tolist()} along {v.tolist()}")
 
 
 exercise(
@@ -251,3 +294,149 @@ def bending(f, x, v):
          "    return jax.jvp(s, (x,), (v,))[1]", "return one number"),
     ],
     hints=["write the slope along v as a function of x, and take the slope of that"])
+
+
+# ---------------------------------------------------------------- the reader's library
+
+
+def grade_power(power: Any) -> None:
+    from minijax.notebook.library import library
+    mini = library.module
+    expect(callable(getattr(power, "impl", None)),
+           "`mini.power` is a Primitive; `elementwise` makes one")
+
+    def slope(f: Callable) -> Callable:
+        return lambda x: mini.jvp(f, (x,), (1.0,))[1]
+
+    points = np.random.default_rng(5).uniform(0.5, 3, (5, 2)).round(2).tolist()
+    with np.errstate(all="ignore"):
+        for x, y in [(2.0, 3.0), *points]:
+            _agrees(power(x, y), x**y, f"power({x}, {y})")
+            _agrees(slope(lambda x, y=y: power(x, y))(x), y * x**(y - 1),
+                    f"power({x}, {y}), the slope by x,")
+            _agrees(slope(lambda y, x=x: power(x, y))(y), x**y * np.log(x),
+                    f"power({x}, {y}), the slope by y,")
+            tangent = mini.jvp(power, (x, y), (1.0, 2.0))[1]
+            _agrees(tangent, y * x**(y - 1) + 2 * x**y * np.log(x),
+                    f"power({x}, {y}), moving at (1.0, 2.0),")
+            try:
+                twice = (slope(slope(lambda x, y=y: power(x, y)))(x),
+                         slope(slope(lambda y, x=x: power(x, y)))(y),
+                         slope(lambda x, y=y: slope(lambda y: power(x, y))(y))(x))
+            except (TypeError, AttributeError) as error:
+                raise Hint(f"{trouble(error)}\nThe first derivative is right. In the second, NumPy "
+                           "is given a tracer: write the formulas with what `mini` has") from error
+            _agrees(twice, (y * (y - 1) * x**(y - 2), x**y * np.log(x)**2,
+                            x**(y - 1) * (y * np.log(x) + 1)),
+                    f"power({x}, {y}), the second derivatives by x, y, and both,")
+        expect(near(slope(lambda x: power(x, 2.0))(0.0), 0.0),
+               "for power(0.0, 2.0), the slope by x, the answer is 0, and yours is "
+               f"{_shown(slope(lambda x: power(x, 2.0))(0.0))}: does a formula divide by x?")
+
+
+_POWER = """
+power = elementwise("power", np.power,
+                    lambda t, z, x, y: {by_x},
+                    lambda t, z, x, y: {by_y})
+"""
+
+
+def _power(by_x: str = "t * y * power(x, y - 1.0)", by_y: str = "t * z * log(x)") -> str:
+    return _POWER.format(by_x=by_x, by_y=by_y)
+
+
+exercise(
+    "power", chapter="03_forward_derivatives", grade=grade_power, given="%mini begin 03",
+    solution=_power(),
+    wrong=[
+        ('power = elementwise("power", np.power, lambda t, z, x, y: t * y * power(x, y - 1.0))',
+         "the slope by y, the answer is 5.545, and yours 0"),
+        (_power("t * z * log(x)", "t * y * power(x, y - 1.0)"), "the slope by x, the answer is 12"),
+        (_power("y * power(x, y - 1.0)", "z * log(x)"), "moving at (1.0, 2.0)"),
+        (_power(by_y="t * z * np.log(x)"), "is given a tracer"),
+        (_power("t * y * z / x"), "does a formula divide by x"),
+        ('power = Primitive("power", impl=lambda x, y: [np.power(x, y)])', "your answer raised"),
+        ("power = np.power", "`elementwise` makes one"),
+    ],
+    hints=["in a formula t is the tangent of its argument, and z the result, x to the power of y"])
+
+
+# ---------------------------------------------------------------- paths, levels, programs
+
+
+def grade_sinc(sinc: Callable) -> None:
+    def slope(f: Callable) -> Callable:
+        return lambda x: jvp(f, (x,), (1.0,))[1]
+
+    points = [1.0, -2.0, *np.random.default_rng(6).uniform(1, 4, 4).round(2).tolist(), 0.0]
+    derivatives: list[Callable] = [
+        lambda x: np.sin(x) / x if x else 1.0,
+        lambda x: np.cos(x) / x - np.sin(x) / x**2 if x else 0.0,
+        lambda x: -np.sin(x) / x - 2 * np.cos(x) / x**2 + 2 * np.sin(x) / x**3 if x else -1 / 3]
+    mine = sinc
+    for name, wanted in zip(("value", "slope", "second derivative"), derivatives, strict=True):
+        for x in points:
+            found = mine(x)
+            expect(near(found, wanted(x), 1e-3), f"for x = {x} the {name} is "
+                   f"{_shown(wanted(x))}, and yours {_shown(found)}")
+        mine = slope(mine)
+
+
+_SINC = """
+def sinc(x):
+    if x == 0:
+        return {}
+    return jnp.sin(x) / x
+"""
+
+exercise(
+    "sinc", chapter="03_forward_derivatives", grade=grade_sinc,
+    solution=_SINC.format("1.0 - x * x / 6"),
+    wrong=[
+        (_SINC.format("1.0"), "the second derivative is -0.3333, and yours 0"),
+        (_SINC.format("1.0 + 0.0 * x"), "the second derivative is -0.3333, and yours 0"),
+        (_SINC.format("1.0 - x / 6"), "the slope is 0, and yours -0.1667"),
+        ("def sinc(x):\n    return jnp.sin(x) / x", "the value is 1, and yours nan"),
+    ],
+    afterthought="0 is one point; for many, `jnp.where` chooses point by point",
+    hints=["what is returned at 0 should move as its neighbours do"])
+
+
+def grade_confused(answer: Any) -> None:
+    expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair is wanted: the right "
+           "slope, and what `Dual` says")
+    expect(not near(answer, (4, 6)), "the other way round: the right slope first")
+    expect(near(answer[0], 6), "the derivative of x * y by y is x. What does that make of g?")
+    expect(not near(answer[1], 6), "`Dual` mixes two speeds up: in the inner product, x and y are "
+           "both Duals with the tangent 1")
+    expect(not near(answer[1], 3), "3 is what the inner derivative should be; `Dual` adds a term")
+    expect(near(answer[1], 4), "the inner product is that of Dual(3, 1) and Dual(1, 1); its "
+           "tangent is a plain number, by which x is multiplied")
+
+
+exercise(
+    "confused", chapter="03_forward_derivatives", grade=grade_confused, solution="(6, 4)",
+    wrong=[("(4, 6)", "the other way round"), ("(6, 6)", "mixes two speeds up"),
+           ("(3, 4)", "What does that make of g"), ("(6, 3)", "adds a term"),
+           ("(6, 12)", "is a plain number"), ("6", "a pair")],
+    afterthought="run it: `slope_by_hand(lambda x: x * slope_by_hand(lambda y: x * y, 1.0), 3.0)`",
+    hints=["go through the inner product by hand, with its rule"])
+
+
+def grade_places(answer: Any) -> None:
+    expect(isinstance(answer, tuple | list) and len(answer) == 2,
+           "a pair is wanted: how many inputs, and how many outputs")
+    inputs, outputs = answer
+    expect(inputs != 6, "only an input that moves has a tangent beside it, and only one moves")
+    expect(inputs == 4, "the three inputs are still there; what comes in besides?")
+    expect(outputs != 6, "a result that depends on nothing that moves has no tangent")
+    expect(outputs != 3, "tangents come out, too")
+    expect(outputs == 4, "which of the three results depend on x?")
+
+
+exercise(
+    "places", chapter="03_forward_derivatives", grade=grade_places, solution="(4, 4)",
+    wrong=[("(6, 6)", "only one moves"), ("(4, 6)", "has no tangent"), ("(3, 3)", "still there"),
+           ("(4, 3)", "come out, too"), ("(4, 5)", "depend on x"), ("8", "a pair")],
+    afterthought="`forward.jvp_jaxpr` of that program, `jax.make_jaxpr(…)(1.0, 2.0, 3)`, shows it",
+    hints=["the numbers of `jvp_jaxpr(closed, [True, False])` above are 3 and 3"])
