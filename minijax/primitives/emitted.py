@@ -170,14 +170,6 @@ def _aligned(x: Array, dim: Dim, rank: int) -> Array:
     return x if x.ndim == rank else spread(x, range(x.ndim), x.shape + (1,) * (rank - x.ndim))
 
 
-def batch_one(rule: Callable[..., tuple[Array, int]]) -> Callable[..., Outs]:
-    """Of one operand, from ``(x, batch dimension, size, **params) -> (out, batch dimension)``."""
-    def batch(axis: Axis, args: list, dims: list, **params: Any) -> Outs:
-        out, dim = rule(args[0], dims[0], axis.size, **params)
-        return [out], [dim]
-    return batch
-
-
 def batch_along(name: str, removed: bool = False) -> Any:
     """Batches an operation of one operand along the axes in the parameter `name`.
 
@@ -286,8 +278,8 @@ transpose_p = rearrangement(
     impl=lambda x, permutation: np.transpose(x, permutation),
     shape=_transpose_shape,
     transpose=lambda ct, x, permutation: transpose_p.bind(ct, permutation=inverse(permutation)),
-    batch=batch_one(lambda x, dim, size, permutation: (
-        transpose_p.bind(x, permutation=(dim, *above(permutation, dim))), 0)),
+    batch=lambda axis, args, dims, permutation: (
+        [transpose_p.bind(*args, permutation=(*dims, *above(permutation, *dims)))], [0]),
     source=lambda s, index, x, permutation: x(tuple(index[d] for d in inverse(permutation))),
     examples=table("permutation", (grid(2, 3), (1, 0)), (grid(2, 3, 4), (2, 0, 1)), (grid(), ()),
                    (grid(0, 3, dtype=np.int32), (1, 0))))
@@ -353,9 +345,9 @@ broadcast_in_dim_p = rearrangement(
     impl=broadcast_along,
     shape=_broadcast_shape,
     transpose=_transpose_broadcast,
-    batch=batch_one(lambda x, dim, size, shape, broadcast_dimensions: (
-        spread(move_axis(x, dim, 0), (0, *(d + 1 for d in broadcast_dimensions)), (size, *shape)),
-        0)),
+    batch=lambda axis, args, dims, shape, broadcast_dimensions: (
+        [spread(move_axis(args[0], dims[0], 0), (0, *above(broadcast_dimensions, 0)),
+                (axis.size, *shape))], [0]),
     source=_broadcast_element,
     examples=table(
         "shape broadcast_dimensions", (grid(3), (2, 3), (1,)), (grid(3), (3, 2), (0,)),
@@ -379,8 +371,9 @@ reshape_p = rearrangement(
     impl=lambda x, new_sizes, dimensions: np.reshape(x, new_sizes),
     shape=_reshape_shape,
     transpose=lambda ct, x, **_: reshape_p.bind(ct, new_sizes=x.shape, dimensions=None),
-    batch=batch_one(lambda x, dim, size, new_sizes, dimensions: (
-        reshape_p.bind(move_axis(x, dim, 0), new_sizes=(size, *new_sizes), dimensions=None), 0)),
+    batch=lambda axis, args, dims, new_sizes, dimensions: (
+        [reshape_p.bind(move_axis(args[0], dims[0], 0), new_sizes=(axis.size, *new_sizes),
+                        dimensions=None)], [0]),
     source=lambda s, index, x, new_sizes, dimensions: x.flat(s.ravel(index, new_sizes)),
     examples=table(
         "new_sizes dimensions", (grid(2, 6), (3, 4), None), (grid(4), (2, 1, 2), None),

@@ -152,8 +152,6 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Running totals ───────────────────────────────────────────────────────────────────────────
 
-Combine = Callable[[Any, Any], Any]
-
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
                jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
@@ -203,7 +201,7 @@ def _by_prefixes(step: Primitive) -> ForPrimitive:
     return jvp
 
 
-def prefixes(combine: Combine, x: Dual, axis: int, reverse: bool = False) -> Dual:
+def prefixes(combine: Callable, x: Dual, axis: int, reverse: bool = False) -> Dual:
     """All partial results of an associative operation on tuples of arrays.
 
     Each round doubles the length of what every place has seen.

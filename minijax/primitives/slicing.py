@@ -69,11 +69,12 @@ def _transpose_slice(ct: Array, x: ShapedArray, **bounds: Any) -> Array:
         for taken, n in zip(_along_axes(**bounds), x.shape, strict=True)))
 
 
-def _batch_slice(x: Array, dim: int, size: int, start_indices: tuple, limit_indices: tuple,
-                 strides: tuple | None) -> tuple[Array, int]:
-    return slice_p.bind(x, start_indices=with_item(start_indices, dim, 0),
-                        limit_indices=with_item(limit_indices, dim, size),
-                        strides=None if strides is None else with_item(strides, dim, 1)), dim
+def _batch_slice(axis: Axis, args: list, dims: list, start_indices: tuple, limit_indices: tuple,
+                 strides: tuple | None) -> Outs:
+    [x], [dim] = args, dims
+    return [slice_p.bind(x, start_indices=with_item(start_indices, dim, 0),
+                         limit_indices=with_item(limit_indices, dim, axis.size),
+                         strides=None if strides is None else with_item(strides, dim, 1))], [dim]
 
 
 def _slice_element(s: Any, index: Index, x: Any, **bounds: Any) -> Any:
@@ -87,7 +88,7 @@ slice_p = emitted.rearrangement(
         map(_slice_object, start_indices, limit_indices, strides or itertools.repeat(None)))],
     shape=_slice_shape,
     transpose=_transpose_slice,
-    batch=emitted.batch_one(_batch_slice),
+    batch=_batch_slice,
     source=_slice_element,
     examples=table(
         "start_indices limit_indices strides", (grid(5), (1,), (4,), None),
