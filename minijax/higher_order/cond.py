@@ -42,15 +42,10 @@ RULES = running_one_of("branches", leading=1)
 
 def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, branches: Branches
            ) -> tuple[list, list]:
-    if dims[0] is not None:
-        return _batch_select(axis, args, dims, branches)
-    return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
-
-
-def _batch_select(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], branches: Branches
-                  ) -> tuple[list, list]:
-    """A choice per example: run every branch on the whole batch, and select."""
-    index = emitted.move_axis(args[0], dims[0] or 0, 0)
+    """Where each example has a choice of its own: run every branch on all, and select."""
+    if dims[0] is None:
+        return RULES["batch"].rule(cond_p, axis, args, dims, branches=branches)
+    index = emitted.move_axis(args[0], dims[0], 0)
     last = len(branches) - 1
     index = choice.clamp_p.bind(np.int32(0), index, np.int32(last))
     which = index if last > 1 else choice.ne_p.bind(index, np.int32(0))

@@ -17,8 +17,7 @@ from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, choose, convert, documented,
-                                     prepared, promote_dtypes_inexact, public,
-                                     static_axes)
+                                     prepared, promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.slots import extremum_of_nothing
