@@ -109,6 +109,48 @@ def near(x: Any, y: Any, tolerance: float = 1e-4) -> bool:
         np.allclose(mine, theirs, rtol=tolerance, atol=tolerance, equal_nan=True))
 
 
+def shown(x: Any) -> str:
+    """A value on one line, as a hint shows it.
+
+    >>> shown([1.0, 2.0]), shown(0.12345678), shown({"a": 1})
+    ('[1, 2]', '0.12346', "{'a': 1}")
+    """
+    try:
+        array = np.asarray(x)
+    except (TypeError, ValueError):
+        return repr(x)
+    if array.dtype.kind not in "biufc":
+        return repr(x)
+    text = np.array2string(array, separator=", ", threshold=40, formatter={
+        "bool": str, "int": str, "float_kind": lambda number: f"{number:.5g}"})
+    return re.sub(r"\s+", " ", text)
+
+
+def agree(given: str, found: Any, wanted: Any, *hints: str | tuple[Any, str],
+          what: str = "the answer", tolerance: float = 1e-4) -> None:
+    """Go on if an answer gave what is wanted; otherwise tell what was given, wanted and found.
+
+    Args:
+      given: the input, in words that follow "for".
+      found: what the answer gave.
+      wanted: what it should have given.
+      hints: what to say besides: the first that is a string, or whose condition holds.
+      what: a name for what the answer gave.
+      tolerance: how near the two must be; 0 for equal ones.
+
+    >>> agree("x = 3", 6, 9, (False, "that is the sum"), "multiply x by itself")
+    Traceback (most recent call last):
+    ...
+    minijax.notebook.checks.Hint: for x = 3 the answer is 9, and yours is 6
+    multiply x by itself
+    """
+    if near(found, wanted, tolerance):
+        return
+    telling = (hint if isinstance(hint, str) else hint[0] and hint[1] for hint in hints)
+    why = next((f"\n{text}" for text in telling if text), "")
+    raise Hint(f"for {given} {what} is {shown(wanted)}, and yours is {shown(found)}{why}")
+
+
 def check(name: str, answer: Any) -> None:
     """Say whether the answer to an exercise is right, and if not, what to think of.
 

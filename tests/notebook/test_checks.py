@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from minijax.notebook import check, checks
-from minijax.notebook.checks import (NOT_YET, RIGHT, UNANSWERED, Exercise, evaluate, exercise,
-                                     exercises, expect, is_unanswered, near, score, verdict)
+from minijax.notebook.checks import (NOT_YET, RIGHT, UNANSWERED, Exercise, Hint, agree, evaluate,
+                                     exercise, exercises, expect, is_unanswered, near, score,
+                                     verdict)
 
 EVERY = sorted(exercises().values(), key=lambda e: (e.chapter, e.name))
 every_exercise = pytest.mark.parametrize("one", EVERY, ids=[f"{e.chapter}-{e.name}" for e in EVERY])
@@ -148,3 +149,11 @@ def test_unanswered_and_wrong_are_told_apart() -> None:
     bend = exercises()["bend"]
     assert verdict(bend, ...)[0] == UNANSWERED
     assert verdict(bend, 3)[0] == NOT_YET
+
+
+def test_what_was_given_wanted_and_found_stands_before_the_hint() -> None:
+    agree("x = 2", [4.00001, 1.0], [4.0, 1.0], "never said")
+    with pytest.raises(Hint, match=r"^for x = 2 the slope is \[4, 1\], and yours is None\nnone$"):
+        agree("x = 2", None, [4.0, 1.0], (False, "one"), (True, "none"), "else", what="the slope")
+    with pytest.raises(Hint, match="and yours is 5$"):
+        agree("x = 2", 5, 4, (False, "one"))

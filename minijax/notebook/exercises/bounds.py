@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "14_out_of_bounds"
 
@@ -52,16 +52,22 @@ exercise(
 
 
 def grade_neighbours(neighbours: Callable) -> None:
-    x = jnp.array([1.0, 2.0, 4.0, 8.0])
-    out = neighbours(x)
-    expect(jnp.shape(out) == (4,), "a sum for each of the four elements is wanted")
-    expect(not near(out[0], 10.0), "the first element takes the last one for its "
-           "neighbour: an index of -1 counts from the end")
-    expect(not near(out[0], 3.0) and not near(out[3], 12.0), "the ends are their own neighbours "
-           "here: that is what moving an index inside does")
-    expect(not np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to say")
-    expect(near(out, [2.0, 5.0, 10.0, 4.0]), f"of 1, 2, 4, 8 the sums are 2, 5, 10, 4, not {out}")
-    expect(quiet(neighbours, x), "right; but the check finds an index for which no mode is given")
+    random = np.random.default_rng(0)
+    for values in ([1, 2, 4, 8], [7], [3, 5], *random.integers(1, 50, (3, 6)).tolist()):
+        x = np.array(values, np.float32)
+        left, right = np.append(0, x[:-1]), np.append(x[1:], 0)
+        out = neighbours(jnp.asarray(x))
+        agree(f"x = {values}", out, left + right,
+              (np.shape(out) != x.shape, "a sum for each of the elements is wanted"),
+              (near(np.ravel(out)[:1], (right + x[-1])[:1]), "the first element takes the last one "
+               "for its neighbour: an index of -1 counts from the end"),
+              (near(out, np.append(x[0], x[:-1]) + right)
+               or near(out, np.append(x[0], x[:-1]) + np.append(x[1:], x[-1])), "the ends are "
+               "their own neighbours here: that is what moving an index inside does"),
+              (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to say"),
+              "outside there are zeros")
+    expect(quiet(neighbours, jnp.arange(4.0)), "right; but the check finds an index for which no "
+           "mode is given")
 
 
 exercise(
@@ -87,18 +93,25 @@ def neighbours(x):
 
 
 def grade_votes(votes: Callable) -> None:
-    ballots = jnp.array([0, 2, 2, 7, -1, 2, 1])
-    out = votes(ballots, 3)
-    expect(jnp.shape(out) == (3,), "one count for each of the three candidates is wanted")
-    expect(not near(out, [1, 1, 5]), "candidate 2 has the votes for 7 and for -1: the first was "
-           "moved inside, the second counted from the end")
-    expect(not near(out, [2, 1, 4]), "the two that are outside were moved inside")
-    expect(not near(out, [1, 1, 4]), "candidate 2 has a vote too many: who is -1?")
-    expect(not near(out, [2, 1, 3]), "candidate 0 has a vote too many: -1 was moved inside")
-    expect(not near(out, [1, 1, 1]), "candidate 2 has three votes: `set` writes, and does not "
-           "count")
-    expect(near(out, [1, 1, 3]), f"three candidates got 1, 1 and 3 votes, not {out}")
-    expect(quiet(lambda b: votes(b, 3), ballots),
+    def counted(ballots: np.ndarray) -> np.ndarray:
+        return np.bincount(ballots, minlength=3)[:3]
+
+    random, compiled = np.random.default_rng(0), jax.jit(lambda b: votes(b, 3))
+    given = [np.array([0, 2, 2, 7, -1, 2, 1]), *random.integers(-5, 9, (4, 7))]
+    for b in given:
+        out, low, high = compiled(b), b < 0, b > 2
+        valid, from_end = b[~low & ~high], b[~high & (b >= -3)] % 3
+        agree(f"the ballots {shown(b)} and 3 candidates", out, counted(valid),
+              (np.shape(out) != (3,), "one count for each of the three candidates is wanted"),
+              (near(out, counted(np.clip(np.where(low, b + 3, b), 0, 2))), "what is too large was "
+               "moved inside, and what is negative counted from the end"),
+              (near(out, counted(np.clip(b, 0, 2))), "those that are outside were moved inside"),
+              (near(out, counted(from_end)), "candidate 2 has a vote too many: who is -1?"),
+              (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has a vote too many: -1 "
+               "was moved inside"),
+              (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
+              "count those from 0 to 2")
+    expect(quiet(lambda b: votes(b, 3), jnp.asarray(given[0])),
            "right; but the check cannot know that the invalid votes are meant to be left out")
 
 
@@ -127,17 +140,17 @@ def votes(ballots, candidates):
 
 
 def grade_last_of(last_of: Callable) -> None:
-    rows: Any = jnp.asarray(np.arange(12.0, dtype=np.float32).reshape(3, 4))
-    lengths = jnp.array([4, 1, 2])
-    out = last_of(rows, lengths)
-    expect(jnp.shape(out) == (3,), "one number for each row is wanted")
-    expect(not near(out, [3.0, 5.0, 10.0]), "a row of 1 has its last element at place 0")
-    expect(near(out, [3.0, 4.0, 9.0]), f"the last elements are 3, 4 and 9, not {out}")
-    empty: Any = last_of(rows, jnp.array([4, 0, 2]))
-    expect(not near(empty, [3.0, 7.0, 9.0]), "of a row of no elements this is the element at -1, "
-           "from the end")
-    expect(near(empty, [3.0, 0.0, 9.0]), "a row of no elements has no last one: 0 is wanted, not "
-           f"{np.asarray(empty)[1]}")
+    random, compiled = np.random.default_rng(0), jax.jit(last_of)
+    for lengths in ([4, 1, 2], [4, 0, 2], *random.integers(0, 5, (4, 3)).tolist()):
+        rows, n = random.integers(10, 99, (3, 4)).astype(np.float32), np.array(lengths)
+        last = rows[np.arange(3), n - 1]
+        out = compiled(rows, n)
+        agree(f"the rows {shown(rows)} and the lengths {lengths}", out, np.where(n > 0, last, 0),
+              (np.shape(out) != (3,), "one number for each row is wanted"),
+              (near(out, rows[np.arange(3), np.minimum(n, 3)]), "a row of 1 has its last element "
+               "at place 0"),
+              (near(out, last), "of a row of no elements this is the element at -1, from the end"),
+              "a row of no elements has no last one: there 0 is wanted")
     expect(quiet(last_of, rows, jnp.array([4, 0, 2])), "right; but the check finds an index "
            "outside: it does not know that you throw away what is read there")
 

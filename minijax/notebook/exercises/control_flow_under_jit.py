@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near
 
 CHAPTER = "17_control_flow_under_jit"
 
@@ -41,21 +41,30 @@ exercise(
     hints=["who needs a number now, and who can wait until the program runs?"])
 
 
+def _collatz(n: int) -> int:
+    count = 0
+    while n > 1:
+        n, count = (n // 2 if n % 2 == 0 else 3 * n + 1), count + 1
+    return count
+
+
 def grade_collatz(collatz: Callable) -> None:
     compiled = jax.jit(collatz)
-    seven = compiled(7)
-    expect(jnp.shape(seven) == (), "one number is wanted: if the carry is a pair, take the count")
-    expect(not near(seven, 1.0), "that is where it ends; how many steps was it?")
-    expect(not near(seven, 17.0) and not near(seven, 15.0),
-           "one too many, or one too few: from 1 it takes no step, from 2 it takes one")
-    expect(near(seven, 16.0), "from 7 it goes 22, 11, 34, 17, 52, 26, 13, 40, 20, 10, 5, 16, 8, "
-           "4, 2, 1")
-    expect(near(compiled(1), 0.0) and near(compiled(2), 1.0), "right for 7, not for 1 or 2")
+    for n in (7, *range(1, 30), 97):
+        out, wanted = compiled(n), _collatz(n)
+        agree(f"n = {n}", out, wanted,
+              (np.shape(out) != () or isinstance(out, tuple), "one number is wanted: if the carry "
+               "is a pair, take the count"),
+              (n == 7 and near(out, 1), "that is where it ends; how many steps was it?"),
+              (near(out, wanted + 1) or near(out, wanted - 1), "one too many, or one too few: "
+               "from 1 it takes no step, from 2 it takes one"),
+              "halve an even number, make 3 n + 1 of an odd one, and count until it is 1",
+              tolerance=1e-6)
     try:
         strong = compiled(np.int32(27))
     except TypeError:
         expect(False, "right for Python's 7, but an int32 must stay an int32: `/` makes a float")
-    expect(near(strong, 111.0), "right for 7, and wrong for 27, which takes 111 steps")
+    agree("n = np.int32(27)", strong, 111)
 
 
 exercise(
@@ -89,17 +98,20 @@ def collatz(n):
 
 
 def grade_highest(highest: Callable) -> None:
-    x = jnp.array([-3.0, -5.0, 2.0, 1.0, 7.0, 0.0])
-    out = highest(x)
-    expect(not isinstance(out, tuple), "`scan` returns two things: the last carry, and all that "
-           "was given out; one of them is wanted")
-    expect(jnp.shape(out) == (6,), "one number for each place")
-    expect(not near(out, [0.0, 0.0, 2.0, 2.0, 7.0, 7.0]), "the largest of (-3,) is -3: where "
-           "does the carry start?")
-    expect(not near(out, np.append(-np.inf, [-3.0, -3.0, 2.0, 2.0, 7.0])), "each place should "
-           "count itself: give out the new carry")
-    expect(near(out, [-3.0, -3.0, 2.0, 2.0, 7.0, 7.0]), "try (-3, -5, 2, 1, 7, 0): it should be "
-           "(-3, -3, 2, 2, 7, 7)")
+    random = np.random.default_rng(0)
+    for values in ([-3, -5, 2, 1, 7, 0], *random.integers(-9, 10, (5, 6)).tolist()):
+        x = np.array(values, np.float32)
+        wanted = np.maximum.accumulate(x)
+        out = highest(jnp.asarray(x))
+        expect(not isinstance(out, tuple), "`scan` returns two things: the last carry, and all "
+               "that was given out; one of them is wanted")
+        agree(f"x = {values}", out, wanted,
+              (np.shape(out) != x.shape, "one number for each place is wanted"),
+              (near(out, np.maximum(wanted, 0)), f"the largest of ({values[0]},) is {values[0]}: "
+               "where does the carry start?"),
+              (near(out[1:], wanted[:-1]), "each place should count itself: give out the new "
+               "carry"),
+              "each place has the largest of all up to it")
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
     expect(len(names) < 20, f"right, but a program of {len(names)} equations: the loop was "
            "unrolled")
@@ -130,19 +142,22 @@ def highest(x):
 
 
 def grade_log_or_zero(log_or_zero: Callable) -> None:
-    expect(near(log_or_zero(1.0), 0.0) and near(log_or_zero(np.e), 1.0),
-           "for positive numbers it is the logarithm")
-    expect(near(log_or_zero(0.0), 0.0) and near(log_or_zero(-2.0), 0.0), "for 0 and -2 it is 0")
-    expect(near(jax.jit(log_or_zero)(np.e), 1.0), "right, but not under jit")
-    slope = jax.grad(log_or_zero)
-    expect(near(slope(2.0), 0.5), "its slope at 2 should be 1/2")
-    expect(near(slope(0.0), 0.0), f"its slope at 0 is {slope(0.0):.1f}: the logarithm of 0 is "
-           "computed too, and its slope is infinite")
-    expect(near(slope(-2.0), 0.0), f"its slope at -2 should be 0, and is {slope(-2.0):.2f}: "
-           "where it is 0, it should be flat")
+    compiled, slope = jax.jit(log_or_zero), jax.jit(jax.grad(log_or_zero))
+    numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3]
+    for x in numbers:
+        for f in (compiled, log_or_zero):
+            agree(f"x = {x:.4g}", f(x), np.log(x) if x > 0 else 0.0,
+                  (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0")
+    for x in numbers:
+        found = slope(x)
+        agree(f"x = {x:.4g}", found, 1 / x if x > 0 else 0.0,
+              (x > 0, "the slope of the logarithm is 1 / x"),
+              (np.isnan(found), "the logarithm of 0 is computed too, and its slope is infinite"),
+              "where it is 0, it should be flat", what="the slope")
     x = jnp.array([0.0, 2.0, -2.0])
     out = jax.grad(lambda x: jnp.sum(jax.vmap(log_or_zero)(x)))(x)
-    expect(near(out, [0.0, 0.5, 0.0]), "right for one number, but not for a batch")
+    agree("the batch [0, 2, -2]", out, [0.0, 0.5, 0.0],
+          "right for one number, but not for a batch", what="the gradient")
 
 
 exercise(
@@ -157,26 +172,38 @@ def log_or_zero(x):
          "TracerBoolConversionError"),
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(x), 0.0)",
          "is computed too"),
-        ("def log_or_zero(x):\n    return jnp.log(jnp.where(x > 0, x, 1e-6))", "for 0 and -2"),
+        ("def log_or_zero(x):\n    return jnp.log(jnp.where(x > 0, x, 1e-6))", "for 0 and below"),
         ("def log_or_zero(x):\n    return lax.stop_gradient(jnp.where(x > 0, jnp.log(x), 0.0))",
-         "its slope at 2"),
-        ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and -2"),
+         "is 1 / x"),
+        ("def log_or_zero(x):\n    return jnp.log(jnp.maximum(x, 1e-30))", "for 0 and below"),
     ],
     hints=["give the logarithm a harmless number where x is not positive"])
 
 
+def _halved(x: float) -> tuple[float, float]:
+    slope = 1.0
+    while x > 1.0:
+        x, slope = x / 2, slope / 2
+    return x, slope
+
+
 def grade_halved_bounded(halved_bounded: Callable) -> None:
-    expect(near(halved_bounded(12.0), 0.75), "12, 6, 3, 1.5, 0.75: it should stop there")
-    expect(near(halved_bounded(0.3), 0.3), "0.3 is below 1 already, and should stay")
-    expect(near(halved_bounded(2.0 ** 20), 1.0), "too few rounds for 2 to the 20th")
+    numbers = [12.0, 0.3, 1.0, -5.0, 1.5, 1000.0, 2.0 ** 20]
+    for x in numbers:
+        agree(f"x = {x}", halved_bounded(x), _halved(x)[0],
+              (x <= 1, "it is not above 1, and should stay"),
+              (x > 1e5, "too few rounds for 2 to the 20th"),
+              "halve it until it is not above 1, and stop there", tolerance=1e-6)
     try:
         slope = jax.grad(halved_bounded)(12.0)
     except ValueError as error:
         expect("Reverse-mode" not in str(error), "a `while_loop` still: the number of rounds must "
                "be known beforehand")
         raise
-    expect(near(slope, 1 / 16), "its slope at 12 should be 1/16: it was halved four times")
-    expect(near(jax.jit(jax.grad(halved_bounded))(12.0), 1 / 16), "right, but not under jit")
+    agree("x = 12.0", slope, 1 / 16, "it was halved four times", what="the slope")
+    for x in numbers[1:]:
+        agree(f"x = {x}", jax.jit(jax.grad(halved_bounded))(x), _halved(x)[1],
+              "each halving halves the slope", what="the slope under jit", tolerance=1e-6)
 
 
 exercise(

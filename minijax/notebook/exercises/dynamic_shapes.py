@@ -8,23 +8,30 @@ from typing import Any
 import numpy as np
 
 import minijax as jax
-import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "18_dynamic_shapes"
 
 
 def grade_mean_of_positive(mean_of_positive: Callable) -> None:
-    x = jnp.array([1.0, -5.0, 3.0, 0.0, 5.0])
-    out = jax.jit(mean_of_positive)(x)
-    expect(jnp.shape(out) == (), "one number is wanted")
-    expect(not near(out, 1.8), "the sum is right, and it was divided by 5: how many are positive?")
-    expect(not near(out, 2.25), "0 is not positive, and was counted")
-    expect(not near(out, 9.0), "that is the sum")
-    expect(near(out, 3.0), "of (1, -5, 3, 0, 5) it is the mean of 1, 3 and 5")
-    slopes = jax.grad(mean_of_positive)(x)
-    expect(near(slopes, [1 / 3, 0.0, 1 / 3, 0.0, 1 / 3]), "right, but its gradient should be 1/3 "
-           f"where x is positive and 0 elsewhere, also at 0, and is {np.round(slopes, 2)}")
+    compiled, random = jax.jit(mean_of_positive), np.random.default_rng(0)
+    given = [[1, -5, 3, 0, 5], *random.integers(-5, 6, (5, 5)).tolist()]
+    for values in given:
+        x = np.array(values, np.float32)
+        if not (x > 0).any():
+            continue
+        total, count = x[x > 0].sum(), (x > 0).sum()
+        out = compiled(x)
+        agree(f"x = {values}", out, total / count,
+              (np.shape(out) != (), "one number is wanted"),
+              (near(out, total / 5), "the sum is right, and it was divided by 5: how many are "
+               "positive?"),
+              (near(out, total), "that is the sum"),
+              (near(out, total / (x >= 0).sum()), "0 is not positive, and was counted"),
+              "take the sum of the positive ones, and divide by how many there are")
+        agree(f"x = {values}", jax.grad(mean_of_positive)(x), np.where(x > 0, 1 / count, 0),
+              "the mean is right, but its gradient should be 0 where x is not positive, also at 0",
+              what="the gradient")
 
 
 exercise(
@@ -48,17 +55,17 @@ def mean_of_positive(x):
 
 
 def grade_count_different(count_different: Callable) -> None:
-    compiled = jax.jit(count_different)
-    out = compiled(jnp.array([3, 1, 3, 2, 1]))
-    expect(jnp.shape(out) == (), "one number is wanted")
-    expect(not near(out, 5), "that is how many there are; how many are different?")
-    expect(not near(out, 2), "one is missing: the first is new as well")
-    expect(near(out, 3), "(3, 1, 3, 2, 1) has three different ones")
-    expect(near(compiled(jnp.array([4, 4, 4])), 1), "(4, 4, 4) has one")
-    expect(near(compiled(jnp.array([0, 5, 0, -1])), 3), "(0, 5, 0, -1) has three: is any number "
-           "treated as special?")
-    many = jnp.array([n % 11 for n in range(40)])
-    expect(near(compiled(many), 11), "wrong for the numbers 0 to 39, modulo 11")
+    compiled, random = jax.jit(count_different), np.random.default_rng(0)
+    given = [[3, 1, 3, 2, 1], [4, 4, 4, 4, 4], [0, 5, 0, -1, 2],
+             *random.integers(-2, 4, (8, 5)).tolist(), [n % 11 for n in range(40)]]
+    for values in given:
+        out, wanted = compiled(np.array(values, np.int32)), len(set(values))
+        agree(f"x = {values}", out, wanted,
+              (np.shape(out) != (), "one number is wanted"),
+              (near(out, wanted - 1) and 0 in values, "is any number treated as special?"),
+              (near(out, wanted - 1), "one is missing: the first is new as well"),
+              (near(out, len(values)), "that is how many there are; how many are different?"),
+              "sort, and count where something new begins")
 
 
 exercise(
@@ -81,21 +88,25 @@ def count_different(x):
 
 
 def grade_first_few(first_few: Callable) -> None:
-    x = jnp.array([5.0, 6.0, 7.0, 8.0, 9.0])
-    mask = jnp.array([False, True, False, True, True])
-    compiled = jax.jit(first_few, static_argnums=2)
-    out = compiled(x, mask, 4)
-    expect(jnp.shape(out) == (4,), "k elements are wanted, whatever the mask")
-    expect(not near(out, [6.0, 8.0, 9.0, 5.0]), "the missing one was filled with place 0, and is "
-           "x[0]")
-    expect(not near(out, [6.0, 8.0, 9.0, 9.0]), "the missing one is the last element of x: -1 "
-           "counts from the end, and a place beyond the end is moved inside, unless `mode` says "
-           "what to do")
-    expect(not near(out, [np.nan, 6.0, np.nan, 8.0]), "the ones that are not wanted should go, "
-           "not leave a gap")
-    expect(near(out, [6.0, 8.0, 9.0, np.nan]), "of (5, 6, 7, 8, 9), the second, fourth and fifth "
-           "are wanted, and then nan")
-    expect(near(compiled(x, mask, 2), [6.0, 8.0]), "right for k = 4, not for k = 2")
+    compiled, random = jax.jit(first_few, static_argnums=2), np.random.default_rng(0)
+    x = np.array([5, 6, 7, 8, 9], np.float32)
+    masks = [[False, True, False, True, True], *(random.random((5, 5)) < 0.5).tolist()]
+    for k in (4, 2):
+        for mask in masks:
+            m = np.array(mask)
+            wanted = np.append(x[m], np.full(k, np.nan))[:k]
+            out = compiled(x, m, k)
+            filled = [np.where(np.isnan(wanted), value, wanted) for value in (x[0], x[-1])]
+            agree(f"x = {shown(x)}, k = {k} and the mask {shown(m.astype(int))}", out, wanted,
+                  (np.shape(out) != (k,), "k elements are wanted, whatever the mask"),
+                  (near(out, filled[0]), "the missing ones were filled with place 0, and are "
+                   "x[0]"),
+                  (near(out, filled[1]), "the missing ones are the last element of x: -1 counts "
+                   "from the end, and a place beyond the end is moved inside, unless `mode` says "
+                   "what to do"),
+                  (near(out, np.where(m, x, np.nan)[:k]), "the ones that are not wanted should "
+                   "go, not leave a gap"),
+                  "first those where the mask is true, in their order, and then nan")
 
 
 exercise(
@@ -116,17 +127,19 @@ def first_few(x, mask, k):
 
 
 def grade_window(window: Callable) -> None:
-    x = jnp.array([1.0, 2.0, 3.0, 4.0, 5.0])
     compiled = jax.jit(window)
-    out = compiled(x, 1)
-    expect(jnp.shape(out) == (3,), "three elements are wanted")
-    expect(near(out, [2.0, 3.0, 4.0]), "from place 1 it should be (2, 3, 4)")
-    out = compiled(x, 3)
-    expect(not near(out, [3.0, 4.0, 5.0]), "the window was moved back until it fits; it should "
-           "stay, and show a zero")
-    expect(not near(out, [4.0, 5.0, 5.0]), "beyond the end the last element is repeated")
-    expect(near(out, [4.0, 5.0, 0.0]), "from place 3 it should be (4, 5, 0)")
-    expect(near(compiled(x, 4), [5.0, 0.0, 0.0]), "right from place 3, but not from place 4")
+    x = np.array([1, 2, 3, 4, 5], np.float32)
+    for start in (1, 3, 0, 2, 4, 5, 9):
+        wanted = np.append(x, np.zeros(12))[start:start + 3]
+        out, moved = compiled(x, start), x[min(start, 2):min(start, 2) + 3]
+        agree(f"x = {shown(x)} and start = {start}", out, wanted,
+              (np.shape(out) != (3,), "three elements are wanted"),
+              (near(out, moved), "the window was moved back until it fits; it should stay, and "
+               "show zeros"),
+              (near(out, x[np.minimum(start + np.arange(3), 4)]), "beyond the end the last element "
+               "is repeated"),
+              (start > 3, "right from place 3, but not further on"),
+              "beyond the end there are zeros")
 
 
 exercise(
@@ -141,7 +154,7 @@ def window(x, start):
          "moved back"),
         ("def window(x, start):\n    return x[start + jnp.arange(3)]", "is repeated"),
         ("def window(x, start):\n"
-         "    return lax.dynamic_slice_in_dim(jnp.append(x, 0.0), start, 3)", "from place 4"),
+         "    return lax.dynamic_slice_in_dim(jnp.append(x, 0.0), start, 3)", "not further on"),
     ],
     hints=["which three places? They may lie beyond the end, if you say what stands there"])
 
@@ -158,11 +171,11 @@ def grade_largest(largest: Callable) -> None:
         for n in range(1, 65):
             values = -1.0 - np.arange(n, dtype=np.float32)
             out = largest(values)
-            expect(near(out, -1.0), f"the largest of {n} numbers, from -1 down, is -1, and not "
-                   f"{np.asarray(out):.1f}: how many of them count?")
+            agree(f"the {n} numbers from -1 down to {-n}", out, -1.0,
+                  "how many of the numbers in the array count?")
             expect(asked and len(asked[-1]) == 1, "let `masked_max` do the work, on a vector")
-            expect(asked[-1][0] <= 2 * n, f"{n} numbers became {asked[-1][0]}, more than twice "
-                   "as many")
+            expect(asked[-1][0] <= 2 * n, f"of length {n} it became {asked[-1][0]}, more than "
+                   "twice as long")
     finally:
         largest.__globals__["masked_max"] = real
     count = len(set(asked))
@@ -189,7 +202,7 @@ def largest(values):
          "    return masked_max(np.pad(values, (0, 64 - n)), n)", "more than twice"),
         ("def largest(values):\n    size = 1 << (len(values) - 1).bit_length()\n"
          "    padded = np.pad(values, (0, size - len(values)))\n"
-         "    return masked_max(padded, size)", "how many of them count"),
+         "    return masked_max(padded, size)", "how many of the numbers"),
         ("def largest(values):\n    return np.max(values)", "do the work"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",

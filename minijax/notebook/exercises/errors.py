@@ -8,7 +8,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect
 
 CHAPTER = "21_errors"
 
@@ -52,20 +52,26 @@ def grade_smoothed(smoothed: Any) -> None:
     expect(hasattr(smoothed, "lower"), "the answer is the function under jit")
     x = np.array([1.0, 2.0, 6.0, 3.0], np.float32)
     try:
-        found = smoothed(x, 2)
+        smoothed(x, 2)
     except TypeError as error:
         expect("concrete values of integer type" not in str(error),
                "the width still decides the shape of an array, and is still traced")
         raise
-    expect(near(found, np.convolve(x, np.ones(2) / 2, "same")), "compute what the question does")
+    random = np.random.default_rng(0)
+    for width in (2, 3, 1):
+        for values in (x, random.integers(0, 9, 4).astype(np.float32)):
+            agree(f"x = {values.tolist()} and width = {width}", smoothed(values, width),
+                  np.convolve(values, np.ones(width) / width, "same"),
+                  "compute what `moving_average` does")
     traces = []
     smoothed(x + 1, 2)
     size = smoothed._cache_size()
-    smoothed(x + 1, 3)
+    smoothed(x + 1, 4)
     traces.append(smoothed._cache_size() - size)
-    smoothed(x * 2, 3)
+    smoothed(x * 2, 4)
     traces.append(smoothed._cache_size() - size)
-    expect(traces == [1, 1], "one trace for each width, and none for new numbers in x")
+    expect(traces == [1, 1], "a call with a new width, and one with new numbers in x, should make "
+           f"1 trace, and made {traces[-1]}\none trace for each width, and none for new numbers")
 
 
 MOVING = '''
@@ -81,22 +87,24 @@ exercise(
         ("jax.jit(moving_average)", "still traced"),
         ("moving_average", "under jit"),
         ("jax.jit(lambda x, width: jnp.convolve(x, jnp.ones(3) / 3, mode='same'))",
-         "what the question does"),
+         "what `moving_average` does"),
     ],
     hints=["which of the two arguments decides a shape?"])
 
 
 def grade_halvings(halvings: Any) -> None:
-    found = jax.jit(halvings)(jnp.int32(8))
-    expect(np.shape(found) == (), "give the number of steps, not the whole state")
-    expect(near(found, 3), "8, 4, 2, 1 are three steps")
-    expect(near(jax.jit(halvings)(jnp.int32(9)), 3), "9 // 2 is 4: with whole numbers, 9 takes "
-           "three steps, too")
-    program = str(jax.make_jaxpr(halvings)(jnp.int32(8)))
-    expect("while" in program, "keep the loop a lax.while_loop")
-    expect(near(jax.jit(halvings)(jnp.int32(7)), 2), "7, 3, 1 are two steps: rounding down, half "
-           "of 7 is 3")
-    expect(near(jax.jit(halvings)(jnp.int32(1)), 0), "1 takes no step at all")
+    compiled = jax.jit(halvings)
+    for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
+        found, wanted = compiled(np.int32(n)), n.bit_length() - 1
+        expect(not isinstance(found, tuple), "give the number of steps, not the whole state")
+        agree(f"n = {n}", found, wanted,
+              (n == 1, "1 takes no step at all"),
+              (n == 8, "8, 4, 2, 1 are three steps"),
+              (n == 9, "9 // 2 is 4: with whole numbers, 9 takes three steps, too"),
+              "rounding down, half of 7 is 3", tolerance=0)
+        if n == 7:
+            program = str(jax.make_jaxpr(halvings)(np.int32(8)))
+            expect("while" in program, "keep the loop a lax.while_loop")
 
 
 BROKEN = '''
@@ -132,35 +140,49 @@ def halvings(n):
          "(n * 1.0, 0))[1]", "whole numbers"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (jnp.round(s[0] / 2), s[1] + 1), "
          "(n * 1.0, 0))[1]", "rounding down"),
-        ("lambda n: jnp.asarray(3 if n.ndim == 0 else 0)", "while_loop"),
+        ("lambda n: jnp.floor(jnp.log2(n)).astype(int)", "while_loop"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] // 2, s[1] + 1), "
          "(n, 0))[1]", "three steps"),
     ],
     hints=["the message names the two types; which operation made a float of an integer?"])
 
 
+def _several(x: Any, y: Any, z: Any) -> tuple:
+    a = x * 2
+    b = jnp.sin(y) + a
+    return a, b, z * 0 + 1, 7.0, y
+
+
+def _long(x: Any, y: Any) -> Any:
+    for _ in range(20):
+        x = x + 1
+    return x
+
+
+def _crossed(x: Any, y: Any, z: Any) -> tuple:
+    a, b = x + y, y * z
+    return a * b, b - z, jnp.cos(a)
+
+
 def grade_depends_on(depends_on: Any) -> None:
-    def f(x: Any, y: Any, z: Any) -> tuple:
-        a = x * 2
-        b = jnp.sin(y) + a
-        return a, b, z * 0 + 1, 7.0
-
-    program = jax.make_jaxpr(f)(1.0, 2.0, 3.0)
-    found = [depends_on(program, place) for place in range(3)]
-    expect(all(isinstance(each, set) for each in found), "the answer is a set of places")
-    expect(found[0] != {0, 1, 2}, "not every argument is needed for every result")
-    expect(found[0] == {0}, "the first result is computed from the first argument alone")
-    expect(found[1] == {0, 1}, "what does the second result need, by way of `a`, too?")
-    expect(found[2] == {2}, "z * 0 depends on z, for all a program knows")
-
-    def long(x: Any, y: Any) -> Any:
-        for _ in range(20):
-            x = x + 1
-        return x
-
-    expect(depends_on(jax.make_jaxpr(long)(1.0, 2.0), 0) == {0}, "go through all the equations")
-    expect(depends_on(jax.make_jaxpr(lambda x, y: y)(1.0, 2.0), 0) == {1},
-           "a result may be an argument itself, with no equation between")
+    cases: list[tuple[str, Any, int, list[set[int]], list[str]]] = [
+        ("a = x * 2; b = sin(y) + a; (a, b, z * 0 + 1, 7, y)", _several, 3,
+         [{0}, {0, 1}, {2}, set(), {1}],
+         ["it is computed from x alone: not every argument is needed for every result",
+          "what does it need, by way of `a`, too?", "z * 0 depends on z, for all a program knows",
+          "a number that is written needs no argument",
+          "a result may be an argument itself, with no equation between"]),
+        ("twenty times x = x + 1; x", _long, 2, [{0}], ["go through all the equations"]),
+        ("a = x + y; b = y * z; (a * b, b - z, cos(a))", _crossed, 3,
+         [{0, 1, 2}, {1, 2}, {0, 1}], ["by way of `a` and `b`"] * 3)]
+    for text, f, count, answers, hints in cases:
+        program = jax.make_jaxpr(f)(*map(float, range(count)))
+        for place, (wanted, hint) in enumerate(zip(answers, hints, strict=True)):
+            found = depends_on(program, place)
+            told = f"for the program of {text!r} and result {place} the answer is "
+            told += f"{sorted(wanted)}, and yours is {found}\n"
+            expect(isinstance(found, set), told + "the answer is a set of numbers")
+            expect(found == wanted, told + hint)
 
 
 exercise(

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "15_non_array_inputs"
 
@@ -76,10 +78,13 @@ def grade_window(window: Any) -> None:
     except ValueError:
         expect(False, "it cannot be hashed: what compares by its fields, and can change, has no "
                "hash")
-    expect(near(jitted(1.0, other), 5.0), "two different windows share a program")
+    agree("1.0 and Window(5, 'flat'), where the function multiplies by the width,",
+          jitted(1.0, other), 5.0, "two different windows share a program")
     jitted(1.0, same)
-    expect(traced == [3, 5], "two windows with equal fields were traced twice: by default, an "
-           "object is equal to itself only")
+    expect(traced == [3, 5], "for Window(3, 'flat'), Window(5, 'flat') and Window(3, 'flat') the "
+           f"function should be traced with the widths [3, 5], and was with {traced}\n"
+           "two windows with equal fields were traced twice: by default, an object is equal to "
+           "itself only")
     try:
         one.width = 100
     except (AttributeError, TypeError):
@@ -119,24 +124,32 @@ class Window:
 
 
 def grade_dense(dense: Callable) -> None:
-    weight, x = jnp.array([[1.0, 2.0], [3.0, 4.0]]), jnp.array([1.0, 1.0])
-    bias, mask = jnp.array([10.0, 20.0]), jnp.array([0.0, 1.0])
-    zero = jnp.zeros(2)
-    expect(near(dense(weight, None, None, x), [3.0, 7.0]), "with neither bias nor mask, it should "
-           "be `weight @ x`, here (3, 7)")
-    expect(near(dense(weight, bias, None, x), [13.0, 27.0]), "with the bias (10, 20) it should be "
-           "(13, 27)")
-    expect(near(dense(weight, bias, mask, x), [0.0, 27.0]), "with the mask (0, 1) it should be "
-           "(0, 27): the bias comes first")
-    expect(near(dense(weight, zero, zero, x), [0.0, 0.0]), "a mask of zeros is a mask")
-    expect(near(dense(weight, 0.0, 0.0, x), [0.0, 0.0]), "a mask that is the number 0 is no "
-           "missing mask: ask whether it is there, not what it is worth")
-    jitted = jax.jit(dense)
-    expect(near(jitted(weight, bias, None, x), [13.0, 27.0]), "right, but not under jit")
-    expect(near(jitted(weight, 5.0, 1.0, x), [8.0, 12.0]), "right, but under jit a bias may be "
-           "one number")
-    slopes = jax.grad(lambda w: jnp.sum(dense(w, None, mask, x)))(weight)
-    expect(near(slopes, [[0.0, 0.0], [1.0, 1.0]]), "right, but not under grad")
+    def wanted(weight: Any, bias: Any, mask: Any, x: Any) -> Any:
+        y = weight @ x if bias is None else weight @ x + bias
+        return y if mask is None else y * mask
+
+    weight, x = np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), np.ones(2, np.float32)
+    some: list[Any] = [None, jnp.array([10.0, 20.0]), jnp.zeros(2), 0.0, 5.0]
+    for f in (dense, jax.jit(dense)):
+        for bias in some:
+            for mask in (None, jnp.array([0.0, 1.0]), *some[2:4]):
+                out = f(weight, bias, mask, x)
+                answer = wanted(weight, bias, mask, x)
+                agree(f"weight @ x = [3, 7], bias = {_name(bias)} and mask = {_name(mask)}", out,
+                      answer,
+                      (mask is not None and near(out, weight @ x * mask + (
+                          0 if bias is None else bias)), "the bias comes first"),
+                      (mask is not None and near(mask, 0.0) and near(out, wanted(
+                          weight, bias, None, x)), "a mask that is the number 0 is no missing "
+                       "mask: ask whether it is there, not what it is worth"),
+                      "add the bias if it is there, then multiply by the mask if it is there")
+    slopes = jax.grad(lambda w: jnp.sum(dense(w, None, np.array([0.0, 1.0]), x)))(weight)
+    agree("the mask (0, 1)", slopes, [[0.0, 0.0], [1.0, 1.0]], "right, but not under grad",
+          what="the gradient of the sum")
+
+
+def _name(x: Any) -> str:
+    return "None" if x is None else shown(x)
 
 
 exercise(
@@ -171,17 +184,23 @@ def grade_spread(spread: Callable) -> None:
         asked.append(x)
         return real(x)  # type: ignore[misc]
 
+    random = np.random.default_rng(0)
     spread.__globals__["deviation"] = listening
     try:
-        out = spread([1.0, 2.0, 6.0])
+        for readings in ([1.0, 2.0, 6.0], *random.integers(0, 9, (3, 3)).astype(float).tolist()):
+            asked.clear()
+            out = spread(readings)
+            agree(f"readings = {readings}", out, np.std(readings), "it is the deviation of all of "
+                  "them, as `deviation` computes it")
+            expect(asked, "let `deviation` do the work")
+            expect(len(asked) == 1, f"`deviation` should be called once, and was {len(asked)} "
+                   "times")
+            expect(not isinstance(asked[0], list | tuple), "`deviation` was given a list, and "
+                   "compiled for as many inputs: make an array of it first")
+            expect(isinstance(out, float), f"a Python float is wanted, and for {readings} yours is "
+                   f"{type(out).__name__}")
     finally:
         spread.__globals__["deviation"] = real
-    expect(asked, "let `deviation` do the work")
-    expect(len(asked) == 1, f"`deviation` should be called once, and was {len(asked)} times")
-    expect(not isinstance(asked[0], list | tuple), "`deviation` was given a list, and compiled "
-           "for as many inputs: make an array of it first")
-    expect(isinstance(out, float), f"a Python float is wanted, and this is {type(out).__name__}")
-    expect(near(out, 2.1602469), "the deviation of 1, 2, 6 from their mean 3 is the root of 14/3")
 
 
 exercise(
@@ -201,6 +220,8 @@ def spread(readings):
         ("def spread(readings):\n    return deviation(jnp.array(readings))", "Python float"),
         ("def spread(readings):\n    return float(np.std(readings))", "do the work"),
         ("def spread(readings):\n    return float(sum(deviation(r) for r in readings))",
-         "called once"),
+         "of all of them"),
+        ("def spread(readings):\n    deviation(readings[0])\n"
+         "    return float(deviation(jnp.array(readings)))", "called once"),
     ],
     hints=["convert outside of the compiled function"])

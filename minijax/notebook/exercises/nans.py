@@ -10,7 +10,7 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "19_nans"
 
@@ -41,21 +41,27 @@ exercise(
 
 
 def grade_length(length: Callable) -> None:
-    v = jnp.array([3.0, 4.0])
-    expect(near(length(v), 5.0), "the length of [3, 4] is 5")
-    expect(near(jax.grad(length)(v), [0.6, 0.8]), "the gradient at [3, 4] is [0.6, 0.8]")
+    random = np.random.default_rng(0)
+    for values in ([3, 4, 0], *random.integers(-9, 10, (4, 3)).tolist(), [3e-5, 4e-5, 0]):
+        v = np.array(values, np.float32)
+        wanted = np.sqrt(np.sum(v * v))
+        out = length(jnp.asarray(v))
+        scale = 1e5 if wanted < 1 else 1
+        agree(f"v = {values}" + ", times 100000," * (scale > 1), out * scale, wanted * scale,
+              (scale > 1, "nothing may be added to a small length, and it is not zero"),
+              "it is the root of the sum of the squares")
+        agree(f"v = {values}", jax.grad(length)(jnp.asarray(v)), v / wanted, "it is v / length",
+              what="the gradient")
+    zero = jnp.zeros(3)
     try:
-        at_zero = jax.jit(length)(jnp.zeros(3))
+        at_zero = jax.jit(length)(zero)
     except jax.errors.ConcretizationTypeError:
         expect(False, "under jit a Python `if` cannot look at the numbers: choose with jnp.where")
-    expect(near(at_zero, 0.0), f"the length of zeros is 0, not {at_zero}")
-    slope = jax.grad(length)(jnp.zeros(3))
-    expect(not np.isnan(slope).any(), "the gradient at zeros is nan still: what is the operand of "
-           "the root there, also where its result is not chosen?")
-    expect(near(slope, np.zeros(3)), f"the gradient at zeros should be zeros, not {slope}")
-    small = jnp.array([3e-5, 4e-5])
-    expect(near(length(small) * 1e5, 5.0), "right for zeros; now [0.00003, 0.00004] has length "
-           "0.00005: nothing may be added to it")
+    agree("v = [0, 0, 0]", at_zero, 0.0)
+    slope = jax.grad(length)(zero)
+    agree("v = [0, 0, 0]", slope, np.zeros(3),
+          (np.isnan(slope).any(), "what is the operand of the root there, also where its result is "
+           "not chosen?"), "it should be zeros there", what="the gradient")
     with jax.checking_sharp_bits(collect=True) as findings:
         jax.jit(jax.grad(length))(jnp.zeros(3))
     expect(not findings, "right, but a nan or an infinity is made on the way")
@@ -71,7 +77,7 @@ def length(v):
     return jnp.where(is_zero, 0.0, root)
 """,
     wrong=[
-        ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v))", "nan still"),
+        ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v))", "operand of the root"),
         ("def length(v):\n    square = jnp.sum(v * v)\n"
          "    return jnp.where(square == 0, 0.0, jnp.sqrt(square))", "also where its result"),
         ("def length(v):\n    return jnp.sqrt(jnp.sum(v * v) + 1e-12)", "nothing may be added"),
@@ -79,25 +85,28 @@ def length(v):
          "    return jnp.sqrt(square)", "cannot look at the numbers"),
         ("def length(v):\n    square = jnp.sum(v * v)\n    is_zero = square < 1e-6\n"
          "    root = jnp.sqrt(jnp.where(is_zero, 1.0, square))\n"
-         "    return jnp.where(is_zero, 0.0, root)", "right for zeros"),
+         "    return jnp.where(is_zero, 0.0, root)", "it is not zero"),
     ],
     hints=["choose twice: before the root and after it"])
 
 
 def grade_logmeanexp(logmeanexp: Callable) -> None:
-    expect(near(logmeanexp(jnp.array([0.0, 1.0])), np.log((1 + np.e) / 2)),
-           "of [0, 1] it is 0.6201")
-    for same in (1000.0, -1000.0):
-        found = logmeanexp(jnp.array([same, same]))
-        expect(np.isfinite(found), f"of [{same}, {same}] it is {found}: take something out of the "
-               "exponentials before they are computed")
-        expect(near(found, same), f"of [{same}, {same}] it is {same}, not {found}")
-    wide = jnp.array([-500.0, 0.0, 600.0])
-    with jax.checking_sharp_bits(collect=True) as findings:
-        found = logmeanexp(wide)
-    expect(near(found, 600.0 - np.log(3)), "right for equal numbers; of [-500, 0, 600] it is "
-           f"598.9014, not {found}: which of the numbers is to be taken out?")
-    expect(not findings, "the results are right, but on the way there is a nan or an infinity")
+    random = np.random.default_rng(0)
+    given = [[0, 1, 2], [1000, 1000, 1000], [-1000, -1000, -1000], [-500, 0, 600],
+             *random.integers(-800, 800, (4, 3)).tolist()]
+    for values in given:
+        x = np.array(values, np.float32)
+        wanted = np.max(x) + np.log(np.mean(np.exp(x.astype(float) - np.max(x))))
+        with jax.checking_sharp_bits(collect=True) as findings:
+            found = logmeanexp(jnp.asarray(x))
+        agree(f"x = {values}", found, wanted,
+              (not np.isfinite(found) and min(values) == max(values), "take something out of the "
+               "exponentials before they are computed"),
+              (not np.isfinite(found), "which of the numbers is to be taken out?"),
+              (near(found, wanted + np.log(3)), "it is a mean, and not a sum"),
+              "the result lies between the least and the largest number", tolerance=1e-6)
+        expect(not findings, f"for x = {values} the result is right, but on the way there is a nan "
+               "or an infinity")
 
 
 exercise(
@@ -110,11 +119,11 @@ def logmeanexp(x):
     wrong=[
         ("def logmeanexp(x):\n    return jnp.log(jnp.mean(jnp.exp(x)))", "take something out"),
         ("def logmeanexp(x):\n    return jnp.log(jnp.mean(jnp.exp(jnp.clip(x, -80, 80))))",
-         "not 80"),
+         "yours is 80"),
         ("def logmeanexp(x):\n    m = jnp.mean(x)\n"
          "    return m + jnp.log(jnp.mean(jnp.exp(x - m)))", "which of the numbers"),
         ("def logmeanexp(x):\n    m = jnp.max(x)\n    return m + jnp.log(jnp.sum(jnp.exp(x - m)))",
-         "0.6201"),
+         "not a sum"),
     ],
     hints=["exp(a + b) is exp(a) times exp(b)"])
 
@@ -158,23 +167,34 @@ def _rooted(x: Any) -> Any:
     return jnp.cos(jnp.sqrt(x))
 
 
+def _times_numbers(x: Any) -> Any:
+    return jnp.log(x * np.array([1.0, -1.0], np.float32))
+
+
+def _largest_log(x: Any) -> Any:
+    return lax.top_k(jnp.log(x), 1)[0]
+
+
+# Functions in words, arguments, the name of the first primitive that makes a nan, and a hint
+PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
+    ("sin(2 x) / (x - x) + 1", _scaled, 0.0, "div", "the first one is wanted, not the last"),
+    ("sin(2 x) / (x - x) + 1", _scaled, np.nan, None, "if the argument is nan, nobody makes one: "
+     "look at the operands as well"),
+    ("cos(sqrt(x))", _rooted, -1.0, "sqrt", "the root makes it, and the cosine hands it on"),
+    ("cos(sqrt(x))", _rooted, 1.0, None, "where all is well the answer is None"),
+    ("log(x * numbers)", _times_numbers, [1.0, 1.0], "log", "a program has constants as well: its "
+     "`jaxpr.constvars` are variables, and their values are in `consts`"),
+    ("top_k(log(x), 1)[0]", _largest_log, [1.0, 1.0], None, "an equation may have several outputs: "
+     "every one of its outvars gets its value"),
+    ("top_k(log(x), 1)[0]", _largest_log, [1.0, -1.0], "log", "look at all elements of an array")]
+
+
 def grade_first_nan(first_nan: Callable) -> None:
-    program = jax.make_jaxpr(_scaled)(0.0)
-    expect(first_nan(program, jnp.float32(0.0)) == "div",
-           "in sin(2 x) / (x - x) + 1 at 0 it is the division, 'div'")
-    expect(first_nan(program, jnp.float32(np.nan)) is None,
-           "if the argument is nan, nobody makes one: look at the operands as well")
-    program = jax.make_jaxpr(_rooted)(0.0)
-    expect(first_nan(program, jnp.float32(-1.0)) == "sqrt",
-           "in cos(sqrt(x)) at -1 it is the root: the first one, not the last")
-    expect(first_nan(program, jnp.float32(1.0)) is None, "where all is well the answer is None")
-    numbers = jnp.array([1.0, -1.0])
-    program = jax.make_jaxpr(lambda x: jnp.log(x * numbers))(numbers)
-    expect(first_nan(program, jnp.ones(2)) == "log", "a program has constants as well: its "
-           "`jaxpr.constvars` are variables, and their values are in `consts`")
-    program = jax.make_jaxpr(lambda x: lax.top_k(jnp.log(x), 1)[0])(numbers)
-    expect(first_nan(program, jnp.ones(2)) is None and first_nan(program, numbers) == "log",
-           "an equation may have several outputs: every one of its outvars gets its value")
+    for text, f, argument, wanted, hint in PROGRAMS:
+        x = np.array(argument, np.float32)
+        found = first_nan(jax.make_jaxpr(f)(x), x)
+        expect(found == wanted, f"for the program of {text} and x = {shown(x)} the answer is "
+               f"{wanted!r}, and yours is {found!r}\n{hint}")
 
 
 exercise(
@@ -213,7 +233,7 @@ def first_nan(program, *args):
          "        if any(bool(jnp.isnan(x).any()) for x in outs):\n"
          "            found = eqn.primitive.name\n"
          "        values.update(zip(eqn.outvars, outs))\n"
-         "    return found", "it is the division"),
+         "    return found", "not the last"),
         ("def first_nan(program, *args):\n"
          "    values = dict(zip(program.jaxpr.invars, args))\n"
          "    for eqn in program.eqns:\n"

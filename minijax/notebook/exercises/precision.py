@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "20_precision"
 
@@ -45,15 +45,20 @@ exercise(
 
 
 def grade_elapsed(elapsed: Callable) -> None:
-    stamps = 1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])
-    out: Any = elapsed(stamps)
-    expect(isinstance(out, jax.Array), "return an array of ours, not NumPy's")
-    expect(out.dtype == jnp.float32, f"a float32 is wanted, and this is {out.dtype}")
-    expect(not near(out, stamps - 1.7e9 + 1.7e9), "seconds since the *first* stamp are wanted")
-    expect(not near(out[1], 0.0), "0.25 seconds became 0: when the subtraction was done, the "
-           "digits were gone")
-    expect(near(out, stamps - stamps[0], 1e-6), "the differences are not those of the stamps")
-    expect(near(elapsed(stamps + 5.0), out, 1e-6), "the first stamp is not always 1.7e9")
+    random = np.random.default_rng(0)
+    given = [1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])]
+    given += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
+    for stamps in given:
+        out: Any = elapsed(stamps)
+        wanted = stamps - stamps[0]
+        expect(isinstance(out, jax.Array), f"for stamps = {stamps.tolist()} yours is of "
+               f"type {type(out).__name__}\nreturn an array of ours, not NumPy's")
+        expect(out.dtype == jnp.float32, f"a float32 is wanted, and this is {out.dtype}")
+        agree(f"stamps = {stamps.tolist()}", out, wanted,
+              (near(out, stamps), "seconds since the *first* stamp are wanted"),
+              (near(out, stamps.astype(np.float32) - np.float32(stamps[0])), "when the subtraction "
+               "was done, the digits were gone"),
+              "subtract the first stamp, which is not always 1.7e9", tolerance=1e-6)
 
 
 exercise(
@@ -73,18 +78,22 @@ def elapsed(stamps):
 
 
 def grade_middle(middle: Callable) -> None:
-    x, y = (jnp.array(values, jnp.int32) for values in ([1, 3, -4, 7], [5, 4, -7, 7]))
-    out: Any = middle(x, y)
-    expect(getattr(out, "dtype", None) == jnp.int32, "the result should be an int32")
-    expect(near(out, [3, 3, -6, 7]), "of 3 and 4 it is 3, of -4 and -7 it is -6: round down")
-    big: Any = jnp.array([2**31 - 1, 2**31 - 3, -2**31, 2**30 + 1], jnp.int32)
-    same: Any = middle(big, big)
-    expect(np.array_equal(np.asarray(same), np.asarray(big)),
-           f"of a number and itself it is that number; of {int(big[0])} it came out as "
-           f"{int(same[0])}, so something on the way does not fit into 32 bits, or into a float")
-    low, high = jnp.array([-2**31], jnp.int32), jnp.array([2**31 - 1], jnp.int32)
-    expect(int(middle(low, high)[0]) == -1, "of the least and the largest number it is -1: does "
-           "their difference fit?")
+    random, ends = np.random.default_rng(0), [-2**31, 2**31 - 1, 2**31 - 3, 2**30 + 1, 0, -1]
+    small = [(a, b) for a in range(-3, 4) for b in range(-3, 4)]
+    same, far = [(n, n) for n in ends], [(a, b) for a in ends for b in ends]
+    for pairs in (small, same, far, random.integers(-2**31, 2**31, (40, 2)).tolist()):
+        x, y = np.array(pairs, np.int32).T
+        out: Any = middle(jnp.asarray(x), jnp.asarray(y))
+        expect(getattr(out, "dtype", None) == jnp.int32, f"for x = {pairs[0][0]} and y = "
+               f"{pairs[0][1]} yours is {shown(np.ravel(out)[0])}, of dtype "
+               f"{getattr(out, 'dtype', None)}\nthe result should be an int32")
+        wanted, found = (x.astype(np.int64) + y) // 2, np.asarray(out)
+        for k in np.flatnonzero(found != wanted)[:1]:
+            agree(f"x = {x[k]} and y = {y[k]}", found[k], wanted[k],
+                  (pairs is small, "round down, and see to what a halving loses"),
+                  (pairs is same, "something on the way does not fit into 32 bits, or into a "
+                   "float"),
+                  "does their sum fit into 32 bits? Does their difference?", tolerance=0)
 
 
 exercise(
@@ -95,9 +104,9 @@ def middle(x, y):
 """,
     wrong=[
         ("def middle(x, y):\n    return (x + y) // 2", "32 bits"),
-        ("def middle(x, y):\n    return x + (y - x) // 2", "does their difference"),
+        ("def middle(x, y):\n    return x + (y - x) // 2", "Does their difference"),
         ("def middle(x, y):\n    return jnp.floor(x / 2 + y / 2).astype(jnp.int32)", "a float"),
-        ("def middle(x, y):\n    return x // 2 + y // 2", "round down"),
+        ("def middle(x, y):\n    return x // 2 + y // 2", "a halving loses"),
         ("def middle(x, y):\n    return (x + y) / 2", "should be an int32"),
     ],
     hints=["halve first, then add; and see to the two halves that are lost",
@@ -105,13 +114,22 @@ def middle(x, y):
 
 
 def grade_to_bytes(to_bytes: Callable) -> None:
-    x = jnp.array([0.0, 0.5, 1.0, 0.999])
-    out: Any = to_bytes(x)
-    expect(getattr(out, "dtype", None) == jnp.uint8, "the result should be a uint8")
-    expect(int(out[2]) != 1, "1.0 should become 255")
-    expect(near(out, [0, 128, 255, 255]), "0.999 * 255 is 254.7: the nearest byte is 255")
-    expect(near(to_bytes(jnp.array([-0.3, 1.7])), [0, 255]), "below 0 is black, above 1 white")
-    expect(int(to_bytes(jnp.array([jnp.nan]))[0]) == 0, "a nan should be black, 0")
+    greys = [0.0, 1.0, 0.5, 0.999, *(np.arange(256) / 255).tolist(), 0.3, 0.0019, 0.002]
+    inside = np.array(greys, np.float32)
+    for x in (inside, np.array([-0.3, 1.7, -5.0, 300.0, 1.001, np.inf, -np.inf], np.float32),
+              np.array([np.nan], np.float32)):
+        out: Any = to_bytes(jnp.asarray(x))
+        expect(getattr(out, "dtype", None) == jnp.uint8, f"for x = {shown(x[:3])} the dtype is "
+               f"{getattr(out, 'dtype', None)}\nthe result should be a uint8")
+        # half a byte up and half a byte down are both right
+        wanted = np.clip(np.nan_to_num(x, nan=0.0), 0, 1) * 255.0
+        found = np.asarray(out).astype(float)
+        for k in np.flatnonzero(np.abs(found - wanted) > 0.5 + 1e-4)[:1]:
+            agree(f"x = {x[k]:.4g}", found[k], np.round(wanted[k]),
+                  (x[k] == 1, "1.0 should become 255: multiply first"),
+                  (np.isnan(x[k]), "a nan should be black, 0"),
+                  (x is not inside, "below 0 is black, above 1 white"),
+                  f"x times 255 is {wanted[k]:.1f}: what is the nearest byte?")
     with jax.checking_sharp_bits(False, collect=True) as findings, jax.config.debug_unsafe_casts():
         to_bytes(jnp.array([-0.3, 1.7, jnp.nan]))
     expect(not findings, "right, but it leaves to the cast what does not fit; a GPU may do it "

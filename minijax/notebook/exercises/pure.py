@@ -7,10 +7,12 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "12_pure_functions"
 
@@ -43,20 +45,21 @@ exercise(
 
 
 def grade_tick(tick: Callable) -> None:
-    step = jax.jit(tick)
-    pair = tick(0, 3.0)
+    step, calls = jax.jit(tick), [(0, 3.0), (5, -2.0), (41, 0.5), (1000, 7.0)]
+    pair = tick(*calls[0])
     expect(isinstance(pair, tuple | list) and len(pair) == 2,
+           f"for count = 0 and x = 3.0 the answer is (1, 9.0), and yours is {shown(pair)}\n"
            "return two things: the new count and the square")
-    counts: list[Any] = [0]
-    for x in (1.0, 2.0, 3.0):
-        count, y = step(counts[-1], x)
-        counts.append(int(count))
-        expect(near(y, x * x), "the second result is the square of x")
-    expect(counts[-1] != 0, "the count that comes back is the one that went in: return the new "
-           "one")
-    expect(counts[1] != counts[3], f"three calls, and the count is {counts[3]} each time: where "
-           "does each call find the count of the one before?")
-    expect(counts == [0, 1, 2, 3], "after three calls, the count should be 3")
+    results = [step(*call) for call in calls]
+    counts = [int(count) for count, _ in results]
+    expect(len(set(counts)) > 1, "for the counts 0, 5, 41 and 1000 the new ones are 1, 6, 42 and "
+           f"1001, and yours is {counts[0]} each time\nwhere does each call find the count of the "
+           "one before?")
+    for (count, x), found in zip(calls, results, strict=True):
+        agree(f"count = {count} and x = {x}", found, (count + 1, x * x),
+              (not near(found[1], x * x), "the second result is the square of x"),
+              (near(found[0], count), "the count that comes back is the one that went in: return "
+               "the new one"), "the new count is one more than the old one")
     with config.debug_purity(True):
         jax.jit(tick)(0, 1.0)
 
@@ -81,17 +84,22 @@ def tick(count, x):
 
 
 def grade_alternating(alternating: Callable) -> None:
-    out = jax.jit(alternating)(jnp.array([1.0, 2.0, 3.0, 4.0]))
-    expect(jnp.shape(out) == (), "one number")
-    expect(not near(out, 10.0), "this is the plain sum: the sign that the body took first is used "
-           "in every step")
-    expect(not near(out, -10.0), "every term was taken away: a sign that is taken in the body is "
-           "taken once")
-    expect(not near(out, 2.0), "the first term is added, the second taken away")
-    expect(near(out, -2.0), "1 - 2 + 3 - 4 is -2")
+    random = np.random.default_rng(0)
+    generated = random.integers(-9, 10, (4, 3)).tolist()
+    for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], *generated):
+        v = np.array(values, np.float32)
+        signs = np.where(np.arange(len(v)) % 2 == 0, 1.0, -1.0)
+        found = jax.jit(lambda v: alternating(v))(v)
+        agree(f"v = {values}", found, np.sum(signs * v),
+              (np.shape(found) != (), "one number is wanted"),
+              (near(found, np.sum(v)), "this is the plain sum: the sign that the body took first "
+               "is used in every step"),
+              (near(found, -np.sum(v)), "every term was taken away: a sign that is taken in the "
+               "body is taken once"),
+              (near(found, -np.sum(signs * v)), "the first term is added, the second taken away"),
+              "add the elements at even places, and take away those at odd ones")
     with config.debug_purity(True):
-        again = jax.jit(lambda v: alternating(v))(jnp.arange(5.0))
-    expect(near(again, 2.0), "right for four numbers; of 0, 1, 2, 3, 4 it is 2")
+        jax.jit(lambda v: alternating(v))(jnp.arange(5.0))
 
 
 exercise(
@@ -113,6 +121,7 @@ def alternating(v):
          "    return jnp.sum(signs * v)", "the first term is added"),
         ("def alternating(v):\n    return v * (1.0 - 2.0 * (jnp.arange(len(v)) % 2))",
          "one number"),
+        ("def alternating(v):\n    return jnp.sum(v[::2]) - v[1] - v[3]", "those at odd ones"),
     ],
     afterthought="jnp.sum(signs * v) needs no loop at all",
     hints=["an array of signs, made before the loop, has no state",
@@ -120,20 +129,20 @@ def alternating(v):
 
 
 def grade_talking(talking: Callable) -> None:
-    f = jax.jit(talking)
-    said = []
-    for x in (1.0, 2.0, 3.0):
+    f, numbers, said = jax.jit(talking), (1.0, 2.0, -0.5), []
+    for x in numbers:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             y = f(x)
         said.append(out.getvalue().strip())
-        expect(y is not None and near(y, 2 * x), "the result is twice the argument")
-    expect(any(said), "nothing was printed")
-    expect(not any("Traced" in text for text in said), "this prints the tracer, once: the numbers "
-           "are not there yet when Python prints")
-    expect(all(said), "the first call printed, and the others did not")
-    expect(said == ["x is 1.0", "x is 2.0", "x is 3.0"],
-           f"it printed {said[0]!r} for 1.0; it should be 'x is 1.0'")
+        agree(f"x = {x}", y, 2 * x, "the result is twice the argument")
+    wanted = [f"x is {x}" for x in numbers]
+    shown_lines = f"three calls, with 1.0, 2.0 and -0.5, should print {wanted}, and yours {said}\n"
+    expect(any(said), shown_lines + "nothing was printed")
+    expect(not any("Traced" in text for text in said), shown_lines + "this prints the tracer, "
+           "once: the numbers are not there yet when Python prints")
+    expect(all(said), shown_lines + "the first call printed, and the others did not")
+    expect(said == wanted, shown_lines + "mind the words")
 
 
 exercise(
@@ -147,7 +156,7 @@ def talking(x):
         ('def talking(x):\n    print("x is", x)\n    return 2 * x', "prints the tracer"),
         ('def talking(x):\n    print("x is 1.0")\n    return 2 * x', "the others did not"),
         ("def talking(x):\n    return 2 * x", "nothing was printed"),
-        ('def talking(x):\n    jax.debug.print("{}", x)\n    return 2 * x', "it should be"),
+        ('def talking(x):\n    jax.debug.print("{}", x)\n    return 2 * x', "mind the words"),
         ('def talking(x):\n    jax.debug.print("x is {}", x)', "twice the argument"),
     ],
     hints=["look for a print among the functions of `jax.debug`"])

@@ -10,7 +10,7 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import errors, random
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "16_random_numbers"
 GIVEN = "from minijax import lax, random"
@@ -26,18 +26,30 @@ def _without_reuse(fun: Callable, *args: Any) -> Any:
                       "uses one that is used up already")
 
 
+def _round(x1: int, x2: int, distance: int) -> tuple[int, int]:
+    x1, x2 = (x1 + x2) % 2**32, (x2 << distance | x2 >> 32 - distance) % 2**32
+    return x1, x2 ^ x1
+
+
 def grade_round_of(round_of: Callable) -> None:
-    out = round_of(1, 2, 13)
-    expect(isinstance(out, tuple | list) and len(out) == 2, "return both words, x1 and x2")
-    expect(out[0] == 3, "the first word is the sum of both: round_of(1, 2, 13) begins with 3")
-    expect(out[1] != 2 << 13 ^ 1, "the second word is mixed with the *new* first word")
-    expect(out[1] == 2 << 13 ^ 3, "turn the second word left by 13 bits, then xor it with the "
-           f"new first word: {2 << 13 ^ 3}, not {out[1]}")
-    large = round_of(2**32 - 1, 2**31 + 5, 17)
-    expect(large[0] == 2**31 + 4, "a word has 32 bits: 2**32 - 1 and 1 make 0")
-    expect(large[1] < 2**32, "a word has 32 bits: cut off what is pushed out at the left")
-    expect(large[1] == ((2**31 + 5 << 17 | 2**31 + 5 >> 15) % 2**32) ^ large[0],
-           "what is pushed out at the left comes in again at the right")
+    random = np.random.default_rng(0)
+    for x1, x2 in ((1, 2), (2**32 - 1, 2**31 + 5), *random.integers(0, 2**32, (20, 2)).tolist()):
+        for distance in (13, 15, 26, 6):
+            wanted, out = _round(x1, x2, distance), round_of(x1, x2, distance)
+            told = f"round_of({x1}, {x2}, {distance}) should be {wanted}, and yours is {out}\n"
+            expect(isinstance(out, tuple | list) and len(out) == 2,
+                   told + "return both words, x1 and x2")
+            expect(tuple(out) != (wanted[0], wanted[1] ^ wanted[0] ^ x1),
+                   told + "the second word is mixed with the *new* first word")
+            expect(out[0] == wanted[0], told + "the first word is the sum of both, and has 32 "
+                   "bits: 2**32 - 1 and 1 make 0")
+            lost = (x2 << distance) % 2**32 ^ wanted[0]
+            expect(out[1] == wanted[1] or out[1] != lost,
+                   told + "what is pushed out at the left comes in again at the right")
+            expect(out[1] < 2**32, told + "a word has 32 bits: cut off what is pushed out at the "
+                   "left")
+            expect(tuple(out) == wanted, told + f"rotate the second word to the left by {distance} "
+                   "bits, then xor it with the new first word")
 
 
 exercise(
@@ -61,18 +73,24 @@ def round_of(x1, x2, distance):
 
 
 def grade_weights(weights: Callable) -> None:
-    out = _without_reuse(weights, random.key(3), [4, 4, 4, 2])
-    expect(isinstance(out, list | tuple) and len(out) == 3, "three matrices are wanted: from 4 to "
-           "4, from 4 to 4, from 4 to 2")
-    shapes = [jnp.shape(w) for w in out]
-    expect(shapes == [(4, 4), (4, 4), (4, 2)], f"the shapes are {shapes}")
-    expect(not near(out[0], out[1]), "the first two matrices have the same numbers")
-    expect(any(bool(jnp.any(w < 0)) for w in out), "normal numbers are wanted: half of them are "
-           "negative")
-    again = weights(random.key(3), [4, 4, 4, 2])
-    expect(near(out[0], again[0]), "the same key should give the same weights")
-    other = weights(random.key(4), [4, 4, 4, 2])
-    expect(not near(out[0], other[0]), "another key should give other weights")
+    for sizes in ([4, 4, 4, 2], [3, 5], [2, 6, 2]):
+        wanted = list(zip(sizes, sizes[1:], strict=False))
+        out = _without_reuse(weights, random.key(3), sizes)
+        shapes = [jnp.shape(w) for w in out] if isinstance(out, list | tuple) else "no list"
+        expect(shapes == wanted, f"for the sizes {sizes} the shapes should be {wanted}, and yours "
+               f"are {shapes}\na matrix is wanted for each pair of neighbouring sizes")
+    out = weights(random.key(3), [4, 4, 4, 2])
+    told = f"for random.key(3) and the sizes [4, 4, 4, 2] the first rows are {shown(out[0][0])}"
+    expect(not near(out[0], out[1]), f"{told} and {shown(out[1][0])}\nthe first two matrices "
+           "have the same numbers")
+    every = np.concatenate([np.ravel(w) for w in out])
+    expect((every < 0).any(), f"{told}, and no number is negative\nnormal numbers are wanted: half "
+           "of them are negative")
+    again, other = weights(random.key(3), [4, 4, 4, 2]), weights(random.key(4), [4, 4, 4, 2])
+    expect(near(out[0], again[0]), f"{told}, and asked again {shown(again[0][0])}\nthe same key "
+           "should give the same weights")
+    expect(not near(out[0], other[0]), f"{told}, and for random.key(4) as well\nanother key should "
+           "give other weights")
 
 
 exercise(
@@ -92,7 +110,8 @@ def weights(key, sizes):
         ("def weights(key, sizes):\n    return [random.normal(random.key(i), (m, n))\n"
          "            for i, (m, n) in enumerate(zip(sizes, sizes[1:]))]", "another key"),
         ("def weights(key, sizes):\n    keys = random.split(key, len(sizes))\n"
-         "    return [random.normal(k, (n, n)) for k, n in zip(keys, sizes)]", "three matrices"),
+         "    return [random.normal(k, (n, n)) for k, n in zip(keys, sizes)]",
+         "neighbouring sizes"),
         ("def weights(key, sizes):\n    keys = random.split(key, len(sizes) - 1)\n"
          "    return [random.uniform(k, (m, n)) for k, m, n in zip(keys, sizes, sizes[1:])]",
          "half of them"),
@@ -103,20 +122,29 @@ def weights(key, sizes):
 
 def grade_order_of(order_of: Callable) -> None:
     key = random.key(1)
-    first = _without_reuse(order_of, key, 0, 20)
-    expect(sorted(np.asarray(first).tolist()) == list(range(20)),
-           "each of 0, …, 19 should come once")
-    expect(near(first, order_of(key, 0, 20)), "asked again for epoch 0, it should be the same")
-    expect(not near(first, order_of(key, 1, 20)), "epoch 1 has the order of epoch 0")
-    expect(not near(first, order_of(random.key(2), 0, 20)), "another key should give another "
-           "order")
-    traced = jax.jit(lambda key, epoch: order_of(key, epoch, 20))
-    try:
-        compiled = traced(key, 5)
-    except (errors.ConcretizationTypeError, errors.TracerIntegerConversionError):
-        expect(False, "under jit the epoch has no value, so it cannot be a number of keys: fold "
-                      "it in")
-    expect(near(compiled, order_of(key, 5, 20)), "under jit the order is another one")
+    first = np.asarray(_without_reuse(order_of, key, 0, 8))
+    told = f"for epoch 0 of 8 examples yours is {shown(first)}"
+    expect(sorted(first.tolist()) == list(range(8)), f"{told}\neach of 0, …, 7 should come once")
+    again = order_of(key, 0, 8)
+    expect(near(first, again), f"{told}, and then {shown(again)}\nasked again for epoch 0, it "
+           "should be the same")
+    orders = {tuple(np.asarray(order_of(key, epoch, 8)).tolist()) for epoch in range(6)}
+    expect(len(orders) > 1, f"{told}, and so it is for epochs 1 to 5\nepoch 1 has the order of "
+           "epoch 0")
+    expect(len(orders) > 4, f"of six epochs only {len(orders)} differ\neach epoch should have an "
+           "order of its own")
+    others = [np.asarray(order_of(random.key(seed), 0, 8)) for seed in (2, 3, 4)]
+    expect(not all(near(first, other) for other in others), f"{told}, for each of the keys 1 to 4\n"
+           "another key should give another order")
+    traced = jax.jit(lambda key, epoch: order_of(key, epoch, 8))
+    for epoch in range(6):
+        try:
+            compiled = traced(key, epoch)
+        except (errors.ConcretizationTypeError, errors.TracerIntegerConversionError):
+            expect(False, "under jit the epoch has no value, so it cannot be a number of keys: "
+                          "fold it in")
+        agree(f"epoch {epoch} of 8 examples, under jit,", compiled, order_of(key, epoch, 8),
+              "under jit the order is another one")
 
 
 exercise(
@@ -141,15 +169,23 @@ def grade_steps_of(steps_of: Callable) -> None:
     out = _without_reuse(steps_of, random.key(6), 8)
     expect(not isinstance(out, tuple | list), "`scan` returns two things, the last carry and all "
            "that was given out; one of them is wanted")
-    expect(jnp.shape(out) == (8,), "return the 8 places, an array")
-    expect(not near(out[0], 0.0), "the place *after* each step is wanted: give out the new one")
+    told = f"for random.key(6) and 8 steps yours is {shown(out)}\n"
+    expect(jnp.shape(out) == (8,), told + "return the 8 places, an array")
+    expect(not near(out[0], 0.0), told + "the place *after* each step is wanted: give out the new "
+           "one")
     moves = np.diff(np.asarray(out, float))
-    expect(not near(moves[1:], moves[:-1]), "each step is as long as the one before: the key "
-           "is the same in each turn")
+    expect(not near(moves[1:], moves[:-1]), told + "each step is as long as the one before: the "
+           "key is the same in each round")
+    many = np.diff(np.asarray(steps_of(random.key(6), 40)))
+    expect((many < 0).any() and (many > 0).any(), told + "it goes in one direction only: normal "
+           "steps go both ways")
     program = str(jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6)))
     expect("scan" in program, "write it with lax.scan, so that the program is as long for a "
            "thousand steps as for eight")
-    expect(not near(out, steps_of(random.key(7), 8)), "another key should give another walk")
+    lengths = {count: jnp.shape(steps_of(random.key(6), count)) for count in (1, 3)}
+    expect(lengths == {1: (1,), 3: (3,)}, f"for 1 and 3 steps the shapes are {lengths}")
+    expect(not near(out, steps_of(random.key(7), 8)), told + "and so it is for random.key(7): "
+           "another key should give another walk")
 
 
 exercise(
@@ -179,6 +215,9 @@ def steps_of(key, count):
         ("def steps_of(key, count):\n    def step(place, key):\n"
          "        place = place + random.normal(key)\n        return place, place\n"
          "    return lax.scan(step, 0.0, random.split(key, count))", "two things"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + random.uniform(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "go both ways"),
     ],
     hints=["run over keys as over any array: lax.scan(step, 0.0, keys)",
            "`step` gets a place and a key, and returns the new place twice"])

@@ -9,25 +9,27 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, shown
 
 CHAPTER = "13_in_place_updates"
 
 
 def grade_framed(framed: Callable) -> None:
-    x = jnp.full((4, 5), 7.0)
-    out = framed(x)
-    expect(out is not None and jnp.shape(out) == (4, 5),
-           "return the whole matrix; an update that is not returned is lost")
-    expect(not near(out, x), "this is the matrix as it was: an update returns a new one, so give "
-           "it a name")
-    expect(not bool(jnp.all(jnp.asarray(out) == 1.0)), "the inside should stay as it was")
-    wanted = np.ones((4, 5), np.float32)
-    wanted[1:-1, 1:-1] = 7.0
-    expect(near(out, wanted), "look at the edges one by one: the first and last row, the first "
-           f"and last column; of {wanted.size - 6} places {int(np.sum(np.asarray(out) == 1))} "
-           "are ones")
-    expect(near(jax.jit(framed)(x), wanted), "right, but it should work under jit, too")
+    random = np.random.default_rng(0)
+    for shape in ((3, 3), (4, 5), (1, 4), (2, 2), (5, 1)):
+        x = random.integers(2, 10, shape).astype(np.float32)
+        wanted = np.ones(shape, np.float32)
+        wanted[1:-1, 1:-1] = x[1:-1, 1:-1]
+        for f in (framed, jax.jit(framed)):
+            out = f(jnp.asarray(x))
+            agree(f"x = {shown(x)}", out, wanted,
+                  (np.shape(out) != shape, "return the whole matrix, in its size; an update that "
+                   "is not returned is lost"),
+                  (near(out, x), "this is the matrix as it was: an update returns a new one, so "
+                   "give it a name"),
+                  (near(out, np.ones(shape)), "the inside should stay as it was"),
+                  "look at the edges one by one: the first and last row, the first and last "
+                  "column")
 
 
 exercise(
@@ -49,17 +51,20 @@ def framed(x):
 
 
 def grade_exchanged(exchanged: Callable) -> None:
-    x = jnp.array([5.0, 6.0, 7.0, 8.0])
-    out = exchanged(x, 0, 2)
-    expect(jnp.shape(out) == (4,), "return the whole vector")
-    expect(not near(out, x), "this is the vector as it was")
-    expect(not near(out, [7.0, 6.0, 7.0, 8.0]) and not near(out, [5.0, 6.0, 5.0, 8.0]),
-           "one of the two values is there twice now, and the other is lost: which `x` is read "
-           "for the second update?")
-    expect(near(out, [7.0, 6.0, 5.0, 8.0]), "exchange the elements 0 and 2 of (5, 6, 7, 8)")
-    expect(near(jax.jit(exchanged)(x, 3, 1), [5.0, 8.0, 7.0, 6.0]),
-           "right by itself, but not under jit")
-    expect(near(exchanged(x, 1, 1), x), "an element exchanged with itself should stay")
+    x, compiled = np.array([5.0, 6.0, 7.0, 8.0], np.float32), jax.jit(exchanged)
+    pairs = [(i, j) for i in range(4) for j in range(4)]
+    for f, asked in ((exchanged, pairs[1:4]), (compiled, pairs)):
+        for i, j in asked:
+            wanted, once, twice = x.copy(), x.copy(), x.copy()
+            wanted[[i, j]] = x[[j, i]]
+            once[i], twice[j] = x[j], x[i]
+            out = f(jnp.asarray(x), i, j)
+            agree(f"x = {shown(x)}, i = {i}, j = {j}", out, wanted,
+                  (np.shape(out) != (4,), "return the whole vector"),
+                  (near(out, x), "this is the vector as it was"),
+                  (near(out, once) or near(out, twice), "one of the two values is there twice "
+                   "now, and the other is lost: which `x` is read for the second update?"),
+                  "only the elements at i and j change")
 
 
 exercise(
@@ -83,22 +88,24 @@ def exchanged(x, i, j):
 
 
 def grade_group_means(group_means: Callable) -> None:
-    values = jnp.array([1.0, 10.0, 3.0, 5.0, 20.0])
-    groups = jnp.array([0, 2, 0, 1, 2])
-    out = group_means(values, groups, 3)
-    expect(jnp.shape(out) == (3,), "one number for each group")
-    expect(not near(out, [3.0, 5.0, 20.0]), "these are the last values of each group: a later "
-           "`set` overwrites an earlier one")
-    expect(not near(out, [4.0, 5.0, 30.0]), "these are the sums; how many values has each group?")
-    expect(not near(out, [2.0, 1.0, 2.0]), "these are the numbers of values; what is their sum?")
-    expect(not near(out, [0.0, 0.0, 0.0]), "nothing has arrived: an update that is not returned is "
-           "lost")
-    expect(not near(out, [4 / 3, 5 / 3, 10.0]) and not near(out, [0.8, 1.0, 6.0]),
-           "each sum is to be divided by the number of values in its own group")
-    expect(near(out, [2.0, 5.0, 15.0]), "the groups of (1, 10, 3, 5, 20) are (1, 3), (5) and "
-           "(10, 20)")
     jitted = jax.jit(lambda v, g: group_means(v, g, 3))
-    expect(near(jitted(values, groups), [2.0, 5.0, 15.0]), "right, but not under jit")
+    random = np.random.default_rng(0)
+    for trial in range(6):
+        groups = random.permutation([0, 1, 2, *random.integers(0, 3, 3)])
+        values = random.integers(1, 30, 6).astype(np.float32)
+        members = [values[groups == k] for k in range(3)]
+        sums, sizes = np.array([m.sum() for m in members]), np.array([len(m) for m in members])
+        f = jitted if trial else lambda v, g: group_means(v, g, 3)
+        out = f(jnp.asarray(values), jnp.asarray(groups))
+        agree(f"the values {shown(values)} in the groups {shown(groups)}", out, sums / sizes,
+              (np.shape(out) != (3,), "one number for each group is wanted"),
+              (near(out, [m[-1] for m in members]), "these are the last values of each group: a "
+               "later `set` overwrites an earlier one"),
+              (near(out, sums), "these are the sums; how many values has each group?"),
+              (near(out, sizes), "these are the numbers of values; what is their sum?"),
+              (near(out, np.zeros(3)), "nothing has arrived: an update that is not returned is "
+               "lost"),
+              "each sum is to be divided by the number of values in its own group")
 
 
 exercise(
@@ -134,15 +141,17 @@ def grade_sieve(sieve: Callable) -> None:
     out = sieve()
     expect(jnp.shape(out) == (30,), "an array of thirty booleans, one for each number below 30")
     out = np.asarray(out)
+    told = (f"the primes below 30 are {PRIMES}, and yours are "
+            f"{np.flatnonzero(out).tolist()}\n")
     expect(out.dtype == bool, f"booleans are wanted, and these are {out.dtype}")
     expect(not np.array_equal(~out[2:], np.isin(np.arange(2, 30), PRIMES)),
-           "the other way round: True for primes")
-    expect(not out[4], "4 is still there: does the loop go on with the array that the update "
-           "returned?")
-    expect(not out[0] and not out[1], "0 and 1 are no primes")
-    expect(out[2], "2 is a prime, and is struck out: begin with its multiple 4")
-    wrong = [n for n in range(30) if bool(out[n]) != (n in PRIMES)]
-    expect(not wrong, f"wrong at {wrong}")
+           told + "the other way round: True for primes")
+    expect(not out[4], told + "4 is still there: does the loop go on with the array that "
+           "the update returned?")
+    expect(not out[0] and not out[1], told + "0 and 1 are no primes")
+    expect(out[2], told + "2 is a prime, and is struck out: begin with its multiple 4")
+    expect(np.flatnonzero(out).tolist() == PRIMES, told + "for each number from 2 on, strike out "
+           "its multiples")
     steps = len(jax.make_jaxpr(sieve)().eqns)
     expect(steps < 30, f"right, but a program of {steps} equations: Python's loop was unrolled; "
            "let `lax.fori_loop` run it")
