@@ -7,6 +7,7 @@ JAX has no counterpart.
 from __future__ import annotations
 
 import ast
+import contextlib
 import dis
 import html
 import importlib
@@ -15,7 +16,7 @@ import pkgutil
 import re
 import traceback
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,7 +55,8 @@ def exercise(name: str, *, chapter: str, grade: Callable[[Any], None], solution:
       name: what `check` calls it; one of its kind in the whole course.
       chapter: the stem of the chapter's files, such as ``"00_tour"``.
       grade: looks at an answer; returns if it is right, and otherwise uses `expect`.
-      solution: source of a right answer: an expression, or definitions of which the last counts.
+      solution: source of a right answer: an expression, or definitions; that of the exercise's name
+        counts, or else the last.
       wrong: pairs of a wrong answer's source and words that its hint must contain.
       given: source of what the chapter has defined and answers use.
       afterthought: what to say to a right answer.
@@ -93,6 +95,24 @@ def expect(condition: Any, hint: str) -> None:
     """
     if not condition:
         raise Hint(hint)
+
+
+@contextlib.contextmanager
+def instead_of(kind: type[Exception], words: str, hint: str) -> Iterator[None]:
+    """Where an answer raises an error of this kind, with these words in it, say this hint.
+
+    >>> with instead_of(TypeError, "not iterable", "a rule gives a list"):
+    ...     list(3)
+    Traceback (most recent call last):
+    ...
+    minijax.notebook.checks.Hint: a rule gives a list
+    """
+    try:
+        yield
+    except kind as error:
+        if words not in str(error):
+            raise
+        raise Hint(hint) from None
 
 
 def near(x: Any, y: Any, tolerance: float = 1e-4) -> bool:
@@ -254,7 +274,8 @@ def evaluate(exercise: Exercise, text: str) -> Any:
             return eval(compile(text.strip(), "<answer>", "eval"), names)
         exec(compile(text, "<answer>", "exec"), names)
     from minijax.notebook.source import bound_names
-    return names[[name for node in body for name in bound_names(node)][-1]]
+    bound = [name for node in body for name in bound_names(node)]
+    return names[exercise.name if exercise.name in bound else bound[-1]]
 
 
 def score(names: Sequence[str] = ()) -> str:

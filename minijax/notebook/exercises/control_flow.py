@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import exercise, expect, instead_of, near
 
 CHAPTER = "09_control_flow"
 
@@ -37,6 +37,8 @@ exercise("outer_equations", chapter=CHAPTER, grade=grade_outer_equations, soluti
 def grade_polynomial(polynomial: Callable) -> None:
     for cs, x in (([2.0, 0.0, 1.0], 3.0), ([1.0, -1.0], 5.0), ([4.0], 2.0)):
         found = polynomial(jnp.array(cs), x)
+        expect(not isinstance(found, tuple),
+               "`scan` gives two things, the last carry and the rows; which one is the answer?")
         expect(np.shape(found) == (), "the answer is one number, the last carry")
         _agrees(found, np.polyval(cs, x), f"the coefficients {cs} at {x}")
     expect(_uses("scan", polynomial, jnp.ones(3), 2.0), "use `lax.scan`")
@@ -58,6 +60,7 @@ exercise(
     wrong=[(_polynomial_text(rows="cs[::-1]"), "the answer is"),
            (_polynomial_text(carry="value + c * x"), "the answer is"),
            (_polynomial_text(init="1.0"), "the answer is"),
+           (_polynomial_text(part=""), "gives two things"),
            ("def polynomial(cs, x):\n    return jnp.polyval(cs, x) + 0 * x", "use `lax.scan`")])
 
 
@@ -103,7 +106,9 @@ def grade_collatz_steps(collatz: Callable) -> None:
         found = collatz(n)
         expect(not isinstance(found, tuple), "the answer is one number, and not the whole carry")
         _agrees(found, _collatz(n), f"{n}")
-    several = jax.vmap(collatz)(jnp.array([1, 2, 6, 27]))
+    with instead_of(TypeError, "boolean", "right for a number, but under vmap it is a tracer: Python's "
+                    "`if` and `while` cannot look at it; use `lax.while_loop` and `jnp.where`"):
+        several = jax.vmap(collatz)(jnp.array([1, 2, 6, 27]))
     _agrees(several, [_collatz(n) for n in (1, 2, 6, 27)], "a batch of 1, 2, 6 and 27")
 
 
@@ -156,7 +161,10 @@ exercise("who", chapter=CHAPTER, grade=grade_who, solution='"some"',
 def grade_repeat(repeat: Callable) -> None:
     from minijax.notebook.library import library
     mini = library.module
-    _agrees(repeat(lambda x: x * 2.0, 5, 1.0), 32, "doubling 1, five times")
+    with instead_of(TypeError, "takes 1 positional argument but 2",
+                    "the body of `fori_loop` is given the number of the round, too"):
+        found = repeat(lambda x: x * 2.0, 5, 1.0)
+    _agrees(found, 32, "doubling 1, five times")
     _agrees(repeat(lambda x: x + 1.0, 0, 7.0), 7, "no round at all, from 7")
     program = mini.make_jaxpr(lambda x: repeat(mini.sin, 30, x))(1.0)
     loops = [eqn for eqn in program.eqns if eqn.primitive.name in ("scan", "while")]
@@ -179,6 +187,7 @@ exercise(
     solution="def repeat(f, n, x):\n    return fori_loop(0, n, lambda k, x: f(x), x)",
     wrong=[("def repeat(f, n, x):\n    for _ in range(n):\n        x = f(x)\n    return x",
             "one operation is asked for"),
+           ("def repeat(f, n, x):\n    return fori_loop(0, n, f, x)", "the number of the round"),
            ("def repeat(f, n, x):\n    return fori_loop(0, n + 1, lambda k, x: f(x), x)",
             "five times"),
            ("def repeat(f, n, x):\n    return while_loop(lambda c: c[0] < n, "

@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import exercise, expect, instead_of, near
 
 CHAPTER = "10_your_own_rules"
 
@@ -35,7 +35,9 @@ def grade_straight_round(f: Any) -> None:
     _has_rule(f, jax.custom_jvp, "@straight_round.defjvp")
     for x in [0.2, 2.7, *_numbers()]:
         _agrees(f(x), np.round(x), f"x = {x}")
-        value, slope = jax.jvp(f, (x,), (3.0,))
+        with instead_of(TypeError, "tuple", "a rule is given two tuples, with one entry for each "
+                        "argument: take x out of the first, and t out of the second"):
+            value, slope = jax.jvp(f, (x,), (3.0,))
         _agrees(value, np.round(x), f"x = {x}", "value that the rule gives")
         _agrees(slope, 3.0, f"x = {x}, and a tangent of 3", "tangent")
     _agrees(jax.vmap(jax.grad(f))(jnp.array([0.2, 2.7])), [1.0, 1.0], "x = [0.2, 2.7]", "gradient")
@@ -50,8 +52,6 @@ def straight_round(x):
 def straight_round_jvp(primals, tangents):
     [x], [t] = primals, tangents
     return {out}, {tangent}
-
-straight_round = straight_round
 """
 
 
@@ -65,8 +65,13 @@ exercise(
     wrong=[(_straight_text(tangent="1.0"), "a tangent of 3"),
            (_straight_text(value="x"), "the value is"),
            (_straight_text(out="x"), "value that the rule gives"),
+           (_straight_text(out="straight_round(primals)"), "take x out"),
            ("straight_round = jax.custom_jvp(lambda x: jnp.round(x))", "no rule yet"),
            ("def straight_round(x):\n    return jnp.round(x)", "is to stay")])
+
+
+_FWD = "`fwd` gives a pair: the result, and what is saved for `bwd` (None, if nothing is)"
+_BWD = "`bwd` gives a tuple, with one cotangent for each argument of the function"
 
 
 # ── 2. turned_back ───────────────────────────────────────────────────────────────────────────
@@ -75,9 +80,12 @@ def grade_turned_back(f: Any) -> None:
     _has_rule(f, jax.custom_vjp, "turned_back.defvjp(fwd, bwd)")
     for x in _numbers():
         _agrees(f(x), x, f"x = {x}")
-        value, back = jax.vjp(f, x)
+        with instead_of(TypeError, "pair", _FWD):
+            value, back = jax.vjp(f, x)
         _agrees(value, x, f"x = {x}", "value that fwd gives")
-        _agrees(back(2.0)[0], -2.0, f"x = {x}, and a cotangent of 2", "cotangent")
+        with instead_of(TypeError, "tuple", _BWD):
+            [found] = back(2.0)
+        _agrees(found, -2.0, f"x = {x}, and a cotangent of 2", "cotangent")
 
 
 _TURNED = """
@@ -86,7 +94,6 @@ def turned_back(x):
     return x
 
 turned_back.defvjp(lambda x: {fwd}, lambda _, ct: {bwd})
-turned_back = turned_back
 """
 
 
@@ -96,8 +103,10 @@ def _turned_text(fwd: str = "(x, None)", bwd: str = "(-ct,)") -> str:
 
 exercise(
     "turned_back", chapter=CHAPTER, grade=grade_turned_back, solution=_turned_text(),
-    wrong=[(_turned_text(bwd="-ct"), "tuple"), (_turned_text(bwd="(ct,)"), "a cotangent of 2"),
-           (_turned_text(bwd="(-1.0,)"), "a cotangent of 2"), (_turned_text(fwd="x"), "pair"),
+    wrong=[(_turned_text(bwd="-ct"), "gives a tuple"),
+           (_turned_text(bwd="(ct,)"), "a cotangent of 2"),
+           (_turned_text(bwd="(-1.0,)"), "a cotangent of 2"),
+           (_turned_text(fwd="x"), "gives a pair"),
            (_turned_text(fwd="(-x, None)"), "value that fwd gives"),
            ("turned_back = jax.custom_vjp(lambda x: x)", "no rule yet")])
 
@@ -186,7 +195,7 @@ def grade_cube_back(cube_back: Callable) -> None:
 exercise(
     "cube_back", chapter=CHAPTER, grade=grade_cube_back,
     solution="def cube_back(x, ct):\n    return ct / (3 * x ** 2 + 1)",
-    afterthought="From $x^3 + x = a$ follows $(3x^2 + 1) dx = da$.",
+    afterthought="from x³ + x = a follows (3 x² + 1) dx = da",
     wrong=[("def cube_back(x, ct):\n    return ct * (3 * x ** 2 + 1)", "the cotangent of a is"),
            ("def cube_back(x, ct):\n    return 1 / (3 * x ** 2 + 1)", "x = 0.0, ct = 3.0"),
            ("def cube_back(x, ct):\n    return ct / (3 * x ** 2)", "the cotangent of a is"),
@@ -256,10 +265,12 @@ exercise(
 def grade_gentle(gentle: Any) -> None:
     _has_rule(gentle, jax.custom_vjp, "gentle.defvjp(fwd, bwd)")
     for x, limit, ct in ((2.0, 1.0, 5.0), (2.0, 1.0, -5.0), (-3.0, 1.0, 0.5), (0.5, 4.0, 3.0)):
-        value, back = jax.vjp(gentle, x, limit)
+        with instead_of(TypeError, "pair", _FWD):
+            value, back = jax.vjp(gentle, x, limit)
         _agrees(value, x, f"x = {x}, limit = {limit}", "value that fwd gives")
         _agrees(gentle(x, limit), x, f"x = {x}, limit = {limit}")
-        found, of_limit = back(ct)
+        with instead_of(TypeError, "tuple", _BWD):
+            found, of_limit = back(ct)
         given = f"limit = {limit} and a cotangent of {ct}"
         _agrees(found, np.clip(ct, -limit, limit), given, "cotangent of x")
         _agrees(of_limit, 0.0, given, "cotangent of limit")
@@ -271,7 +282,6 @@ def gentle(x, limit):
     return x
 
 gentle.defvjp(lambda x, limit: {fwd}, lambda limit, ct: {bwd})
-gentle = gentle
 """
 
 
@@ -281,7 +291,7 @@ def _gentle_text(fwd: str = "(x, limit)", bwd: str = "(jnp.clip(ct, -limit, limi
 
 exercise(
     "gentle", chapter=CHAPTER, grade=grade_gentle, solution=_gentle_text(),
-    wrong=[(_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "length equal to the number"),
+    wrong=[(_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
            (_gentle_text(bwd="(jnp.minimum(ct, limit), None)"), "a cotangent of -5.0"),
            (_gentle_text(fwd="(jnp.clip(x, -limit, limit), limit)"), "value that fwd gives"),
            (_gentle_text(bwd="(ct, None)"), "a cotangent of 5.0"),

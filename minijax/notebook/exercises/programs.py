@@ -10,7 +10,7 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.jaxpr import Literal
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import exercise, expect, instead_of, near
 
 CHAPTER = "06_programs_as_data"
 _GIVEN = "from minijax.jaxpr import Literal, Var"
@@ -137,7 +137,9 @@ def grade_eval_in_steps(eval_in_steps: Callable) -> None:
     for f, args, what in ((_polynomial, (0.5,), "sin(x) * x - 2 x at 0.5"),
                           (lambda x: (table * x)[1] + 1.0, (2.0,), "a program with a constant")):
         closed = jax.make_jaxpr(f)(*args)
-        found = eval_in_steps(closed.jaxpr, closed.consts, *args)
+        with instead_of(KeyError, "", f"for {what}, a variable has no value: `invars` are given "
+                        "`args`; which variables are given `consts`?"):
+            found = eval_in_steps(closed.jaxpr, closed.consts, *args)
         wanted = _steps(closed.jaxpr, closed.consts, *args)
         expect(isinstance(found, list | tuple), "a list is asked for: of all results, in order")
         expect(len(found) == len(wanted), f"{what} has {len(wanted)} equations, and you give "
@@ -168,7 +170,7 @@ def _steps_text(inputs: str = "[*jaxpr.constvars, *jaxpr.invars]", given: str = 
 exercise(
     "eval_in_steps", chapter=CHAPTER, grade=grade_eval_in_steps, given=_GIVEN,
     solution=_steps_text(),
-    wrong=[(_steps_text(inputs="jaxpr.invars", given="args"), "your answer raised"),
+    wrong=[(_steps_text(inputs="jaxpr.invars", given="args"), "which variables are given"),
            (_steps_text(params=""), "your answer raised"),
            (_steps_text(result="steps[-1:]"), "equations, and you give"),
            (_steps_text(result="steps[::-1]"), "the results are")])
@@ -197,9 +199,12 @@ def grade_swapped(swapped: Callable) -> None:
     new = swapped(program, "sin", cosine)
     expect(isinstance(new, mini.Jaxpr), "a program is asked for: a `mini.Jaxpr`")
     expect(str(program) == before, "the old program must stay as it is: make new equations")
-    found, wanted = mini.eval_jaxpr(new, 1.0)[0], np.exp(np.cos(1.0)) * np.cos(2.0)
-    names = [eqn.primitive.name for eqn in new.eqns]
+    names, wanted = [eqn.primitive.name for eqn in new.eqns], np.exp(np.cos(1.0)) * np.cos(2.0)
+    kept = [eqn.primitive.name for eqn in program.eqns if eqn.primitive.name != "sin"]
+    expect([name for name in names if name not in ("sin", "cosine")] == kept,
+           f"the others must stay, {kept}; your program has {names}")
     expect("sin" not in names, f"there is a sine left: {names}")
+    found = mini.eval_jaxpr(new, 1.0)[0]
     expect(near(found, wanted), f"`exp(sin(x)) * sin(2 x)` with cosines is {wanted:.4f} at 1, "
            f"and yours {float(found):.4f}")
 
@@ -224,7 +229,7 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
     wrong=[(_swapped_text(result="eqns"), "a program is asked for"),
-           (_swapped_text("eqn._replace(primitive=new)"), "your answer raised"),
+           (_swapped_text("eqn._replace(primitive=new)"), "the others must stay"),
            (_swapped_text("eqn"), "a sine left"),
            ("def swapped(jaxpr, old, new):\n    for eqn in jaxpr.eqns:\n"
             "        if eqn.primitive.name == old:\n            eqn.primitive.name = 'cosine'\n"

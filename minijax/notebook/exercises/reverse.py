@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import exercise, expect, instead_of, near
 
 CHAPTER = "07_reverse_derivatives"
 
@@ -80,8 +80,11 @@ def grade_cumsum_p(cumsum_p: Any) -> None:
     weights = np.array([1.0, 10.0, 100.0])
     _agrees(mini.grad(lambda x: mini.sum(cumsum_p(x) * weights))(x), [111, 110, 100],
             "the gradient of the running sums, weighted by 1, 10 and 100,")
-    twice = mini.grad(lambda x: mini.sum(mini.grad(
-        lambda x: mini.sum(cumsum_p(x) * cumsum_p(x)))(x) * weights))(x)
+    with instead_of(TypeError, "Tracer", "the gradient is right, and a gradient of it is not: "
+                    "there the cotangent is a tracer, which NumPy does not know; use operations "
+                    "of `mini`"):
+        twice = mini.grad(lambda x: mini.sum(mini.grad(
+            lambda x: mini.sum(cumsum_p(x) * cumsum_p(x)))(x) * weights))(x)
     lower = np.tril(np.ones((3, 3)))
     _agrees(twice, 2 * lower.T @ lower @ weights, "a gradient of a gradient")
 
@@ -115,6 +118,7 @@ exercise(
     "cumsum_p", chapter=CHAPTER, grade=grade_cumsum_p, given=_MINI, solution=_cumsum_text(),
     wrong=[(_cumsum_text(impl="np.cumsum(x)"), "a list"), (_cumsum_text("t"), "the tangent"),
            (_cumsum_text(back="cumsum_p(ct)"), "the gradient of the running sums"),
+           (_cumsum_text(back="np.cumsum(ct[::-1])[::-1]"), "which NumPy does not know"),
            (_cumsum_text(rest=""), "now the rule `transpose`")])
 
 
@@ -124,7 +128,9 @@ def _bend(x: Any) -> Any:
 
 def grade_both_ways(both_ways: Callable) -> None:
     x, t, c = (jnp.array(v) for v in ([1.0, 2.0, 0.5], [1.0, -1.0, 2.0], [2.0, 1.0, -1.0]))
-    found = both_ways(_bend, x, t, c)
+    with instead_of(TypeError, "tuple", "the function that `vjp` gives returns a tuple: one "
+                    "cotangent for each argument"):
+        found = both_ways(_bend, x, t, c)
     expect(isinstance(found, tuple | list) and len(found) == 2, "a pair of numbers is asked for")
     expect(all(np.shape(part) == () for part in found),
            "each is one number: the sum of the products of two vectors")
@@ -142,6 +148,8 @@ def both_ways(f, x, t, c):
 """,
     wrong=[("def both_ways(f, x, t, c):\n    return jax.jvp(f, (x,), (t,))[1] @ c",
             "a pair of numbers"),
+           ("def both_ways(f, x, t, c):\n    return c @ jax.jvp(f, (x,), (t,))[1], "
+            "jax.vjp(f, x)[1](c) @ t", "returns a tuple"),
            ("def both_ways(f, x, t, c):\n    return c * jax.jvp(f, (x,), (t,))[1], "
             "jax.vjp(f, x)[1](c)[0] * t", "each is one number"),
            ("def both_ways(f, x, t, c):\n    return c @ jax.jvp(f, (x,), (t,))[1], "
@@ -155,7 +163,12 @@ def grade_jacobian(jacobian: Callable) -> None:
         return jnp.stack([x[0] * x[1], x[1] ** 2, jnp.sin(x[0]), x[0]])
 
     x = jnp.array([2.0, 3.0])
-    found, wanted = jacobian(f, x), jax.jacfwd(f)(x)
+    with instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of a "
+                    "result, here of 4 numbers: so how large is the `eye`?"):
+        found = jacobian(f, x)
+    wanted = jax.jacfwd(f)(x)
+    expect(not isinstance(found, tuple) and np.ndim(found) != 3,
+           "the function that `vjp` gives returns a tuple: one cotangent for each argument")
     expect(np.shape(found) != (2, 4),
            "that is a row for each input; a row for each result is wanted")
     expect(np.shape(found) == (4, 2), f"for 4 results of 2 inputs the shape is (4, 2), "
@@ -171,6 +184,10 @@ def jacobian(f, x):
     return jax.vmap(back)(jnp.eye(len(out)))[0]
 """,
     wrong=[("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
+            "    return jax.vmap(back)(jnp.eye(len(x)))[0]", "how large is"),
+           ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
+            "    return jax.vmap(back)(jnp.eye(len(out)))", "returns a tuple"),
+           ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
             "    return jax.vmap(back)(jnp.eye(len(out)))[0].T", "a row for each result"),
            ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
             "    return back(jnp.ones(len(out)))[0]", "the shape is (4, 2)"),

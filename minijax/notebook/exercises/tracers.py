@@ -10,7 +10,8 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax.api import make_jaxpr, vmap
 from minijax.core import Primitive, ShapedArray, Tracer
-from minijax.notebook.checks import Hint, exercise, expect, near, trouble
+from minijax.notebook.checks import (Hint, exercise, expect, instead_of, near,
+                                     trouble)
 
 CHAPTER = "02_primitives_and_tracers"
 
@@ -273,9 +274,9 @@ def grade_exp(exp: Any) -> None:
     try:
         second = slope(slope(exp))(0.5)
     except Exception as error:
-        raise Hint(f"{trouble(error)}\nThe first derivative is right, and for the second one NumPy "
-                   "is given a tracer: write the rule with `exp` and `mul`, not with NumPy's"
-                   ) from error
+        raise Hint(f"{trouble(error)}\nThe first derivative is right; for the second one the rule "
+                   "is given tracers, which know neither NumPy nor `*`: write the rule with `exp` "
+                   "and `mul`") from error
     _near_or(second, np.exp(0.5), "the second derivative at 0.5")
 
 
@@ -290,7 +291,7 @@ exercise(
     wrong=[
         ('exp = Primitive("exp", impl=lambda x: [np.exp(x)])', "now the rule `jvp`"),
         ('exp = Primitive("exp", impl=lambda x: np.exp(x))', "gives a list"),
-        (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "write the rule with `exp`"),
+        (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "know neither NumPy nor"),
         (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "the answer is"),
         (_EXP.format("[exp(xs[0]), mul(exp(xs[0]), ts[0])]"), "two lists"),
     ],
@@ -307,10 +308,14 @@ def grade_spoken(spoken: Callable) -> None:
         return mini.add(mini.cos(3.0), x)
     for f, name, wanted in ((wave, "my_wave", ["sin", "mul"]), (aside, "lambda x: add(cos(3.0), x)",
                                                                 ["add"])):
-        got = spoken(f)(1.0)
+        with instead_of(TypeError, "Tracer", "NumPy was given one of your tracers: take the values "
+                        "out before you run the operation in the parent"):
+            got = spoken(f)(1.0)
         expect(isinstance(got, list), f"spoken(f)(x) is a list; yours is {got!r}")
+        expect(got[:2] != ["sin", "mul"] or len(got) == 2, "called a second time, it still has the "
+               "first list: a list in the body of a class is one for all its objects; make it in "
+               "`__init__`")
         expect(got == wanted, f"for {name} the list is {wanted}, and yours {got}")
-    expect(spoken(wave)(1.0) == ["sin", "mul"], "called a second time, it still has the first list")
 
     def slope(x: Any) -> Any:
         return mini.jvp(wave, (x,), (1.0,))[1]
@@ -359,7 +364,8 @@ exercise(
         (_names(outs="outs"), "the list is ['sin', 'mul'], and yours ['sin']"),
         (_names(method="process"), "the list is ['add']"),
         (_names(before="kept = []\n\n", note="self.names = kept; kept.append(primitive.name)"),
-         "the list is"),
+         "still has the first list"),
+        (_names(run="run_with(self.parent, primitive.bind, *args, **params)"), "take the values"),
         (_names(note="self.names.append(primitive)"), "the list is"),
     ],
     hints=["`interpret` is called for what concerns you; `process` for everything",

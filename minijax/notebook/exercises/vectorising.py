@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import exercise, expect, instead_of, near
 
 CHAPTER = "04_vectorising"
 
@@ -81,7 +81,9 @@ def grade_max_p(max_p: Any) -> None:
     from minijax.notebook.library import library
     mini = library.module
     for axis in (0, 1, 2):
-        got = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
+        with instead_of(TypeError, "not iterable", "the rule `batch` gives two lists: the results, "
+                        "and where the axis of the batch is in each"):
+            got = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
         wanted = np.moveaxis(x, axis, 0).max(1)
         expect(np.shape(got) == wanted.shape, "with one axis more in front, an axis k of the "
                f"example is axis k + 1 of the batch; the shape is {np.shape(got)}, "
@@ -97,22 +99,22 @@ from mini import Primitive, in_front
 _MAX = """
 def max_batch(axis, values, dims, axes):
     x = in_front(values[0], dims[0], axis.size)
-    return [max_p(x, axes={axes})], [0]
+    return [max_p(x, axes={axes})], {dims}
 
 max_p = Primitive("max", impl=lambda x, axes: {impl}, batch={batch})
 """
 
 
 def _max_p(axes: str = "tuple(k + 1 for k in axes)", impl: str = "[np.max(x, axis=axes)]",
-           batch: str = "max_batch") -> str:
-    return _MAX.format(axes=axes, impl=impl, batch=batch)
+           batch: str = "max_batch", dims: str = "[0]") -> str:
+    return _MAX.format(axes=axes, impl=impl, batch=batch, dims=dims)
 
 
 exercise(
     "max_p", chapter=CHAPTER, grade=grade_max_p, given=_GIVEN_MINI, solution=_max_p(),
     wrong=[(_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
            (_max_p(impl="[np.min(x, axis=axes)]"), "the answer is"),
-           (_max_p(batch="None"), "now the rule")],
+           (_max_p(dims="0"), "gives two lists"), (_max_p(batch="None"), "now the rule")],
     afterthought="its derivative is a question of where the largest is; the course comes to that")
 
 
@@ -135,7 +137,9 @@ def grade_per_example(per_example: Callable) -> None:
         return jnp.sum(w * x) ** 2
 
     w, xs = jnp.array([1.0, -1.0]), jnp.array([[1.0, 2.0], [3.0, 1.0], [0.0, 1.0]])
-    found = per_example(loss)(w, xs)
+    with instead_of(TypeError, "scalar", "a gradient is of one number, and `vmap` of the loss "
+                    "gives one for each example: which of the two comes first?"):
+        found = per_example(loss)(w, xs)
     expect(np.shape(found) != (2,), "this is one gradient, of all examples together; "
            "take the gradient first, and vectorise that")
     expect(np.shape(found) == (3, 2), f"for 3 examples and 2 weights the shape is (3, 2), "
@@ -152,6 +156,8 @@ def per_example(loss):
 """,
     wrong=[("def per_example(loss):\n    return jax.grad(lambda w, xs: "
             "jnp.mean(jax.vmap(loss, (None, 0))(w, xs)))", "take the gradient first"),
+           ("def per_example(loss):\n    return jax.grad(jax.vmap(loss, in_axes=(None, 0)))",
+            "which of the two"),
            ("def per_example(loss):\n    return jax.vmap(loss, in_axes=(None, 0))",
             "the shape is (3, 2)"),
            ("def per_example(loss):\n    return jax.vmap(jax.grad(loss, argnums=1), (None, 0))",
