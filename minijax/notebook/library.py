@@ -33,7 +33,8 @@ def with_cell(text: str, cell: str) -> str:
     """A library's text after a cell.
 
     A function or class that it defines again takes the place of the old one; a value that it
-    defines again comes last, and what was set on the old one goes with it.
+    defines again comes last, and what was set on the old one goes with it. What stands there
+    already, word by word, stays where it is.
 
     >>> print(with_cell("def f(): return 1\\na = 1\\na.b = 2", "a = 3\\ndef f(): return 2"), end="")
     def f(): return 2
@@ -43,6 +44,8 @@ def with_cell(text: str, cell: str) -> str:
     """
     pieces = _pieces(text)
     for new in _pieces(cell):
+        if any(piece.text == new.text for piece in pieces):
+            continue
         old = [piece for piece in pieces if piece.defines & new.defines]
         if old and not new.runs_now:
             pieces[pieces.index(old[0])] = new

@@ -840,7 +840,7 @@ def reshape_loop(text, eqn, shape):
 
 def call_loop(text, eqn, programs):
     name = f"f{len(text.functions)}"
-    text.functions[name] = None
+    text.functions[name] = None  # taken: what is made next has functions, too
     text.functions[name] = compiled(Text(programs[0], text.functions))
     outs = [text.named(v, text.fresh()) for v in eqn.outputs]
     args = ", ".join(map(text.array, eqn.inputs))

@@ -1045,7 +1045,7 @@ def fori_loop(start, stop, body, x):
 def call_program(text, jaxpr, args):
     """The text of a call; the names of its results."""
     name = f"f{len(text.functions)}"
-    text.functions[name] = None
+    text.functions[name] = None  # taken: what is made next has functions, too
     text.functions[name] = compiled(Text(jaxpr, text.functions))
     outs = [text.fresh() for _ in jaxpr.outputs]
     text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})")

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+import re
 import sys
 from pathlib import Path
 
@@ -35,6 +36,24 @@ def test_a_function_that_is_defined_again_takes_the_place_of_the_old():
 def test_a_value_that_is_defined_again_comes_last_without_what_was_set_on_it():
     assert with_cell("p = make()\np.rule = one\nq = 2\n", "p = make_better()") == (
         "q = 2\np = make_better()\n")
+
+
+def test_a_cell_that_is_run_again_changes_nothing(mini):
+    cells = ["import math", "def f(): return math.pi\n\n\nf.rule = 1\nkept = [f()]\nkept.append(2)"]
+    for cell in cells:
+        mini.write(cell)
+    before = mini.text
+    for cell in cells:
+        mini.write(cell)
+    assert mini.text == before
+
+
+def test_no_chapter_begins_the_library_anew_in_its_midst():
+    """A reader's file is that of the chapter before: what was written since would be lost."""
+    for path in CHAPTERS:
+        text = path.read_text(encoding="utf-8")
+        assert len(re.findall(r"^%mini begin", text, re.MULTILINE)) <= 1, path
+        assert "library.begin" not in text, path
 
 
 def test_what_stands_earlier_sees_what_is_written_later(mini):

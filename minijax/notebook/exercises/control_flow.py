@@ -106,8 +106,9 @@ def grade_collatz_steps(collatz: Callable) -> None:
         found = collatz(n)
         expect(not isinstance(found, tuple), "the answer is one number, and not the whole carry")
         _agrees(found, _collatz(n), f"{n}")
-    with instead_of(TypeError, "boolean", "right for a number, but under vmap it is a tracer: Python's "
-                    "`if` and `while` cannot look at it; use `lax.while_loop` and `jnp.where`"):
+    with instead_of(TypeError, "boolean", "right for a number, but under vmap it is a tracer: "
+                    "Python's `if` and `while` cannot look at it; use `lax.while_loop` and "
+                    "`jnp.where`"):
         several = jax.vmap(collatz)(jnp.array([1, 2, 6, 27]))
     _agrees(several, [_collatz(n) for n in (1, 2, 6, 27)], "a batch of 1, 2, 6 and 27")
 

@@ -10,7 +10,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, near
+from minijax.notebook.checks import exercise, expect, instead_of, near
 
 CHAPTER = "11_named_axes"
 
@@ -270,3 +270,202 @@ exercise(
            (_ring_text(to="k + 1"), "your answer raised"),
            (_ring_text(rounds="1"), "the answer is"),
            ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here")])
+
+
+# ── 9. by_level ───────────────────────────────────────────────────────────────────────────────
+
+def grade_by_level(by_level: Callable) -> None:
+    from minijax.notebook.library import library
+    mini, heard = library.module, list[list]()
+    x, ones = np.array([0.5, 1.0, 2.0]), np.ones(3)
+
+    def wave(x: Any) -> Any:
+        return mini.sin(x) * x
+
+    def swing(f: Callable) -> Callable:
+        return lambda x: mini.jvp(f, (x,), (ones,))[1]
+
+    def slope(f: Callable) -> Callable:
+        return mini.grad(lambda x: mini.sum(f(x)))
+
+    def table(of: Callable, what: str) -> list:
+        heard.clear()
+        found, wanted = by_level(of, heard.append)(x), of(x)
+        expect(not isinstance(found, mini.Tracer), "the result is still a tracer: take its value")
+        _agrees(found, wanted, what)
+        expect(len(heard) == 1, f"`tell` is to be called once, and you call it {len(heard)} times")
+        expect(isinstance(heard[0], list) and all(np.shape(row) == (2,) for row in heard[0]),
+               f"`tell` is given a list of pairs; yours is {heard[0]!r}")
+        return [(str(name), int(count)) for name, count in heard[0]]
+
+    rows = table(wave, "sin(x) * x")
+    expect([count for _, count in rows] == [2], "sin(x) * x has two operations, on one level; your "
+           f"table is {rows}")
+    for of, what, own, kind, inside in ((swing(wave), "its jvp", 7, "JVPTrace", 2),
+                                        (mini.vmap(wave), "its vmap", 2, "BatchTrace", 2),
+                                        (slope(wave), "its gradient", 8, "JVPTrace", 3),
+                                        (mini.jit(wave), "a jit of it", 1, "JaxprTrace", 2)):
+        rows = table(of, what)
+        expect(len(rows) > 1, f"in {what} a level is open inside yours; your table is {rows}")
+        expect(kind not in rows[0][0], f"from the outside in: your own level first, then {kind}")
+        expect(rows[0][1] == own, f"for {what}, {own} operations come to your level; your table is "
+               f"{rows}")
+        expect((kind, inside) in rows, f"for {what}, a {kind} interprets {inside} operations; your "
+               f"table is {rows}")
+    for around, what in ((swing, "jvp"), (mini.vmap, "vmap"), (slope, "grad"), (mini.jit, "jit")):
+        heard.clear()
+        _agrees(around(by_level(wave, heard.append))(x), around(wave)(x), f"{what} of it")
+        expect([count for _, count in heard[0]] == [2], f"under {what}, sin(x) * x still has two "
+               f"operations; your table is {heard[0]}")
+
+
+_BY_LEVEL = """
+class CountTrace(Trace):
+    \"\"\"Has everything done by its parent, and is told what the levels inside interpret.\"\"\"
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.names = {{}}
+
+    def join(self, x):
+        return Tracer(self, aval_of(x), value=x)
+
+    def value(self, x):
+        return x.value if self.owns(x) else x
+
+    def interpret(self, primitive, args, params):
+        outs = run_with({parent}, primitive.bind, *map(self.value, args), **params)
+        return list(map(self.join, outs))
+
+
+def outwards(trace):
+    \"\"\"A trace, its parent, and so on to the one that evaluates.\"\"\"
+    while trace is not None:
+        yield trace
+        trace = getattr(trace, "parent", None)
+
+
+def telling(interpret):
+    \"\"\"The method of a trace that interprets; it first tells all levels around that count.\"\"\"
+    def method(self, primitive, args, params):
+        for outer in outwards(self):
+            if isinstance(outer, CountTrace):
+                outer.names.setdefault(self, []).append(primitive.name)
+        return interpret(self, primitive, args, params)
+    return method
+
+
+CountTrace.interpret = telling(CountTrace.interpret)
+JVPTrace.interpret = telling(JVPTrace.interpret)
+BatchTrace.interpret = telling(BatchTrace.interpret)
+{written}
+SplitTrace.interpret = telling(SplitTrace.interpret)
+
+
+def by_level(f, tell):
+    def run(*args):
+        flat, in_tree = flatten(args)
+        g, out_tree = flat_function(f, in_tree)
+        trace = CountTrace(current)
+        outs = run_with(trace, g, *map(trace.join, flat))
+        levels = sorted(trace.names, key=lambda level: {order})
+        tell([(type(level).__name__, len(trace.names[level])) for level in levels])
+        return unflatten(out_tree(), {outs})
+    return run
+"""
+
+
+def _by_level_text(written: str = "JaxprTrace.process = telling(JaxprTrace.process)",
+                  order: str = "len([*outwards(level)])", parent: str = "self.parent",
+                  outs: str = "list(map(trace.value, outs))") -> str:
+    return _BY_LEVEL.format(written=written, order=order, outs=outs, parent=parent)
+
+
+exercise(
+    "by_level", chapter=CHAPTER, grade=grade_by_level, given="%mini begin 11",
+    solution=_by_level_text(),
+    wrong=[(_by_level_text(outs="outs"), "still a tracer"),
+           (_by_level_text(order="-len([*outwards(level)])"), "from the outside in"),
+           (_by_level_text(written=""), "a level is open inside"),
+           (_by_level_text(written="JaxprTrace.process = telling(telling(JaxprTrace.process))"),
+            "a JaxprTrace interprets 2"),
+           (_by_level_text().replace("        tell([", "        tell([]); tell(["), "once")],
+    hints=["begin with the trace of exercise 2 in chapter 02, and join and split as `jvp` does",
+           "a JaxprTrace interprets in `process`, and all others do in `interpret`"])
+
+
+# ── 10. cumsum ───────────────────────────────────────────────────────────────────────────────
+
+def grade_cumsum(cumsum: Callable) -> None:
+    from minijax.notebook.library import library
+    mini = library.module
+    random = np.random.default_rng(0)
+    row, table, way = random.normal(size=5), random.normal(size=(3, 5)), random.normal(size=5)
+    _agrees(cumsum(row), np.cumsum(row), "a vector")
+    _agrees(cumsum(table), np.cumsum(table, -1), "a matrix, along its last axis,")
+    names = [eqn.primitive.name for eqn in mini.make_jaxpr(cumsum)(row).eqns]
+    expect(names == ["cumsum"], f"one operation named cumsum is asked for; yours are {names}")
+    [found] = mini.make_jaxpr(cumsum)(table).out_avals
+    expect(found == mini.aval_of(table), f"the type of the result is {mini.aval_of(table)}, that "
+           f"of the argument; yours is {found}")
+    _agrees(mini.jvp(cumsum, (row,), (way,))[1], np.cumsum(way), "a tangent")
+    gradient = mini.grad(lambda x: mini.sum(cumsum(x) * way))
+    back = np.cumsum(way[::-1])[::-1]
+    _agrees(gradient(row), back, f"the gradient of the sum of cumsum(x) * {way.round(2).tolist()}")
+    for axis in (0, 1):
+        found = mini.vmap(cumsum, in_axes=axis)(table)
+        _agrees(found, np.cumsum(np.moveaxis(table, axis, 0), -1), f"vmap with in_axes={axis}")
+    with instead_of(KeyError, "cumsum", 'now its loop: `LOOPS["cumsum"] = …`'):
+        found = mini.jit(cumsum)(table)
+    _agrees(found, np.cumsum(table, -1), "the compiled running sums of a matrix")
+    _agrees(mini.jit(gradient)(row), back, "the compiled gradient")
+
+
+_CUMSUM = """
+def cumsum_impl(x, reverse):
+    return np.cumsum(x[..., ::-1], {axis})[..., ::-1] if reverse else np.cumsum(x, {axis})
+
+
+cumsum_p = linear("cumsum", cumsum_impl, lambda n, reverse: {{"reverse": reverse}},
+                  lambda ct, before, reverse: cumsum_p(ct, reverse={back}))
+cumsum_p.types = lambda aval, reverse: [{aval}]
+
+
+def cumsum(x):
+    return cumsum_p(x, reverse=False)
+
+
+def cumsum_loop(text, eqn, reverse):
+    [x], [v] = eqn.inputs, eqn.outputs
+    part, out, n = text.element(x), text.stored(v, None), v.aval.shape[-1]
+
+    def statement(at):
+        *rows, k = at
+        here, before = (f"{{n - 1}} - {{k}}", f"{{n}} - {{k}}") if {turned} else (k, f"{{k}} - 1")
+        return (f"{{place(out, [*rows, here])}} = {{part([*rows, here])}} + "
+                f"({{place(out, [*rows, before])}} if {{k}} > 0 else 0.0)")
+    text.loop(v.aval.shape, statement)
+
+
+{loop}
+"""
+
+
+def _cumsum_text(axis: str = "-1", back: str = "not reverse", aval: str = "aval",
+                 turned: str = "reverse", loop: str = 'LOOPS["cumsum"] = cumsum_loop') -> str:
+    return _CUMSUM.format(axis=axis, back=back, aval=aval, turned=turned, loop=loop)
+
+
+exercise(
+    "cumsum", chapter=CHAPTER, grade=grade_cumsum, given="%mini begin 11", solution=_cumsum_text(),
+    wrong=[(_cumsum_text(axis="None"), "along its last axis"),
+           (_cumsum_text(back="reverse"), "the gradient of the sum"),
+           (_cumsum_text(aval="ShapedArray((), aval.dtype)"), "the type of the result"),
+           (_cumsum_text(loop=""), "now its loop"),
+           (_cumsum_text(turned="False"), "the compiled gradient"),
+           ("def cumsum(x):\n    n = np.shape(x)[-1]\n"
+            "    rows = reshape(x, (*np.shape(x)[:-1], 1, n))\n"
+            "    return sum(mul(rows, np.tril(np.ones((n, n)))), -1)", "one operation")],
+    hints=["a running sum from the end is the transpose of one from the beginning: give the "
+           "primitive a parameter that says which",
+           "`sum_loop` of chapter 08 shows what a loop of one's own looks like"])
