@@ -26,6 +26,7 @@ class Piece(NamedTuple):
     defines: frozenset[str]
     about: frozenset[str]
     runs_now: bool  # no function or class, whose body may mention what comes later
+    stays: bool  # a definition or an import: once is enough, and what stands below may need it
     text: str
 
 
@@ -33,8 +34,8 @@ def with_cell(text: str, cell: str) -> str:
     """A library's text after a cell.
 
     A function or class that it defines again takes the place of the old one; a value that it
-    defines again comes last, and what was set on the old one goes with it. What stands there
-    already, word by word, stays where it is.
+    defines again comes last, and what was set on the old one goes with it. A definition that
+    stands there already, word by word, stays; any other statement comes last, once.
 
     >>> print(with_cell("def f(): return 1\\na = 1\\na.b = 2", "a = 3\\ndef f(): return 2"), end="")
     def f(): return 2
@@ -44,15 +45,15 @@ def with_cell(text: str, cell: str) -> str:
     """
     pieces = _pieces(text)
     for new in _pieces(cell):
-        if any(piece.text == new.text for piece in pieces):
+        if new.stays and any(piece.text == new.text for piece in pieces):
             continue
         old = [piece for piece in pieces if piece.defines & new.defines]
         if old and not new.runs_now:
             pieces[pieces.index(old[0])] = new
             continue
         gone = new.defines if new.runs_now else frozenset()
-        pieces = [piece for piece in pieces
-                  if not (piece.defines or piece.about) or (piece.defines | piece.about) - gone]
+        pieces = [piece for piece in pieces if piece.text != new.text
+                  and (not (piece.defines or piece.about) or (piece.defines | piece.about) - gone)]
         pieces.append(new)
     return _joined([piece.text for piece in pieces])
 
@@ -64,6 +65,8 @@ def _pieces(text: str) -> list[Piece]:
         last = node.end_lineno or node.lineno
         pieces.append(Piece(frozenset(bound_names(node)), frozenset(set_on(node)),
                             not isinstance(node, ast.FunctionDef | ast.ClassDef),
+                            isinstance(node, ast.Import | ast.ImportFrom)
+                            or bool(bound_names(node)),
                             "\n".join(lines[end:last]).strip("\n")))
         end = last
     return pieces

@@ -39,13 +39,15 @@ def test_a_value_that_is_defined_again_comes_last_without_what_was_set_on_it():
 
 
 def test_a_cell_that_is_run_again_changes_nothing(mini):
-    cells = ["import math", "def f(): return math.pi\n\n\nf.rule = 1\nkept = [f()]\nkept.append(2)"]
-    for cell in cells:
+    for cell in 2 * ["import math", "pi = math.pi\nkept = [pi]\nkept.append(2)"]:
         mini.write(cell)
-    before = mini.text
-    for cell in cells:
+    assert mini.module.kept == [mini.module.pi, 2]
+
+
+def test_of_two_statements_about_a_value_the_last_one_counts(mini):
+    for cell in ("table = {}", "table[1] = 'right'", "table[1] = 'wrong'", "table[1] = 'right'"):
         mini.write(cell)
-    assert mini.text == before
+    assert mini.module.table == {1: "right"}
 
 
 def test_no_chapter_begins_the_library_anew_in_its_midst():
