@@ -108,10 +108,6 @@ def _shifted_right(kind: str) -> Meaning:
     return shifted
 
 
-def _select(condition: Any, x: Any, y: Any) -> Any:
-    return np.where(condition, x, y)[()]
-
-
 def _convert(x: Any, dtype: np.dtype) -> Any:
     """Float to int saturates with nan → 0; to bool is x != 0; int to int keeps the low bits."""
     x = np.asarray(x)
@@ -218,7 +214,8 @@ _op("lt", 2, np.less, "bool", i="icmp slt", bu="icmp ult", f="fcmp olt")
 _op("le", 2, np.less_equal, "bool", i="icmp sle", bu="icmp ule", f="fcmp ole")
 _op("gt", 2, np.greater, "bool", i="icmp sgt", bu="icmp ugt", f="fcmp ogt")
 _op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge")
-_op("select", 3, _select, biufh="select i1 {x}, {t} {y}, {t} {z}")
+_op("select", 3, lambda condition, x, y: np.asarray(np.where(condition, x, y))[()],
+    biufh="select i1 {x}, {t} {y}, {t} {z}")
 _op("convert", 1, _convert, "target", biufh="{x}")
 _op("bitcast", 1, _bitcast, "target", iufh="{x}")
 

@@ -312,16 +312,13 @@ def _conj_type(x: ShapedArray, *, input_dtype: Any) -> list[ShapedArray]:
     return [x.update(dtype=dtypes.to_complex_dtype(x.dtype))]
 
 
-def _conj_transpose(ct: Array, x: Any, input_dtype: Any) -> Array:
-    return conj(ct) if input_dtype.kind == "c" else real(ct)
-
-
 conj_p = elementwise(
     "conj",
     impl=lambda x, input_dtype: [np.conj(x).astype(dtypes.to_complex_dtype(x.dtype))],
     abstract_eval=_conj_type,
     derivatives=[lambda t, z, x, input_dtype: conj_p.bind(t, input_dtype=input_dtype)],
-    transpose=transposed(_conj_transpose),
+    transpose=transposed(
+        lambda ct, x, input_dtype: conj(ct) if input_dtype.kind == "c" else real(ct)),
     examples=lambda: [e._replace(params={"input_dtype": np.asarray(e.args[0]).dtype})
                       for count in (0, 1) for e in _complex_examples(count)])
 

@@ -99,10 +99,6 @@ def _pow_in_y(t: Array, z: Array, x: Array, y: Array) -> Array:
     return convert_element_type(mul(t, mul(log(base), z)), y.dtype)
 
 
-def _float_power(s: Any, x: Any, y: Any) -> Any:
-    return elementary("pow")(s, x, s.convert(y, x.dtype))
-
-
 def _pow_impl(x: np.ndarray, y: np.ndarray) -> Any:
     y = y.astype(x.dtype)
     found = np.power(x, y)
@@ -118,7 +114,7 @@ pow_p = elementwise(
     impl=in_numpy(_pow_impl),
     abstract_eval=_pow_type,
     derivatives=(_pow_in_x, _pow_in_y),
-    element=_float_power,
+    element=lambda s, x, y: elementary("pow")(s, x, s.convert(y, x.dtype)),
     examples=lambda: points((.5, 2.), (-2., 2.))() + [
         e._replace(args=(e.args[0], np.array([-2, 0, 3], np.int32)))
         for e in points((.5, 2.), special=False)() if e.args[0].shape == (3,)])

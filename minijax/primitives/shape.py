@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax import core, dtypes
 from minijax.core import Array, Primitive, ShapedArray, cannot
-from minijax.primitives.axes import (Axes, Index, Shape, as_dims, canonical_axis, canonical_shape,
+from minijax.primitives.axes import (Axes, Shape, as_dims, canonical_axis, canonical_shape,
                                      check_sizes, inverse, keeping, refuse, without)
 from minijax.primitives.emitted import (batch_along, broadcast_along, broadcast_in_dim_p,
                                         rearrangement, reshape_p, reshaped, transpose_p)
@@ -191,18 +191,14 @@ def _rev_shape(x: ShapedArray, dimensions: Axes) -> Shape:
     return x.shape
 
 
-def _rev_element(s: Any, index: Index, x: Any, dimensions: Axes) -> Any:
-    return x(tuple(s.sub(x.shape[d] - 1, i) if d in dimensions else i
-                   for d, i in enumerate(index)))
-
-
 rev_p = rearrangement(
     "rev",
     impl=lambda x, dimensions: np.flip(x, dimensions),
     shape=_rev_shape,
     transpose=lambda ct, x, dimensions: rev_p.bind(ct, dimensions=dimensions),
     batch=batch_along("dimensions"),
-    source=_rev_element,
+    source=lambda s, index, x, dimensions: x(tuple(
+        s.sub(x.shape[d] - 1, i) if d in dimensions else i for d, i in enumerate(index))),
     examples=table(
         "dimensions", (grid(4), (0,)), (grid(2, 3), (1,)), (grid(2, 3), (0, 1)),
         (grid(0, 2), (0,)), (grid(), ()), (grid(1, 2, dtype=np.int32), (0, 1))))

@@ -51,7 +51,7 @@ class CheckingTrace(EvalTrace):
                           params: Params) -> list:
         if any(isinstance(x, Tracer) for x in args):
             return super().process_primitive(primitive, args, params)  # which refuses
-        return self.around("operation", _evaluate, primitive, args, params)
+        return self.around("operation", lambda p, *of: p.evaluate(*of), primitive, args, params)
 
     def note(self, moment: str, *facts: Any, **details: Any) -> None:
         for check in _looking_at(moment):
@@ -61,10 +61,6 @@ class CheckingTrace(EvalTrace):
         for check in reversed(_looking_at(moment)):
             run = functools.partial(check, run)
         return run(*args, **kwargs)
-
-
-def _evaluate(primitive: Primitive, args: Sequence[Array], params: Params) -> list:
-    return primitive.evaluate(args, params)
 
 
 def _any_on(flags: Flags) -> bool:

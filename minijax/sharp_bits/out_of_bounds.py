@@ -5,8 +5,6 @@ Stands on `findings` and `primitives/checks.py`, which looks, under `config.debu
 In JAX: nothing: the index is moved, or the access dropped; of a nan that is cast NumPy warns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
