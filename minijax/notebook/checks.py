@@ -146,6 +146,25 @@ def shown(x: Any) -> str:
     return re.sub(r"\s+", " ", text)
 
 
+def numbers(answer: Any) -> Any:
+    """What an answer gave, if it is an array, or can be one; otherwise a hint.
+
+    >>> numbers([1, 2.5])
+    [1, 2.5]
+    >>> numbers(None)
+    Traceback (most recent call last):
+    ...
+    minijax.notebook.checks.Hint: your function gave None: does each way through it end in `return`?
+    """
+    expect(answer is not None, "your function gave None: does each way through it end in `return`?")
+    try:
+        is_array = np.asarray(answer).dtype.kind in "biufc"
+    except (TypeError, ValueError):
+        is_array = False
+    expect(is_array, f"an array of numbers is wanted, and yours is {answer!r}")
+    return answer
+
+
 def agree(given: str, found: Any, wanted: Any, *hints: str | tuple[Any, str],
           what: str = "the answer", tolerance: float = 1e-4) -> None:
     """Go on if an answer gave what is wanted; otherwise tell what was given, wanted and found.

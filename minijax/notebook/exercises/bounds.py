@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "14_out_of_bounds"
 
@@ -56,7 +56,7 @@ def grade_neighbours(neighbours: Callable) -> None:
     for values in ([1, 2, 4, 8], [7], [3, 5], *random.integers(1, 50, (3, 6)).tolist()):
         x = np.array(values, np.float32)
         left, right = np.append(0, x[:-1]), np.append(x[1:], 0)
-        out = neighbours(jnp.asarray(x))
+        out = numbers(neighbours(jnp.asarray(x)))
         agree(f"x = {values}", out, left + right,
               (np.shape(out) != x.shape, "a sum for each of the elements is wanted"),
               (near(np.ravel(out)[:1], (right + x[-1])[:1]), "the first element takes the last one "
@@ -99,7 +99,7 @@ def grade_votes(votes: Callable) -> None:
     random, compiled = np.random.default_rng(0), jax.jit(lambda b: votes(b, 3))
     given = [np.array([0, 2, 2, 7, -1, 2, 1]), *random.integers(-5, 9, (4, 7))]
     for b in given:
-        out, low, high = compiled(b), b < 0, b > 2
+        out, low, high = numbers(compiled(b)), b < 0, b > 2
         valid, from_end = b[~low & ~high], b[~high & (b >= -3)] % 3
         agree(f"the ballots {shown(b)} and 3 candidates", out, counted(valid),
               (np.shape(out) != (3,), "one count for each of the three candidates is wanted"),
@@ -144,7 +144,7 @@ def grade_last_of(last_of: Callable) -> None:
     for lengths in ([4, 1, 2], [4, 0, 2], *random.integers(0, 5, (4, 3)).tolist()):
         rows, n = random.integers(10, 99, (3, 4)).astype(np.float32), np.array(lengths)
         last = rows[np.arange(3), n - 1]
-        out = compiled(rows, n)
+        out = numbers(compiled(rows, n))
         agree(f"the rows {shown(rows)} and the lengths {lengths}", out, np.where(n > 0, last, 0),
               (np.shape(out) != (3,), "one number for each row is wanted"),
               (near(out, rows[np.arange(3), np.minimum(n, 3)]), "a row of 1 has its last element "

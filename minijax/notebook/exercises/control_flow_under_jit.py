@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "17_control_flow_under_jit"
 
@@ -51,7 +51,7 @@ def _collatz(n: int) -> int:
 def grade_collatz(collatz: Callable) -> None:
     compiled = jax.jit(collatz)
     for n in (7, *range(1, 30), 97):
-        out, wanted = compiled(n), _collatz(n)
+        out, wanted = numbers(compiled(n)), _collatz(n)
         agree(f"n = {n}", out, wanted,
               (np.shape(out) != () or isinstance(out, tuple), "one number is wanted: if the carry "
                "is a pair, take the count"),
@@ -103,14 +103,15 @@ def grade_highest(highest: Callable) -> None:
         x = np.array(values, np.float32)
         wanted = np.maximum.accumulate(x)
         out = highest(jnp.asarray(x))
-        expect(not isinstance(out, tuple), "`scan` returns two things: the last carry, and all "
-               "that was given out; one of them is wanted")
-        agree(f"x = {values}", out, wanted,
+        expect(not isinstance(out, tuple), f"for x = {values} the answer is {shown(wanted)}, and "
+               f"yours is {out}\n`scan` returns two things: the last carry, and all that was given "
+               "out; one of them is wanted")
+        agree(f"x = {values}", numbers(out), wanted,
               (np.shape(out) != x.shape, "one number for each place is wanted"),
               (near(out, np.maximum(wanted, 0)), f"the largest of ({values[0]},) is {values[0]}: "
                "where does the carry start?"),
-              (near(out[1:], wanted[:-1]), "each place should count itself: give out the new "
-               "carry"),
+              (near(np.ravel(out)[1:], wanted[:-1]), "each place should count itself: give out "
+               "the new carry"),
               "each place has the largest of all up to it")
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
     expect(len(names) < 20, f"right, but a program of {len(names)} equations: the loop was "

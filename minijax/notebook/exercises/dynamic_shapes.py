@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import minijax as jax
-from minijax.notebook.checks import agree, exercise, expect, near, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "18_dynamic_shapes"
 
@@ -21,7 +21,7 @@ def grade_mean_of_positive(mean_of_positive: Callable) -> None:
         if not (x > 0).any():
             continue
         total, count = x[x > 0].sum(), (x > 0).sum()
-        out = compiled(x)
+        out = numbers(compiled(x))
         agree(f"x = {values}", out, total / count,
               (np.shape(out) != (), "one number is wanted"),
               (near(out, total / 5), "the sum is right, and it was divided by 5: how many are "
@@ -59,7 +59,7 @@ def grade_count_different(count_different: Callable) -> None:
     given = [[3, 1, 3, 2, 1], [4, 4, 4, 4, 4], [0, 5, 0, -1, 2],
              *random.integers(-2, 4, (8, 5)).tolist(), [n % 11 for n in range(40)]]
     for values in given:
-        out, wanted = compiled(np.array(values, np.int32)), len(set(values))
+        out, wanted = numbers(compiled(np.array(values, np.int32))), len(set(values))
         agree(f"x = {values}", out, wanted,
               (np.shape(out) != (), "one number is wanted"),
               (near(out, wanted - 1) and 0 in values, "is any number treated as special?"),
@@ -95,7 +95,7 @@ def grade_first_few(first_few: Callable) -> None:
         for mask in masks:
             m = np.array(mask)
             wanted = np.append(x[m], np.full(k, np.nan))[:k]
-            out = compiled(x, m, k)
+            out = numbers(compiled(x, m, k))
             filled = [np.where(np.isnan(wanted), value, wanted) for value in (x[0], x[-1])]
             agree(f"x = {shown(x)}, k = {k} and the mask {shown(m.astype(int))}", out, wanted,
                   (np.shape(out) != (k,), "k elements are wanted, whatever the mask"),
@@ -131,7 +131,7 @@ def grade_window(window: Callable) -> None:
     x = np.array([1, 2, 3, 4, 5], np.float32)
     for start in (1, 3, 0, 2, 4, 5, 9):
         wanted = np.append(x, np.zeros(12))[start:start + 3]
-        out, moved = compiled(x, start), x[min(start, 2):min(start, 2) + 3]
+        out, moved = numbers(compiled(x, start)), x[min(start, 2):min(start, 2) + 3]
         agree(f"x = {shown(x)} and start = {start}", out, wanted,
               (np.shape(out) != (3,), "three elements are wanted"),
               (near(out, moved), "the window was moved back until it fits; it should stay, and "

@@ -96,8 +96,8 @@ def grade_halvings(halvings: Any) -> None:
     compiled = jax.jit(halvings)
     for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
         found, wanted = compiled(np.int32(n)), n.bit_length() - 1
-        expect(not isinstance(found, tuple), "give the number of steps, not the whole state")
         agree(f"n = {n}", found, wanted,
+              (isinstance(found, tuple), "give the number of steps, not the whole state"),
               (n == 1, "1 takes no step at all"),
               (n == 8, "8, 4, 2, 1 are three steps"),
               (n == 9, "9 // 2 is 4: with whole numbers, 9 takes three steps, too"),

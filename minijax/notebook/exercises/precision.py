@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "20_precision"
 
@@ -83,7 +83,7 @@ def grade_middle(middle: Callable) -> None:
     same, far = [(n, n) for n in ends], [(a, b) for a in ends for b in ends]
     for pairs in (small, same, far, random.integers(-2**31, 2**31, (40, 2)).tolist()):
         x, y = np.array(pairs, np.int32).T
-        out: Any = middle(jnp.asarray(x), jnp.asarray(y))
+        out: Any = numbers(middle(jnp.asarray(x), jnp.asarray(y)))
         expect(getattr(out, "dtype", None) == jnp.int32, f"for x = {pairs[0][0]} and y = "
                f"{pairs[0][1]} yours is {shown(np.ravel(out)[0])}, of dtype "
                f"{getattr(out, 'dtype', None)}\nthe result should be an int32")
@@ -118,7 +118,7 @@ def grade_to_bytes(to_bytes: Callable) -> None:
     inside = np.array(greys, np.float32)
     for x in (inside, np.array([-0.3, 1.7, -5.0, 300.0, 1.001, np.inf, -np.inf], np.float32),
               np.array([np.nan], np.float32)):
-        out: Any = to_bytes(jnp.asarray(x))
+        out: Any = numbers(to_bytes(jnp.asarray(x)))
         expect(getattr(out, "dtype", None) == jnp.uint8, f"for x = {shown(x[:3])} the dtype is "
                f"{getattr(out, 'dtype', None)}\nthe result should be a uint8")
         # half a byte up and half a byte down are both right

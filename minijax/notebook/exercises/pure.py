@@ -12,7 +12,7 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import config
-from minijax.notebook.checks import agree, exercise, expect, near, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "12_pure_functions"
 
@@ -89,7 +89,7 @@ def grade_alternating(alternating: Callable) -> None:
     for values in ([1, 2, 3, 4], [0, 1, 2, 3, 4], [5, 3], *generated):
         v = np.array(values, np.float32)
         signs = np.where(np.arange(len(v)) % 2 == 0, 1.0, -1.0)
-        found = jax.jit(lambda v: alternating(v))(v)
+        found = numbers(jax.jit(lambda v: alternating(v))(v))
         agree(f"v = {values}", found, np.sum(signs * v),
               (np.shape(found) != (), "one number is wanted"),
               (near(found, np.sum(v)), "this is the plain sum: the sign that the body took first "

@@ -10,7 +10,7 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import errors, random
-from minijax.notebook.checks import agree, exercise, expect, near, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "16_random_numbers"
 GIVEN = "from minijax import lax, random"
@@ -122,7 +122,7 @@ def weights(key, sizes):
 
 def grade_order_of(order_of: Callable) -> None:
     key = random.key(1)
-    first = np.asarray(_without_reuse(order_of, key, 0, 8))
+    first = np.asarray(numbers(_without_reuse(order_of, key, 0, 8)))
     told = f"for epoch 0 of 8 examples yours is {shown(first)}"
     expect(sorted(first.tolist()) == list(range(8)), f"{told}\neach of 0, …, 7 should come once")
     again = order_of(key, 0, 8)

@@ -9,7 +9,7 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "13_in_place_updates"
 
@@ -21,7 +21,7 @@ def grade_framed(framed: Callable) -> None:
         wanted = np.ones(shape, np.float32)
         wanted[1:-1, 1:-1] = x[1:-1, 1:-1]
         for f in (framed, jax.jit(framed)):
-            out = f(jnp.asarray(x))
+            out = numbers(f(jnp.asarray(x)))
             agree(f"x = {shown(x)}", out, wanted,
                   (np.shape(out) != shape, "return the whole matrix, in its size; an update that "
                    "is not returned is lost"),
@@ -58,7 +58,7 @@ def grade_exchanged(exchanged: Callable) -> None:
             wanted, once, twice = x.copy(), x.copy(), x.copy()
             wanted[[i, j]] = x[[j, i]]
             once[i], twice[j] = x[j], x[i]
-            out = f(jnp.asarray(x), i, j)
+            out = numbers(f(jnp.asarray(x), i, j))
             agree(f"x = {shown(x)}, i = {i}, j = {j}", out, wanted,
                   (np.shape(out) != (4,), "return the whole vector"),
                   (near(out, x), "this is the vector as it was"),
@@ -96,7 +96,7 @@ def grade_group_means(group_means: Callable) -> None:
         members = [values[groups == k] for k in range(3)]
         sums, sizes = np.array([m.sum() for m in members]), np.array([len(m) for m in members])
         f = jitted if trial else lambda v, g: group_means(v, g, 3)
-        out = f(jnp.asarray(values), jnp.asarray(groups))
+        out = numbers(f(jnp.asarray(values), jnp.asarray(groups)))
         agree(f"the values {shown(values)} in the groups {shown(groups)}", out, sums / sizes,
               (np.shape(out) != (3,), "one number for each group is wanted"),
               (near(out, [m[-1] for m in members]), "these are the last values of each group: a "
@@ -138,7 +138,7 @@ PRIMES = [2, 3, 5, 7, 11, 13, 17, 19, 23, 29]
 
 
 def grade_sieve(sieve: Callable) -> None:
-    out = sieve()
+    out = numbers(sieve())
     expect(jnp.shape(out) == (30,), "an array of thirty booleans, one for each number below 30")
     out = np.asarray(out)
     told = (f"the primes below 30 are {PRIMES}, and yours are "
