@@ -16,7 +16,7 @@ from typing import NamedTuple
 from minijax.notebook.source import bound_names, set_on
 
 NAME = "mini"
-OWN = Path("my_mini.py")  # a reader's library, where there is one
+OWN = "my_mini_{}.py"  # a reader's library at the end of a chapter, where there is one
 KEPT = Path("mini")  # the folder, beside the chapters, of what stands at the end of each
 
 
@@ -90,26 +90,32 @@ class Library:
 
     def __init__(self) -> None:
         self.text = ""
+        self.chapter = "02"  # the one that is being read
         self.module = ModuleType(NAME, "The library that the reader writes.")
 
     def begin(self, chapter: str = "") -> str:
-        """Begin from the reader's own file, or from what stands after a chapter; says which."""
+        """Begin from what stands after a chapter, the reader's or else ours; says which."""
         if not chapter:
             self._become("")
+            self.chapter = "02"
             return "mini: empty"
-        own, kept = OWN.exists(), KEPT / f"after_{chapter}.py"
-        file = OWN if own else kept if kept.exists() else "notebooks" / kept
+        own, kept = Path(OWN.format(chapter)), KEPT / f"after_{chapter}.py"
+        file = own if own.exists() else kept if kept.exists() else "notebooks" / kept
         self._become(file.read_text(encoding="utf-8"))
-        return f"mini: yours, from {OWN}" if own else f"mini: as it stands after chapter {chapter}"
+        self.chapter = f"{int(chapter) + 1:02}"
+        if file == own:
+            return f"mini: yours, from {own}"
+        return f"mini: as it stands after chapter {chapter}"
 
     def write(self, cell: str) -> None:
         """Put what a cell defines into the library; one that cannot be run changes nothing."""
         self._become(with_cell(self.text, cell))
 
     def save(self) -> str:
-        """Write the library into the reader's own file, from which later chapters begin."""
-        OWN.write_text(self.text, encoding="utf-8")
-        return f"mini: written to {OWN}"
+        """Write the library into a file of the reader's, from which the next chapter begins."""
+        own = Path(OWN.format(self.chapter))
+        own.write_text(self.text, encoding="utf-8")
+        return f"mini: written to {own}"
 
     def _become(self, text: str) -> None:
         """Run a text as the library; what was made of it before lives in the new one's names."""

@@ -50,7 +50,7 @@ def _mini(line: str, cell: str | None = None) -> None:
     verb, *chapter = line.split() or [""]
     if verb not in ("begin", "save"):
         raise ValueError("%mini begin NN begins from what stands after that chapter, or from your "
-                         "own file; %mini save writes that file; %%mini puts a cell into mini")
+                         "own file; %mini save writes it; %%mini puts a cell into mini")
     print(library.begin(*chapter) if verb == "begin" else library.save())
 
 

@@ -74,8 +74,13 @@ def test_a_cell_that_cannot_be_run_changes_nothing(mini):
 
 def test_a_reader_goes_on_from_a_file_of_their_own(mini):
     mini.write("a = 7")
-    assert mini.save() == "mini: written to my_mini.py"
-    assert Library().begin("02") == "mini: yours, from my_mini.py"
+    assert mini.save() == "mini: written to my_mini_02.py"
+    again = Library()
+    assert again.begin("02") == "mini: yours, from my_mini_02.py"
+    again.write("a = 8")
+    again.save()
+    assert Path("my_mini_02.py").read_text() == "a = 7\n"
+    assert Path("my_mini_03.py").read_text() == "a = 8\n"
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -90,7 +95,7 @@ def kept(number: str, monkeypatch: pytest.MonkeyPatch) -> object:
     monkeypatch.chdir(ROOT / "notebooks")
     monkeypatch.setitem(sys.modules, "mini", None)
     one = Library()
-    monkeypatch.setattr(library, "OWN", Path("nobody's"))
+    monkeypatch.setattr(library, "OWN", "nobody's")
     one.begin(number)
     return one.module
 
