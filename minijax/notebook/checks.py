@@ -211,7 +211,9 @@ def check(name: str, answer: Any) -> None:
 def verdict(exercise: Exercise, answer: Any) -> tuple[str, str]:
     """How an answer stands, and what to say of it."""
     if is_unanswered(answer):
-        return UNANSWERED, "fill in the cell above, run it, then run this one"
+        of_mini = answer is ... and "mini" in exercise.given.replace("minijax", "")
+        return UNANSWERED, "fill in the cell above, run it, then run this one" + (
+            f" (`mini` has no `{exercise.name}` yet: the cell begins with `%%mini`)" * of_mini)
     try:
         exercise.grade(answer)
     except Hint as hint:

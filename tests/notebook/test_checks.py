@@ -157,3 +157,8 @@ def test_what_was_given_wanted_and_found_stands_before_the_hint() -> None:
         agree("x = 2", None, [4.0, 1.0], (False, "one"), (True, "none"), "else", what="the slope")
     with pytest.raises(Hint, match="and yours is 5$"):
         agree("x = 2", 5, 4, (False, "one"))
+
+
+def test_an_answer_that_is_not_in_the_readers_library_is_missed_by_name():
+    assert "mini` has no `exp` yet" in verdict(exercises()["exp"], ...)[1]
+    assert "mini`" not in verdict(exercises()["depths"], ...)[1]
