@@ -34,6 +34,7 @@ FINDING = "finding"
 # The output depends on the machine (a time, assembly, a picture): our word, and nbval's, which
 # the executed half bears besides.
 MACHINE, NBVAL_IGNORE = "machine-dependent", "nbval-ignore-output"
+FOLDED = "hide-output"  # "predict, then run": the site's word; JupyterLab has one of its own
 
 
 def execute(notebook: Any, name: str, **options: Any) -> None:
@@ -110,6 +111,8 @@ def refresh(source: Path) -> int:
         tags = cell.metadata.get("tags", [])
         if MACHINE in tags and NBVAL_IGNORE not in tags:
             tags.append(NBVAL_IGNORE)
+        if FOLDED in tags:
+            cell.metadata["jupyter"] = {"outputs_hidden": True}
     try:
         execute(notebook, source.stem)
     except CellExecutionError as error:

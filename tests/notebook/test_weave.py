@@ -48,6 +48,13 @@ def test_both_halves_of_a_chapter_say_the_same(chapter: Path) -> None:
 
 
 @each_chapter
+def test_what_is_to_be_predicted_is_folded(chapter: Path) -> None:
+    for cell in cells_of(chapter):
+        is_hidden = cell["metadata"].get("jupyter", {}).get("outputs_hidden", False)
+        assert is_hidden == ("hide-output" in weave.tags(cell))
+
+
+@each_chapter
 def test_an_unchanged_live_cell_has_no_output(chapter: Path) -> None:
     for cell in cells_of(chapter):
         is_live = weave.live_names("".join(cell["source"])) != []
