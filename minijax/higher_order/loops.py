@@ -208,16 +208,18 @@ class Scan(Loop):
         undefined = [isinstance(x, Undefined) for x in args]
         # the whole carry is linear, though it may start from a known value, namely zero
         linear = [u or kind == CARRY for u, kind in zip(undefined, self.kinds, strict=True)]
-        fixed_kinds, kinds = parted(self.kinds, linear)
-        fixed_avals, avals = parted(self.body.in_avals, linear)
-        sums = avals[:kinds.count(CONST)]  # of the cotangents of linear constants
-        body = _step_back(self.body, linear, kinds, sums, fixed_avals)
+        [fixed_kinds, kinds], known = parted(self.kinds, linear), parted(args, linear)[False]
+        # the carry's cotangents are carried, zero or not; of the rest those that are not zero
+        has = [True] * self.num_carry + has_tangent(cotangents[self.num_carry:])
+        body, found = _step_back(self.body, linear, kinds, has)
+        kinds = parted(kinds, found)[True]
+        sums = body.in_avals[:kinds.count(CONST)]  # of the cotangents of linear constants
         outs = iter(self.run(
-            body, [*[CARRY] * len(sums), *self.out_kinds, *fixed_kinds],
-            [*map(zeros, sums), *map(instantiate, cotangents), *parted(args, linear)[False]],
+            body, [*[CARRY] * len(sums), *parted(self.out_kinds, has)[True], *fixed_kinds],
+            [*map(zeros, sums), *map(instantiate, parted(cotangents, has)[True]), *known],
             [max(kind, CARRY) for kind in kinds], reverse=not self.reverse))
-        found = [next(outs) if lin else None for lin in linear]
-        return [ct if u else None for ct, u in zip(found, undefined, strict=True)]
+        cts = (next(outs) if each else None for each in found)
+        return [next(cts) if is_linear else None for is_linear in linear]
 
     def loop(self, b: Any, outputs: Sequence[Any], operands: Sequence[Any]) -> None:
         consts, init, xs = cut(operands, self.num_consts, self.num_carry)
@@ -232,26 +234,28 @@ class Scan(Loop):
 
 
 @kept_with_program
-def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds, sums: Sequence[ShapedArray],
-               fixed: Sequence[ShapedArray]) -> ClosedJaxpr:
+def _step_back(body: ClosedJaxpr, linear: Flags, kinds: Kinds, has: Flags
+               ) -> tuple[ClosedJaxpr, Flags]:
     """A scan's step back: (sums, cotangents of outputs, fixed inputs) to (sums, other cotangents).
 
     Args:
       linear: the inputs that the body is linear in.
       kinds: those of these inputs.
-      sums, fixed: types.
+      has: the outputs that have a cotangent.
+
+    Returns:
+      The step, and which linear inputs have a cotangent; those of constants are summed up.
     """
-    out_avals = body.out_avals
-    back, has = transpose_jaxpr(body, linear, [True] * len(out_avals),
-                                [kind != CONST for kind in kinds])
+    fixed, avals = parted(body.in_avals, linear)
+    back, found = transpose_jaxpr(body, linear, has, [kind == CARRY for kind in kinds])
+    given = parted(body.out_avals, has)[True]
+    sums = [a for a, kind, each in zip(avals, kinds, found, strict=True) if each and kind == CONST]
 
     def step_back(*args: Any) -> list:
-        before, cts, values = cut(args, len(sums), len(out_avals))
-        found = iter(jaxpr_as_fun(back)(*values, *cts))
-        totals = [add_any_p.bind(total, next(found)) if h else total
-                  for total, h in zip(before, has, strict=False)]
-        return [*totals, *found]
-    return stage(step_back, [*sums, *out_avals, *fixed], body.jaxpr.debug_info)
+        before, cts, values = cut(args, len(sums), len(given))
+        new = jaxpr_as_fun(back)(*values, *cts)
+        return [*map(add_any_p.bind, before, new), *new[len(sums):]]
+    return stage(step_back, [*sums, *given, *fixed], body.jaxpr.debug_info), found
 
 
 def _scan_examples() -> list[Example]:

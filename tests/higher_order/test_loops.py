@@ -350,3 +350,26 @@ def what_runs(lib):
 def test_loops_under_disable_jit_give_their_bodies_what_jax_gives():
     with minijax.disable_jit(), jax.disable_jit():
         assert what_runs(minijax) == what_runs(jax)
+
+
+# Each step is given numbers whose slope is infinite: zero times it, where one would do, is nan.
+BESIDE = {
+    "a row that nobody reads": lambda edge, c, row: (c * row[0], row[0]),
+    "a row of results that nobody reads": lambda edge, c, row: (c * row[0], (row[0], c * row[1])),
+    "a constant that nobody reads": lambda edge, c, row: (c * row[0], (row[0], c * edge[0])),
+}
+
+
+@pytest.mark.parametrize("body", BESIDE.values(), ids=BESIDE)
+@pytest.mark.parametrize("reverse", [False, True])
+def test_what_no_result_depends_on_has_no_cotangent(body, reverse):
+    def gradient(lib):
+        def f(x):
+            edge = lib.numpy.sqrt(x * 0)
+            c, ys = lib.lax.scan(lambda c, row: body(edge, c, row), x[0], (x, edge),
+                                 reverse=reverse)
+            read = ys[0] if isinstance(ys, tuple) else ys
+            return (read * read).sum() + c
+        return lib.grad(f)(lib.numpy.array(X)), lib.jit(lib.hessian(f))(lib.numpy.array(X))
+    same(gradient)
+    assert np.isfinite(gradient(minijax)[0]).all()
