@@ -48,9 +48,10 @@ not_p, bitwise_not = unary(
     examples=bits(1))
 
 (and_p, bitwise_and), (or_p, bitwise_or), (xor_p, bitwise_xor) = (
-    binary(name, f"Elementwise ``x {sign} y``.", impl=impl, accepts=BITS, examples=bits(2))
-    for name, sign, impl in (("and", "&", np.bitwise_and), ("or", "|", np.bitwise_or),
-                             ("xor", "^", np.bitwise_xor)))
+    binary(name, f"Elementwise ``x {sign} y``.", shows=f"6, 3 -> {shown}", impl=impl,
+           accepts=BITS, examples=bits(2))
+    for name, sign, impl, shown in (("and", "&", np.bitwise_and, 2), ("or", "|", np.bitwise_or, 7),
+                                    ("xor", "^", np.bitwise_xor, 5)))
 
 shift_left_p, shift_left = binary(
     "shift_left", "Elementwise ``x << y``; 0 where y is no bit of x.", shows="1, 4 -> 16",

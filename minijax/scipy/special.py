@@ -352,12 +352,9 @@ _ndtri.defjvps(lambda t, x, p: t * (math.sqrt(2 * math.pi) * jnp.exp(.5 * jnp.sq
 
 
 def _ratio(polynomials: Sequence[Sequence[float]], x: Any) -> Any:
-    return jnp.divide(*(_polynomial(p, x) for p in polynomials))
-
-
-def _polynomial(coefficients: Sequence[float], x: Any) -> Any:
-    """By Horner's rule; the lowest power first."""
-    return functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
+    """Of two polynomials, lowest powers first, by Horner's rule."""
+    return jnp.divide(*(functools.reduce(lambda total, c: total * x + c, reversed(coefficients))
+                        for coefficients in polynomials))
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(1,))
