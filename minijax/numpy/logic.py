@@ -42,8 +42,7 @@ equal, not_equal, less, less_equal, greater, greater_equal = map(
 # ── Bits and truth ───────────────────────────────────────────────────────────────────────────
 
 bitwise_and, bitwise_or, bitwise_xor = map(
-    _of_two, (lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor),
-    ("bitwise_and", "bitwise_or", "bitwise_xor"))
+    _of_two, (lax.bitwise_and, lax.bitwise_or, lax.bitwise_xor))
 left_shift = from_lax(lax.shift_left, "left_shift", prepare=promote_args_numeric)
 
 

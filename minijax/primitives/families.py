@@ -88,7 +88,7 @@ def unary(name: str, meaning: str, *, derivative: Callable | None = None,
 
     def function(x: Any) -> Any:
         return p.bind(x)
-    return p, documented(function, name, *_explained(
+    return p, documented(function, *_explained(
         name, meaning, "x: an array of a dtype", accepts, shows))
 
 
@@ -102,7 +102,7 @@ def binary(name: str, meaning: str, *, accepts: tuple = NUMBER, shows: str = "",
 
     def function(x: Any, y: Any) -> Any:
         return p.bind(x, y)
-    return p, documented(function, name, *_explained(
+    return p, documented(function, *_explained(
         name, meaning,
         "x, y: arrays of one rank or scalars, whose axes of size one stretch, of one dtype",
         accepts, shows))
@@ -114,13 +114,14 @@ def _of_numpy(name: str, accepts: Sequence[tuple], impl: Callable[..., Any] | No
 
 
 def _explained(name: str, meaning: str, operands: str, accepts: tuple, shows: str
-               ) -> tuple[str, str, str]:
-    """The text, the example and the errors of a function of a family."""
+               ) -> tuple[str, str, str, str]:
+    """The name, the text, the example and the errors of a function of a family."""
+    name = f"bitwise_{name}" if name in ("not", "and", "or", "xor") else name
     kinds = ", ".join(map(kind_name, accepts))
     call, _, shown = shows.partition(" -> ")
     dtype = ("bool" if shown in ("True", "False") else "complex64" if "j" in shown else
              "float32" if "." in shown else "int32")
-    return (f"{meaning}\n\n    Args:\n      {operands} among: {kinds}.",
+    return (name, f"{meaning}\n\n    Args:\n      {operands} among: {kinds}.",
             shows and f"{name}({call}) -> Array({shown}, dtype={dtype}, weak_type=True)",
             "TypeError: for other types.")
 
