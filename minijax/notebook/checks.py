@@ -190,6 +190,36 @@ def agree(given: str, found: Any, wanted: Any, *hints: str | tuple[Any, str],
     raise Hint(f"for {given} {what} is {shown(wanted)}, and yours is {shown(found)}{why}")
 
 
+@contextlib.contextmanager
+def wanting(given: str, wanted: Any, *hints: str | tuple[type[Exception], str],
+            what: str = "the answer") -> Iterator[None]:
+    """Where an answer raises an error, tell what was given and wanted as well.
+
+    Args:
+      given: the input, in words that follow "for".
+      wanted: what the answer should have given.
+      hints: what to say besides: the first that is a string, or whose error was raised.
+      what: a name for what the answer should have given.
+
+    >>> with wanting("x = 3", 9, (TypeError, "multiply two numbers")):
+    ...     "3" * "3"
+    Traceback (most recent call last):
+    ...
+    minijax.notebook.checks.Hint: for x = 3 the answer is 9, and yours raised TypeError: ...
+    multiply two numbers
+    """
+    try:
+        yield
+    except Hint:
+        raise
+    except Exception as error:
+        telling = (hint if isinstance(hint, str) else isinstance(error, hint[0]) and hint[1]
+                   for hint in hints)
+        why = next((f"\n{text}" for text in telling if text), "")
+        raised = trouble(error).removeprefix("your answer ")
+        raise Hint(f"for {given} {what} is {shown(wanted)}, and yours {raised}{why}") from None
+
+
 def check(name: str, answer: Any) -> None:
     """Say whether the answer to an exercise is right, and if not, what to think of.
 

@@ -9,7 +9,7 @@ import pytest
 from minijax.notebook import check, checks
 from minijax.notebook.checks import (NOT_YET, RIGHT, UNANSWERED, Exercise, Hint, agree, evaluate,
                                      exercise, exercises, expect, is_unanswered, near, score,
-                                     verdict)
+                                     verdict, wanting)
 
 EVERY = sorted(exercises().values(), key=lambda e: (e.chapter, e.name))
 every_exercise = pytest.mark.parametrize("one", EVERY, ids=[f"{e.chapter}-{e.name}" for e in EVERY])
@@ -157,6 +157,14 @@ def test_what_was_given_wanted_and_found_stands_before_the_hint() -> None:
         agree("x = 2", None, [4.0, 1.0], (False, "one"), (True, "none"), "else", what="the slope")
     with pytest.raises(Hint, match="and yours is 5$"):
         agree("x = 2", 5, 4, (False, "one"))
+
+
+def test_what_was_given_and_wanted_stands_beside_an_error():
+    with pytest.raises(Hint, match=r"^for x = 2 the answer is 4, and yours raised TypeError: no\b"
+                       r"(?s:.*)\nmeant$"), wanting("x = 2", 4, (ValueError, "no"), "meant"):
+        raise TypeError("no")
+    with pytest.raises(Hint, match="^told$"), wanting("x = 2", 4, "never said"):
+        raise Hint("told")
 
 
 def test_an_answer_that_is_not_in_the_readers_library_is_missed_by_name():
