@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -10,22 +12,41 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown, wanting
 
 CHAPTER = "19_nans"
 
 
-def grade_undefined(answer: Any) -> None:
-    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc"')
+
+def _letters(answer: Any, last: str) -> set[str]:
+    """An answer that is a string of letters, as a set."""
+    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc", and yours is '
+           f"{answer!r}")
     letters = set(answer.lower()) - set(" ,")
-    expect(letters <= set("abcdefgh"), "the letters are a to h")
-    expect("b" not in letters, "b is infinite, which is a number one can compare")
-    expect("e" not in letters, "e goes down without end as its operand goes to zero: which way?")
-    expect(not letters & set("fg"), "f and g have an answer, whichever large numbers you take")
-    expect("h" not in letters, "h hands on only what it chooses")
-    expect("a" in letters, "a: what would you multiply by zero to get zero?")
-    expect("c" in letters, "c: one infinity may be larger than the other; by how much?")
-    expect("d" in letters, "d: is it nearer to zero, or to infinity?")
+    expect(all("a" <= letter <= last for letter in letters), f"the letters are a to {last}, and "
+           f"yours is {answer!r}")
+    return letters
+
+
+# Each is a question, its answer, and what to think of
+QUESTIONS: dict[str, tuple[str, str, str]] = {
+    "b": ("1 / zero", "inf", "b is infinite, which is a number one can compare"),
+    "e": ("jnp.log(zero)", "-inf", "e goes down without end as its operand goes to zero: which "
+          "way?"),
+    "f": ("jnp.exp(-inf)", "0.0", "f has an answer, whichever large number you take"),
+    "g": ("inf * inf", "inf", "g has an answer, whichever large numbers you take"),
+    "h": ("jnp.where(False, jnp.nan, 1.0)", "1.0", "h hands on only what it chooses"),
+    "a": ("zero / zero", "nan", "a: what would you multiply by zero to get zero?"),
+    "c": ("inf - inf", "nan", "c: one infinity may be larger than the other; by how much?"),
+    "d": ("zero * inf", "nan", "d: is it nearer to zero, or to infinity?")}
+
+
+def grade_undefined(answer: Any) -> None:
+    letters = _letters(answer, "h")
+    for letter, (text, gives, why) in QUESTIONS.items():
+        says = "is nan" if letter in letters else "is not"
+        expect((letter in letters) == (gives == "nan"),
+               f"for {letter}, `{text}`, the answer is {gives}, and you say it {says}\n{why}")
 
 
 exercise(
@@ -38,6 +59,131 @@ exercise(
         ('"acdh"', "only what it chooses"),
     ],
     hints=["those without an answer, not those with a large one"])
+
+
+VALUES = [np.nan, 0.0, 1.0, np.inf]
+PAIRS = [[x, y] for x in VALUES for y in VALUES]
+
+
+def grade_same_values(same_values: Callable) -> None:
+    compiled = jax.jit(same_values)
+    near_one = [1.0, np.float32(1.0) + np.float32(1e-6)]
+    for a, b in [([1.0, 2.0], [1.0, 2.0]), ([1.0, np.nan], [1.0, np.nan]), ([1.0, np.nan], [1, 2]),
+                 ([1.0, 1.0], near_one), *((a, b) for a in PAIRS for b in PAIRS)]:
+        x, y = np.array(a, np.float32), np.array(b, np.float32)
+        wanted = np.array_equal(x, y, equal_nan=True)
+        given = f"a = {x.tolist()} and b = {y.tolist()}"
+        with wanting(given, wanted, (jax.errors.ConcretizationTypeError, "it should work under "
+                     "jit, where a Python `if` or `and` cannot look at the numbers")):
+            out = numbers(compiled(x, y))
+        agree(given, out, wanted,
+              (np.shape(out) != (), "one answer for the whole arrays is wanted"),
+              (wanted, "a nan is not equal to itself: where do both have one?"),
+              (b is near_one, "near is not equal"),
+              (np.isnan(x).tolist() != np.isnan(y).tolist(), "a nan is the same as another nan, "
+               "and as nothing else"),
+              "compare place by place")
+
+
+exercise(
+    "same_values", chapter=CHAPTER, grade=grade_same_values,
+    solution="""
+def same_values(a, b):
+    both_nan = jnp.isnan(a) & jnp.isnan(b)
+    return jnp.all((a == b) | both_nan)
+""",
+    wrong=[
+        ("def same_values(a, b):\n    return jnp.all(a == b)", "is not equal to itself"),
+        ("def same_values(a, b):\n    return jnp.all((a == b) | (a == jnp.nan) & (b == jnp.nan))",
+         "is not equal to itself"),
+        ("def same_values(a, b):\n    return jnp.all((a == b) | jnp.isnan(a))", "as nothing else"),
+        ("def same_values(a, b):\n    return jnp.all(jnp.nan_to_num(a) == jnp.nan_to_num(b))",
+         "as nothing else"),
+        ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "near is not"),
+        ("def same_values(a, b):\n    return (a == b) | (jnp.isnan(a) & jnp.isnan(b))",
+         "one answer for the whole"),
+    ],
+    hints=["jnp.isnan says where the nans are, for a and for b"])
+
+READINGS = np.array([1.0, np.nan, 2.0, np.nan], np.float32)
+
+
+def _downhill(w: Any, i: Any) -> Any:
+    return w - jnp.sqrt(w)
+
+
+def _with_gaps(w: Any, i: Any) -> Any:
+    reading = jnp.asarray(READINGS)[i]
+    return w + jnp.where(jnp.isnan(reading), 0.0, reading)
+
+
+def _hidden(w: Any, i: Any) -> Any:
+    return w - jnp.where(jnp.log(w) > 0.0, 1.0, 0.5)
+
+
+def _growing(w: Any, i: Any) -> Any:
+    return w * 1e30
+
+
+# In words, the function, where it starts, the first step that makes a nan, and a hint
+STEPS: list[tuple[str, Callable, float, int | None, str]] = [
+    ("w - sqrt(w)", _downhill, 3.5, 3, "steps are counted from 0; which one *makes* the nan?"),
+    ("w - sqrt(w)", _downhill, 9.0, None, "where no nan is made the answer is None"),
+    ("w plus a reading, or plus 0 where that is nan", _with_gaps, 0.0, None,
+     "the nan was in the data, and no step made it: which of the two switches lets nans be data?"),
+    ("w - where(log(w) > 0, 1, 0.5)", _hidden, 1.25, 2, "the nan was compared, and is not in w: do "
+     "not look at w, let the check look at each operation"),
+    ("w * 1e30", _growing, 1.0, None, "an infinity is a finding as well, and is no nan: look at "
+     "the `kind` of what was found")]
+
+
+def grade_first_bad_step(first_bad_step: Callable) -> None:
+    for text, step, start, wanted, hint in STEPS:
+        given = f"a step of {text}, from w = {start}, four times"
+        with wanting(given, wanted, (FloatingPointError, hint)):
+            found = first_bad_step(step, jnp.float32(start), 4)
+        expect(found is wanted or (wanted is not None and found is not None and found == wanted),
+               f"for {given}, the answer is {wanted}, and yours is {found}\n{hint}")
+
+
+def _watching(body: str, before: str = "", after: str = "return None") -> str:
+    return (f"def first_bad_step(step, w, steps):\n{before}    for i in range(steps):\n{body}"
+            f"    {after}\n")
+
+
+exercise(
+    "first_bad_step", chapter=CHAPTER, grade=grade_first_bad_step,
+    solution="""
+def first_bad_step(step, w, steps):
+    for i in range(steps):
+        with jax.checking_sharp_bits(collect=True) as findings:
+            w = step(w, i)
+        if any(found.kind == "debug_nans" for found in findings):
+            return i
+    return None
+""",
+    wrong=[
+        (_watching("        w = step(w, i)\n        if jnp.isnan(w):\n            return i\n"),
+         "do not look at w"),
+        (_watching("        try:\n            with jax.debug_nans(True):\n"
+                   "                w = step(w, i)\n        except FloatingPointError:\n"
+                   "            return i\n"), "lets nans be data"),
+        (_watching("        with jax.debug_nans(True):\n            w = step(w, i)\n"),
+         "counted from 0"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            w = step(w, i)\n        if findings:\n            return i\n"),
+         "is no nan"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            w = step(w, i)\n        if findings:\n            return i + 1\n"),
+         "counted from 0"),
+    ],
+    hints=["a `with` around each step, and then look at the list",
+           'the kind of a nan is "debug_nans"'])
+
+
+def _told(findings: Any) -> str:
+    """The first of what was found, on one line."""
+    return findings[0].message.removeprefix("invalid value ") if findings else ""
 
 
 def grade_length(length: Callable) -> None:
@@ -53,10 +199,9 @@ def grade_length(length: Callable) -> None:
         agree(f"v = {values}", jax.grad(length)(jnp.asarray(v)), v / wanted, "it is v / length",
               what="the gradient")
     zero = jnp.zeros(3)
-    try:
+    with wanting("v = [0, 0, 0] under jit", 0.0, (jax.errors.ConcretizationTypeError, "a Python "
+                 "`if` cannot look at the numbers: choose with jnp.where")):
         at_zero = jax.jit(length)(zero)
-    except jax.errors.ConcretizationTypeError:
-        expect(False, "under jit a Python `if` cannot look at the numbers: choose with jnp.where")
     agree("v = [0, 0, 0]", at_zero, 0.0)
     slope = jax.grad(length)(zero)
     agree("v = [0, 0, 0]", slope, np.zeros(3),
@@ -64,7 +209,8 @@ def grade_length(length: Callable) -> None:
            "not chosen?"), "it should be zeros there", what="the gradient")
     with jax.checking_sharp_bits(collect=True) as findings:
         jax.jit(jax.grad(length))(jnp.zeros(3))
-    expect(not findings, "right, but a nan or an infinity is made on the way")
+    expect(not findings, "for v = [0, 0, 0] the gradient is right; it should be so without a nan "
+           f"or an infinity on the way, and yours has {_told(findings)}")
 
 
 exercise(
@@ -90,6 +236,178 @@ def length(v):
     hints=["choose twice: before the root and after it"])
 
 
+# A function, its slope at 0 in words, and what to think of
+SLOPES: dict[str, tuple[str, str]] = {
+    "a": ("jnp.sqrt(x)", "the root rises without bound there: 0.5 / sqrt(0)"),
+    "b": ("x * jnp.sqrt(x)", "by the rule for products, x stands before the slope of the root: 0 "
+          "times what?"),
+    "c": ("jnp.sqrt(jnp.where(x > 0, x, 1.0))", "the operand of the root is 1, and its slope 0.5"),
+    "d": ("jnp.sqrt(x * x)", "the slope of the root at 0, times the slope of the square there"),
+    "e": ("jnp.abs(x)", "a corner has no slope, and one of the two sides is taken"),
+    "f": ("jnp.where(x > 0, x * jnp.log(x), 0.0)", "what is not chosen gets the slope 0, and hands "
+          "it on, times what?"),
+    "g": ("lax.cond(x > 0, jnp.sqrt, lambda x: 0 * x, x)", "a `cond` runs one branch alone, also "
+          "backwards"),
+    "h": ("jnp.sqrt(x * x + 1e-12)", "the operand of the root is small, and not 0"),
+}
+
+
+def grade_nan_slopes(answer: Any) -> None:
+    letters = _letters(answer, "h")
+    for letter, (text, why) in SLOPES.items():
+        f = eval(f"lambda x: {text}", {"jnp": jnp, "lax": lax})
+        slope = float(jax.grad(f)(jnp.float32(0.0)))
+        says = "is nan" if letter in letters else "is not"
+        expect((letter in letters) == np.isnan(slope), f"for {letter}, `{text}`, the slope at 0 is "
+               f"{slope:.3g}, and you say it {says}\n{why}")
+
+
+exercise(
+    "nan_slopes", chapter=CHAPTER, grade=grade_nan_slopes, solution='"bdf"',
+    wrong=[
+        ('"abdf"', "rises without bound"),
+        ('"df"', "0 times what?"),
+        ('"bf"', "the slope of the square"),
+        ('"bd"', "what is not chosen"),
+        ('"bdef"', "a corner has no slope"),
+        ('"bdfg"', "one branch alone"),
+        ('"bdfz"', "letters are a to h"),
+    ],
+    hints=["0 times infinity: which of them have both?"])
+
+
+def _line(w: Any, example: Any) -> Any:
+    x, y = example
+    return (w["slope"] * x + w["height"] - y) ** 2
+
+
+def _root_of_square(w: Any, example: Any) -> Any:
+    x, y = example
+    return jnp.sqrt((w["slope"] * x - y) ** 2) + w["height"] ** 2
+
+
+def _guarded(w: Any, example: Any) -> Any:
+    return w["height"] + jnp.sum(jnp.where(example > 0, w["slope"] * jnp.sqrt(example), 0.0))
+
+
+def _of_vectors(w: Any, example: Any) -> Any:
+    return jnp.sum(w["height"]) + jnp.linalg.norm(w["slope"] * example)
+
+
+# In words, the loss of one example, weights, examples, and a hint
+LOSSES: list[tuple[str, Callable, Any, Any, str]] = [
+    ("(slope x + height - y)²", _line, {"slope": 1.0, "height": 0.0},
+     (np.array([1.0, np.nan, 3.0]), np.array([1.0, 2.0, 3.0])), "the gradient of each example by "
+     "itself is wanted: `vmap` of `grad`"),
+    ("sqrt((slope x - y)²) + height²", _root_of_square, {"slope": 2.0, "height": 1.0},
+     (np.array([1.0, 2.0, 3.0]), np.array([2.0, 5.0, 6.0])), "each loss is a good number; its "
+     "gradient is not, and only one of the leaves of the gradient shows it"),
+    ("height + slope sqrt(x) where x > 0", _guarded, {"slope": 1.0, "height": 0.0},
+     np.array([4.0, -1.0, 9.0]), "only examples whose gradient is nan are bad"),
+    ("height[0] + height[1] + norm(slope x), for vectors", _of_vectors,
+     {"slope": np.ones(2, np.float32), "height": np.ones(2, np.float32)},
+     np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 0.0], [1.0, 0.0]]), "a gradient may have several "
+     "numbers for each example: the first axis counts the examples")]
+
+
+def grade_bad_examples(bad_examples: Callable) -> None:
+    for text, loss, weights, batch, hint in LOSSES:
+        batch = jax.tree.map(lambda x: jnp.asarray(x, jnp.float32), batch)
+        of_each = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)
+        count = len(jax.tree.leaves(batch)[0])
+        wanted = [i for i in range(count)
+                  if any(np.isnan(np.asarray(leaf)[i]).any() for leaf in jax.tree.leaves(of_each))]
+        data = " and ".join(shown(leaf) for leaf in jax.tree.leaves(batch))
+        given = f"a loss of {text}, and the batch {data},"
+        with wanting(given, wanted, hint):
+            found = bad_examples(loss, weights, batch)
+            expect(found is not None, "your function gave None: does each way through it end in "
+                   "`return`?")
+            listed = np.asarray(found).tolist()
+        expect(listed == wanted,
+               f"for {given} the answer is {wanted}, and yours is {listed}\n{hint}")
+
+
+exercise(
+    "bad_examples", chapter=CHAPTER, grade=grade_bad_examples,
+    solution="""
+def bad_examples(loss, weights, batch):
+    gradients = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)
+    bad = [jnp.isnan(leaf).reshape(len(leaf), -1).any(axis=1)
+           for leaf in jax.tree.leaves(gradients)]
+    return [i for i, is_bad in enumerate(np.any(bad, axis=0)) if is_bad]
+""",
+    wrong=[
+        ("def bad_examples(loss, weights, batch):\n"
+         "    losses = jax.vmap(loss, (None, 0))(weights, batch)\n"
+         "    return np.flatnonzero(jnp.isnan(losses)).tolist()", "each loss is a good number"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    first = jax.tree.leaves(g)[0]\n"
+         "    return np.flatnonzero(jnp.isnan(first)).tolist()", "one of the leaves"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    mean = lambda w: jnp.mean(jax.vmap(loss, (None, 0))(w, batch))\n"
+         "    g = jax.tree.leaves(jax.grad(mean)(weights))\n"
+         "    return [i for i, leaf in enumerate(g) if jnp.isnan(leaf).any()]",
+         "of each example by itself"),
+        ("def bad_examples(loss, weights, batch):\n"
+         "    g = jax.vmap(jax.grad(loss), (None, 0))(weights, batch)\n"
+         "    bad = sum(jnp.isnan(leaf) for leaf in jax.tree.leaves(g))\n"
+         "    return np.flatnonzero(bad).tolist()", "first axis counts the examples"),
+    ],
+    hints=["first the gradients of all examples, and then: which of them hold a nan?",
+           "an example is bad if any array of its gradient has a nan in any place"])
+
+# A call, and what to think of; `measured` holds a nan, `negative` a number below zero
+UNDER_THE_FLAG: dict[str, tuple[str, str]] = {
+    "a": ("measured + 1", "an operation that hands on a nan raises as well"),
+    "b": ("1 / jnp.zeros(2)", "infinities are looked for by another flag"),
+    "c": ("jnp.nansum(measured)", "a function of the package counts as one operation, and its "
+          "result is good"),
+    "d": ("jnp.where(negative > 0, jnp.sqrt(negative), 0.0)", "without jit, the root is an "
+          "operation by itself, and looked at before `where` chooses"),
+    "e": ("jax.jit(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0))(negative)", "compiled, it is one "
+          "step, and only its result is looked at"),
+    "f": ("jax.grad(lambda x: jnp.where(x > 0, jnp.sqrt(x), 0.0))(0.0)", "the backward pass is "
+          "looked at, too"),
+    "g": ("jax.jit(lambda x: jnp.sqrt(x) > 1)(negative)", "what comes out is a boolean: no trace "
+          "is left of the nan"),
+    "h": ("jax.jit(lambda x: jnp.log(jnp.sqrt(x)))(negative)", "the nan reaches the result of the "
+          "compiled function"),
+}
+
+
+def grade_raising_calls(answer: Any) -> None:
+    letters = _letters(answer, "h")
+    names = {"jax": jax, "jnp": jnp, "measured": jnp.array([1.5, np.nan, 2.5]),
+             "negative": jnp.array([-1.0, 4.0])}
+    for letter, (text, why) in UNDER_THE_FLAG.items():
+        happens, raises = "raises nothing", False
+        with jax.debug_nans(True), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                eval(text, names)
+            except FloatingPointError:
+                happens, raises = "raises", True
+        says = "it does" if letter in letters else "it does not"
+        expect((letter in letters) == raises,
+               f"for {letter}, `{text}`, the call {happens}, and you say {says}\n{why}")
+
+
+exercise(
+    "raising_calls", chapter=CHAPTER, grade=grade_raising_calls, solution='"adfh"',
+    wrong=[
+        ('"dfh"', "hands on a nan raises"),
+        ('"abdfh"', "by another flag"),
+        ('"acdfh"', "counts as one operation"),
+        ('"afh"', "before `where` chooses"),
+        ('"adefh"', "only its result"),
+        ('"adh"', "backward pass"),
+        ('"adfgh"', "no trace is left"),
+        ('"adf"', "reaches the result"),
+    ],
+    hints=["what is looked at: the result of each operation, or of the whole function?"])
+
+
 def grade_logmeanexp(logmeanexp: Callable) -> None:
     random = np.random.default_rng(0)
     given = [[0, 1, 2], [1000, 1000, 1000], [-1000, -1000, -1000], [-500, 0, 600],
@@ -106,8 +424,8 @@ def grade_logmeanexp(logmeanexp: Callable) -> None:
               (not finite, "which of the numbers is to be taken out?"),
               (near(found, wanted + np.log(3)), "it is a mean, and not a sum"),
               "the result lies between the least and the largest number", tolerance=1e-6)
-        expect(not findings, f"for x = {values} the result is right, but on the way there is a nan "
-               "or an infinity")
+        expect(not findings, f"for x = {values} the answer is right; it should be so without a nan "
+               f"or an infinity on the way, and yours has {_told(findings)}")
 
 
 exercise(
@@ -134,17 +452,39 @@ holes = jnp.array([0.15, 0.1, 0.125, 0.3, 0.11, 0.12])
 """
 
 
+def _levels() -> np.ndarray:
+    """The level of each tank at the begin of each second, and at the end."""
+    level, hole = (np.array(x, np.float32) for x in (
+        [9.0, 4.0, 7.0, 8.0, 5.0, 6.0], [0.15, 0.1, 0.125, 0.3, 0.11, 0.12]))
+    every = [level]
+    with np.errstate(invalid="ignore"):
+        for _ in range(20):
+            every.append(every[-1] - hole * np.sqrt(every[-1]))
+    return np.array(every)
+
+
 def grade_dry(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 3,
-           "a tuple of three numbers is wanted: tank, second, level")
+           f"a tuple of three numbers is wanted: tank, second, level; yours is {answer!r}")
     tank, second, level = answer
-    expect((tank, second) != (17, 3), "the tank comes first, then the second")
-    expect(tank == 3, "the last level of which tank is nan? The first tank is number 0")
-    expect(second != 16, "in second 16 too much flowed out, and nothing was nan yet")
-    expect(second != 18, "seconds are counted from 0, as in the message")
-    expect(second == 17, "run it with jax.debug_nans(True): the message names the iteration")
-    expect(not np.isnan(level), "the level is nan after that second; what was it before?")
-    expect(near(level, -0.0130463, 1e-2), "the message has the operand of the root")
+    expect((tank, second) != (17, 3), "there are six tanks, and yours is number 17: the tank comes "
+           "first, then the second")
+    expect(tank in range(6) and second in range(20), "tanks are numbered from 0 to 5 and seconds "
+           f"from 0 to 19, and yours are {tank!r} and {second!r}")
+    levels = _levels()
+    expect(np.isnan(levels[-1, tank]), f"for tank {tank} the last level is "
+           f"{shown(levels[-1, tank])}, and you say that it went wrong; the last level of which "
+           "tank is nan? The first tank is number 0")
+    begins = f"for second {second} tank {tank} begins with the level {shown(levels[second, tank])}"
+    expect(not np.isnan(levels[second, tank]), f"{begins}, and you say that the trouble begins "
+           "there: seconds are counted from 0, as in the message")
+    expect(np.isnan(levels[second + 1, tank]), f"{begins}, which has a root, and ends with "
+           f"{shown(levels[second + 1, tank])}: nothing was nan yet; which iteration does the "
+           "message name?")
+    expect(not np.isnan(level), "the level is nan after that second, and you say before it: what "
+           "was it then?")
+    expect(near(level, levels[second, tank], 1e-3), f"the tank and the second are right, and the "
+           f"level was not {shown(level)}: the message has the operand of the root")
 
 
 exercise(
@@ -153,7 +493,8 @@ exercise(
         ("(17, 3, -0.013)", "tank comes first"),
         ("(3, 18, -0.013)", "counted from 0"),
         ("(3, 16, 0.3)", "nothing was nan yet"),
-        ("(3, 17, float('nan'))", "what was it before"),
+        ("(3, 17, float('nan'))", "what was it then"),
+        ("(3, 17, 0.013)", "operand of the root"),
         ("(4, 17, -0.013)", "number 0"),
         ("(3, 17)", "three numbers"),
     ],
@@ -193,9 +534,11 @@ PROGRAMS: list[tuple[str, Callable, Any, str | None, str]] = [
 def grade_first_nan(first_nan: Callable) -> None:
     for text, f, argument, wanted, hint in PROGRAMS:
         x = np.array(argument, np.float32)
-        found = first_nan(jax.make_jaxpr(f)(x), x)
-        expect(found == wanted, f"for the program of {text} and x = {shown(x)} the answer is "
-               f"{wanted!r}, and yours is {found!r}\n{hint}")
+        given = f"the program of {text} and x = {shown(x)}"
+        with wanting(given, wanted, hint):
+            found = first_nan(jax.make_jaxpr(f)(x), x)
+        expect(found == wanted, f"for {given} the answer is {wanted!r}, and yours is {found!r}\n"
+               f"{hint}")
 
 
 exercise(
@@ -243,7 +586,7 @@ def first_nan(program, *args):
          "        nan = [bool(jnp.isnan(x).any()) for x in (outs[0], *operands)]\n"
          "        if nan[0] and not any(nan[1:]):\n"
          "            return eqn.primitive.name\n"
-         "        values.update(zip(eqn.outvars, outs))", "raised KeyError"),
+         "        values.update(zip(eqn.outvars, outs))", "has constants as well"),
     ],
     hints=["a dict from variables to values, filled as the program runs",
            "jnp.isnan(x).any() of each output, and of each operand"])
