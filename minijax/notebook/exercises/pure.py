@@ -11,34 +11,43 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax import config
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
 
 CHAPTER = "12_pure_functions"
 
 
+def _stays_pure(f: Callable, *args: Any) -> None:
+    """A hint if an answer, traced once, does anything besides."""
+    with jax.checking_sharp_bits(collect=True) as findings:
+        jax.jit(lambda *args: f(*args))(*args)
+    for found in findings:
+        expect(found.kind != "debug_purity", "the numbers are right, but nothing outside should "
+               f"change, and there {found.message}")
+
+
 def grade_said(answer: Any) -> None:
-    expect(isinstance(answer, list | tuple) and len(answer) == 4, "a list of four numbers")
-    answer = [float(x) for x in answer]
-    expect(answer != [10.0, 20.0, 20.0, 20.0], "that is what Python does; and the compiled "
-           "function?")
-    expect(answer[0] == 10.0, "the first call traces, and `factor` is 10 then")
-    expect(answer[1] == 10.0, "the second call has an argument of the same type: it runs the "
-           "program of the first")
-    expect(answer[2] == 20.0, "the third argument has another shape, so there is no program for "
-           "it yet: the function is traced again, and reads `factor` as it is now")
-    expect(answer[3] == 10.0, "the last argument has the type of the first: there are two programs "
-           "now, each with its own constant")
+    expect(isinstance(answer, list | tuple) and len(answer) == 4,
+           f"a list of four numbers is wanted, one for each call, and yours is {answer!r}")
+    calls = (
+        ("the first call", 10.0, "it traces, and `factor` is 10 then"),
+        ("the second call", 10.0, "its argument has the type of the first, so the program of the "
+         "first call runs; the Python, which would read `factor`, does not"),
+        ("the third call", 20.0, "its argument has another shape, for which there is no program "
+         "yet: the function is traced again, and reads `factor` as it is now"),
+        ("the last call", 10.0, "its argument has the type of the first: there are two programs "
+         "now, each with its own constant"))
+    for (call, wanted, why), found in zip(calls, answer, strict=True):
+        agree(call, found, wanted, why)
 
 
 exercise(
     "said", chapter=CHAPTER, grade=grade_said,
     solution="[10.0, 10.0, 20.0, 10.0]",
     wrong=[
-        ("[10.0, 20.0, 20.0, 20.0]", "what Python does"),
+        ("[10.0, 20.0, 20.0, 20.0]", "the Python, which would read"),
         ("[10.0, 10.0, 10.0, 10.0]", "another shape"),
         ("[10.0, 10.0, 20.0, 20.0]", "two programs"),
-        ("[20.0, 20.0, 20.0, 20.0]", "the first call traces"),
+        ("[20.0, 20.0, 20.0, 20.0]", "`factor` is 10 then"),
         ("10.0", "a list of four numbers"),
     ],
     hints=["which of the four calls run the Python of `multiplied`?"])
@@ -60,8 +69,7 @@ def grade_tick(tick: Callable) -> None:
               (not near(found[1], x * x), "the second result is the square of x"),
               (near(found[0], count), "the count that comes back is the one that went in: return "
                "the new one"), "the new count is one more than the old one")
-    with config.debug_purity(True):
-        jax.jit(tick)(0, 1.0)
+    _stays_pure(tick, 0, 1.0)
 
 
 exercise(
@@ -78,7 +86,7 @@ def tick(count, x):
          "where does each call find"),
         ("def tick(count, x):\n    return count + 1, x", "the square of x"),
         ("def tick(count, x, seen=[]):\n    seen.append(1)\n    return count + 1, x * x",
-         "ImpureFunctionError"),
+         "nothing outside should change"),
     ],
     hints=["what it changes is a result, and the caller hands it in again"])
 
@@ -98,8 +106,7 @@ def grade_alternating(alternating: Callable) -> None:
                "body is taken once"),
               (near(found, -np.sum(signs * v)), "the first term is added, the second taken away"),
               "add the elements at even places, and take away those at odd ones")
-    with config.debug_purity(True):
-        jax.jit(lambda v: alternating(v))(jnp.arange(5.0))
+    _stays_pure(alternating, jnp.arange(5.0))
 
 
 exercise(
@@ -162,19 +169,27 @@ def talking(x):
     hints=["look for a print among the functions of `jax.debug`"])
 
 
+def _sorted_out(answer: Any, reasons: dict[str, tuple[bool, str]], is_so: str) -> None:
+    """Compare a reader's list of names with the functions of which something is so."""
+    expect(isinstance(answer, list | tuple | set),
+           f"a list of names is wanted, and yours is {answer!r}")
+    for name in answer:
+        expect(name in reasons, f"the functions are {', '.join(reasons)}, and {name!r} in your "
+               "list is none of them")
+    for name, (right, why) in reasons.items():
+        expect((name in answer) == right, f"`{name}` {is_so}: {'yes' if right else 'no'}, and in "
+               f"your list: {'no' if right else 'yes'}\n{why}")
+
+
 def grade_impure(answer: Any) -> None:
-    expect(isinstance(answer, list | tuple | set), "a list of names")
-    answer = set(answer)
-    right = {"f_total", "f_log", "f_next"}
-    missed = {"f_total": "`f_total` adds to a global: a second trace would add again",
-              "f_log": "`f_log` makes its list longer at each trace",
-              "f_next": "`f_next` takes the next item, and another one at a second trace"}
-    for name, why in missed.items():
-        expect(name in answer, why)
-    expect("f_table" not in answer, "`f_table` writes, too; but a second trace finds the table "
-           "there, and writes nothing")
-    expect("f_local" not in answer, "the list of `f_local` is its own, made and lost in each trace")
-    expect(answer == right, "there are five functions, f_total, f_log, f_next, f_table, f_local")
+    _sorted_out(answer, {
+        "f_total": (True, "it adds to a global: a second trace would add again"),
+        "f_log": (True, "its list gets longer with each trace"),
+        "f_next": (True, "it takes the next item, and another one in a second trace"),
+        "f_table": (False, "it writes, too; but a second trace finds the table there, and writes "
+                    "nothing"),
+        "f_local": (False, "its list is its own, made and lost in each trace"),
+    }, "is stopped")
 
 
 exercise(
@@ -189,3 +204,358 @@ exercise(
     ],
     hints=["ask of each: would a second trace change something again?"])
 
+
+
+# -- times_traced ----------------------------------------------------------------------------------
+
+_ARGUMENTS = {  # in a reader's words, the value, and a name for its type
+    "1.0": (1.0, "weak float"), "2.5": (2.5, "weak float"), "3": (3, "weak int"),
+    "jnp.ones(2)": (np.ones(2, np.float32), "float32[2]"),
+    "jnp.zeros(2)": (np.zeros(2, np.float32), "float32[2]"),
+    "jnp.ones(3)": (np.ones(3, np.float32), "float32[3]"),
+    "jnp.arange(2)": (np.arange(2, dtype=np.int32), "int32[2]")}
+
+
+def grade_times_traced(times_traced: Callable) -> None:
+    random, names = np.random.default_rng(0), list(_ARGUMENTS)
+    lists = [["1.0", "2.5"], ["1.0", "1.0", "1.0"], [], ["jnp.ones(2)", "jnp.ones(3)"],
+             ["3", "1.0"]]
+    lists += [random.choice(names, size).tolist() for size in (3, 4, 5, 6, 8)]
+    for given in lists:
+        kinds = [_ARGUMENTS[name][1] for name in given]
+        values = [jnp.asarray(x) if isinstance(x, np.ndarray) else x
+                  for x, _ in (_ARGUMENTS[name] for name in given)]
+        ran: list[None] = []
+
+        def f(x: Any, ran: list[None] = ran) -> Any:
+            ran.append(None)
+            return x
+
+        wanted = f"for the arguments [{', '.join(given)}] the answer is {len(set(kinds))}, and "
+        with instead_of(UnboundLocalError, "", wanted + "yours fails: a function that assigns to a "
+                        "name has its own variable of that name; say `nonlocal`, or use a list "
+                        "that gets longer"):
+            found = times_traced(f, values)
+        expect(found is not None, "your function gave None: does it end in `return`?")
+        shapes = {kind.partition("[")[2] for kind in kinds}
+        agree(f"the arguments [{', '.join(given)}]", found, len(set(kinds)),
+              (near(found, len(given)), "these are the calls; a call that finds its program ready "
+               "does not trace"),
+              (near(found, 1) and len(shapes) > 1, "the compiled function is to be called with "
+               "*each* argument"),
+              (near(found, 0), "is it the function that notes, and not `f`, that is compiled?"),
+              (near(found, len(shapes)) and "3" in given, "a type is more than a shape: 3 and "
+               "1.0 have different ones"),
+              "have the Python of the function note that it runs", tolerance=0)
+        expect(bool(ran) == bool(given), f"for the arguments [{', '.join(given)}] the number is "
+               f"{len(set(kinds))}, and yours, too; but `f` itself never ran, and it is `f` that "
+               "is asked about")
+
+
+exercise(
+    "times_traced", chapter=CHAPTER, grade=grade_times_traced,
+    solution="""
+def times_traced(f, arguments):
+    traces = []
+    def noting(x):
+        traces.append("one more")
+        return f(x)
+    compiled = jit(noting)
+    for x in arguments:
+        compiled(x)
+    return len(traces)
+""",
+    given="from minijax import jit\n",
+    wrong=[
+        ("def times_traced(f, arguments):\n    traces = []\n    compiled = jit(f)\n"
+         "    for x in arguments:\n        traces.append(1)\n        compiled(x)\n"
+         "    return len(traces)", "finds its program ready"),
+        ("def times_traced(f, arguments):\n    traces = []\n    def noting(x):\n"
+         "        traces.append(1)\n        return jit(f)(x)\n    for x in arguments:\n"
+         "        noting(x)\n    return len(traces)", "finds its program ready"),
+        ("def times_traced(f, arguments):\n    for x in arguments:\n        jit(f)(x)\n"
+         "    return len({jnp.shape(x) for x in arguments})", "more than a shape"),
+        ("def times_traced(f, arguments):\n    traces = 0\n    def noting(x):\n"
+         "        traces += 1\n        return f(x)\n    compiled = jit(noting)\n"
+         "    for x in arguments:\n        compiled(x)\n    return traces",
+         "say `nonlocal`"),
+        ("def times_traced(f, arguments):\n"
+         "    return len({str(jax.typeof(x)) for x in arguments})", "never ran"),
+        ("def times_traced(f, arguments):\n    traces = []\n    compiled = jit(f)\n"
+         "    for x in arguments:\n        compiled(x)\n    return len(traces)",
+         "the function that notes"),
+    ],
+    afterthought="a side effect that is useful: it says when Python runs",
+    hints=["write a function around `f` that leaves a note, and compile that one"])
+
+
+# -- uses_old --------------------------------------------------------------------------------------
+
+_CASES = (  # what it shows, its source, the argument, whether an old value is used, a hint
+    ("a global that is multiplied with x = 3", """
+rate = 0.5
+def f(x):
+    return rate * x
+def change():
+    global rate
+    rate = 2.0
+""", 3.0, True, "the switch must be on at the first call, too: a program that was made while "
+     "nobody watched is not used by one who watches"),
+    ("a global that is multiplied with x = 0", """
+rate = 0.5
+def f(x):
+    return rate * x
+def change():
+    global rate
+    rate = 2.0
+""", 0.0, True, "the two results agree by chance, and the program is wrong for any other x"),
+    ("a global that the function does not read", """
+rate, other = 0.5, 1.0
+def f(x):
+    return rate * x
+def change():
+    global other
+    other = 2.0
+""", 3.0, False, "nothing that the program is made of has changed"),
+    ("a global that makes no difference to the program", """
+verbose = False
+def f(x):
+    return x + 1.0 if verbose else x + 1.0
+def change():
+    global verbose
+    verbose = True
+""", 3.0, False, "a change is no harm if a new program would be the same"),
+    ("a function that prints, and no change", """
+def f(x):
+    print(end="")
+    return x + 1.0
+def change():
+    pass
+""", 3.0, False, "the print is found, too, but in the first call: take what is found after the "
+     "change"),
+    ("a list that is read by its length", """
+layers = ["a", "b"]
+def f(x):
+    return x * len(layers)
+def change():
+    layers.append("c")
+""", 3.0, True, "the list has one item more than at the time of tracing"),
+    ("an attribute of an object", """
+import types
+settings = types.SimpleNamespace(size=0.5)
+def f(x):
+    return x * settings.size
+def change():
+    settings.size = 1.5
+""", 3.0, True, "the function reads the attribute while it is traced"),
+)
+
+
+def grade_uses_old(uses_old: Callable) -> None:
+    for given, source, x, wanted, why in _CASES:
+        names: dict[str, Any] = {}
+        exec(compile(source, "<an example>", "exec"), names)
+        found = uses_old(names["f"], x, names["change"])
+        expect(isinstance(found, bool | np.bool_), f"for {given} the answer is {wanted}, and yours "
+               f"is {found!r}\nTrue or False is wanted")
+        agree(given, found, wanted, why, tolerance=0)
+
+
+_USES_OLD = """
+def uses_old(f, x, change):
+    compiled = jit(f)
+    with jax.checking_sharp_bits(collect=True):
+        compiled(x)
+    change()
+    with jax.checking_sharp_bits(collect=True) as findings:
+        compiled(x)
+    return any(found.kind == "debug_purity" for found in findings)
+"""
+
+exercise(
+    "uses_old", chapter=CHAPTER, grade=grade_uses_old,
+    given="from minijax import jit\nfrom minijax.sharp_bits.captured import Snapshot\n",
+    solution=_USES_OLD,
+    wrong=[
+        ("def uses_old(f, x, change):\n    old = f(x)\n    change()\n    return f(x) != old",
+         "agree by chance"),
+        ("def uses_old(f, x, change):\n    compiled = jit(f)\n    compiled(x)\n    change()\n"
+         "    with jax.checking_sharp_bits(collect=True) as findings:\n        compiled(x)\n"
+         "    return len(findings) > 0", "must be on at the first call"),
+        ("def uses_old(f, x, change):\n    compiled = jit(f)\n"
+         "    with jax.checking_sharp_bits(collect=True) as findings:\n        compiled(x)\n"
+         "        change()\n        compiled(x)\n    return len(findings) > 0",
+         "the print is found"),
+        ("def uses_old(f, x, change):\n    before = Snapshot(f)\n    change()\n"
+         "    return len(before.changes(Snapshot(f))) > 0", "no harm"),
+        (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)", "findings"),
+         "True or False"),
+    ],
+    afterthought="`f(x)` before and after would not do: numbers can agree by chance",
+    hints=["two calls, with the change between them, both with the switch on",
+           "collect what is found in the second call alone"])
+
+
+# -- leaky -----------------------------------------------------------------------------------------
+
+def grade_leaky(answer: Any) -> None:
+    _sorted_out(answer, {
+        "k_shape": (False, "the shape of a tracer is a tuple of Python's numbers"),
+        "k_sum": (True, "the sum of a tracer is another tracer"),
+        "k_ones": (True, "under `jit`, whatever jnp makes becomes an operation of the program, "
+                   "even if it has nothing to do with x"),
+        "k_table": (False, "NumPy knows nothing of tracers: its arrays are numbers"),
+        "k_later": (True, "a function keeps the variables that it uses, and here x is one"),
+        "k_text": (False, "a text is made of a tracer's type, and does not keep it"),
+    }, "leaves a tracer behind")
+
+
+exercise(
+    "leaky", chapter=CHAPTER, grade=grade_leaky,
+    solution='["k_sum", "k_ones", "k_later"]',
+    wrong=[
+        ('["k_sum", "k_later"]', "nothing to do with x"),
+        ('["k_sum", "k_ones"]', "keeps the variables"),
+        ('["k_shape", "k_sum", "k_ones", "k_later"]', "a tuple of Python's numbers"),
+        ('["k_sum", "k_ones", "k_table", "k_later"]', "knows nothing of tracers"),
+        ('["k_ones", "k_later"]', "another tracer"),
+        ('["k_sum", "k_ones", "k_later", "k_text"]', "does not keep it"),
+        ('["sum"]', "none of them"),
+        ('"k_sum"', "a list of names is wanted"),
+    ],
+    hints=["three of them keep a tracer, one without any mention of x"])
+
+
+# -- activations -----------------------------------------------------------------------------------
+
+def grade_activations(activations: Callable) -> None:
+    random = np.random.default_rng(0)
+    for count in (1, 2, 3):
+        weights = [random.normal(size=(2, 2)).round(1).astype(np.float32) for _ in range(count)]
+        x = random.normal(size=2).round(1).astype(np.float32)
+        values = [x]
+        for w in weights:
+            values.append(np.tanh(w @ values[-1]))
+        for f, how in ((activations, ""), (jax.jit(lambda w, x: activations(w, x)), " under jit")):
+            given = f"x = {shown(x)} and {count} layer{'s' * (count > 1)}{how}"
+            with instead_of(jax.errors.TracerArrayConversionError, "", f"for {given} the output is "
+                            f"{shown(values[-1])}, and yours is an error: NumPy knows no tracers; "
+                            "the list may hold them, since it is returned"):
+                found, leaked = _with_leaks(f, [jnp.asarray(w) for w in weights], jnp.asarray(x))
+            expect(not leaked, f"for {given} nothing should be left behind, and yours leaves a "
+                   "tracer in a list outside: make the list in the function, and return it")
+            expect(isinstance(found, tuple | list) and len(found) == 2 and
+                   isinstance(found[1], tuple | list),
+                   f"for {given} the answer is a pair, the output and a list of {count}, and yours "
+                   f"is {shown(found)}\nreturn both")
+            out, hidden = found
+            agree(given, len(hidden), count,
+                  (len(hidden) == count + 1, "the input is not a result of a layer"),
+                  (len(hidden) > count, "the list goes on from call to call: make it in the "
+                   "function"),
+                  "one value for each layer", what="the length of the list", tolerance=0)
+            agree(given, out, values[-1], what="the output")
+            for place, (one, wanted) in enumerate(zip(hidden, values[1:], strict=True)):
+                agree(given, one, wanted, (near(one, values[count - place]) and count > 1,
+                      "the first layer comes first"), "after tanh, and not before",
+                      what=f"item {place} of the list")
+
+
+def _with_leaks(f: Callable, *args: Any) -> tuple[Any, bool]:
+    """What a function gives, and whether it left a tracer somewhere."""
+    try:
+        with jax.checking_leaks():
+            return f(*args), False
+    except jax.errors.TracerLeakError:
+        return None, True
+
+
+_ACTIVATIONS = """
+def activations(weights, x):
+    hidden = []
+    for w in weights:
+        x = jnp.tanh(w @ x)
+        hidden.append(x)
+    return x, hidden
+"""
+
+exercise(
+    "activations", chapter=CHAPTER, grade=grade_activations,
+    given="seen = []\n", solution=_ACTIVATIONS,
+    wrong=[
+        (_ACTIVATIONS.replace("    hidden = []\n", "").replace("hidden", "seen"),
+         "leaves a tracer"),
+        (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(x)\n        seen.append(x)"),
+         "leaves a tracer"),
+        (_ACTIVATIONS.replace("hidden.append(x)", "hidden.append(np.asarray(x))"),
+         "knows no tracers"),
+        (_ACTIVATIONS.replace("return x, hidden", "return x"), "return both"),
+        (_ACTIVATIONS.replace("[]", "[x]"), "is not a result"),
+        (_ACTIVATIONS.replace("return x, hidden", "return x, hidden[::-1]"), "comes first"),
+        (_ACTIVATIONS.replace("x = jnp.tanh(w @ x)\n        hidden.append(x)",
+                              "hidden.append(w @ x)\n        x = jnp.tanh(hidden[-1])"),
+         "after tanh"),
+    ],
+    afterthought="`jax.grad(…, has_aux=True)` takes such a pair: the slope is that of the first",
+    hints=["a list that is made in the function is no state of the world"])
+
+
+# -- observed --------------------------------------------------------------------------------------
+
+def grade_observed(observed: Callable) -> None:
+    start, random = {"count": 0, "mean": 0.0}, np.random.default_rng(0)
+    for values in ([4.0], [1.0, 3.0], *random.integers(-9, 10, (3, 4)).astype(float).tolist()):
+        state: Any = dict(start)
+        for n, x in enumerate(values, 1):
+            given, before, wanted = f"state = {state} and x = {x}", dict(state), np.mean(values[:n])
+            pair = observed(state, x)
+            expect(isinstance(pair, tuple | list) and len(pair) == 2 and isinstance(pair[0], dict),
+                   f"for {given} the answer is a pair, a new state and {shown(wanted)}, and yours "
+                   f"is {pair!r}\nreturn both")
+            new, mean = pair
+            expect(set(new) == {"count", "mean"}, f"for {given} the new state has a count and a "
+                   f"mean, and yours is {new}")
+            agree(given, new["count"], n, "it is one more than before", what="the new count")
+            agree(given, [new["mean"], mean], [wanted, wanted],
+                  (near(new["mean"], before["mean"]), "the new mean belongs into the new state"),
+                  (near(mean, before["mean"] + x) and n > 1, "that is the sum"),
+                  "the mean moves towards x, by the n-th part of the way to it; n is the new count",
+                  what="the mean, in the state and beside it,")
+            expect(state == before, f"for {given} the caller's state should be as it was, and is "
+                   f"{state}\nwhat is changed is a result: make a new dict")
+            state = {"count": int(new["count"]), "mean": float(new["mean"])}
+    x = jnp.array([1.0, 3.0, 8.0])
+    given = "three values in a `lax.scan`"
+    new = jax.eval_shape(observed, start, 1.0)[0]
+    for part in start:
+        wanted, found = jax.typeof(start[part]).dtype, new[part].dtype
+        expect(wanted == found, f"for {given} the {part} is {wanted} before and after each step, "
+               f"and yours is {found} after it\na loop carries a state of one type: keep it")
+    agree(given, jax.lax.scan(lambda state, x: observed(state, x), start, x)[1], [1.0, 2.0, 4.0],
+          what="the means")
+    _stays_pure(observed, start, 1.0)
+
+
+_OBSERVED = """
+def observed(state, x):
+    count = state["count"] + 1
+    mean = state["mean"] + (x - state["mean"]) / count
+    return {"count": count, "mean": mean}, mean
+"""
+
+exercise(
+    "observed", chapter=CHAPTER, grade=grade_observed, solution=_OBSERVED,
+    wrong=[
+        ('def observed(state, x):\n    state["count"] += 1\n'
+         '    state["mean"] += (x - state["mean"]) / state["count"]\n'
+         '    return state, state["mean"]', "the caller's state"),
+        (_OBSERVED.replace("+ 1\n", "+ 1.0\n"), "a state of one type"),
+        (_OBSERVED.replace('{"count": count, "mean": mean}, mean', "mean"), "return both"),
+        (_OBSERVED.replace('"count": count', '"count": state["count"]'), "one more than before"),
+        (_OBSERVED.replace('"mean": mean', '"mean": state["mean"]'), "into the new state"),
+        (_OBSERVED.replace(") / count", ")"), "by the n-th part"),
+        (_OBSERVED.replace("/ count", "/ 2"), "by the n-th part"),
+        (_OBSERVED.replace('(x - state["mean"]) / count', "x"), "that is the sum"),
+    ],
+    afterthought="and so it is the body of a `lax.scan`, as it stands",
+    hints=["what `self` had is now in `state`, and what `self` was given is in the new state"])

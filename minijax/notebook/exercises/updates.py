@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,9 +10,33 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "13_in_place_updates"
+
+_TROUBLE: tuple[tuple[type[Exception], str, str], ...] = (  # an error, words in it, what to say
+    (TypeError, "item assignment", "an array of ours cannot be written to; `.at` makes a new one"),
+    (TypeError, "non-tuple sequence", "a list that is the whole index is to be made an array"),
+    (IndexError, "static integers", "the ends of a slice cannot depend on a traced number; single "
+     "places can"),
+    (jax.errors.NonConcreteBooleanIndexError, "", "under `jit` nobody knows how many places a mask "
+     "has, so it cannot be an index"),
+    (jax.errors.TracerArrayConversionError, "", "NumPy cannot work on what `jit` traces; `.at` "
+     "can"),
+    (jax.errors.TracerBoolConversionError, "", "Python's `if` cannot ask a traced number"),
+)
+
+
+def _called(f: Callable, *args: Any, given: str, wanted: Any) -> Any:
+    """What an answer gives; where it raises one of the usual errors, a hint that explains it."""
+    try:
+        return numbers(f(*args))
+    except Exception as error:
+        for kind, words, hint in _TROUBLE:
+            if isinstance(error, kind) and words in str(error):
+                raise Hint(f"for {given} the answer is {shown(wanted)}, and yours raises "
+                           f"{type(error).__name__}: {hint}") from None
+        raise
 
 
 def grade_framed(framed: Callable) -> None:
@@ -21,8 +46,9 @@ def grade_framed(framed: Callable) -> None:
         wanted = np.ones(shape, np.float32)
         wanted[1:-1, 1:-1] = x[1:-1, 1:-1]
         for f in (framed, jax.jit(framed)):
-            out = numbers(f(jnp.asarray(x)))
-            agree(f"x = {shown(x)}", out, wanted,
+            given = f"x = {shown(x)}"
+            out = _called(f, jnp.asarray(x), given=given, wanted=wanted)
+            agree(given, out, wanted,
                   (np.shape(out) != shape, "return the whole matrix, in its size; an update that "
                    "is not returned is lost"),
                   (near(out, x), "this is the matrix as it was: an update returns a new one, so "
@@ -43,7 +69,7 @@ def framed(x):
         ("def framed(x):\n    x.at[0].set(1.0)\n    x.at[-1].set(1.0)\n    return x",
          "give it a name"),
         ("def framed(x):\n    return x.at[jnp.array([0, -1])].set(1.0)", "one by one"),
-        ("def framed(x):\n    x[0] = 1.0\n    return x", "does not support item assignment"),
+        ("def framed(x):\n    x[0] = 1.0\n    return x", "cannot be written to"),
         ("def framed(x):\n    return jnp.ones_like(x)", "stay as it was"),
         ("def framed(x):\n    return jnp.pad(x, 1, constant_values=1.0)", "whole matrix"),
     ],
@@ -58,8 +84,9 @@ def grade_exchanged(exchanged: Callable) -> None:
             wanted, once, twice = x.copy(), x.copy(), x.copy()
             wanted[[i, j]] = x[[j, i]]
             once[i], twice[j] = x[j], x[i]
-            out = numbers(f(jnp.asarray(x), i, j))
-            agree(f"x = {shown(x)}, i = {i}, j = {j}", out, wanted,
+            given = f"x = {shown(x)}, i = {i}, j = {j}"
+            out = _called(f, jnp.asarray(x), i, j, given=given, wanted=wanted)
+            agree(given, out, wanted,
                   (np.shape(out) != (4,), "return the whole vector"),
                   (near(out, x), "this is the vector as it was"),
                   (near(out, once) or near(out, twice), "one of the two values is there twice "
@@ -76,13 +103,13 @@ def exchanged(x, i, j):
     wrong=[
         ("def exchanged(x, i, j):\n    x = x.at[i].set(x[j])\n    x = x.at[j].set(x[i])\n"
          "    return x", "which `x` is read"),
-        ("def exchanged(x, i, j):\n    return x.at[[i, j]].set(x[[j, i]])", "raised TypeError"),
+        ("def exchanged(x, i, j):\n    return x.at[[i, j]].set(x[[j, i]])", "to be made an array"),
         ("def exchanged(x, i, j):\n    x[i], x[j] = x[j], x[i]\n    return x",
-         "does not support item assignment"),
+         "cannot be written to"),
         ("def exchanged(x, i, j):\n    x.at[i].set(x[j])\n    x.at[j].set(x[i])\n    return x",
          "as it was"),
         ("def exchanged(x, i, j):\n    y = np.array(x)\n    y[[i, j]] = y[[j, i]]\n"
-         "    return jnp.asarray(y)", "TracerArrayConversionError"),
+         "    return jnp.asarray(y)", "NumPy cannot work"),
     ],
     hints=["the old array is still there after an update"])
 
@@ -96,8 +123,10 @@ def grade_group_means(group_means: Callable) -> None:
         members = [values[groups == k] for k in range(3)]
         sums, sizes = np.array([m.sum() for m in members]), np.array([len(m) for m in members])
         f = jitted if trial else lambda v, g: group_means(v, g, 3)
-        out = numbers(f(jnp.asarray(values), jnp.asarray(groups)))
-        agree(f"the values {shown(values)} in the groups {shown(groups)}", out, sums / sizes,
+        given = f"the values {shown(values)} in the groups {shown(groups)}"
+        out = _called(f, jnp.asarray(values), jnp.asarray(groups), given=given,
+                      wanted=sums / sizes)
+        agree(given, out, sums / sizes,
               (np.shape(out) != (3,), "one number for each group is wanted"),
               (near(out, [m[-1] for m in members]), "these are the last values of each group: a "
                "later `set` overwrites an earlier one"),
@@ -128,7 +157,7 @@ def group_means(values, groups, count):
          "    sums.at[groups].add(values)\n    return sums", "nothing has arrived"),
         ("def group_means(values, groups, count):\n"
          "    return jnp.stack([values[groups == k].mean() for k in range(count)])",
-         "NonConcreteBooleanIndexError"),
+         "cannot be an index"),
     ],
     afterthought="an empty group would give 0 / 0, which is nan (chapter 19)",
     hints=["two additions into zeros: one of the values, one of ones"])
@@ -186,27 +215,283 @@ def sieve():
 
 
 def grade_slopes_of_mixed(answer: Any) -> None:
-    answer = jnp.asarray(answer)
-    expect(jnp.shape(answer) == (3,), "three numbers, one for each of y")
-    expect(not near(answer, [2.0, 14.0, 10.0]) and not near(answer, [6.0, 14.0, 10.0]),
-           "two values are written to place 0; which of them stays?")
-    expect(not near(answer, [0.0, 4.0, 6.0]), "that would be without the second update")
-    expect(not near(answer, [0.0, 4.0, 10.0]), "place 0 also goes into place 2: its slope has "
-           "two parts")
-    expect(near(answer[0], 0.0), "two values are written to place 0; the first of them is lost")
-    expect(near(answer, [0.0, 14.0, 10.0]), "write down `x` after both updates, as a formula, "
-           "and differentiate the sum of its squares")
+    expect(jnp.shape(answer) == (3,), f"three numbers are wanted, one for each of y, and yours is "
+           f"{shown(answer)}")
+    for place, (found, wanted, why) in enumerate(zip(answer, (0.0, 14.0, 10.0), (
+            "two values are written to place 0, and this one is lost",
+            "this value stays in place 0, and goes into place 2, too: its slope has two parts",
+            "place 2 holds more than this value when it is squared"), strict=True)):
+        agree(f"y[{place}]", found, wanted, why, what="the slope")
 
 
 exercise(
     "slopes_of_mixed", chapter=CHAPTER, grade=grade_slopes_of_mixed,
     solution="[0.0, 14.0, 10.0]",
     wrong=[
-        ("[0.0, 4.0, 6.0]", "without the second update"),
+        ("[0.0, 4.0, 6.0]", "goes into place 2"),
         ("[0.0, 4.0, 10.0]", "two parts"),
-        ("[2.0, 14.0, 10.0]", "which of them stays"),
-        ("[1.0, 2.0, 3.0]", "is lost"),
-        ("[0.0, 14.0, 6.0]", "as a formula"),
+        ("[2.0, 14.0, 10.0]", "this one is lost"),
+        ("[6.0, 14.0, 10.0]", "this one is lost"),
+        ("[0.0, 14.0, 6.0]", "holds more"),
         ("24.0", "three numbers"),
     ],
-    hints=["after the first update x is [y1, 0, y2]"])
+    hints=["after the first update x is [y1, 0, y2]",
+           "write down the function as a formula of y0, y1 and y2"])
+
+
+# -- three_labels ----------------------------------------------------------------------------------
+
+def grade_three_labels(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 3 and
+           all(np.shape(one) == (3,) for one in answer),
+           f"three lists of three numbers are wanted, for a, b and c, and yours is {answer!r}")
+    a, b, c = answer
+    agree("`a`", a, [1, 0, 2],
+          (near(a[1], 5.0), "the line with 5 computes a new array, and gives it no name"),
+          "three lines begin with `a =`, and each moves the label", what="the array")
+    agree("`b`", b, [0, 0, 0], "`b` is a label on the zeros, and no array changes",
+          what="the array")
+    agree("`c`", c, [1, 0, 0],
+          (near(c, a), "the last line moves the label `a` alone"),
+          "`c` stays on the array that was called `a` at that moment", what="the array")
+
+
+exercise(
+    "three_labels", chapter=CHAPTER, grade=grade_three_labels,
+    solution="[[1, 0, 2], [0, 0, 0], [1, 0, 0]]",
+    wrong=[
+        ("[[1, 5, 2], [1, 5, 2], [1, 5, 2]]", "gives it no name"),
+        ("[[1, 0, 2], [1, 0, 2], [1, 0, 2]]", "no array changes"),
+        ("[[1, 0, 2], [0, 0, 0], [1, 0, 2]]", "label `a` alone"),
+        ("[[1, 0, 2], [0, 0, 0], [0, 0, 0]]", "at that moment"),
+        ("[[0, 0, 0], [0, 0, 0], [0, 0, 0]]", "moves the label"),
+        ("[1, 0, 2]", "three lists"),
+    ],
+    hints=["draw the arrays as boxes, and move one label with each line that has a `=`"])
+
+
+# -- forgotten -------------------------------------------------------------------------------------
+
+_PROGRAMS = (  # in a reader's words, how many updates are lost, a hint
+    ("x.at[0].set(1.0)\nreturn x", 1, "nobody reads the result of the update"),
+    ("return x.at[0].set(1.0)", 0, "what the function returns is read, by its caller"),
+    ("x.at[0].set(1.0)\nreturn x.at[1].set(2.0)", 1, "the second update is returned, the first is "
+     "not"),
+    ("y = x.at[0].set(1.0)\nreturn y.at[1].set(2.0)", 0, "the second update reads the first"),
+    ("x.at[1].add(2.0)\nx.at[2].multiply(3.0)\nreturn x + 1.0", 2, "there are other updates "
+     "than `set`: their names are scatter-add, scatter-mul and so on"),
+    ("jnp.sin(x)\nreturn x.at[0].max(2.0)", 0, "the sine is forgotten, but it is no update"),
+    ("y = x.at[0].set(1.0)\nreturn x * jnp.sum(y)", 0, "the sum reads it"),
+    ("for i in range(3):\n    x.at[i].set(0.0)\nreturn x", 3, "one in each round"),
+)
+
+
+def grade_forgotten(forgotten: Callable) -> None:
+    x = jnp.arange(4.0)
+    for body, wanted, why in _PROGRAMS:
+        names: dict[str, Any] = {"jnp": jnp}
+        lines = "".join(f"    {line}\n" for line in body.splitlines())
+        exec(compile(f"def f(x):\n{lines}", "<an example>", "exec"), names)
+        found = forgotten(names["f"], x)
+        agree("the function " + "; ".join(map(str.strip, body.splitlines())), found, wanted,
+              (np.shape(found) != (), "one number is wanted"), why,
+              what="the number of lost updates", tolerance=0)
+
+
+_FORGOTTEN = """
+def forgotten(f, *args):
+    program = jax.make_jaxpr(f)(*args).jaxpr
+    read = set(program.outvars)
+    for eqn in program.eqns:
+        read.update(eqn.invars)
+    return sum(eqn.primitive.name.startswith("scatter") and eqn.outvars[0] not in read
+               for eqn in program.eqns)
+"""
+
+exercise(
+    "forgotten", chapter=CHAPTER, grade=grade_forgotten, solution=_FORGOTTEN,
+    wrong=[
+        (_FORGOTTEN.replace("set(program.outvars)", "set()"), "is read, by its caller"),
+        (_FORGOTTEN.replace("        read.update(eqn.invars)", "        pass"),
+         "reads the first"),
+        (_FORGOTTEN.replace('.startswith("scatter")', ' == "scatter"'), "than `set`"),
+        (_FORGOTTEN.replace('eqn.primitive.name.startswith("scatter") and ', ""),
+         "it is no update"),
+        (_FORGOTTEN.replace(" and eqn.outvars[0] not in read", ""), "by its caller"),
+        ("def forgotten(f, *args):\n    return f(*args)", "one number"),
+    ],
+    afterthought="a program is data, so a check for a trap of your own takes a few lines",
+    hints=["collect the variables that some equation reads, or that are the results",
+           "an update is lost if its own variable is not among them"])
+
+
+# -- last_seen -------------------------------------------------------------------------------------
+
+def grade_last_seen(last_seen: Callable) -> None:
+    random = np.random.default_rng(0)
+    lists = [[1, 0, 0, 1, 0], [2, 2, 2], *random.integers(0, 4, (5, 6)).tolist()]
+    for items in lists:
+        wanted, first = np.full(4, -1), np.full(4, -1)
+        for place, item in enumerate(items):
+            wanted[item] = place
+            first[item] = place if first[item] < 0 else first[item]
+        counts = np.bincount(items, minlength=4)
+        for f in (lambda items: last_seen(items, 4), jax.jit(lambda items: last_seen(items, 4))):
+            given = f"items = {items} and count = 4"
+            found = _called(f, jnp.array(items), given=given, wanted=wanted)
+            agree(given, found, wanted,
+                  (near(found, first), "these are the first places"),
+                  (near(found, np.maximum(wanted, 0)), "an item that never comes has -1: where do "
+                   "you begin?"),
+                  (near(found, counts), "these are the counts"),
+                  (near(found, np.where(wanted < 0, 0, wanted + 1)) or
+                   near(found, np.where(wanted < 0, -1, wanted + 1)), "the first place is 0"),
+                  (np.shape(found) != (4,), "one number for each of the four items is wanted"),
+                  "the places of one item are all written to one element; the largest is to stay",
+                  tolerance=0)
+    program = jax.make_jaxpr(lambda items: last_seen(items, 4))(jnp.array([0, 1, 0]))
+    expect("scatter" not in _primitive_names(program), "for items = [0, 1, 0] the answer is "
+           "[2, 1, -1, -1], and so is yours, here\nbut `set` writes 0 and 2 to one element, and "
+           "JAX leaves the order open: take an update whose order does not matter")
+
+
+def _primitive_names(closed: Any) -> set[str]:
+    """The operations of a program, and of the programs in its equations."""
+    names = set()
+    for eqn in closed.eqns:
+        names.add(eqn.primitive.name)
+        for inner in eqn.params.values():
+            if hasattr(inner, "eqns"):
+                names |= _primitive_names(inner)
+    return names
+
+
+_LAST_SEEN = """
+def last_seen(items, count):
+    places = jnp.arange(len(items))
+    return jnp.full(count, -1).at[items].max(places)
+"""
+
+exercise(
+    "last_seen", chapter=CHAPTER, grade=grade_last_seen, solution=_LAST_SEEN,
+    wrong=[
+        (_LAST_SEEN.replace(".max(", ".set("), "leaves the order open"),
+        (_LAST_SEEN.replace(".max(", ".add("), "the largest is to stay"),
+        (_LAST_SEEN.replace("jnp.full(count, -1)", "jnp.zeros(count, int)"), "where do you begin"),
+        (_LAST_SEEN.replace("-1", "9").replace(".max(", ".min("), "the largest is to stay"),
+        (_LAST_SEEN.replace("jnp.arange(len(items))", "1 + jnp.arange(len(items))"),
+         "the first place is 0"),
+        (_LAST_SEEN.replace("jnp.full(count, -1).at[items].max(places)",
+                            "jnp.zeros(count, int).at[items].add(1)"), "these are the counts"),
+        ("def last_seen(items, count):\n    return jnp.stack([jnp.arange(len(items))[items == k]"
+         ".max(initial=-1) for k in range(count)])", "cannot be an index"),
+    ],
+    hints=["which of the eight methods of `.at` keeps the larger of two numbers?"])
+
+
+# -- cleared_from ----------------------------------------------------------------------------------
+
+def grade_cleared_from(cleared_from: Callable) -> None:
+    for n in (5, 2):
+        x = np.arange(1, n + 1, dtype=np.float32)
+        for f, how in ((cleared_from, ""), (jax.jit(cleared_from), ", under jit")):
+            for i in range(n + 1):
+                wanted, clamped, one = x.copy(), x.copy(), x.copy()
+                wanted[i:i + 2] = 0.0
+                clamped[min(i, n - 2):][:2] = 0.0
+                one[i:i + 1] = 0.0
+                given = f"x = {shown(x)} and i = {i}{how}"
+                found = _called(f, jnp.asarray(x), i, given=given, wanted=wanted)
+                agree(given, found, wanted,
+                      (near(found, x), "this is `x` as it was"),
+                      (near(found, clamped), "`dynamic_update_slice` moves a start that is too "
+                       "near the end, so that all of the update is inside"),
+                      (near(found, one), "two elements are to be cleared, if there are two"),
+                      (np.shape(found) != x.shape, "return the whole vector"),
+                      (i >= n - 1 and near(found[0], 0.0), "a place beyond the end is not the "
+                       "first one"),
+                      "clear the elements i and i + 1, as far as they exist")
+
+
+_CLEARED = """
+def cleared_from(x, i):
+    return x.at[i + jnp.arange(2)].set(0.0, mode="drop")
+"""
+
+exercise(
+    "cleared_from", chapter=CHAPTER, grade=grade_cleared_from, given="from minijax import lax\n",
+    solution=_CLEARED,
+    wrong=[
+        ("def cleared_from(x, i):\n    return lax.dynamic_update_slice(x, jnp.zeros(2), (i,))",
+         "moves a start"),
+        ("def cleared_from(x, i):\n    return x.at[i:i + 2].set(0.0)", "the ends of a slice"),
+        ("def cleared_from(x, i):\n    return x.at[(i + jnp.arange(2)) % len(x)].set(0.0)",
+         "is not the first one"),
+        ("def cleared_from(x, i):\n    return x.at[i].set(0.0)", "two elements"),
+        (_CLEARED.replace("drop", "clip"), "as far as they exist"),
+        ("def cleared_from(x, i):\n    k = jnp.arange(len(x))\n"
+         "    return x.at[(k >= i) & (k < i + 2)].set(0.0)", "cannot be an index"),
+    ],
+    afterthought="`jnp.where` over all places does it, too",
+    hints=["the places i and i + 1 as an array: its size is known, its numbers need not be"])
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+_COPYING = """
+def own(x):
+    y = 2 * x
+    return y.at[1].set(7.0)
+
+def given(x):
+    return x.at[1].set(7.0)
+
+def chain(x):
+    return x.at[0].set(7.0).at[1].set(8.0).at[2].set(9.0)
+
+def before(x):
+    y = 2 * x
+    first = y[0]
+    return y.at[1].set(first)
+
+def after(x):
+    y = 2 * x
+    z = y.at[1].set(7.0)
+    return z + y[1]
+"""
+
+
+def _whole_copies(f: Callable) -> int:
+    """How many loops of the compiled function copy an array, and do no more."""
+    source = jax.jit(f).lower(jnp.ones(6)).as_text("source")
+    return len(re.findall(r"^ +\w+\[i\] = \w+\[i\]$", source, re.MULTILINE))
+
+
+def grade_copies(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 5,
+           f"five numbers are wanted, one for each function, and yours is {answer!r}")
+    functions: dict[str, Any] = {}
+    exec(_COPYING, functions)
+    why = {
+        "own": "nobody else has a label on what `2 * x` made",
+        "given": "`x` belongs to the caller, and must not change",
+        "chain": "the first update copies `x`; the next two write into the copy, which nobody else "
+                 "reads",
+        "before": "`y[0]` is read before the update, and then the old `y` is not needed any more",
+        "after": "the old `y` is read after the update, so it must still be there"}
+    for (name, hint), found in zip(why.items(), answer, strict=True):
+        agree(f"`{name}`", found, _whole_copies(functions[name]), hint,
+              what="the number of copies", tolerance=0)
+
+
+exercise(
+    "copies", chapter=CHAPTER, grade=grade_copies, solution="[0, 1, 1, 0, 1]",
+    wrong=[
+        ("[1, 1, 3, 1, 1]", "nobody else has a label"),
+        ("[0, 0, 0, 0, 0]", "belongs to the caller"),
+        ("[0, 1, 3, 0, 1]", "write into the copy"),
+        ("[0, 1, 1, 1, 1]", "is not needed any more"),
+        ("[0, 1, 1, 0, 0]", "must still be there"),
+        ("2", "five numbers"),
+    ],
+    hints=["an array is copied if it is read after the update, or is not the program's own"])
