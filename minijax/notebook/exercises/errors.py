@@ -8,143 +8,60 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
 
 CHAPTER = "21_errors"
 
-KINDS = {"a": "TracerBoolConversionError", "b": "TracerIntegerConversionError",
-         "c": "TracerArrayConversionError", "d": "NonConcreteBooleanIndexError",
-         "e": "ConcretizationTypeError", "f": "none"}
+
+def _first(x: Any, y: Any, z: Any) -> Any:
+    y = x + 1
+    return z if y > 0 else x
 
 
-SOLUTION = "{" + ",\n ".join(f'"{letter}": "{kind}"' for letter, kind in KINDS.items()) + "}"
+def _second(x: Any, y: Any, z: Any) -> Any:
+    z = y * z if x.ndim == 0 else x
+    return x if z > 0 else y
 
 
-def grade_kinds(kinds: Any) -> None:
-    expect(isinstance(kinds, dict) and set(kinds) == set(KINDS),
-           "a dict with the letters a to f as its keys")
-    kinds = {letter: getattr(kind, "__name__", kind) for letter, kind in kinds.items()}
-    for kind in kinds.values():
-        expect(kind in KINDS.values(), f"no function here raises {kind}; where nothing is raised, "
-               "write 'none'")
-    expect(kinds["f"] == "none", "in f, what is a tracer? A shape is known while tracing")
-    expect(kinds["a"] == KINDS["a"], "a: Python's max compares, and looks at the answer with bool")
-    expect(kinds["b"] == KINDS["b"], "b: a list wants an integer to index it")
-    expect(kinds["c"] == KINDS["c"], "c: whose function is asked here, NumPy's or ours?")
-    expect(kinds["d"] == KINDS["d"], "d: what is the index, and what is its dtype?")
-    expect(kinds["e"] == KINDS["e"], "e: jnp.nonzero has a size that depends on values, "
-           "and no index is involved")
+def _third(x: Any, y: Any, z: Any) -> Any:
+    a = jnp.where(x > 0, y, 1.0)
+    return z if a > 0 else x
+
+
+def _fourth(x: Any, y: Any, z: Any) -> Any:
+    total = x + y + z
+    return x if total - x - y > 0 else y
+
+
+BLAMED = [{"x"}, {"y", "z"}, {"x", "y"}, {"x", "y", "z"}]
+
+
+def grade_blamed(blamed: Any) -> None:
+    expect(isinstance(blamed, list | tuple) and len(blamed) == 4, "a list of four is wanted, such "
+           'as ["x", "x y", "y", "z"]')
+    hints = ["the name `y` stands for another value now, and that was made of x alone",
+             "which values go into the one that is asked? x is asked for its number of axes, which "
+             "is known while tracing",
+             "a `where` depends on what it chooses between, and on what it chooses by",
+             "the record knows operations and no algebra: which values went into the last one?"]
+    for name, answer, wanted, hint in zip(("first", "second", "third", "fourth"), blamed, BLAMED,
+                                          hints, strict=True):
+        names = set(answer.replace(",", " ").split() if isinstance(answer, str) else answer)
+        expect(names <= {"x", "y", "z"}, f"{name}: the arguments are x, y and z")
+        expect(names == wanted, f"for {name} the message names {len(wanted)} of the arguments, and "
+               f"yours are {' '.join(sorted(names)) or 'none'}\n{hint}")
 
 
 exercise(
-    "kinds", chapter=CHAPTER, grade=grade_kinds, solution=SOLUTION,
+    "blamed", chapter=CHAPTER, grade=grade_blamed, solution='["x", "y z", "x y", "x y z"]',
     wrong=[
-        (repr({**KINDS, "a": "ConcretizationTypeError"}), "with bool"),
-        (repr({**KINDS, "c": "TracerIntegerConversionError"}), "NumPy's or ours"),
-        (repr({**KINDS, "f": "TracerIntegerConversionError"}), "known while tracing"),
-        (repr({**KINDS, "d": "TracerBoolConversionError"}), "its dtype"),
-        (repr(list(KINDS.values())), "a dict"),
+        ('["y", "y z", "x y", "x y z"]', "stands for another value"),
+        ('["x", "x y z", "x y", "x y z"]', "number of axes"),
+        ('["x", "y z", "y", "x y z"]', "what it chooses by"),
+        ('["x", "y z", "x y", "z"]', "no algebra"),
+        ('"x"', "a list of four"),
     ],
-    afterthought="run them, and see their messages")
-
-
-def grade_smoothed(smoothed: Any) -> None:
-    expect(hasattr(smoothed, "lower"), "the answer is the function under jit")
-    x = np.array([1.0, 2.0, 6.0, 3.0], np.float32)
-    try:
-        smoothed(x, 2)
-    except TypeError as error:
-        expect("concrete values of integer type" not in str(error),
-               "the width still decides the shape of an array, and is still traced")
-        raise
-    random = np.random.default_rng(0)
-    for width in (2, 3, 1):
-        for values in (x, random.integers(0, 9, 4).astype(np.float32)):
-            agree(f"x = {values.tolist()} and width = {width}", smoothed(values, width),
-                  np.convolve(values, np.ones(width) / width, "same"),
-                  "compute what `moving_average` does")
-    traces = []
-    smoothed(x + 1, 2)
-    size = smoothed._cache_size()
-    smoothed(x + 1, 4)
-    traces.append(smoothed._cache_size() - size)
-    smoothed(x * 2, 4)
-    traces.append(smoothed._cache_size() - size)
-    expect(traces == [1, 1], "a call with a new width, and one with new numbers in x, should make "
-           f"1 trace, and made {traces[-1]}\none trace for each width, and none for new numbers")
-
-
-MOVING = '''
-def moving_average(x, width):
-    weights = jnp.ones(width) / width
-    return jnp.convolve(x, weights, mode="same")
-'''
-
-exercise(
-    "smoothed", chapter=CHAPTER, grade=grade_smoothed, given=MOVING,
-    solution="jax.jit(moving_average, static_argnums=1)",
-    wrong=[
-        ("jax.jit(moving_average)", "still traced"),
-        ("moving_average", "under jit"),
-        ("jax.jit(lambda x, width: jnp.convolve(x, jnp.ones(3) / 3, mode='same'))",
-         "what `moving_average` does"),
-    ],
-    hints=["which of the two arguments decides a shape?"])
-
-
-def grade_halvings(halvings: Any) -> None:
-    compiled = jax.jit(halvings)
-    for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
-        found, wanted = compiled(np.int32(n)), n.bit_length() - 1
-        agree(f"n = {n}", found, wanted,
-              (isinstance(found, tuple), "give the number of steps, not the whole state"),
-              (n == 1, "1 takes no step at all"),
-              (n == 8, "8, 4, 2, 1 are three steps"),
-              (n == 9, "9 // 2 is 4: with whole numbers, 9 takes three steps, too"),
-              "rounding down, half of 7 is 3", tolerance=0)
-        if n == 7:
-            program = str(jax.make_jaxpr(halvings)(np.int32(8)))
-            expect("while" in program, "keep the loop a lax.while_loop")
-
-
-BROKEN = '''
-def broken(n):
-    def is_larger(state):
-        return state[0] > 1
-
-    def halve(state):
-        n, steps = state
-        return n / 2, steps + 1
-
-    return lax.while_loop(is_larger, halve, (n, 0))[1]
-'''
-
-exercise(
-    "halvings", chapter=CHAPTER, grade=grade_halvings, given=BROKEN,
-    solution="""
-def halvings(n):
-    def is_larger(state):
-        return state[0] > 1
-
-    def halve(state):
-        n, steps = state
-        return n // 2, steps + 1
-
-    return lax.while_loop(is_larger, halve, (n, 0))[1]
-""",
-    wrong=[
-        ("broken", "carry"),
-        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (s[0] // 2, s[1] + 1), (n, 0))",
-         "not the whole state"),
-        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (s[0] / 2, s[1] + 1), "
-         "(n * 1.0, 0))[1]", "whole numbers"),
-        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (jnp.round(s[0] / 2), s[1] + 1), "
-         "(n * 1.0, 0))[1]", "rounding down"),
-        ("lambda n: jnp.floor(jnp.log2(n)).astype(int)", "while_loop"),
-        ("lambda n: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] // 2, s[1] + 1), "
-         "(n, 0))[1]", "three steps"),
-    ],
-    hints=["the message names the two types; which operation made a float of an integer?"])
+    afterthought="run them under `jit`, and see")
 
 
 def _several(x: Any, y: Any, z: Any) -> tuple:
@@ -168,7 +85,7 @@ def grade_depends_on(depends_on: Any) -> None:
     cases: list[tuple[str, Any, int, list[set[int]], list[str]]] = [
         ("a = x * 2; b = sin(y) + a; (a, b, z * 0 + 1, 7, y)", _several, 3,
          [{0}, {0, 1}, {2}, set(), {1}],
-         ["it is computed from x alone: not every argument is needed for every result",
+         ["it is computed from x alone; not every argument is needed for every result",
           "what does it need, by way of `a`, too?", "z * 0 depends on z, for all a program knows",
           "a number that is written needs no argument",
           "a result may be an argument itself, with no equation between"]),
@@ -180,7 +97,7 @@ def grade_depends_on(depends_on: Any) -> None:
         for place, (wanted, hint) in enumerate(zip(answers, hints, strict=True)):
             found = depends_on(program, place)
             told = f"for the program of {text!r} and result {place} the answer is "
-            told += f"{sorted(wanted)}, and yours is {found}\n"
+            told += f"{wanted or 'set()'}, and yours is {found}\n"
             expect(isinstance(found, set), told + "the answer is a set of numbers")
             expect(found == wanted, told + hint)
 
@@ -215,3 +132,414 @@ def depends_on(program, place):
     ],
     hints=["go through the equations from the last to the first, and keep what is needed so far",
            "a literal cannot be put into a set; its `id` can"])
+
+
+def grade_ramp(ramp: Any) -> None:
+    compiled = jax.jit(ramp)
+    points = [0.0, 2.0, 4.0, 1.0, 3.0, -1.0, *np.linspace(-2, 6, 33).round(2).tolist()]
+    for x in points:
+        with instead_of(jax.errors.TracerBoolConversionError, "", f"for x = {x}, traced, "
+                        "Python asks whether something is true: `if`, `and`, `min` and 1 < x < 3 "
+                        "do so"):
+            found = numbers(compiled(x))
+        agree(f"x = {x}", found, min(max(x - 1, 0.0), 2.0),
+              (x == 4.0, "above 3 it is 2: what does the outer `where` choose between?"),
+              (x == 0.0, "below 1 it is 0"), "between 1 and 3 it is x - 1")
+    one = "right for one number, but it should take an array, too: `lax.cond` has one condition"
+    with instead_of(TypeError, "Pred", "for x = [0.0, 2.0, 4.0] the answer is [0, 1, 2], and "
+                    f"yours is an error\n{one}"):
+        found = numbers(compiled(jnp.array([0.0, 2.0, 4.0])))
+    agree("x = [0.0, 2.0, 4.0]", found, [0.0, 1.0, 2.0], one)
+    slope = jax.vmap(jax.grad(ramp))(jnp.array([0.5, 2.0, 5.0]))
+    agree("x = [0.5, 2.0, 5.0]", slope, [0.0, 1.0, 0.0], what="the slope")
+
+
+RAMP = """
+def broken(x):
+    if x < 1:
+        return 0.0
+    elif 1 <= x < 3:
+        return x - 1
+    return 2.0
+"""
+
+exercise(
+    "ramp", chapter=CHAPTER, grade=grade_ramp, given=RAMP,
+    solution="""
+def ramp(x):
+    return jnp.where(x < 1, 0.0, jnp.where(x < 3, x - 1, 2.0))
+""",
+    wrong=[
+        ("broken", "Python asks"),
+        ("def ramp(x):\n    return jnp.where(1 <= x < 3, x - 1, jnp.where(x < 1, 0.0, 2.0))",
+         "Python asks"),
+        ("def ramp(x):\n    return jnp.where(x < 1, 0.0, x - 1)", "the outer `where`"),
+        ("def ramp(x):\n    return jnp.where(x < 3, x - 1, 2.0)", "below 1"),
+        ("def ramp(x):\n    return lax.cond(x < 1, lambda x: 0.0, lambda x: "
+         "jnp.where(x < 3, x - 1, 2.0), x)", "one number"),
+    ],
+    afterthought="`jnp.clip(x - 1, 0, 2)` says the same",
+    hints=["one `jnp.where` inside another, in the order of the tests"])
+
+
+def grade_smoothed(smoothed: Any) -> None:
+    expect(hasattr(smoothed, "lower"), "a function that `jit` has returned is wanted, and yours "
+           f"is of type {type(smoothed).__name__}")
+    x = np.array([1.0, 2.0, 6.0, 3.0], np.float32)
+    try:
+        smoothed(x, 2)
+    except TypeError as error:
+        expect("concrete values of integer type" not in str(error),
+               "for width = 2 an array is wanted, and yours is an error\nthe width decides the "
+               "shape of an array, and is still traced")
+        raise
+    random = np.random.default_rng(0)
+    for width in (2, 3, 1):
+        for values in (x, random.integers(0, 9, 4).astype(np.float32)):
+            agree(f"x = {values.tolist()} and width = {width}", smoothed(values, width),
+                  np.convolve(values, np.ones(width) / width, "same"),
+                  "compute what `moving_average` does")
+    traces = []
+    smoothed(x + 1, 2)
+    size = smoothed._cache_size()
+    smoothed(x + 1, 4)
+    traces.append(smoothed._cache_size() - size)
+    smoothed(x * 2, 4)
+    traces.append(smoothed._cache_size() - size)
+    expect(traces == [1, 1], "a call with a new width, and one with new numbers in x, should make "
+           f"1 trace, and made {traces[-1]}\none trace for each width, and none for new numbers")
+
+
+MOVING = '''
+def moving_average(x, width):
+    weights = jnp.ones(width) / width
+    return jnp.convolve(x, weights, mode="same")
+'''
+
+exercise(
+    "smoothed", chapter=CHAPTER, grade=grade_smoothed, given=MOVING,
+    solution="jax.jit(moving_average, static_argnums=1)",
+    wrong=[
+        ("jax.jit(moving_average)", "still traced"),
+        ("moving_average", "`jit` has returned"),
+        ("jax.jit(lambda x, width: jnp.convolve(x, jnp.ones(3) / 3, mode='same'))",
+         "what `moving_average` does"),
+    ],
+    hints=["which of the two arguments decides a shape?"])
+
+
+def grade_mean_where(mean_where: Any) -> None:
+    compiled = jax.jit(mean_where)
+    random = np.random.default_rng(0)
+    cases = [([1.0, -2.0, 3.0], [True, False, True]), ([1.0, 5.0], [True, True]),
+             ([2.0, np.nan, 4.0], [True, False, True]), ([np.inf, 3.0], [False, True])]
+    for n in (1, 3, 6, 9):
+        cases.append((random.normal(size=n).round(2).tolist(),
+                      [True, *(random.random(n - 1) < 0.5).tolist()]))
+    for x, mask in cases:
+        with instead_of(jax.errors.NonConcreteBooleanIndexError, "", f"for x = {x} and mask = "
+                        f"{mask}, both traced, nobody knows how large x[mask] is: keep all "
+                        "elements"):
+            found = numbers(compiled(jnp.array(x), jnp.array(mask)))
+        values, chosen = np.array(x), np.array(mask)
+        agree(f"x = {x} and mask = {mask}", found, values[chosen].mean(),
+              (near(found, np.where(chosen, values, 0).mean()), "that divides by the number of all "
+               "elements: how many does the mask choose?"),
+              (not np.isfinite(values).all(), "0 times nan is nan: what is left out has to be "
+               "replaced, and not multiplied"),
+              (near(found, values.mean()), "that is the mean of all elements"),
+              "add up the chosen ones, and divide by their number")
+
+
+exercise(
+    "mean_where", chapter=CHAPTER, grade=grade_mean_where,
+    solution="""
+def mean_where(x, mask):
+    return jnp.where(mask, x, 0).sum() / mask.sum()
+""",
+    wrong=[
+        ("def mean_where(x, mask):\n    return x[mask].mean()", "keep all elements"),
+        ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).mean()", "does the mask"),
+        ("def mean_where(x, mask):\n    return (x * mask).sum() / mask.sum()", "0 times nan"),
+        ("def mean_where(x, mask):\n    return x.mean()", "of all elements"),
+        ("def mean_where(x, mask):\n    return jnp.where(mask, x, 0).sum()", "by their number"),
+    ],
+    afterthought="`jnp.mean(x, where=mask)` does it",
+    hints=["True counts as 1 in a sum"])
+
+
+def grade_times(times: Any) -> None:
+    def halve_and_add(x: Any) -> Any:
+        return x / 2 + 1
+
+    def turn(v: Any) -> Any:
+        return jnp.stack([-v[1], v[0] + 1])
+
+    def count(n: Any, x: Any, f: Any) -> Any:
+        with instead_of(jax.errors.TracerIntegerConversionError, "", "`range(n)` wants n as an "
+                        "integer, and it is traced: write a loop of the program"):
+            return jax.jit(lambda n, x: times(f, n, x))(n, x)
+
+    for n in (1, 2, 0, 5, 3):
+        for f, name, x in ((halve_and_add, "x / 2 + 1", np.float32(8)),
+                           (turn, "[-v[1], v[0] + 1]", np.array([1.0, 2.0], np.float32))):
+            wanted, values = x, [x]
+            for _ in range(n + 1):
+                values.append(np.asarray(f(values[-1])))
+            wanted = values[n]
+            try:
+                found = numbers(count(np.int32(n), x, f))
+            except TypeError as error:
+                expect("positional argument" not in str(error), f"for f = {name} and n = {n} "
+                       "fori_loop gave two arguments, the number of the round and the value, and f "
+                       "takes one")
+                raise
+            agree(f"f = {name}, n = {n} and x = {x.tolist()}", found, wanted,
+                  (near(found, values[n - 1]) and n, "that is one round too few: at which number "
+                   "does the loop start, and does it include its end?"),
+                  (near(found, values[n + 1]), "that is one round too many"),
+                  "begin with x, and give the value to f, not the number of the round")
+
+
+exercise(
+    "times", chapter=CHAPTER, grade=grade_times,
+    solution="""
+def times(f, n, x):
+    return lax.fori_loop(0, n, lambda i, value: f(value), x)
+""",
+    wrong=[
+        ("def times(f, n, x):\n    for _ in range(n):\n        x = f(x)\n    return x",
+         "a loop of the program"),
+        ("def times(f, n, x):\n    return lax.fori_loop(0, n, f, x)", "takes one"),
+        ("def times(f, n, x):\n    return lax.fori_loop(1, n, lambda i, v: f(v), x)",
+         "one round too few"),
+        ("def times(f, n, x):\n    return lax.fori_loop(0, n, lambda i, v: f(i) + 0 * v, x)",
+         "not the number"),
+        ("def times(f, n, x):\n    return f(lax.fori_loop(0, n, lambda i, v: f(v), x))",
+         "one round too many"),
+    ],
+    hints=["the body of `lax.fori_loop` is a function of two arguments"])
+
+
+def grade_leaks(leaks: Any) -> None:
+    kept: list[Any] = []
+
+    def keeps(x: Any) -> Any:
+        kept.append(x + 1)
+        return x
+
+    def keeps_none(x: Any) -> Any:
+        half = x / 2
+        return x - half
+
+    def keeps_a_number(x: Any) -> Any:
+        kept.append(x.ndim)
+        return x
+
+    def wrong(x: Any) -> Any:
+        return x + jnp.ones((2, 3)) @ x
+
+    table: dict[str, Any] = {}
+
+    def hides(x: Any) -> Any:
+        table["last"] = [{"y": jnp.sin(x)}]
+        return x * 2
+
+    for f, doing, wanted in ((keeps, "appends x + 1 to a list", True),
+                             (keeps_none, "returns x - x / 2", False),
+                             (keeps_a_number, "appends x.ndim to a list", False),
+                             (hides, "puts sin(x) into a dict", True),
+                             (keeps, "appends x + 1 to a list, called again", True)):
+        with instead_of(jax.errors.TracerLeakError, "", f"for a function that {doing} the "
+                        "answer is True, and yours is the error\nwhich class does it have?"):
+            found = leaks(f, 8.0)
+        expect(isinstance(found, bool | np.bool_), f"for a function that {doing}, True or False is "
+               f"wanted, and yours is {shown(found)}")
+        expect(found == wanted, f"for a function that {doing} the answer is {wanted}, and yours is "
+               f"{found}\n" + (
+                   "without the switch nobody looks, and only `jit` makes tracers" if wanted else
+                   "this one keeps no tracer"))
+    jax.jit(keeps)(2.0)
+    expect(leaks(keeps, 2.0), "for a function that was compiled before the answer is True, and "
+           "yours is False\nit is to be traced again")
+    try:
+        leaks(wrong, jnp.ones(3))
+    except TypeError:
+        return
+    expect(False, "for x + ones((2, 3)) @ x, whose shapes do not fit, the TypeError is to come "
+           "out, and yours swallows it\nwhich class says that there is a leak?")
+
+
+_LEAKS = """
+def leaks(f, *args):
+    try:
+        {}
+    except {}:
+        return True
+    return False
+"""
+_CHECKED = "with jax.checking_leaks():\n            {}(*args)"
+
+exercise(
+    "leaks", chapter=CHAPTER, grade=grade_leaks,
+    solution=_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.TracerLeakError"),
+    wrong=[
+        (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "Exception"), "swallows it"),
+        (_LEAKS.format(_CHECKED.format("f"), "jax.errors.TracerLeakError"), "only `jit`"),
+        (_LEAKS.format("jax.jit(f)(*args)", "jax.errors.TracerLeakError"), "nobody looks"),
+        (_LEAKS.format(_CHECKED.format("jax.jit(f)"), "jax.errors.UnexpectedTracerError"),
+         "which class does it have"),
+    ],
+    hints=["the error of the last cell that failed has a class in `jax.errors`"])
+
+
+KINDS = {"a": "TracerBoolConversionError", "b": "TracerIntegerConversionError",
+         "c": "TracerArrayConversionError", "d": "NonConcreteBooleanIndexError",
+         "e": "ConcretizationTypeError", "f": "none"}
+
+
+SOLUTION = "{" + ",\n ".join(f'"{letter}": "{kind}"' for letter, kind in KINDS.items()) + "}"
+
+
+def grade_kinds(kinds: Any) -> None:
+    expect(isinstance(kinds, dict) and set(kinds) == set(KINDS),
+           "a dict with the letters a to f as its keys")
+    kinds = {letter: getattr(kind, "__name__", kind) for letter, kind in kinds.items()}
+    for letter, kind in kinds.items():
+        expect(kind in KINDS.values(), f"for {letter} yours is {kind!r}, and no function here "
+               "raises that; where nothing is raised, write 'none'")
+    hints = {"f": "what is a tracer there? A shape is known while tracing",
+             "a": "Python's max compares, and looks at the answer with bool",
+             "b": "a list wants an integer to index it",
+             "c": "whose function is asked, NumPy's or ours?",
+             "d": "what is the index, and what is its dtype?",
+             "e": "jnp.nonzero has a size that depends on values, and no index is involved"}
+    for letter, hint in hints.items():
+        expect(kinds[letter] == KINDS[letter],
+               f"for {letter} yours is {kinds[letter]!r}, and that is not what it raises\n{hint}")
+
+
+exercise(
+    "kinds", chapter=CHAPTER, grade=grade_kinds, solution=SOLUTION,
+    wrong=[
+        (repr({**KINDS, "a": "ConcretizationTypeError"}), "with bool"),
+        (repr({**KINDS, "c": "TracerIntegerConversionError"}), "NumPy's or ours"),
+        (repr({**KINDS, "f": "TracerIntegerConversionError"}), "known while tracing"),
+        (repr({**KINDS, "d": "TracerBoolConversionError"}), "its dtype"),
+        (repr(list(KINDS.values())), "a dict"),
+    ],
+    afterthought="run them, and see their messages")
+
+
+def grade_halvings(halvings: Any) -> None:
+    compiled = jax.jit(halvings)
+    for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
+        wanted = n.bit_length() - 1
+        with instead_of(TypeError, "carry", f"for n = {n} the answer is {wanted}, and yours is an "
+                        "error\nthe carry is an integer at first, and a float after a round"):
+            found = compiled(np.int32(n))
+        agree(f"n = {n}", found, wanted,
+              (isinstance(found, tuple), "give the number of steps, not the whole state"),
+              (n == 1, "1 takes no step at all"),
+              (n == 8, "8, 4, 2, 1 are three steps"),
+              (n == 9, "9 // 2 is 4: with whole numbers, 9 takes three steps, too"),
+              "rounding down, half of 7 is 3", tolerance=0)
+        if n == 7:
+            program = str(jax.make_jaxpr(halvings)(np.int32(8)))
+            expect("while" in program, "the numbers are right, but the program has no `while` "
+                   "in it: keep the loop")
+
+
+BROKEN = '''
+def broken(n):
+    def is_larger(state):
+        return state[0] > 1
+
+    def halve(state):
+        n, steps = state
+        return n / 2, steps + 1
+
+    return lax.while_loop(is_larger, halve, (n, 0))[1]
+'''
+
+exercise(
+    "halvings", chapter=CHAPTER, grade=grade_halvings, given=BROKEN,
+    solution="""
+def halvings(n):
+    def is_larger(state):
+        return state[0] > 1
+
+    def halve(state):
+        n, steps = state
+        return n // 2, steps + 1
+
+    return lax.while_loop(is_larger, halve, (n, 0))[1]
+""",
+    wrong=[
+        ("broken", "a float after a round"),
+        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (s[0] // 2, s[1] + 1), (n, 0))",
+         "not the whole state"),
+        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (s[0] / 2, s[1] + 1), "
+         "(n * 1.0, 0))[1]", "whole numbers"),
+        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (jnp.round(s[0] / 2), s[1] + 1), "
+         "(n * 1.0, 0))[1]", "rounding down"),
+        ("lambda n: jnp.floor(jnp.log2(n)).astype(int)", "keep the loop"),
+        ("lambda n: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] // 2, s[1] + 1), "
+         "(n, 0))[1]", "three steps"),
+    ],
+    hints=["the message names the two types; which operation made a float of an integer?"])
+
+
+def grade_distances(distances: Any) -> None:
+    random = np.random.default_rng(0)
+    for n, m in ((3, 2), (2, 2), (1, 4), (4, 1)):
+        points = random.integers(-4, 5, (n, 2)).astype(np.float32)
+        centres = random.integers(-4, 5, (m, 2)).astype(np.float32)
+        wanted = np.sqrt(((points[:, None] - centres) ** 2).sum(-1))
+        given = f"points = {points.tolist()} and centres = {centres.tolist()}"
+        try:
+            found = numbers(distances(jnp.array(points), jnp.array(centres)))
+        except ValueError as error:
+            expect("inconsistent sizes" not in str(error), f"for {given} one `vmap` goes through "
+                   "both, side by side\ntwo are needed, each of which maps one argument")
+            raise
+        except TypeError as error:
+            expect("shape" not in str(error), f"for {given} the shapes do not fit\neach `vmap` "
+                   "takes one axis away: the innermost function is given two vectors")
+            raise
+        agree(given, found, wanted,
+              (np.shape(found) == (m, n) != (n, m) or near(found, wanted.T), "that is the other "
+               "way round: there is a row for each point"),
+              (np.shape(found) == (n,), "that is one number for each point; one is wanted for each "
+               "pair"),
+              (near(found, wanted**2), "the distance is the root of that"),
+              "compare each point with each centre")
+
+
+BETWEEN = """
+def between(p, q):
+    return jnp.sqrt(((p - q) ** 2).sum())
+"""
+
+exercise(
+    "distances", chapter=CHAPTER, grade=grade_distances, given=BETWEEN,
+    solution="""
+def distances(points, centres):
+    to_all = jax.vmap(between, in_axes=(None, 0))
+    return jax.vmap(to_all, in_axes=(0, None))(points, centres)
+""",
+    wrong=[
+        ("def distances(points, centres):\n    return jax.vmap(between)(points, centres)",
+         "side by side"),
+        ("def distances(points, centres):\n"
+         "    f = jax.vmap(between, in_axes=(0, None))\n"
+         "    return jax.vmap(f, in_axes=(None, 0))(points, centres)", "for each point"),
+        ("def distances(points, centres):\n"
+         "    return jax.vmap(between, in_axes=(0, None))(points, centres)",
+         "for each pair"),
+        ("def distances(points, centres):\n"
+         "    return jax.vmap(between, in_axes=(0, None))(points, centres[0])", "for each pair"),
+        ("def distances(points, centres):\n"
+         "    return ((points[:, None] - centres) ** 2).sum(-1)", "the root"),
+    ],
+    hints=["write first what compares one point with all centres"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -9,39 +11,211 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, numbers,
+                                     shown)
 
 CHAPTER = "20_precision"
 
-LINES = ("jnp.int32(2**31 - 1) + 1 > 0", "jnp.float32(2**24) + 1 > 2**24",
-         "jnp.array([300.0]).astype('uint8')[0] == 44", "jnp.int32(7) // 0 == 0",
-         "(jnp.float32(1) * np.float64(2)).dtype == 'float32'")
+
+def _told(right: Any, given: str, found: Any, wanted: Any, hint: str) -> None:
+    """Like `agree`, where "near" is said by the caller."""
+    expect(right, f"for {given} the answer is {wanted}, and yours is {found}\n{hint}")
 
 
-def grade_foreseen(foreseen: Any) -> None:
-    expect(isinstance(foreseen, list | tuple) and len(foreseen) == 5,
-           "a list of five truth values is wanted, one for each line")
-    why = ["an int32 goes round at its end", "above 2**24 the float32s are two apart",
-           "a cast from float to integer stops at the end of the range; it does not go round",
-           "NumPy gives 0 there, and this is not NumPy",
-           "nothing has 64 bits here unless the flag is on"]
-    right = [False, False, False, False, True]
-    for line, answer, wanted, hint in zip(LINES, foreseen, right, why, strict=True):
-        expect(bool(answer) == wanted, f"{line}: {hint}")
+def grade_gap(gap: Callable) -> None:
+    random = np.random.default_rng(0)
+    powers = [2.0**e for e in (0, 1, 10, 23, 24, -1, -20)]
+    between = np.float32([1.5, 3.0, 0.75, 1000.0, 9e6, 0.1, 1.7e9]).tolist()
+    between += np.float32(2.0 ** random.uniform(-40, 40, 40)).tolist()
+    below = [float(np.nextafter(np.float32(power), np.float32(0))) for power in powers]
+    hints = ("how many marks are there from 1 to 2, and from 2 to 4?",
+             "it is right at powers of two; from one of them to the next, all marks are equally "
+             "far apart",
+             "just below a power of two the smaller gap still holds: was a logarithm rounded up?")
+    for group, hint in zip((powers, between, below), hints, strict=True):
+        for x in group:
+            found, wanted = numbers(gap(x)), float(np.spacing(np.float32(x)))
+            expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
+            _told(float(found) == wanted, f"x = {x!r}", f"{float(found):.6g}", f"{wanted:.6g}",
+                  "that is the gap of float64, whose fraction has 52 bits"
+                  if float(found) == np.spacing(x) else hint)
 
 
 exercise(
-    "foreseen", chapter=CHAPTER, grade=grade_foreseen,
-    solution="[False, False, False, False, True]",
+    "gap", chapter=CHAPTER, grade=grade_gap, given="import math",
+    solution="""
+def gap(x):
+    power = 1.0
+    while power > x:
+        power /= 2
+    while 2 * power <= x:
+        power *= 2
+    return power / 2**23
+""",
     wrong=[
-        ("[True, False, False, False, True]", "goes round"),
-        ("[False, True, False, False, True]", "two apart"),
-        ("[False, False, True, False, True]", "stops at the end"),
-        ("[False, False, False, True, True]", "not NumPy"),
-        ("[False, False, False, False, False]", "64 bits"),
-        ("[False]", "five truth values"),
+        ("def gap(x):\n    return x / 2**23", "equally far apart"),
+        ("def gap(x):\n    return 2.0 ** math.frexp(x)[1] / 2**23", "from 1 to 2"),
+        ("def gap(x):\n    return math.ulp(x)", "52 bits"),
+        ("def gap(x):\n    return 2.0 ** math.floor(jnp.log2(x)) / 2**23", "a logarithm"),
+        ("def gap(x):\n    return 2.0 ** -23", "from 2 to 4"),
     ],
-    hints=["the ruler answers the second line, the section on casts the third"])
+    afterthought="NumPy has it as `np.spacing(np.float32(x))`",
+    hints=["find the power of two at x or below: there the stretch with these gaps begins",
+           "each stretch, from a power of two to the next, has 2**23 marks"])
+
+
+def grade_one_minus_cos(one_minus_cos: Callable) -> None:
+    random = np.random.default_rng(1)
+    large = [1.0, 2.5, 3.14, *random.uniform(1, 5, 12)]
+    small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8)]
+    compiled = jax.jit(one_minus_cos)
+    for group in (large, small, [0.0]):
+        for x in np.float32(group):
+            with instead_of(jax.errors.TracerArrayConversionError, "", "write it with jnp: the "
+                            "digits are to be saved by the formula, and not by 64 bits"):
+                found = float(numbers(compiled(x)))
+            wanted = 2 * float(np.sin(np.float64(x) / 2)) ** 2
+            at_large = ("the first terms of a series are good near 0 only"
+                        if near(found, x * x / 2, 1e-5) else
+                        "near π your formula loses digits, too"
+                        if x == np.float32(3.14) else
+                        "cos(x) is cos² - sin² of half of x: are all the factors there?")
+            at_small = ("cos(x) is near 1, and the subtraction leaves its last digits only: do "
+                        "without it" if found == np.float32(1) - np.cos(x) else
+                        "the first terms of a series are good for the smallest x only")
+            _told(abs(found - wanted) <= 1e-5 * wanted, f"x = {x:.5g}", f"{found:.6g}",
+                  f"{wanted:.6g}", at_large if group is large else at_small)
+
+
+exercise(
+    "one_minus_cos", chapter=CHAPTER, grade=grade_one_minus_cos,
+    solution="""
+def one_minus_cos(x):
+    return 2 * jnp.sin(x / 2) ** 2
+""",
+    wrong=[
+        ("def one_minus_cos(x):\n    return 1 - jnp.cos(x)", "last digits"),
+        ("def one_minus_cos(x):\n    return x * x / 2", "near 0 only"),
+        ("def one_minus_cos(x):\n    return jnp.sin(x) ** 2 / (1 + jnp.cos(x))", "near π"),
+        ("def one_minus_cos(x):\n    return jnp.sin(x / 2) ** 2", "all the factors"),
+        ("def one_minus_cos(x):\n    return 2 * np.sin(x / 2) ** 2", "with jnp"),
+        ("def one_minus_cos(x):\n    return jnp.where(x < 0.1, x * x / 2, 1 - jnp.cos(x))",
+         "smallest x only"),
+    ],
+    afterthought="`jnp.expm1` and `jnp.log1p` are such formulas for exp(x) - 1 and log(1 + x)",
+    hints=["which identity of the cosine has a 1 in it?"])
+
+
+def grade_careful_sum(careful_sum: Callable) -> None:
+    random = np.random.default_rng(2)
+    cases = {"[1.0, 2.0, 3.5]": [1.0, 2.0, 3.5], "[2**24] + [1] * 101": [2.0**24] + [1.0] * 101,
+             "[0.1] * 300": [0.1] * 300, "300 random numbers": random.uniform(0, 1000, 300)}
+    for text, values in cases.items():
+        x = np.array(values, np.float32)
+        found, wanted = numbers(careful_sum(jnp.asarray(x))), math.fsum(x.tolist())
+        expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
+        expect(getattr(found, "dtype", None) == np.float32, f"for x = {text} the dtype is float32, "
+               f"and yours is {getattr(found, 'dtype', type(found).__name__)}")
+        hint = ("add them up first, and then see to what is lost" if len(x) == 3 else
+                "that is the sum one after the other: what an addition loses has to go into the "
+                "next, and with the right sign" if found == np.cumsum(x)[-1] else
+                "that is `jnp.sum`: fewer additions to a large number lose less, but they lose"
+                if found == jnp.sum(x) else "what was lost goes in once, with the right sign")
+        _told(abs(float(found) - wanted) <= 2.0**-23 * wanted, f"x = {text}",
+              f"{float(found):.9g}", f"{wanted:.9g}", hint)
+
+
+_CAREFUL = """
+def careful_sum(x):
+    total, lost = jnp.float32(0), jnp.float32(0)
+    for number in x:
+        number = number {} lost
+        larger = total + number
+        lost {} (larger - total) - number
+        total = larger
+    return total
+"""
+
+exercise(
+    "careful_sum", chapter=CHAPTER, grade=grade_careful_sum,
+    solution=_CAREFUL.format("-", "="),
+    wrong=[
+        ("def careful_sum(x):\n    total = jnp.float32(0)\n    for number in x:\n"
+         "        total = total + number\n    return total", "go into the "),
+        (_CAREFUL.format("+", "="), "the right sign"),
+        (_CAREFUL.format("-", "+="), "goes in once"),
+        ("def careful_sum(x):\n    return jnp.sum(x)", "but they lose"),
+        ("def careful_sum(x):\n    return np.sum(np.asarray(x), dtype=np.float64)",
+         "the dtype is float32, and yours is float64"),
+    ],
+    afterthought="this is Kahan's sum; its error does not grow with the number of summands",
+    hints=["`(total + number) - total` is what has arrived of `number`"])
+
+
+def grade_in_64_bits(in_64_bits: Callable) -> None:
+    before = jax.config.enable_x64.value
+
+    was_on = []
+
+    def rest(x: Any) -> Any:
+        was_on.append(jax.config.enable_x64.value)
+        return (x + 1e-9) - 1
+
+    def product(x: Any, y: Any) -> Any:
+        was_on.append(jax.config.enable_x64.value)
+        return (x * y).sum() - 1
+
+    try:
+        wide = in_64_bits(rest)
+        expect(callable(wide), "return a function: one that calls f with 64 bits")
+        expect(jax.config.enable_x64.value == before, "the flag is left on: what comes after has "
+               "64 bits, too")
+        for f, args in ((rest, (np.float64(1.0),)), (rest, (np.array([1.0, 1 + 1e-12]),)),
+                        (product, (np.array([1 + 1e-10, 0.0]), np.array([1 - 2e-10, 1.0])))):
+            wanted = np.asarray(f(*args))
+            found = numbers(in_64_bits(f)(*args))
+            name = "(x + 1e-9) - 1" if f is rest else "(x * y).sum() - 1"
+            given = f"f = {name} and x = {args[0].tolist()!r}"
+            expect(jax.config.enable_x64.value == before,
+                   "the flag is left on: what comes after has 64 bits, too")
+            dtype = getattr(found, "dtype", None)
+            expect(dtype == np.float64, f"for {given} the dtype is float64, and yours is {dtype}\n"
+                   + ("return what f gave, as it is" if was_on[-1] else
+                      "the flag was off when f was called: it was on, if at all, when your "
+                      "function was made"))
+            _told(np.allclose(found, wanted, rtol=1e-5, atol=0), given, shown(found),
+                  shown(wanted), "the digits were lost before f began: turn the flag on first")
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+_IN_64 = """
+def in_64_bits(f):
+    def wide(*args):
+        with jax.enable_x64(True):
+            return f(*map(jnp.asarray, args))
+    return wide
+"""
+
+exercise(
+    "in_64_bits", chapter=CHAPTER, grade=grade_in_64_bits, solution=_IN_64,
+    wrong=[
+        ("def in_64_bits(f):\n    with jax.enable_x64(True):\n"
+         "        return lambda *args: f(*map(jnp.asarray, args))", "when your function was made"),
+        ("def in_64_bits(f):\n    def wide(*args):\n        args = [jnp.asarray(a) for a in args]\n"
+         "        with jax.enable_x64(True):\n"
+         "            return f(*[a.astype(jnp.float64) for a in args])\n    return wide",
+         "before f began"),
+        ("def in_64_bits(f):\n    jax.config.update('jax_enable_x64', True)\n"
+         "    return lambda *args: f(*map(jnp.asarray, args))", "left on"),
+        ("def in_64_bits(f):\n    def wide(*args):\n        with jax.enable_x64(True):\n"
+         "            out = f(*map(jnp.asarray, args))\n        return jnp.float32(out)\n"
+         "    return wide", "as it is"),
+        ("def in_64_bits(f):\n    def wide(*args):\n        with jax.enable_x64(True):\n"
+         "            f(*map(jnp.asarray, args))\n            return\n    return wide",
+         "gave None"),
+    ],
+    hints=["three things have an order: the flag on, the arrays made, f called"])
 
 
 def grade_elapsed(elapsed: Callable) -> None:
@@ -77,6 +251,112 @@ def elapsed(stamps):
     hints=["what is done in NumPy is done with 64 bits"])
 
 
+def grade_take_in(take_in: Callable) -> None:
+    random = np.random.default_rng(3)
+    fine = [np.arange(4), np.linspace(0, 1, 9), np.array([1e-300, 1.0]), np.array([0.1]),
+            np.exp(-np.linspace(-20, 20, 50) ** 2), random.normal(size=20),
+            np.array([2**31 - 1, -2**31])]
+    lost = [(np.array([1, 2**31]), "a whole number that does not fit becomes another one"),
+            (np.array([1.0, 1e300]), "a number becomes infinite"),
+            (1.7e9 + np.arange(60.0), "most neighbours become equal"),
+            (np.array([1e-300, 2e-300]), "all become zero")]
+    for x in fine:
+        text = f"x = {shown(x)}, of dtype {x.dtype},"
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                out = take_in(x)
+        except ValueError as error:
+            raise Hint(f"for {text} an array is wanted, and yours is an error\nrounding alone is "
+                       "no loss: ask the switch what is") from error
+        expect(isinstance(out, jax.Array), f"for {text} an array of ours is wanted, and yours is "
+               f"of type {type(out).__name__}")
+        agree(text, out, x.astype(out.dtype), "the numbers are to be the same")
+    for x, why in lost:
+        told = f"for x = {shown(x)}, of dtype {x.dtype}, a ValueError is wanted: {why}; yours gave "
+        try:
+            with warnings.catch_warnings(record=True) as given:
+                warnings.simplefilter("always")
+                out = take_in(x)
+        except ValueError:
+            continue
+        spoke = any(issubclass(w.category, jax.errors.SharpBitWarning) for w in given)
+        raise Hint(f"{told}{'a warning and ' * spoke}{shown(out)}\n" + (
+            "a warning can be overlooked: collect what is found, and look at the list" if spoke else
+            "is the data still 64 bits wide when it comes in, and is somebody looking?"))
+
+
+exercise(
+    "take_in", chapter=CHAPTER, grade=grade_take_in,
+    solution="""
+def take_in(x):
+    with jax.checking_sharp_bits(collect=True) as findings:
+        array = jnp.asarray(x)
+    if findings:
+        raise ValueError(str(findings[0]))
+    return array
+""",
+    wrong=[
+        ("def take_in(x):\n    return jnp.asarray(x)", "somebody looking"),
+        ("def take_in(x):\n    with jax.checking_sharp_bits():\n        return jnp.asarray(x)",
+         "can be overlooked"),
+        ("def take_in(x):\n    array = jnp.asarray(x)\n    if (np.asarray(array) != x).any():\n"
+         "        raise ValueError('lost')\n    return array", "rounding alone"),
+        ("def take_in(x):\n    narrow = x.astype('float32' if x.dtype.kind == 'f' else 'int32')\n"
+         "    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        array = jnp.asarray(narrow)\n    if findings:\n"
+         "        raise ValueError(findings[0])\n    return array", "still 64 bits wide"),
+        ("def take_in(x):\n    return x", "an array of ours"),
+    ],
+    hints=["with `collect=True` the program goes on, and afterwards the list is empty or not"])
+
+
+def grade_remainder(remainder: Callable) -> None:
+    random = np.random.default_rng(4)
+    compiled = jax.jit(remainder)
+    cases = [([4, 2], 5), ([1, 2, 3, 4], 97), ([7], 10), ([1, 0, 0, 0, 0], 7)]
+    cases += [(random.integers(0, 10, 12).tolist(), int(m)) for m in (10**8, 97, 65537, 99999989)]
+    for digits, m in cases:
+        with instead_of(jax.errors.ConcretizationTypeError, "", "under `jit` nobody knows "
+                        "the digits, so Python cannot make a number of them: compute with the array"
+                        ):
+            found = numbers(compiled(jnp.array(digits), jnp.int32(m)))
+        wanted = int("".join(map(str, digits))) % m
+        dtype = getattr(found, "dtype", None)
+        expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
+        _told(float(found) == wanted, f"digits = {digits} and m = {m}", shown(found), wanted,
+              "start from the left: so far it is 4, and with the next digit 42"
+              if len(digits) < 12 else
+              "a number of twelve digits does not fit into 32 bits: let no number on the way "
+              "become that large")
+        expect(dtype == jnp.int32, f"for digits = {digits} and m = {m} yours is of dtype {dtype}\n"
+               "an int32 is wanted: the seven digits of a float are too few")
+
+
+exercise(
+    "remainder", chapter=CHAPTER, grade=grade_remainder,
+    solution="""
+def remainder(digits, m):
+    rest = 0
+    for digit in digits:
+        rest = (10 * rest + digit) % m
+    return rest
+""",
+    wrong=[
+        ("def remainder(digits, m):\n    number = 0\n    for digit in digits:\n"
+         "        number = 10 * number + digit\n    return number % m", "that large"),
+        ("def remainder(digits, m):\n    number = 0.0\n    for digit in digits:\n"
+         "        number = 10 * number + digit\n    return number % m", "digits of a float"),
+        ("def remainder(digits, m):\n    rest = 0\n    for digit in digits[::-1]:\n"
+         "        rest = (10 * rest + digit) % m\n    return rest", "from the left"),
+        ("def remainder(digits, m):\n    places = 10 ** jnp.arange(len(digits))[::-1]\n"
+         "    return (digits * places).sum() % m", "that large"),
+        ("def remainder(digits, m):\n    return int(''.join(str(int(d)) for d in digits)) % m",
+         "nobody knows the digits"),
+    ],
+    hints=["the remainder of 10 * n + d depends on n by way of its remainder alone"])
+
+
 def grade_middle(middle: Callable) -> None:
     random, ends = np.random.default_rng(0), [-2**31, 2**31 - 1, 2**31 - 3, 2**30 + 1, 0, -1]
     small = [(a, b) for a in range(-3, 4) for b in range(-3, 4)]
@@ -85,8 +365,8 @@ def grade_middle(middle: Callable) -> None:
         x, y = np.array(pairs, np.int32).T
         out: Any = numbers(middle(jnp.asarray(x), jnp.asarray(y)))
         expect(getattr(out, "dtype", None) == jnp.int32, f"for x = {pairs[0][0]} and y = "
-               f"{pairs[0][1]} yours is {shown(np.ravel(out)[0])}, of dtype "
-               f"{getattr(out, 'dtype', None)}\nthe result should be an int32")
+               f"{pairs[0][1]} the dtype is int32, and yours is "
+               f"{getattr(out, 'dtype', type(out).__name__)}")
         wanted, found = (x.astype(np.int64) + y) // 2, np.asarray(out)
         for k in np.flatnonzero(found != wanted)[:1]:
             agree(f"x = {x[k]} and y = {y[k]}", found[k], wanted[k],
@@ -107,10 +387,41 @@ def middle(x, y):
         ("def middle(x, y):\n    return x + (y - x) // 2", "Does their difference"),
         ("def middle(x, y):\n    return jnp.floor(x / 2 + y / 2).astype(jnp.int32)", "a float"),
         ("def middle(x, y):\n    return x // 2 + y // 2", "a halving loses"),
-        ("def middle(x, y):\n    return (x + y) / 2", "should be an int32"),
+        ("def middle(x, y):\n    return (x + y) / 2", "is int32, and yours is float32"),
     ],
     hints=["halve first, then add; and see to the two halves that are lost",
            "`%` gives what a halving has lost: 0 or 1"])
+
+
+LINES = ("jnp.int32(2**31 - 1) + 1 > 0", "jnp.float32(2**24) + 1 > 2**24",
+         "jnp.array([300.0]).astype('uint8')[0] == 44", "jnp.int32(7) // 0 == 0",
+         "(jnp.float32(1) * np.float64(2)).dtype == 'float32'")
+
+
+def grade_foreseen(foreseen: Any) -> None:
+    expect(isinstance(foreseen, list | tuple) and len(foreseen) == 5,
+           "a list of five truth values is wanted, one for each line")
+    why = ["an int32 wraps at its end", "above 2**24 the float32s are two apart",
+           "a cast from float to integer saturates; it does not wrap",
+           "NumPy gives 0 there; here a division by zero gives -1, or -2 where a remainder is left",
+           "nothing has 64 bits unless the flag is on"]
+    right = [False, False, False, False, True]
+    for line, answer, wanted, hint in zip(LINES, foreseen, right, why, strict=True):
+        expect(bool(answer) == wanted, f"{line} is {wanted}, and yours is {answer!r}\n{hint}")
+
+
+exercise(
+    "foreseen", chapter=CHAPTER, grade=grade_foreseen,
+    solution="[False, False, False, False, True]",
+    wrong=[
+        ("[True, False, False, False, True]", "wraps at"),
+        ("[False, True, False, False, True]", "two apart"),
+        ("[False, False, True, False, True]", "saturates"),
+        ("[False, False, False, True, True]", "NumPy gives 0"),
+        ("[False, False, False, False, False]", "64 bits"),
+        ("[False]", "five truth values"),
+    ],
+    hints=["the ruler answers the second line, the section on casts the third"])
 
 
 def grade_to_bytes(to_bytes: Callable) -> None:
@@ -119,8 +430,8 @@ def grade_to_bytes(to_bytes: Callable) -> None:
     for x in (inside, np.array([-0.3, 1.7, -5.0, 300.0, 1.001, np.inf, -np.inf], np.float32),
               np.array([np.nan], np.float32)):
         out: Any = numbers(to_bytes(jnp.asarray(x)))
-        expect(getattr(out, "dtype", None) == jnp.uint8, f"for x = {shown(x[:3])} the dtype is "
-               f"{getattr(out, 'dtype', None)}\nthe result should be a uint8")
+        expect(getattr(out, "dtype", None) == jnp.uint8, f"for x = {shown(x[:3])} the dtype "
+               f"is uint8, and yours is {getattr(out, 'dtype', type(out).__name__)}")
         # half a byte up and half a byte down are both right
         wanted = np.clip(np.nan_to_num(x, nan=0.0), 0, 1) * 255.0
         found = np.asarray(out).astype(float)
@@ -132,8 +443,9 @@ def grade_to_bytes(to_bytes: Callable) -> None:
                   f"x times 255 is {wanted[k]:.1f}: what is the nearest byte?")
     with jax.checking_sharp_bits(False, collect=True) as findings, jax.config.debug_unsafe_casts():
         to_bytes(jnp.array([-0.3, 1.7, jnp.nan]))
-    expect(not findings, "right, but it leaves to the cast what does not fit; a GPU may do it "
-           "otherwise: bring the values into the range first, and a nan, too")
+    expect(not findings, "for x = [-0.3, 1.7, nan] nothing is to be left to the cast, and yours "
+           "leaves it what does not fit\na GPU may do it otherwise: bring the values into the "
+           "range first, and a nan, too")
 
 
 exercise(
@@ -147,7 +459,8 @@ def to_bytes(x):
         ("def to_bytes(x):\n    return x.astype(jnp.uint8)", "1.0 should become 255"),
         ("def to_bytes(x):\n    return (255 * x).astype(jnp.uint8)", "nearest byte"),
         ("def to_bytes(x):\n    return jnp.round(255 * x).astype(jnp.uint8)",
-         "leaves to the cast"),
-        ("def to_bytes(x):\n    return jnp.round(255 * jnp.clip(x, 0.0, 1.0))", "a uint8"),
+         "left to the cast"),
+        ("def to_bytes(x):\n    return jnp.round(255 * jnp.clip(x, 0.0, 1.0))",
+         "is uint8, and yours is float32"),
     ],
     hints=["jnp.clip keeps a nan as it is"])
