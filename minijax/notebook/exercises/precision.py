@@ -25,7 +25,7 @@ def _told(right: Any, given: str, found: Any, wanted: Any, hint: str) -> None:
 def grade_gap(gap: Callable) -> None:
     random = np.random.default_rng(0)
     powers = [2.0**e for e in (0, 1, 10, 23, 24, -1, -20)]
-    between = np.float32([1.5, 3.0, 0.75, 1000.0, 9e6, 0.1, 1.7e9]).tolist()
+    between = np.array([1.5, 3.0, 0.75, 1000.0, 9e6, 0.1, 1.7e9], np.float32).tolist()
     between += np.float32(2.0 ** random.uniform(-40, 40, 40)).tolist()
     below = [float(np.nextafter(np.float32(power), np.float32(0))) for power in powers]
     hints = ("how many marks are there from 1 to 2, and from 2 to 4?",
@@ -70,7 +70,7 @@ def grade_one_minus_cos(one_minus_cos: Callable) -> None:
     small = [1e-3, 1e-2, 1e-4, *random.uniform(1e-5, 0.1, 8)]
     compiled = jax.jit(one_minus_cos)
     for group in (large, small, [0.0]):
-        for x in np.float32(group):
+        for x in np.array(group, np.float32):
             with instead_of(jax.errors.TracerArrayConversionError, "", "write it with jnp: the "
                             "digits are to be saved by the formula, and not by 64 bits"):
                 found = float(numbers(compiled(x)))
