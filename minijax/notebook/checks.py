@@ -16,7 +16,7 @@ import pkgutil
 import re
 import traceback
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -218,6 +218,33 @@ def wanting(given: str, wanted: Any, *hints: str | tuple[type[Exception], str],
         why = next((f"\n{text}" for text in telling if text), "")
         raised = trouble(error).removeprefix("your answer ")
         raise Hint(f"for {given} {what} is {shown(wanted)}, and yours {raised}{why}") from None
+
+
+def chosen(answer: Any, cases: Mapping[str, tuple[str, Any, str]], yes: str, no: str) -> None:
+    """Go on if an answer names the right ones of several cases; otherwise tell of one.
+
+    Args:
+      answer: a string of their letters.
+      cases: by letter: the case itself, whether it belongs to the answer, and a hint.
+      yes: what is true of a case that belongs to it.
+      no: what is true of the others.
+
+    >>> cases = {"a": ("3", True, "a number"), "b": ("[3]", False, "a tree of one number")}
+    >>> chosen("ab", cases, "is taken", "is refused")
+    Traceback (most recent call last):
+    ...
+    minijax.notebook.checks.Hint: `[3]` is refused, and by your answer it is taken
+    a tree of one number
+    """
+    some = "".join(list(cases)[:3])
+    expect(isinstance(answer, str), f'a string of letters is wanted, such as "{some}", and yours '
+           f"is {answer!r}")
+    letters = set(answer) - set(" ,")
+    expect(letters <= set(cases), f"the letters are {min(cases)} to {max(cases)}, and yours are "
+           f"{', '.join(sorted(letters))}")
+    for letter, (case, holds, hint) in cases.items():
+        expect(bool(holds) == (letter in letters), f"`{case}` {yes if holds else no}, and by your "
+               f"answer it {no if holds else yes}\n{hint}")
 
 
 def check(name: str, answer: Any) -> None:

@@ -9,7 +9,9 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax import config, lax
+from minijax.notebook.checks import (agree, chosen, exercise, expect, near, numbers, shown,
+                                     wanting)
 
 CHAPTER = "14_out_of_bounds"
 
@@ -21,19 +23,157 @@ def quiet(f: Callable, *args: Any) -> bool:
     return not found
 
 
+# ---------------------------------------------------------------- a read without errors
+
+
+def grade_read_at(read_at: Callable) -> None:
+    random = np.random.default_rng(0)
+    for n in (3, 1, 2, 5):
+        x = random.permutation(90)[:n] + 10
+        for i in (*range(n + 3), *range(-1, -n - 4, -1)):
+            given, wanted = f"x = {shown(x)} and i = {i}", x[np.clip(i, -n, n - 1)]
+            outside = ("a negative index can be outside, too: it lies before the first element"
+                       if i < 0 else "NumPy refuses the index: it must be moved before it reads")
+            with wanting(given, wanted, (IndexError, outside)):
+                out = numbers(read_at(x.copy(), i))
+            agree(given, out, wanted,
+                  (i < 0 and near(out, x[0]), "a negative index counts from the end, and only what "
+                   "is still outside is moved"),
+                  (near(out, x[i % n]), "this starts again at the other end: the nearest element "
+                   "is wanted"),
+                  "first count a negative index from the end, then move it inside")
+
+
+_READ = "def read_at(x, i):\n    return {}"
+
+exercise(
+    "read_at", chapter=CHAPTER, grade=grade_read_at,
+    solution="""
+def read_at(x, i):
+    n = len(x)
+    if i < 0:
+        i = i + n
+    return x[min(max(i, 0), n - 1)]
+""",
+    wrong=[
+        (_READ.format("x[i]"), "must be moved before it reads"),
+        (_READ.format("x[min(i, len(x) - 1)]"), "before the first element"),
+        (_READ.format("x[np.clip(i, 0, len(x) - 1)]"), "counts from the end"),
+        (_READ.format("x[i % len(x)]"), "starts again at the other end"),
+    ],
+    hints=["it is the line with minimum and maximum, and the line before it"])
+
+
+# ---------------------------------------------------------------- what to do outside
+
+
+def grade_votes(votes: Callable) -> None:
+    def counted(ballots: np.ndarray) -> np.ndarray:
+        return np.bincount(ballots, minlength=3)[:3]
+
+    random, compiled = np.random.default_rng(0), jax.jit(lambda b: votes(b, 3))
+    given = [np.array([0, 2, 2, 7, -1, 2, 1]), *random.integers(-5, 9, (4, 7))]
+    for b in given:
+        low, high = b < 0, b > 2
+        valid, from_end = b[~low & ~high], b[~high & (b >= -3)] % 3
+        told = f"the ballots {shown(b)} and 3 candidates"
+        with wanting(told, counted(valid), (
+                jax.errors.NonConcreteBooleanIndexError, "under jit a mask cannot choose how many "
+                "there are: let the update leave the others out")):
+            out = numbers(compiled(b))
+        agree(told, out, counted(valid),
+              (np.shape(out) != (3,), "one count for each of the three candidates is wanted"),
+              (near(out, counted(np.clip(np.where(low, b + 3, b), 0, 2))), "what is too large was "
+               "moved inside, and what is negative counted from the end"),
+              (near(out, counted(np.clip(b, 0, 2))), "those that are outside were moved inside"),
+              (near(out, counted(from_end)), "candidate 2 has a vote too many: who is -1?"),
+              (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has a vote too many: -1 "
+               "was moved inside"),
+              (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
+              "count those from 0 to 2")
+    expect(quiet(lambda b: votes(b, 3), jnp.asarray(given[0])),
+           f"for the ballots {shown(given[0])} the counts are right; but no mode says that the "
+           "invalid ones are meant to be left out")
+
+
+_VOTES = "def votes(ballots, candidates):\n    return {}"
+
+exercise(
+    "votes", chapter=CHAPTER, grade=grade_votes,
+    solution="""
+def votes(ballots, candidates):
+    counts = jnp.zeros(candidates, int)
+    return counts.at[ballots].add(1, mode="drop", wrap_negative_indices=False)
+""",
+    wrong=[
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1)"), "who is -1"),
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, mode='clip', "
+                       "wrap_negative_indices=False)"), "were moved inside"),
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, mode='clip')"),
+         "counted from the end"),
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].set(1, mode='drop', "
+                       "wrap_negative_indices=False)"), "does not count"),
+        (_VOTES.format("jnp.bincount(ballots, length=candidates)"), "candidate 0 has"),
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots].add(1, "
+                       "wrap_negative_indices=False)"), "no mode says"),
+        (_VOTES.format("jnp.zeros(candidates, int).at[ballots[(ballots >= 0) & "
+                       "(ballots < candidates)]].add(1)"), "a mask cannot choose"),
+    ],
+    hints=["what may be left out is to be said; and so is what a negative index means"])
+
+
+def grade_window_start(window_start: Callable) -> None:
+    for n in (10, 4, 1):
+        for size in sorted(range(1, n + 1), key=lambda size: size != 4):
+            for start in (8, *range(n + 2), *range(-1, -n - 4, -1)):
+                from_front = start + n if start < 0 else start
+                wanted = min(max(from_front, 0), n - size)
+                out = numbers(window_start(n, size, start))
+                agree(f"n = {n}, size = {size} and start = {start}", out, wanted,
+                      (start < 0 and near(out, 0), "a negative start counts from the end, here "
+                       "too; only then is the window moved"),
+                      (near(out, from_front), "there the window sticks out, at one end or the "
+                       "other"),
+                      (near(out, n - size + 1), "one too far: a window as long as the array begins "
+                       "at 0"),
+                      "count a negative start from the end, then move the window until it fits",
+                      what="the window's first place")
+
+
+_START = "def window_start(n, size, start):\n    return {}"
+
+exercise(
+    "window_start", chapter=CHAPTER, grade=grade_window_start,
+    solution="""
+def window_start(n, size, start):
+    if start < 0:
+        start = start + n
+    return min(max(start, 0), n - size)
+""",
+    wrong=[
+        (_START.format("max(0, min(start, n - size))"), "counts from the end"),
+        (_START.format("start + n if start < 0 else start"), "sticks out"),
+        (_START.format("min(max(start + n * (start < 0), 0), n - 1)"), "sticks out"),
+        (_START.format("min(max(start + n * (start < 0), 0), n - size + 1)"), "one too far"),
+        (_START.format("min(start + n * (start < 0), n - size)"), "sticks out"),
+    ],
+    afterthought="so a window of the last three frames, from t - 2 on, is at t = 0 the *end* of "
+                 "the film",
+    hints=["the last place at which a window of `size` fits is n - size"])
+
+
 def grade_five_results(five_results: Any) -> None:
     expect(isinstance(five_results, (list, tuple)) and len(five_results) == 5,
-           "a list of five numbers is wanted")
+           f"a list of five numbers is wanted, and yours is {five_results!r}")
+    x = jnp.array([10.0, 20.0, 30.0])
     one, two, three, four, five = five_results
-    expect(near(one, 30.0), "the first is a read: it is moved to the nearest element")
-    expect(near(two, 60.0), "the second is a sum after an update, and an update outside is left "
-           "out")
-    expect(not near(three, 30.0), "the third: take does not clip, unless it is told to")
-    expect(np.isnan(np.asarray(three, float)), "the third is a value that is to be noticed")
-    expect(not near(four, 30.0), "the fourth: is -3 outside of three elements?")
-    expect(near(four, 10.0), "the fourth counts from the end: -1 is the last element")
-    expect(near(five, 50.0), "the fifth is a whole window of two: where does it go, so that it "
-           "fits?")
+    agree("x[7]", one, x[7], "a read is moved to the nearest element")
+    agree("x.at[7].set(5.0).sum()", two, x.at[7].set(5.0).sum(), "an update outside is left out")
+    agree("jnp.take(x, 7)", three, jnp.take(x, 7), (near(three, 30.0), "take does not clip, unless "
+          "it is told to"), "take gives a value that you will notice")
+    agree("x[-3]", four, x[-3], "is -3 outside of three elements? -1 is the last one")
+    agree("lax.dynamic_slice(x, (2,), (2,)).sum()", five, 50.0, (near(five, 30.0), "a window is "
+          "never cut short"), "the whole window of two is moved, until it fits")
 
 
 exercise(
@@ -45,10 +185,157 @@ exercise(
         ("[10.0, 60.0, float('nan'), 10.0, 50.0]", "moved to the nearest element"),
         ("[30.0, 65.0, float('nan'), 10.0, 50.0]", "left out"),
         ("[30.0, 60.0, 30.0, 10.0, 50.0]", "unless it is told to"),
+        ("[30.0, 60.0, 0.0, 10.0, 50.0]", "that you will notice"),
         ("[30.0, 60.0, float('nan'), 30.0, 50.0]", "is -3 outside"),
-        ("[30.0, 60.0, float('nan'), 10.0, 30.0]", "so that it fits"),
+        ("[30.0, 60.0, float('nan'), 10.0, 30.0]", "cut short"),
+        ("[30.0, 60.0, float('nan'), 10.0, 60.0]", "until it fits"),
     ],
     hints=["each is one line of the tables above"])
+
+
+# ---------------------------------------------------------------- gradients
+
+
+def grade_interpolate(interpolate: Callable) -> None:
+    random = np.random.default_rng(0)
+    tables: list[list[float]] = [[1.0, 4.0, 2.0], *random.integers(0, 9, (2, 5)).tolist()]
+    for values in tables:
+        table, n = np.array(values, np.float32), len(values)
+        for places in ([0.5, 1.25], [-0.5, 0.25], [-2.0, n - 1.0], [n - 0.5, n + 3.0],
+                       (random.uniform(-2, n + 1, 4)).round(2).tolist()):
+            x = np.array(places, np.float32)
+            wanted = np.interp(x, np.arange(n), table)
+            inner, left = np.clip(x, 0, n - 1), np.clip(np.floor(x), 0, n - 2).astype(int)
+            given = f"table = {shown(table)} and x = {places}"
+            out = numbers(interpolate(jnp.asarray(table), jnp.asarray(x)))
+            low, high = places[0] < 0, places[-1] > n - 1
+            agree(given, out, wanted,
+                  (np.shape(out) != x.shape, "one value for each number of x is wanted"),
+                  (np.isnan(np.asarray(out)).any(), "there is a nan: next to the last entry there "
+                   "is none, and it was read with mode='fill'"),
+                  (low and near(numbers(interpolate(jnp.asarray(table), jnp.asarray(x[1:]))),
+                                wanted[1:]), "before the first entry the curve goes on level; "
+                   "the floor of -0.5 is -1, and that place counts from the end"),
+                  (low or high, "outside of the table the curve goes on level"),
+                  "between two entries go from the left one towards the right one")
+            slopes = np.zeros(n)
+            np.add.at(slopes, left, 1 - (inner - left))
+            np.add.at(slopes, left + 1, inner - left)
+            found = jax.grad(lambda t, x=x: jnp.sum(interpolate(t, jnp.asarray(x))))(
+                jnp.asarray(table))
+            agree(given, found, slopes, "the values are right. Whatever is read with an index "
+                  "outside has no gradient, unless a mode says which element is meant",
+                  what="the gradient of the sum, by table,")
+    expect(quiet(interpolate, jnp.array([1.0, 4.0, 2.0]), jnp.array([-1.0, 0.5, 2.0, 9.0])),
+           "for x = [-1, 0.5, 2, 9] the values are right, but an index is outside for which no "
+           "mode is given")
+
+
+_INTERPOLATE = """
+def interpolate(table, x):
+    {}
+    i = jnp.floor(x).astype(int)
+    left, right = {}
+    return left + (x - i) * (right - left)
+"""
+_CLIPPED = "x = jnp.clip(x, 0, table.size - 1)"
+
+exercise(
+    "interpolate", chapter=CHAPTER, grade=grade_interpolate,
+    solution=_INTERPOLATE.format(_CLIPPED,
+                                 '(table.at[k].get(mode="clip") for k in (i, i + 1))'),
+    wrong=[
+        (_INTERPOLATE.format("x = jnp.maximum(x, 0)", "table[i], table[i + 1]"),
+         "has no gradient"),
+        (_INTERPOLATE.format("", "table[i], table[i + 1]"), "that place counts from the end"),
+        (_INTERPOLATE.format(_CLIPPED, "(table.at[k].get(mode='fill') for k in (i, i + 1))"),
+         "there is a nan"),
+        (_INTERPOLATE.format("", "table[jnp.clip(i, 0, table.size - 2)], "
+                             "table[jnp.clip(i + 1, 1, table.size - 1)]"), "goes on level"),
+        (_INTERPOLATE.format(_CLIPPED, "table[i], table[i + 1]"), "no mode is given"),
+        ("def interpolate(table, x):\n    return table.at[jnp.round(x).astype(int)].get("
+         "mode='clip')", "towards the right one"),
+    ],
+    hints=["bring x into the table first; then there is one place left that can be outside"])
+
+
+# ---------------------------------------------------------------- under the switch
+
+
+def grade_strict(strict: Callable) -> None:
+    before = config.debug_out_of_bounds.value
+    try:
+        _grade_strict(strict)
+        expect(config.debug_out_of_bounds.value == before, "after a call of strict(f), x[9] should "
+               "give the last element again, and it raises: the switch stays on")
+    finally:
+        jax.config.update("debug_out_of_bounds", before)
+
+
+def _grade_strict(strict: Callable) -> None:
+    x = jnp.arange(4.0)
+
+    def reads(x: Any, i: Any) -> Any:
+        return 2 * x[i]
+
+    def writes(x: Any, i: Any) -> Any:
+        return x.at[i].add(1.0).sum()
+
+    def smooth(x: Any, i: Any) -> Any:
+        return lax.fori_loop(0, 3, lambda k, total: total + x[k + i], 0.0)
+
+    compiled = jax.jit(reads)
+    cases = [(name, f, {i: f(x, i) for i in (1, 0, 7, -9)}) for name, f in (
+        ("2 * x[i]", reads), ("x.at[i].add(1.0).sum()", writes),
+        ("the sum of x[i], x[i + 1] and x[i + 2]", smooth),
+        ("a compiled 2 * x[i], called before,", compiled))]
+    for name, f, wanted in cases:
+        mine = strict(f)
+        expect(callable(mine), f"strict(f) should be a function, and yours is {shown(mine)}: "
+               "define one inside, and return it")
+        for i in wanted:
+            given = f"f = {name} with x = [0, 1, 2, 3] and i = {i}"
+            try:
+                out, said = mine(x, i), None
+            except jax.errors.OutOfBoundsError as error:
+                out, said = None, str(error).splitlines()[0]
+            if i in (1, 0):
+                agree(given, out, wanted[i], (said, f"every index is inside, and yours raised: "
+                      f"{said}"), (out is None, "hand on what f returns"),
+                      "strict(f) returns what f returns")
+            else:
+                expect(said, f"for {given} an OutOfBoundsError is wanted, and yours returns "
+                       f"{shown(out)}\nthe switch must be on while f runs, not while it is "
+                       "wrapped, and the finding must be raised")
+
+
+_STRICT = "def strict(f):\n    def checked(*args):\n{}\n    return checked"
+
+exercise(
+    "strict", chapter=CHAPTER, grade=grade_strict,
+    solution="""
+def strict(f):
+    def checked(*args):
+        with jax.debug_out_of_bounds(True):
+            return f(*args)
+    return checked
+""",
+    wrong=[
+        ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return f",
+         "not while it is wrapped"),
+        ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n        return jax.jit(f)",
+         "not while it is wrapped"),
+        (_STRICT.format("        with jax.debug_out_of_bounds(True):\n            f(*args)"),
+         "hand on what f returns"),
+        (_STRICT.format("        with jax.checking_sharp_bits(collect=True):\n"
+                        "            return f(*args)"), "must be raised"),
+        (_STRICT.format("        jax.config.update('debug_out_of_bounds', True)\n"
+                        "        return f(*args)"), "stays on"),
+        ("def strict(f):\n    with jax.debug_out_of_bounds(True):\n"
+         "        return f(jnp.arange(4.0), 1)", "should be a function"),
+    ],
+    afterthought="with `functools.wraps(f)` over it, it would keep f's name, too",
+    hints=["a function that calls f inside a with block"])
 
 
 def grade_neighbours(neighbours: Callable) -> None:
@@ -66,8 +353,8 @@ def grade_neighbours(neighbours: Callable) -> None:
                "their own neighbours here: that is what moving an index inside does"),
               (np.isnan(np.asarray(out)).any(), "there is a nan: the fill value is yours to say"),
               "outside there are zeros")
-    expect(quiet(neighbours, jnp.arange(4.0)), "right; but the check finds an index for which no "
-           "mode is given")
+    expect(quiet(neighbours, jnp.arange(4.0)), "for x = [0, 1, 2, 3] the sums are right; but the "
+           "check finds an index for which no mode is given")
 
 
 exercise(
@@ -92,51 +379,98 @@ def neighbours(x):
     hints=["x.at[i].get takes mode, fill_value and wrap_negative_indices"])
 
 
-def grade_votes(votes: Callable) -> None:
-    def counted(ballots: np.ndarray) -> np.ndarray:
-        return np.bincount(ballots, minlength=3)[:3]
+def grade_pasted(pasted: Callable) -> None:
+    patch, image = np.array([[1, 2, 3], [4, 5, 6]]), np.zeros((4, 5), int)
+    compiled = jax.jit(pasted)
+    for row in (0, 3, -1, 2, -2, 1, 4):
+        for column in (1, 3, -2, 4, -1, 0, 9):
+            large = np.zeros((24, 25), int)
+            large[row + 10:row + 12, column + 10:column + 13] = patch
+            given, wanted = f"row = {row} and column = {column}", large[10:14, 10:15]
+            with wanting(given, wanted, what="the image"):
+                out = numbers(compiled(image, patch, row, column))
+            agree(given, out, wanted,
+                  (np.shape(out) != image.shape, "an image as large as the one given is wanted"),
+                  (near(out, _moved(image, patch, row, column)), "the window was moved, and the "
+                   "patch with it"),
+                  (near(out, _moved(image, patch, max(row, 0), max(column, 0))), "the corner was "
+                   "moved inside, and the patch with it"),
+                  ((row < 0 or column < 0) and np.count_nonzero(out) > np.count_nonzero(wanted),
+                   "what leaves at one side comes in at the other: a negative index counts from "
+                   "the end"),
+                  (np.count_nonzero(out) == np.count_nonzero(wanted), "elements outside were "
+                   "moved to the border, and overwrite what is there"),
+                  "write each element of the patch at a place of its own, and leave out those that "
+                  "are outside", what="the image")
+    expect(quiet(pasted, jnp.asarray(image), jnp.asarray(patch), 3, 4), "for row = 3 and column = "
+           "4 the image is right; but the check finds an index for which no mode is given")
 
-    random, compiled = np.random.default_rng(0), jax.jit(lambda b: votes(b, 3))
-    given = [np.array([0, 2, 2, 7, -1, 2, 1]), *random.integers(-5, 9, (4, 7))]
-    for b in given:
-        out, low, high = numbers(compiled(b)), b < 0, b > 2
-        valid, from_end = b[~low & ~high], b[~high & (b >= -3)] % 3
-        agree(f"the ballots {shown(b)} and 3 candidates", out, counted(valid),
-              (np.shape(out) != (3,), "one count for each of the three candidates is wanted"),
-              (near(out, counted(np.clip(np.where(low, b + 3, b), 0, 2))), "what is too large was "
-               "moved inside, and what is negative counted from the end"),
-              (near(out, counted(np.clip(b, 0, 2))), "those that are outside were moved inside"),
-              (near(out, counted(from_end)), "candidate 2 has a vote too many: who is -1?"),
-              (near(out, counted(np.maximum(b[~high], 0))), "candidate 0 has a vote too many: -1 "
-               "was moved inside"),
-              (near(out, np.minimum(counted(valid), 1)), "`set` writes, and does not count"),
-              "count those from 0 to 2")
-    expect(quiet(lambda b: votes(b, 3), jnp.asarray(given[0])),
-           "right; but the check cannot know that the invalid votes are meant to be left out")
+
+def _moved(image: np.ndarray, patch: np.ndarray, row: int, column: int) -> Any:
+    return lax.dynamic_update_slice(jnp.asarray(image), jnp.asarray(patch), (row, column))
+
+
+_PASTED = """
+def pasted(image, patch, row, column):
+    rows = row + jnp.arange(patch.shape[0])[:, None]
+    columns = column + jnp.arange(patch.shape[1])
+    return image.at[rows, columns].set(patch{})
+"""
+
+exercise(
+    "pasted", chapter=CHAPTER, grade=grade_pasted,
+    solution=_PASTED.format(', mode="drop", wrap_negative_indices=False'),
+    wrong=[
+        ("def pasted(image, patch, row, column):\n"
+         "    return lax.dynamic_update_slice(image, patch, (row, column))", "with it"),
+        (_PASTED.format(""), "comes in at the other"),
+        (_PASTED.format(", mode='drop'"), "comes in at the other"),
+        (_PASTED.format(", mode='clip', wrap_negative_indices=False"), "moved to the border"),
+        (_PASTED.format(", wrap_negative_indices=False"), "no mode is given"),
+        ("def pasted(image, patch, row, column):\n    return lax.dynamic_update_slice(image, "
+         "patch, (jnp.maximum(row, 0), jnp.maximum(column, 0)))", "with it"),
+    ],
+    afterthought="a patch may even be larger than the image",
+    hints=["the rows are row + jnp.arange(…), as a column; the columns are a row"])
+
+
+# ---------------------------------------------------------------- which are found
+
+
+LOUD = {
+    "a": ("x[-10]", "-10 is the first of ten elements, counted from the end"),
+    "b": ("x[5:30]", "a slice with fixed ends is cut, as in Python: no index of it is outside"),
+    "c": ("jnp.where(i < 10, x[i], 0.0)", "both sides of a where are computed: x[i] is read"),
+    "d": ("lax.cond(i < 10, lambda: x[i], lambda: 0.0)", "the branch that reads is not taken"),
+    "e": ("lax.dynamic_slice(x, (7,), (4,))", "does a window of 4 fit from place 7 on?"),
+    "f": ("jnp.take(x, i)", "that nan is given does not make it meant: no mode says so"),
+    "g": ('x.at[i].add(1.0, mode="drop")', "the mode says that it may be left out"),
+    "h": ("x[i] * 0", "the value is of no use, but x[i] is read"),
+}
+
+
+def grade_loud(loud: Any) -> None:
+    x, cases = jnp.arange(10.0), {}
+    for letter, (text, hint) in LOUD.items():
+        f = eval(f"lambda x, i: {text}", {"jnp": jnp, "lax": lax})
+        cases[letter] = (text, not quiet(f, x, 30), hint)
+    chosen(loud, cases, "raises", "is silent")
 
 
 exercise(
-    "votes", chapter=CHAPTER, grade=grade_votes,
-    solution="""
-def votes(ballots, candidates):
-    counts = jnp.zeros(candidates, int)
-    return counts.at[ballots].add(1, mode="drop", wrap_negative_indices=False)
-""",
+    "loud", chapter=CHAPTER, grade=grade_loud, solution='"cefh"',
     wrong=[
-        ("def votes(ballots, candidates):\n    return jnp.zeros(candidates, int).at[ballots].add("
-         "1)", "who is -1"),
-        ("def votes(ballots, candidates):\n    return jnp.zeros(candidates, int).at[ballots].add("
-         "1, mode='clip', wrap_negative_indices=False)", "were moved inside"),
-        ("def votes(ballots, candidates):\n    return jnp.zeros(candidates, int).at[ballots].add("
-         "1, mode='clip')", "counted from the end"),
-        ("def votes(ballots, candidates):\n    return jnp.zeros(candidates, int).at[ballots].set("
-         "1, mode='drop', wrap_negative_indices=False)", "does not count"),
-        ("def votes(ballots, candidates):\n    return jnp.bincount(ballots, length=candidates)",
-         "candidate 0 has"),
-        ("def votes(ballots, candidates):\n    return jnp.zeros(candidates, int).at[ballots].add("
-         "1, wrap_negative_indices=False)", "cannot know"),
+        ('"acefh"', "counted from the end"),
+        ('"bcefh"', "is cut, as in Python"),
+        ('"efh"', "both sides of a where"),
+        ('"cdefh"', "is not taken"),
+        ('"cfh"', "does a window of 4 fit"),
+        ('"ceh"', "does not make it meant"),
+        ('"cefgh"', "may be left out"),
+        ('"cef"', "is of no use"),
+        ("['c', 'e', 'f', 'h']", "a string of letters"),
     ],
-    hints=["what may be dropped is to be said; and so is what a negative index means"])
+    hints=["go through them one by one: is an index outside, is it used, and is a mode given?"])
 
 
 def grade_last_of(last_of: Callable) -> None:
@@ -144,15 +478,19 @@ def grade_last_of(last_of: Callable) -> None:
     for lengths in ([4, 1, 2], [4, 0, 2], *random.integers(0, 5, (4, 3)).tolist()):
         rows, n = random.integers(10, 99, (3, 4)).astype(np.float32), np.array(lengths)
         last = rows[np.arange(3), n - 1]
-        out = numbers(compiled(rows, n))
-        agree(f"the rows {shown(rows)} and the lengths {lengths}", out, np.where(n > 0, last, 0),
+        given = f"the rows {shown(rows)} and the lengths {lengths}"
+        wanted = np.where(n > 0, last, 0)
+        with wanting(given, wanted):
+            out = numbers(compiled(rows, n))
+        agree(given, out, wanted,
               (np.shape(out) != (3,), "one number for each row is wanted"),
               (near(out, rows[np.arange(3), np.minimum(n, 3)]), "a row of 1 has its last element "
                "at place 0"),
               (near(out, last), "of a row of no elements this is the element at -1, from the end"),
               "a row of no elements has no last one: there 0 is wanted")
-    expect(quiet(last_of, rows, jnp.array([4, 0, 2])), "right; but the check finds an index "
-           "outside: it does not know that you throw away what is read there")
+    expect(quiet(last_of, rows, jnp.array([4, 0, 2])), "for the lengths [4, 0, 2] the numbers are "
+           "right; but the check finds an index outside: it does not know that you throw away what "
+           "is read there")
 
 
 exercise(
