@@ -105,7 +105,7 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
 
 @core.leaves_no_tracer
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
-               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
+              args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
               level: Level | None = None) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and where their batch axis is, for a function of flat arguments.
 

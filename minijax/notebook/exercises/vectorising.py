@@ -9,49 +9,162 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "04_vectorising"
 
 
-def _shown(x: Any) -> str:
-    return np.array2string(np.asarray(x), precision=3, separator=", ").replace("\n", "")
+def _library() -> Any:
+    from minijax.notebook.library import library
+    return library.module
 
 
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted),
-           f"for {given} the answer is {_shown(wanted)}, and yours {_shown(found)}")
+# -- slowly ----------------------------------------------------------------------------------------
+
+LOOPS: tuple[tuple[tuple, list[tuple], list[tuple]], ...] = (
+    ((0,), [(3, 2)], [(2,)]),
+    ((0, None), [(3, 2), (3,)], [(2,), (3,)]),
+    ((1, 0), [(3, 3), (3, 3)], [(3,), (3,)]),
+    ((None, 2), [(4,), (4, 2, 4)], [(4,), (4, 2)]))
 
 
-def _is_shape(answer: Any) -> None:
-    expect(isinstance(answer, tuple), "a shape is a tuple of numbers, such as `(3, 4)`")
+def grade_slowly(slowly: Callable) -> None:
+    random = np.random.default_rng(0)
+    for in_axes, shapes, wanted in LOOPS:
+        args = [random.integers(-9, 10, shape).astype(np.float32) for shape in shapes]
+        given = f"in_axes={in_axes} and arrays of the shapes {' and '.join(map(str, shapes))}"
+        calls: list[list[tuple]] = []
+
+        def f(x: Any, *others: Any, calls: Any = calls) -> Any:
+            calls.append([np.shape(a) for a in (x, *others)])
+            return sum((2.0 * jnp.ravel(a)[-1] for a in others), jnp.ravel(x)[0])
+
+        found = slowly(f, in_axes)(*args)
+        [size, *_] = (s[axis] for s, axis in zip(shapes, in_axes, strict=True) if axis is not None)
+        expect(len(calls) == size, f"for {given} there are {size} calls of f, and yours makes "
+               f"{len(calls)}\none call for each example: a loop of Python's")
+        why = ("an argument whose axis is None goes to each call as it is" if None in in_axes else
+               "f is given one example, without the axis that counts them")
+        expect(calls[0] == wanted, f"for {given} f is given arrays of the shapes {wanted}, and "
+               f"yours gives it {calls[0]}\n{why}")
+        expect(not isinstance(found, list | tuple), f"for {given} one array of {size} numbers is "
+               f"wanted, and yours is a {type(found).__name__}: stack the results")
+        agree(given, found, jax.vmap(f, in_axes=in_axes)(*args), (
+            any(in_axes), "the examples may lie along another axis than the first"))
 
 
-def grade_seen_shape(answer: Any) -> None:
-    _is_shape(answer)
-    expect(answer != (5, 7, 2), "that is the batch; the function sees one example of it")
-    expect(answer != (7, 2), "this would be axis 0: which axis counts the examples?")
-    expect(7 not in answer, "there are 7 examples, and an example does not know how many there are")
-    expect(answer == (5, 2), "leave axis 1 out, and keep the others in their order")
+_SLOWLY = """
+def slowly(f, in_axes):
+    def looped(*args):
+        [size, *_] = [np.shape(x)[axis] for x, axis in zip(args, in_axes) if axis is not None]
+        return {stack}
+    return looped
+"""
+_CALL = "f(*({one} for x, axis in zip(args, in_axes)))"
+_ONE = "x if axis is None else np.take(x, i, axis)"
+
+
+def _slowly(one: str = _ONE, stack: str = "jnp.stack([{call} for i in range(size)])") -> str:
+    return _SLOWLY.format(stack=stack.format(call=_CALL.format(one=one)))
 
 
 exercise(
-    "seen_shape", chapter=CHAPTER, grade=grade_seen_shape, solution="(5, 2)",
-    wrong=[("(5, 7, 2)", "sees one example"), ("(7, 2)", "which axis counts"),
-           ("(5, 7)", "does not know how many"), ("(2, 5)", "in their order"),
-           ("[5, 2]", "a tuple")])
+    "slowly", chapter=CHAPTER, grade=grade_slowly,
+    solution="""
+def slowly(f, in_axes):
+    def looped(*args):
+        [size, *_] = [np.shape(x)[axis] for x, axis in zip(args, in_axes) if axis is not None]
+        results = []
+        for i in range(size):
+            example = [x if axis is None else np.take(x, i, axis) for x, axis in zip(args, in_axes)]
+            results.append(f(*example))
+        return jnp.stack(results)
+    return looped
+""",
+    wrong=[("def slowly(f, in_axes):\n    return jax.vmap(f, in_axes)", "one call for each"),
+           (_slowly(stack="[{call} for i in range(size)]"), "stack the results"),
+           (_slowly(one="np.take(x, i, axis or 0)"), "goes to each call as it is"),
+           (_slowly(one="x if axis is None else x[i]"), "another axis than the first"),
+           (_slowly(one="x if axis is None else np.take(x, [i], axis)"), "without the axis")],
+    afterthought="a loop calls f for each example; `vmap` calls it once",
+    hints=["`np.take(x, i, axis)` is the i-th slice along an axis"])
 
+
+# -- seen_shape ------------------------------------------------------------------------------------
+
+def grade_seen_shape(seen_shape: Callable) -> None:
+    for shape in ((5, 7, 2), (3,), (4, 6), (2, 3, 4, 5)):
+        for axis in (*range(len(shape)), *range(-len(shape), 0)):
+            found, wanted = seen_shape(shape, axis), tuple(np.delete(shape, axis).tolist())
+            told = (f"for an array of shape {shape} and axis {axis} the function sees {wanted}, "
+                    f"and yours is {found!r}\n")
+            expect(isinstance(found, tuple), told + "a shape is a tuple")
+            expect(found != shape, told + "that is the shape of the whole batch")
+            expect(found == wanted, told + (
+                "axes may be counted from the end: -1 is the last" if axis < 0 else
+                "the axes before the batch's stay, too" if found == shape[axis + 1:] else
+                "one axis goes, the others stay in their order"))
+
+
+_SEEN = "def seen_shape(shape, axis):\n    return {}"
+
+exercise(
+    "seen_shape", chapter=CHAPTER, grade=grade_seen_shape,
+    solution="""
+def seen_shape(shape, axis):
+    axis = axis % len(shape)
+    return shape[:axis] + shape[axis + 1:]
+""",
+    wrong=[(_SEEN.format("shape[:axis] + shape[axis + 1:]"), "-1 is the last"),
+           (_SEEN.format("shape[axis + 1:]"), "the axes before"),
+           (_SEEN.format("shape[1:]"), "one axis goes"),
+           (_SEEN.format("shape"), "the whole batch"),
+           (_SEEN.format("[n for k, n in enumerate(shape) if k != axis % len(shape)]"),
+            "a shape is a tuple"),
+           (_SEEN.format("tuple(n for n in shape if n != shape[axis])") + "[::-1]", "in their")])
+
+
+# -- columns_in_axes -------------------------------------------------------------------------------
+
+def grade_columns_in_axes(answer: Any) -> None:
+    expect(isinstance(answer, tuple) and len(answer) == 2,
+           f"for two arguments a tuple of two entries is wanted, and yours is {answer!r}")
+    table, row = np.arange(12.0).reshape(3, 4), np.array([5.0, 6.0, 7.0, 8.0])
+    try:
+        columns, rows = jax.vmap(lambda column, row: (column, row), in_axes=answer)(table, row)
+    except (TypeError, ValueError, IndexError):
+        raise Hint(f"with in_axes={answer} `vmap` refuses, as the axes that you name do not have "
+                   "one and the same size: which axis of the table counts its columns?") from None
+    given = f"table = np.arange(12).reshape(3, 4) and in_axes={answer}"
+    agree(given, columns[0], table[:, 0], "those are rows: along axis 0 lie the rows",
+          what="the first column that f should be given")
+    agree(given, rows[0], row, "an argument that is the same for all has None",
+          what="the row that f should be given")
+
+
+exercise(
+    "columns_in_axes", chapter=CHAPTER, grade=grade_columns_in_axes, solution="(1, None)",
+    wrong=[("1", "a tuple of two"), ("(0, None)", "lie the rows"), ("(1, 0)", "has None"),
+           ("(0, 1)", "which axis of the table"), ("(None, None)", "counts its columns")])
+
+
+# -- all_pairs -------------------------------------------------------------------------------------
 
 def grade_all_pairs(all_pairs: Callable) -> None:
-    def power(x: Any, y: Any) -> Any:
-        return x ** y
-
-    xs, ys = jnp.array([1.0, 2.0, 3.0]), jnp.array([2.0, 3.0])
-    table = all_pairs(power)(xs, ys)
-    expect(np.shape(table) != (2, 3), "that is a column for each x: which `vmap` is the outer one?")
-    expect(np.shape(table) == (3, 2), "for 3 and 2 numbers the table is of shape (3, 2), not "
-           f"{np.shape(table)}; each of the two `vmap` maps over one argument, and None the other")
-    _agrees(table, [[1, 1], [4, 8], [9, 27]], "x ** y of [1, 2, 3] and [2, 3]")
+    random = np.random.default_rng(1)
+    for n, m in ((3, 2), (2, 4), (1, 3), (3, 3)):
+        xs, ys = (jnp.array(random.integers(0, 9, size).astype(np.float32)) for size in (n, m))
+        wanted = np.asarray(xs)[:, None] - 2 * np.asarray(ys)
+        given = f"x - 2 y, xs = {shown(xs)} and ys = {shown(ys)}"
+        with instead_of(ValueError, "inconsistent sizes", f"for {given} a table of {n} rows and "
+                        f"{m} columns is wanted, and yours is an error: one `vmap` goes through "
+                        "both lists at once; let each of two go through one"):
+            found = all_pairs(lambda x, y: x - 2 * y)(xs, ys)
+        agree(given, found, wanted,
+              (near(found, wanted.T), "a column for each x: which `vmap` is the outer one?"),
+              (np.shape(found) != (n, m), f"{n} x and {m} y make a table of shape {(n, m)}; each "
+               "of the two `vmap` maps over one argument, and leaves the other as it is"),
+              "f takes x first, then y")
 
 
 exercise(
@@ -63,32 +176,68 @@ def all_pairs(f):
 """,
     wrong=[("def all_pairs(f):\n    return jax.vmap(jax.vmap(f, (0, None)), (None, 0))",
             "which `vmap` is the outer one"),
+           ("def all_pairs(f):\n    return jax.vmap(f)", "both lists at once"),
            ("def all_pairs(f):\n    return lambda xs, ys: jax.vmap(f, (0, None))(xs, ys[0])",
-            "of shape (3, 2)"),
+            "make a table of shape (3, 2)"),
            ("def all_pairs(f):\n    return jax.vmap(jax.vmap(lambda x, y: f(y, x), (None, 0)), "
-            "(0, None))", "the answer is")],
+            "(0, None))", "x first, then y")],
     hints=["`jax.vmap(f, in_axes=(None, 0))` is a row: one x, all y"])
 
 
+# -- diagonal_sums ---------------------------------------------------------------------------------
+
+def grade_diagonal_sums(diagonal_sums: Callable) -> None:
+    random = np.random.default_rng(2)
+    for batch, n in ((2, 2), (3, 2), (2, 3), (1, 4), (4, 1)):
+        xs = random.integers(0, 9, (batch, n, n)).astype(np.float32)
+        given = f"{batch} matrices, {shown(xs)},"
+        with instead_of(TypeError, "shapes", f"for {given} yours multiplies shapes that do not "
+                        "fit: the matrices may be of any size; how large is this one?"):
+            found = diagonal_sums(jnp.array(xs))
+        every = xs.sum((1, 2))
+        agree(given, found, xs.trace(axis1=1, axis2=2),
+              (near(found, every), "that is the sum of all elements"),
+              (np.shape(found) == (), "one number for each matrix: write the function of one "
+               "matrix, and vectorise that"),
+              "the diagonal of a matrix has the same index twice")
+
+
+exercise(
+    "diagonal_sums", chapter=CHAPTER, grade=grade_diagonal_sums,
+    solution="""
+def diagonal_sums(xs):
+    return jax.vmap(lambda x: jnp.sum(x * jnp.eye(len(x))))(xs)
+""",
+    wrong=[("def diagonal_sums(xs):\n    return jnp.sum(xs * jnp.eye(xs.shape[-1]))",
+            "one number for each"),
+           ("def diagonal_sums(xs):\n    return jax.vmap(jnp.sum)(xs)", "all elements"),
+           ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x[::-1] * "
+            "jnp.eye(len(x))))(xs)", "index twice"),
+           ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x * jnp.eye(2)))(xs)",
+            "of any size")])
+
+
+# -- max_p -----------------------------------------------------------------------------------------
+
 def grade_max_p(max_p: Any) -> None:
     expect(callable(getattr(max_p, "impl", None)), "`mini.max_p` is a Primitive with a rule `impl`")
-    x = np.array([[[1.0, 5.0], [7.0, 2.0]], [[4.0, 0.0], [3.0, 9.0]], [[2.0, 2.0], [8.0, 6.0]]])
-    found = max_p.impl(x, axes=(1,))
-    expect(isinstance(found, list), "a rule gives a list, here of one array")
-    _agrees(found[0], x.max(1), "axes=(1,) of an array of shape (3, 2, 2)")
+    x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
+    for axes in ((1,), (0, 2), (0, 1, 2)):
+        given, found = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
+        expect(isinstance(found, list), f"for {given} [{shown(x.max(axes))}] is wanted, and yours "
+               f"is {shown(found)}: a rule gives a list, here of one array")
+        agree(given, found[0], x.max(axes), "the largest along those axes")
     expect(callable(getattr(max_p, "batch", None)),
            "now the rule `batch`, as `batched` in `linear` is one")
-    from minijax.notebook.library import library
-    mini = library.module
+    mini = _library()
     for axis in (0, 1, 2):
-        with instead_of(TypeError, "not iterable", "the rule `batch` gives two lists: the results, "
-                        "and where the axis of the batch is in each"):
-            got = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
-        wanted = np.moveaxis(x, axis, 0).max(1)
-        expect(np.shape(got) == wanted.shape, "with one axis more in front, an axis k of the "
-               f"example is axis k + 1 of the batch; the shape is {np.shape(got)}, "
-               f"not {wanted.shape}")
-        _agrees(got, wanted, f"in_axes={axis}")
+        given = f"mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes={axis}) of x = {shown(x)}"
+        with instead_of(TypeError, "not iterable", f"for {given}, `batch` does not give two lists: "
+                        "the results, and where the axis of the batch is in each"):
+            found = mini.vmap(lambda row: max_p(row, axes=(0,)), in_axes=axis)(x)
+        agree(given, found, np.moveaxis(x, axis, 0).max(1), (
+            axis > 0, "where is the axis of the batch when the maximum is taken?"),
+            "with one axis more in front, axis k of the example is axis k + 1 of the batch")
 
 
 _GIVEN_MINI = """
@@ -98,7 +247,7 @@ from mini import Primitive, in_front
 """
 _MAX = """
 def max_batch(axis, values, dims, axes):
-    x = in_front(values[0], dims[0], axis.size)
+    x = {x}
     return [max_p(x, axes={axes})], {dims}
 
 max_p = Primitive("max", impl=lambda x, axes: {impl}, batch={batch})
@@ -106,46 +255,42 @@ max_p = Primitive("max", impl=lambda x, axes: {impl}, batch={batch})
 
 
 def _max_p(axes: str = "tuple(k + 1 for k in axes)", impl: str = "[np.max(x, axis=axes)]",
-           batch: str = "max_batch", dims: str = "[0]") -> str:
-    return _MAX.format(axes=axes, impl=impl, batch=batch, dims=dims)
+           batch: str = "max_batch", dims: str = "[0]",
+           x: str = "in_front(values[0], dims[0], axis.size)") -> str:
+    return _MAX.format(axes=axes, impl=impl, batch=batch, dims=dims, x=x)
 
 
 exercise(
     "max_p", chapter=CHAPTER, grade=grade_max_p, given=_GIVEN_MINI, solution=_max_p(),
     wrong=[(_max_p(axes="axes"), "is axis k + 1"), (_max_p(impl="np.max(x, axis=axes)"), "a list"),
-           (_max_p(impl="[np.min(x, axis=axes)]"), "the answer is"),
-           (_max_p(dims="0"), "gives two lists"), (_max_p(batch="None"), "now the rule")],
+           (_max_p(impl="[np.min(x, axis=axes)]"), "the largest along"),
+           (_max_p(x="values[0]"), "where is the axis"),
+           (_max_p(dims="0"), "does not give two lists"), (_max_p(batch="None"), "now the rule")],
     afterthought="its derivative is a question of where the largest is; the course comes to that")
 
 
-def grade_columns_in_axes(answer: Any) -> None:
-    expect(isinstance(answer, tuple) and len(answer) == 2,
-           "one entry for each argument: a tuple of two")
-    expect(answer[1] is None, "the second argument is the same for all, which is written None")
-    expect(answer[0] != 0, "along axis 0 lie the rows; `f` would be given one row after the other")
-    expect(answer[0] in (1, -1), "which axis counts the columns?")
-
-
-exercise(
-    "columns_in_axes", chapter=CHAPTER, grade=grade_columns_in_axes, solution="(1, None)",
-    wrong=[("1", "a tuple of two"), ("(0, None)", "lie the rows"), ("(1, 0)", "written None"),
-           ("(None, None)", "counts the columns")])
-
+# -- per_example -----------------------------------------------------------------------------------
 
 def grade_per_example(per_example: Callable) -> None:
-    def loss(w: Any, x: Any) -> Any:
-        return jnp.sum(w * x) ** 2
+    random = np.random.default_rng(4)
+    for n, features in ((3, 2), (1, 3), (2, 2)):
+        w = jnp.array(random.integers(-2, 3, features).astype(np.float32))
+        xs = jnp.array(random.integers(-2, 3, (n, features)).astype(np.float32))
+        given = f"loss(w, x) = sum(w * x)**2, w = {shown(w)} and xs = {shown(xs)}"
+        wanted = 2 * np.sum(np.asarray(w * xs), 1, keepdims=True) * np.asarray(xs)
 
-    w, xs = jnp.array([1.0, -1.0]), jnp.array([[1.0, 2.0], [3.0, 1.0], [0.0, 1.0]])
-    with instead_of(TypeError, "scalar", "a gradient is of one number, and `vmap` of the loss "
-                    "gives one for each example: which of the two comes first?"):
-        found = per_example(loss)(w, xs)
-    expect(np.shape(found) != (2,), "this is one gradient, of all examples together; "
-           "take the gradient first, and vectorise that")
-    expect(np.shape(found) == (3, 2), f"for 3 examples and 2 weights the shape is (3, 2), "
-           f"not {np.shape(found)}; the weights are the same for all examples")
-    wanted = np.stack([jax.grad(loss)(w, x) for x in xs])
-    _agrees(found, wanted, "w = [1, -1] and three examples")
+        def loss(w: Any, x: Any) -> Any:
+            return jnp.sum(w * x) ** 2
+
+        with instead_of(TypeError, "scalar", f"for {given} the answer is {shown(wanted)}, and "
+                        "yours is an error: a gradient is of one number, and `vmap` of the loss "
+                        "gives one for each example; which of the two comes first?"):
+            found = per_example(loss)(w, xs)
+        agree(given, found, wanted,
+              (np.shape(found) == (features,), "one gradient, of all examples together: take the "
+               "gradient first, and vectorise that"),
+              (np.shape(found) == (n,), "those are the losses: where is the gradient?"),
+              "the gradient with respect to w, the first argument")
 
 
 exercise(
@@ -159,69 +304,104 @@ def per_example(loss):
            ("def per_example(loss):\n    return jax.grad(jax.vmap(loss, in_axes=(None, 0)))",
             "which of the two"),
            ("def per_example(loss):\n    return jax.vmap(loss, in_axes=(None, 0))",
-            "the shape is (3, 2)"),
+            "where is the gradient"),
            ("def per_example(loss):\n    return jax.vmap(jax.grad(loss, argnums=1), (None, 0))",
-            "the answer is")])
+            "with respect to w")])
 
 
-def grade_numpys_shape(answer: Any) -> None:
-    _is_shape(answer)
-    expect(answer != (2,), "that is what the innermost function sees")
-    expect(answer != (3, 2), "that is what the inner trace hands to its parent, the outer trace")
-    expect(answer == (4, 3, 2), "each trace adds its own axis again: how many are there?")
+# -- three_shapes ----------------------------------------------------------------------------------
 
-
-exercise(
-    "numpys_shape", chapter=CHAPTER, grade=grade_numpys_shape, solution="(4, 3, 2)",
-    wrong=[("(2,)", "innermost"), ("(3, 2)", "inner trace hands"), ("(12, 2)", "its own axis"),
-           ("24", "a tuple")])
-
-
-def grade_slowly(slowly: Callable) -> None:
-    xs = jnp.array([[1.0, 2.0], [3.0, 5.0], [7.0, 1.0]])
-    calls = []
-
-    def f(x: Any) -> Any:
-        calls.append(np.shape(x))
-        return x[0] - x[1] ** 2
-
-    found = slowly(f)(xs)
-    expect(len(calls) == 3, f"three rows are three calls of f; there were {len(calls)}")
-    expect(set(calls) == {(2,)}, f"f is to be given one row, of shape (2,), and not {calls[0]}")
-    expect(not isinstance(found, list), "stack the results: one array, not a list of them")
-    _agrees(found, jax.vmap(f)(xs), "x[0] - x[1]**2 of three rows")
+def grade_three_shapes(answer: Any) -> None:
+    given = "x of shape (2, 3, 4), in_axes=2 outside and in_axes=0 inside,"
+    expect(isinstance(answer, list | tuple) and len(answer) == 3
+           and all(isinstance(shape, tuple) for shape in answer),
+           f"three shapes are wanted, each a tuple, and yours is {answer!r}")
+    inside, between, numpys = answer
+    told = f"for {given} yours is {list(answer)}\n"
+    expect(inside != (2, 3, 4) or numpys == (2, 3, 4), told + "begin with what f sees: "
+           "two transformations have each taken one axis away")
+    expect(between not in ((3, 4), (2, 4)), told + "the outer `vmap` takes its axis first, the "
+           "last of three; what is left is the batch of the inner one")
+    expect(between == (2, 3), told + "the second: which axis has the outer `vmap` taken?")
+    expect(inside == (3,), told + "the first: the inner `vmap` has taken axis 0 of (2, 3)")
+    expect(sorted(numpys) == [2, 3, 4], told + "the third: NumPy is given every number of x")
+    expect(numpys == (2, 3, 4), told + "the third: the rule of `sin` need not move any axis")
 
 
 exercise(
-    "slowly", chapter=CHAPTER, grade=grade_slowly,
-    solution="""
-def slowly(f):
-    return lambda xs: jnp.stack([f(x) for x in xs])
-""",
-    wrong=[("def slowly(f):\n    return jax.vmap(f)", "three calls of f"),
-           ("def slowly(f):\n    return lambda xs: [f(x) for x in xs]", "one array"),
-           ("def slowly(f):\n    return lambda xs: jnp.stack([f(x[None]) for x in xs])",
-            "of shape (2,)"),
-           ("def slowly(f):\n    return lambda xs: jnp.stack([f(x) for x in xs[::-1]])",
-            "the answer is")])
+    "three_shapes", chapter=CHAPTER, grade=grade_three_shapes,
+    solution="[(3,), (2, 3), (2, 3, 4)]",
+    wrong=[("[(4,), (3, 4), (2, 3, 4)]", "takes its axis first"),
+           ("[(2,), (2, 3), (2, 3, 4)]", "has taken axis 0"),
+           ("[(3,), (2, 3), (4, 2, 3)]", "need not move"),
+           ("[(2, 3, 4), (2, 3), (3,)]", "what f sees"),
+           ("[(3,), (2, 3), (2, 3)]", "every number of x"), ("(3,)", "three shapes")],
+    afterthought="with `mini` the third is (4, 2, 3): it brings each axis to the front")
 
 
-def grade_diagonal_sums(diagonal_sums: Callable) -> None:
-    xs = jnp.arange(18.0).reshape(2, 3, 3)
-    found = diagonal_sums(xs)
-    expect(np.shape(found) == (2,), f"one number for each of the 2 matrices, not a result of shape "
-           f"{np.shape(found)}")
-    _agrees(found, [12, 39], "the matrices of 0 to 8 and of 9 to 17")
-    _agrees(diagonal_sums(jnp.ones((4, 2, 2))), [2, 2, 2, 2], "four matrices of ones")
+# -- hypot_p ---------------------------------------------------------------------------------------
+
+def grade_hypot_p(hypot_p: Any) -> None:
+    expect(callable(getattr(hypot_p, "impl", None)),
+           "`mini.hypot_p` is a Primitive with a rule `impl`")
+    expect(callable(getattr(hypot_p, "batch", None)),
+           "now the rule `batch`, as in `with_slopes`, but without moving what lies well")
+    mini = _library()
+    random, listened = np.random.default_rng(5), mini.transpose_p.impl
+    x, y = random.integers(1, 9, (2, 2, 2)).astype(float)
+    for dims in ((1, 1), (0, 0), (0, 1), (None, 0), (1, None)):
+        moved: list[Any] = []
+
+        def listening(*args: Any, moved: Any = moved, **params: Any) -> Any:
+            moved.append(params)
+            return listened(*args, **params)
+
+        given = f"batch(Axis(2), (x, y), {dims}) of two arrays of shape (2, 2)"
+        one, two = (y[0] if d is None else y if k else x for k, d in enumerate(dims))
+        mini.transpose_p.impl = listening
+        try:
+            found = hypot_p.batch(mini.Axis(2), (one, two), dims)
+        finally:
+            mini.transpose_p.impl = listened
+        expect(isinstance(found, tuple) and len(found) == 2
+               and all(isinstance(part, list) and len(part) == 1 for part in found),
+               f"for {given} two lists of one entry are wanted, the result and where its axis is; "
+               f"yours is {' '.join(repr(found).split())}")
+        [out], [dim] = found
+        expect(not (moved and dims[0] == dims[1]), f"for {given} no axis moves, and yours calls "
+               f"`transpose` {len(moved)} times: both have their axis at the same place")
+        expect(isinstance(dim, int), f"for {given} the result is a batch, and yours says that its "
+               f"axis is at {dim!r}: one of the two has no axis, and is the same for all")
+        every = [np.hypot(*(z if d is None else np.take(z, i, d)
+                            for z, d in zip((one, two), dims, strict=True))) for i in range(2)]
+        agree(given, np.moveaxis(out, dim, 0), np.stack(every), (
+            dims[0] != dims[1] and None not in dims,
+            "the axes are at different places: they must be brought to the same one first"),
+            (None in dims, "what is the same for all must be repeated for each example"),
+            "say of the result where its axis is", what="the result, its axis brought in front,")
+
+
+_HYPOT = """
+def hypot_batch(axis, values, dims):
+    if {condition}:
+        return [hypot_p(*values)], {stays}
+    fronts = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    return [hypot_p(*fronts)], [0]
+
+hypot_p = Primitive("hypot", impl=lambda x, y: [np.hypot(x, y)], batch=hypot_batch)
+"""
+
+
+def _hypot(condition: str = "dims[0] == dims[1]", stays: str = "[dims[0]]") -> str:
+    return _HYPOT.format(condition=condition, stays=stays)
 
 
 exercise(
-    "diagonal_sums", chapter=CHAPTER, grade=grade_diagonal_sums,
-    solution="""
-def diagonal_sums(xs):
-    return jax.vmap(lambda x: jnp.sum(x * jnp.eye(len(x))))(xs)
-""",
-    wrong=[("def diagonal_sums(xs):\n    return jnp.sum(xs * jnp.eye(3))", "one number for each"),
-           ("def diagonal_sums(xs):\n    return jax.vmap(jnp.sum)(xs)", "the answer is"),
-           ("def diagonal_sums(xs):\n    return jax.vmap(lambda x: jnp.sum(x * jnp.eye(3)))(xs)",
-            "your answer raised")])
+    "hypot_p", chapter=CHAPTER, grade=grade_hypot_p, given=_GIVEN_MINI, solution=_hypot(),
+    wrong=[(_hypot(condition="False"), "no axis moves"),
+           (_hypot(condition="True"), "at different places"),
+           (_hypot(condition="dims[0] == dims[1] or None in dims"), "has no axis"),
+           (_hypot(condition="dims[0] == dims[1] or None in dims",
+                   stays="[dims[0] if dims[0] is not None else dims[1]]"), "must be repeated"),
+           (_hypot(stays="[0]"), "where its axis is"), (_hypot(stays="dims[0]"), "two lists")],
+    afterthought="with jvp, too, it would be one of `mini`'s elementwise operations")
