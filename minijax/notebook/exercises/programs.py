@@ -9,179 +9,154 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.jaxpr import Literal
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax import lax
+from minijax.jaxpr import Literal, subjaxprs
+from minijax.notebook.checks import agree, exercise, expect, instead_of
 
 CHAPTER = "06_programs_as_data"
-_GIVEN = "from minijax.jaxpr import Literal, Var"
+_GIVEN = "from minijax.jaxpr import ClosedJaxpr, Literal, Var"
+_GIVEN_MINI = "%mini begin 06"
 
 
-def grade_equations(answer: Any) -> None:
-    expect(isinstance(answer, int), "a number of equations is a whole number")
-    expect(answer != 2, "the loop is Python's: what happens in each of its rounds is written down")
-    expect(answer != 3, "and the sine before the loop?")
-    expect(answer == 4, "one equation for each operation that is carried out on a tracer")
-
-
-exercise("equations", chapter=CHAPTER, grade=grade_equations, solution="4",
-         wrong=[("2", "Python's"), ("3", "before the loop"), ("5", "one equation for each"),
-                ('"4"', "a whole number")])
-
-
-def _polynomial(x: Any) -> Any:
-    return jnp.sin(x) * x - 2.0 * x
-
-
-def _names(f: Callable, *args: Any) -> list[str]:
-    return [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
-
-
-def grade_names(names: Callable) -> None:
-    for f, args in ((_polynomial, (1.0,)), (lambda x, y: jnp.exp(x) / y, (1.0, 2.0))):
-        found, wanted = names(f, *args), _names(f, *args)
-        expect(isinstance(found, list), f"a list of names is asked for, not {type(found).__name__}")
-        expect(all(isinstance(name, str) for name in found),
-               "a name is text: a primitive has it as `.name`")
-        expect(found == wanted, f"for `sin(x) * x - 2 x` and the like: wanted {wanted}, "
-               f"got {found}")
-
-
-exercise(
-    "names", chapter=CHAPTER, grade=grade_names,
-    solution="""
-def names(f, *args):
-    return [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
-""",
-    wrong=[("def names(f, *args):\n    return [e.primitive for e in jax.make_jaxpr(f)(*args).eqns]",
-            "a name is text"),
-           ("def names(f, *args):\n    return {e.primitive.name for e in "
-            "jax.make_jaxpr(f)(*args).eqns}", "a list of names"),
-           ("def names(f, *args):\n    return sorted(e.primitive.name for e in "
-            "jax.make_jaxpr(f)(*args).eqns)", "wanted")])
-
-
-def _depth(jaxpr: Any) -> int:
-    depths: dict[Any, int] = {}
-
-    def of(atom: Any) -> int:
-        return 0 if isinstance(atom, Literal) else depths.get(atom, 0)
-
-    for eqn in jaxpr.eqns:
-        deepest = max(map(of, eqn.invars), default=0)
-        depths.update((v, deepest + 1) for v in eqn.outvars)
-    return max(map(of, jaxpr.outvars), default=0)
+def _library() -> Any:
+    from minijax.notebook.library import library
+    return library.module
 
 
 def _program(f: Callable, *args: Any) -> Any:
     return jax.make_jaxpr(f)(*args).jaxpr
 
 
-def _tree_sum(x: Any) -> Any:
-    return (jnp.sin(x) + jnp.cos(x)) + (jnp.exp(x) + jnp.tanh(x))
+# -- equations -------------------------------------------------------------------------------------
+
+def grade_equations(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 3,
+           f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
+    f, g, h = answer
+    told = f"yours is {list(answer)}\n"
+    expect(f != 2, told + "f: the loop is Python's; what happens in each of its rounds is written")
+    expect(f != 3, told + "f: and the sine before the loop?")
+    expect(f == 4, told + "f: one equation for each operation that is done to a tracer")
+    expect(g != 2, told + "g: the sine is Python's, of a number: done before anything is written")
+    expect(g == 1, told + "g: what is left for the program to do?")
+    expect(h != 1, told + "h: an operation of `jnp` is written down, whoever reads its result")
+    expect(h != 3, told + "h: Python's `if` has taken one way while the program was written")
+    expect(h == 2, told + "h: count the operations of `jnp` on the way that was taken")
 
 
-def _chain(x: Any) -> Any:
-    return jnp.sin(jnp.sin(jnp.sin(x)))
+exercise("equations", chapter=CHAPTER, grade=grade_equations, solution="[4, 1, 2]",
+         wrong=[("[2, 1, 2]", "Python's"), ("[3, 1, 2]", "before the loop"),
+                ("[4, 2, 2]", "before anything is written"), ("[4, 1, 1]", "whoever reads"),
+                ("[4, 1, 3]", "taken one way"), ("4", "three numbers")],
+         afterthought="put them into a cell, and print the programs")
 
 
-def _unread(x: Any) -> Any:
-    _chain(x)
-    return x * 2.0
+# -- eval_in_steps ---------------------------------------------------------------------------------
 
-
-def grade_depth(depth: Callable) -> None:
-    for f, what in ((_chain, "sin(sin(sin(x)))"), (_unread, "x * 2 beside an unread chain"),
-                    (_tree_sum, "(sin x + cos x) + (exp x + tanh x)"), (lambda x: x, "x itself")):
-        program = _program(f, 1.0)
-        found, wanted = depth(program), _depth(program)
-        expect(found == wanted, f"for {what} the depth is {wanted}, and yours {found}")
-
-
-_DEPTH = """
-def depth(jaxpr):
-    depths = {{}}
-    def of(atom):
-        return {literal}
+def _steps(mini: Any, jaxpr: Any, *args: Any) -> list[Any]:
+    values, results = dict(zip(jaxpr.inputs, args, strict=True)), []
     for eqn in jaxpr.eqns:
-        for v in eqn.outvars:
-            depths[v] = 1 + {how}(of(x) for x in eqn.invars)
-    return {result}
-"""
-
-
-def _depth_text(literal: str = "depths.get(atom, 0) if isinstance(atom, Var) else 0",
-                how: str = "max", result: str = "max(of(x) for x in jaxpr.outvars)") -> str:
-    return _DEPTH.format(literal=literal, how=how, result=result)
-
-
-exercise(
-    "depth", chapter=CHAPTER, grade=grade_depth, given=_GIVEN, solution=_depth_text(),
-    wrong=[("def depth(jaxpr):\n    return len(jaxpr.eqns)", "the depth is"),
-           (_depth_text(result="max(depths.values(), default=0)"), "an unread chain"),
-           (_depth_text(how="sum"), "the depth is")],
-    hints=["an input has depth 0; a result is one deeper than the deepest of what it is made of"])
-
-
-def _steps(jaxpr: Any, consts: Any, *args: Any) -> list[Any]:
-    values = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*consts, *args], strict=True))
-    results = []
-    for eqn in jaxpr.eqns:
-        inputs = [x.val if isinstance(x, Literal) else values[x] for x in eqn.invars]
-        values[eqn.outvars[0]] = eqn.primitive.bind(*inputs, **eqn.params)
-        results.append(values[eqn.outvars[0]])
+        inputs = [x.value if isinstance(x, mini.Literal) else values[x] for x in eqn.inputs]
+        outs = eqn.primitive.bind(*inputs, **eqn.params)
+        values.update(zip(eqn.outputs, outs, strict=True))
+        results += outs
     return results
 
 
 def grade_eval_in_steps(eval_in_steps: Callable) -> None:
-    table = jnp.arange(3.0)
-    for f, args, what in ((_polynomial, (0.5,), "sin(x) * x - 2 x at 0.5"),
-                          (lambda x: (table * x)[1] + 1.0, (2.0,), "a program with a constant")):
-        closed = jax.make_jaxpr(f)(*args)
-        with instead_of(KeyError, "", f"for {what}, a variable has no value: `invars` are given "
-                        "`args`; which variables are given `consts`?"):
-            found = eval_in_steps(closed.jaxpr, closed.consts, *args)
-        wanted = _steps(closed.jaxpr, closed.consts, *args)
-        expect(isinstance(found, list | tuple), "a list is asked for: of all results, in order")
-        expect(len(found) == len(wanted), f"{what} has {len(wanted)} equations, and you give "
-               f"{len(found)} results")
-        expect(all(map(near, found, wanted)), f"for {what} the results are "
-               f"{[np.round(x, 3).tolist() for x in wanted]}, and yours "
-               f"{[np.round(x, 3).tolist() for x in found]}")
+    mini = _library()
+    row = np.array([1.0, 2.0, 4.0])
+    for f, arg, text in ((lambda x: mini.sin(x) * x, 0.5, "sin(x) * x"),
+                         (lambda x: mini.exp(x) + 2.0, 1.0, "exp(x) + 2"),
+                         (lambda x: mini.sum(x * x) + 1.0, row, "sum(x * x) + 1"),
+                         (lambda x: mini.sum(mini.dot(x, row)), np.ones((2, 3)), "sum(dot(x, y))")):
+        program = mini.make_jaxpr(f)(arg)
+        given, wanted = f"the program of {text} at x = {np.asarray(arg).tolist()}", None
+        with instead_of(KeyError, "Literal", f"for {given}, you look for the value of a Literal "
+                        "among those of the variables: it is no variable, and has its `.value`"), \
+             instead_of(TypeError, "missing", f"for {given}, a primitive misses what it must know "
+                        "besides arrays: the parameters of the equation"):
+            found = eval_in_steps(program, arg)
+        wanted = _steps(mini, program, arg)
+        expect(isinstance(found, list), f"for {given} a list of {len(wanted)} results is wanted, "
+               f"and yours is {found!r}")
+        expect(len(found) == len(wanted), f"for {given} there are {len(wanted)} results, one for "
+               f"each equation, and yours are {len(found)}: {found}")
+        for k, (one, other) in enumerate(zip(found, wanted, strict=True)):
+            agree(given, one, other, "keep them in the order of the equations",
+                  what=f"result {k + 1} of {len(wanted)}")
+    program = mini.make_jaxpr(lambda x: mini.sin(x) * x)(1.0)
+    given = "mini.jvp of x -> eval_in_steps(program of sin(x) * x, x)[-1] at 0.5"
+    with instead_of(TypeError, "", f"for {given} the slope is {np.sin(0.5) + np.cos(0.5) / 2:.5f}, "
+                    "and yours is an error: numbers go well, but a tracer ends in NumPy. `bind` "
+                    "asks the current trace; `impl` asks nobody"):
+        _, slope = mini.jvp(lambda x: eval_in_steps(program, x)[-1], (0.5,), (1.0,))
+    agree(given, slope, np.sin(0.5) + np.cos(0.5) / 2, what="the slope")
 
 
 _STEPS = """
-def eval_in_steps(jaxpr, consts, *args):
-    values = dict(zip({inputs}, {given}))
-    steps = []
+def eval_in_steps(jaxpr, *args):
+    values, steps = dict(zip(jaxpr.inputs, args)), []
     for eqn in jaxpr.eqns:
-        inputs = [values[x] if isinstance(x, Var) else x.val for x in eqn.invars]
-        out = eqn.primitive.bind(*inputs{params})
-        values[eqn.outvars[0]] = out
-        steps.append(out)
+        inputs = [{read} for x in eqn.inputs]
+        outs = eqn.primitive.{how}(*inputs{params})
+        values.update(zip(eqn.outputs, outs))
+        steps {note} outs
     return {result}
 """
 
 
-def _steps_text(inputs: str = "[*jaxpr.constvars, *jaxpr.invars]", given: str = "[*consts, *args]",
-                params: str = ", **eqn.params", result: str = "steps") -> str:
-    return _STEPS.format(inputs=inputs, given=given, params=params, result=result)
+def _steps_text(read: str = "x.value if isinstance(x, Literal) else values[x]", how: str = "bind",
+                params: str = ", **eqn.params", note: str = "+=", result: str = "steps") -> str:
+    return _STEPS.format(read=read, how=how, params=params, note=note, result=result)
 
 
 exercise(
-    "eval_in_steps", chapter=CHAPTER, grade=grade_eval_in_steps, given=_GIVEN,
+    "eval_in_steps", chapter=CHAPTER, grade=grade_eval_in_steps, given=_GIVEN_MINI,
     solution=_steps_text(),
-    wrong=[(_steps_text(inputs="jaxpr.invars", given="args"), "which variables are given"),
-           (_steps_text(params=""), "your answer raised"),
-           (_steps_text(result="steps[-1:]"), "equations, and you give"),
-           (_steps_text(result="steps[::-1]"), "the results are")])
+    wrong=[(_steps_text(how="impl"), "asks nobody"),
+           (_steps_text(read="values[x]"), "it is no variable"),
+           (_steps_text(params=""), "the parameters of the equation"),
+           (_steps_text(result="steps[-1:]"), "one for each equation"),
+           (_steps_text(result="steps[::-1]"), "in the order of the equations"),
+           (_steps_text(result="tuple(steps)"), "a list of 2 results")],
+    hints=["begin from `eval_jaxpr`, which forgets the results on its way"])
 
+
+# -- frozen ----------------------------------------------------------------------------------------
+
+def grade_frozen(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 3,
+           f"three numbers are wanted, in the order of the list, and yours is {answer!r}")
+    run, called, length = answer
+    told = f"yours is {list(answer)}\n"
+    expect(run != 15, told + "the first: the program was written before n was 5, and does not look "
+           "again")
+    expect(run == 6, told + "the first: what was n when the program was written?")
+    expect(called != 6, told + "the second: this calls `g` itself, which is Python")
+    expect(called == 15, told + "the second: what is n when `g` is called?")
+    expect(length not in (0, 1), told + "the third: `g` ran while the program was written, and "
+           "again when it was called")
+    expect(length != 3, told + "the third: `append` is no operation, so it is not in the program")
+    expect(length == 2, told + "the third: how often did Python run the body of `g`?")
+
+
+exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="[6.0, 15.0, 2]",
+         wrong=[("[15.0, 15.0, 2]", "does not look again"), ("[6.0, 6.0, 2]", "which is Python"),
+                ("[6.0, 15.0, 3]", "no operation"), ("[6.0, 15.0, 1]", "while the program"),
+                ("[3.0, 15.0, 2]", "what was n"), ("6.0", "three numbers")])
+
+
+# -- kept_names ------------------------------------------------------------------------------------
 
 def grade_kept_names(answer: Any) -> None:
-    expect(isinstance(answer, set), "a set of names is asked for, such as `{'add', 'neg'}`")
-    expect("exp" not in answer, "nobody reads b")
-    expect("sin" in answer, "c is read, and is made of a: so who reads a?")
-    expect("mul" in answer, "the product is what is returned")
-    expect(answer == {"sin", "cos", "mul"}, "go back from the output, and keep what you meet")
+    expect(isinstance(answer, set), "a set of names is wanted, such as `{'add', 'neg'}`, and yours "
+           f"is {answer!r}")
+    told = f"yours is {sorted(map(str, answer))}\n"
+    expect("exp" not in answer, told + "nobody reads b")
+    expect("sin" in answer, told + "c is read, and is made of a: so who reads a?")
+    expect("mul" in answer, told + "the product is what is returned")
+    expect(answer == {"sin", "cos", "mul"}, told + "go back from the output; keep what you meet")
 
 
 exercise("kept_names", chapter=CHAPTER, grade=grade_kept_names, solution='{"sin", "cos", "mul"}',
@@ -190,23 +165,34 @@ exercise("kept_names", chapter=CHAPTER, grade=grade_kept_names, solution='{"sin"
                 ('["sin", "cos", "mul"]', "a set of names")])
 
 
+# -- swapped ---------------------------------------------------------------------------------------
+
 def grade_swapped(swapped: Callable) -> None:
-    from minijax.notebook.library import library
-    mini = library.module
-    program = mini.make_jaxpr(lambda x: mini.exp(mini.sin(x)) * mini.sin(x * 2.0))(1.0)
+    mini = _library()
     cosine = mini.Primitive("cosine", impl=lambda x: [np.cos(x)])
-    before = str(program)
-    new = swapped(program, "sin", cosine)
-    expect(isinstance(new, mini.Jaxpr), "a program is asked for: a `mini.Jaxpr`")
-    expect(str(program) == before, "the old program must stay as it is: make new equations")
-    names, wanted = [eqn.primitive.name for eqn in new.eqns], np.exp(np.cos(1.0)) * np.cos(2.0)
-    kept = [eqn.primitive.name for eqn in program.eqns if eqn.primitive.name != "sin"]
-    expect([name for name in names if name not in ("sin", "cosine")] == kept,
-           f"the others must stay, {kept}; your program has {names}")
-    expect("sin" not in names, f"there is a sine left: {names}")
-    found = mini.eval_jaxpr(new, 1.0)[0]
-    expect(near(found, wanted), f"`exp(sin(x)) * sin(2 x)` with cosines is {wanted:.4f} at 1, "
-           f"and yours {float(found):.4f}")
+    for f, g, text in (
+            (lambda x: mini.exp(mini.sin(x)), lambda x: np.exp(np.cos(x)), "exp(sin(x))"),
+            (lambda x: mini.exp(mini.sin(x)) * mini.sin(x * 2.0),
+             lambda x: np.exp(np.cos(x)) * np.cos(2 * x), "exp(sin(x)) * sin(2 x)"),
+            (lambda x: x * 2.0, lambda x: x * 2.0, "2 x")):
+        program = mini.make_jaxpr(f)(1.0)
+        before = [eqn.primitive.name for eqn in program.eqns]
+        wanted = ["cosine" if name == "sin" else name for name in before]
+        given = f'swapped(program of {text}, "sin", cosine)'
+        new = swapped(program, "sin", cosine)
+        expect(isinstance(new, mini.Jaxpr), f"for {given} a program is wanted, a `mini.Jaxpr`, and "
+               f"yours is a {type(new).__name__}")
+        after = [eqn.primitive.name for eqn in program.eqns]
+        expect(after == before, f"for {given} the old program must stay {before}, and is now "
+               f"{after}: make new equations")
+        names = [eqn.primitive.name for eqn in new.eqns]
+        expect(names == wanted, f"for {given} the operations are {wanted}, and yours are {names}\n"
+               + ("there is a sine left" if "sin" in names else "the others must stay"))
+        for x in (0.0, 1.0, -2.5):
+            with instead_of(KeyError, "", f"for {given} a variable is read that no equation of "
+                            "yours gives: the names of results must stay as they are"):
+                found = mini.eval_jaxpr(new, x)[0]
+            agree(f"{given} at {x}", found, g(x))
 
 
 _MINI = """
@@ -228,13 +214,93 @@ def _swapped_text(eqn: str = "eqn._replace(primitive=new) if eqn.primitive.name 
 
 exercise(
     "swapped", chapter=CHAPTER, grade=grade_swapped, given=_MINI, solution=_swapped_text(),
-    wrong=[(_swapped_text(result="eqns"), "a program is asked for"),
+    wrong=[(_swapped_text(result="eqns"), "a program is wanted"),
            (_swapped_text("eqn._replace(primitive=new)"), "the others must stay"),
            (_swapped_text("eqn"), "a sine left"),
+           (_swapped_text("mini.Eqn(new, eqn.inputs, tuple(mini.Var(v.aval) for v in eqn.outputs), "
+                          "eqn.params) if eqn.primitive.name == old else eqn"),
+            "names of results must stay"),
            ("def swapped(jaxpr, old, new):\n    for eqn in jaxpr.eqns:\n"
             "        if eqn.primitive.name == old:\n            eqn.primitive.name = 'cosine'\n"
             "            eqn.primitive.impl = new.impl\n    return jaxpr", "make new equations")])
 
+
+# -- depth -----------------------------------------------------------------------------------------
+
+def _depth(jaxpr: Any) -> int:
+    depths: dict[Any, int] = {}
+
+    def of(atom: Any) -> int:
+        return 0 if isinstance(atom, Literal) else depths.get(atom, 0)
+
+    for eqn in jaxpr.eqns:
+        deepest = max(map(of, eqn.invars), default=0)
+        depths.update((v, deepest + 1) for v in eqn.outvars)
+    return max(map(of, jaxpr.outvars), default=0)
+
+
+def _unread(x: Any) -> Any:
+    jnp.sin(jnp.sin(jnp.sin(x)))
+    return x * 2.0
+
+
+def _some_function(seed: int) -> Callable:
+    """A function of a few operations, each on values that are there."""
+    def f(x: Any) -> Any:
+        random, values = np.random.default_rng(seed), [x]
+        for _ in range(seed % 5 + 2):
+            one, two = (values[k] for k in random.integers(0, len(values), 2))
+            values.append([jnp.sin, jnp.exp][seed % 2](one) if random.random() < 0.5 else one + two)
+        return values[-1]
+    return f
+
+
+def grade_depth(depth: Callable) -> None:
+    for f, text in ((lambda x: jnp.sin(jnp.sin(jnp.sin(x))), "sin(sin(sin(x)))"),
+                    (lambda x: (jnp.sin(x) + jnp.cos(x)) * 2.0, "(sin x + cos x) * 2"),
+                    (_unread, "2 x, after a chain of sines that nobody reads"),
+                    (lambda x: x, "x itself"),
+                    *((_some_function(seed), "") for seed in range(20))):
+        program = _program(f, 1.0)
+        given = text or str(program)
+        with instead_of(KeyError, "", f"for {given} the depth is {_depth(program)}, and yours is "
+                        "an error: an input comes from no equation, and has depth 0"):
+            found = depth(program)
+        agree(given, found, _depth(program),
+              (text.startswith("2 x"), "what no output is made of does not count"),
+              (text.startswith("(sin") and found == 4, "the sine and the cosine need not wait for each other"),
+              "one more than the deepest of what it is made of", what="the depth")
+
+
+_DEPTH = """
+def depth(jaxpr):
+    depths = {{}}
+    def of(atom):
+        return {literal}
+    for eqn in jaxpr.eqns:
+        for v in eqn.outvars:
+            depths[v] = 1 + {how}(of(x) for x in eqn.invars)
+    return {result}
+"""
+
+
+def _depth_text(literal: str = "depths.get(atom, 0) if isinstance(atom, Var) else 0",
+                how: str = "max", result: str = "max(of(x) for x in jaxpr.outvars)") -> str:
+    return _DEPTH.format(literal=literal, how=how, result=result)
+
+
+exercise(
+    "depth", chapter=CHAPTER, grade=grade_depth, given=_GIVEN, solution=_depth_text(),
+    wrong=[("def depth(jaxpr):\n    return len(jaxpr.eqns)", "need not wait"),
+           (_depth_text(result="max(depths.values(), default=0)"), "does not count"),
+           (_depth_text(how="sum"), "need not wait"),
+           (_depth_text(how="min"), "than the deepest"),
+           (_depth_text(literal="depths[atom] if isinstance(atom, Var) else 0"),
+            "comes from no equation")],
+    hints=["an input has depth 0; a result is one deeper than the deepest of what it is made of"])
+
+
+# -- distinct --------------------------------------------------------------------------------------
 
 def _key(eqn: Any) -> tuple:
     return (eqn.primitive, repr(sorted(eqn.params.items())),
@@ -242,14 +308,19 @@ def _key(eqn: Any) -> tuple:
 
 
 def grade_distinct(distinct: Callable) -> None:
-    for f, what in ((lambda x: jnp.sin(x) + jnp.sin(x), "sin(x) + sin(x)"),
-                    (lambda x: x * 2.0 + x * 3.0, "2 x + 3 x"),
-                    (lambda x: jnp.sum(x, 0) * jnp.sum(x, 1), "sums along two axes"),
-                    (lambda x: jnp.sin(x) + jnp.sin(x + 1.0), "sin(x) + sin(x + 1)")):
+    for f, text, hint in (
+            (lambda x: jnp.sin(x) + jnp.sin(x), "sin(x) + sin(x)", "the two sines count as one"),
+            (lambda x: jnp.sin(x) + jnp.sin(x + 1.0), "sin(x) + sin(x + 1)",
+             "the same primitive on another input is another equation"),
+            (lambda x: x * 2.0 + x * 2.0, "2 x + 2 x", "a Literal is compared by its `val`"),
+            (lambda x: x * 2.0 + x * 3.0, "2 x + 3 x", "2 and 3 are different inputs"),
+            (lambda x: jnp.sum(x, 0) * jnp.sum(x, 1), "sum(x, 0) * sum(x, 1)",
+             "a sum along another axis is another equation: the parameters differ"),
+            *((_some_function(seed), "", "") for seed in range(20))):
         program = _program(f, jnp.ones((2, 2)))
-        found, wanted = distinct(program), len({_key(eqn) for eqn in program.eqns})
-        expect(found == wanted, f"for {what} it is {wanted} of {len(program.eqns)} equations, "
-               f"and yours is {found}")
+        names = ", ".join(eqn.primitive.name for eqn in program.eqns)
+        agree(f"{text or program}, of the equations {names},", distinct(program),
+              len({_key(eqn) for eqn in program.eqns}), hint, what="the number")
 
 
 _DISTINCT = """
@@ -260,18 +331,82 @@ _INPUTS = "tuple(x if isinstance(x, Var) else x.val for x in eqn.invars)"
 
 exercise(
     "distinct", chapter=CHAPTER, grade=grade_distinct, given=_GIVEN,
-    solution=_DISTINCT.format(key=f"(eqn.primitive, repr(eqn.params), {_INPUTS})"),
-    wrong=[(_DISTINCT.format(key="eqn.primitive"), "it is"),
-           (_DISTINCT.format(key=f"(eqn.primitive, {_INPUTS})"), "sums along two axes"),
-           (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params))"), "it is"),
-           ("def distinct(jaxpr):\n    return len(jaxpr.eqns)", "sin(x) + sin(x)")])
+    solution="""
+def distinct(jaxpr):
+    def key(eqn):
+        inputs = tuple(x if isinstance(x, Var) else x.val for x in eqn.invars)
+        return eqn.primitive, repr(eqn.params), inputs
+    return len({key(eqn) for eqn in jaxpr.eqns})
+""",
+    wrong=[(_DISTINCT.format(key="eqn.primitive"), "on another input"),
+           (_DISTINCT.format(key=f"(eqn.primitive, {_INPUTS})"), "the parameters differ"),
+           (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params))"), "on another input"),
+           (_DISTINCT.format(key="(eqn.primitive, repr(eqn.params), eqn.invars)"),
+            "by its `val`"),
+           ("def distinct(jaxpr):\n    return len(jaxpr.eqns)", "count as one")],
+    afterthought="compilers keep one of the equal ones; then more become equal")
 
 
-def grade_frozen(answer: Any) -> None:
-    expect(isinstance(answer, int | float), "a number is asked for")
-    expect(answer != 15, "the program was written before n was 5; does it look again?")
-    expect(answer == 6, "what was n, when the program was written?")
+# -- all_names -------------------------------------------------------------------------------------
+
+def _all_names(jaxpr: Any) -> list[str]:
+    names: list[str] = []
+    for eqn in jaxpr.eqns:
+        names.append(eqn.primitive.name)
+        for inner in subjaxprs(eqn.params):
+            names += _all_names(inner.jaxpr)
+    return names
 
 
-exercise("frozen", chapter=CHAPTER, grade=grade_frozen, solution="6.0",
-         wrong=[("15.0", "does it look again"), ("3.0", "what was n"), ('"6"', "a number")])
+def grade_all_names(all_names: Callable) -> None:
+    def chosen(x: Any) -> Any:
+        return lax.cond(x > 0.0, jnp.sin, lambda y: y * 2.0, x)
+
+    def repeated(x: Any) -> Any:
+        return lax.while_loop(lambda y: y < 9.0, lambda y: jax.jit(jnp.exp)(y), x)
+
+    for f, text, hint in (
+            (lambda x: jnp.sin(x) * x, "sin(x) * x", "in the order of the program, each as often as it occurs"),
+            (jax.jit(jnp.tanh), "jit(tanh)(x)", "`jit` has a ClosedJaxpr among its parameters"),
+            (chosen, "cond(x > 0, sin, double, x)", "the branches of `cond` are a tuple of them"),
+            (repeated, "while_loop(y < 9, jit(exp), x)", "an equation of a program inside may hold "
+             "another program"),
+            (jax.jit(jax.jit(chosen)), "jit(jit(cond …))", "a program inside a program inside …")):
+        program = _program(f, 1.0)
+        wanted = _all_names(program)
+        found = all_names(program)
+        has_inner = len(wanted) > len(program.eqns)
+        if has_inner and isinstance(found, list) and sorted(found) == sorted(wanted):
+            hint = "an equation's own name first, then those of what it holds"
+        expect(found == wanted, f"for {text} the names are {wanted}, and yours are {found!r}\n"
+               f"{hint}")
+
+
+_ALL = """
+def all_names(jaxpr):
+    names = []
+    for eqn in jaxpr.eqns:
+        names.append(eqn.primitive.name)
+        for value in eqn.params.values():
+            for one in {among}:
+                if isinstance(one, ClosedJaxpr):
+                    names {more}
+    return names
+"""
+
+
+def _all(among: str = "value if isinstance(value, tuple) else (value,)",
+         more: str = "+= all_names(one.jaxpr)") -> str:
+    return _ALL.format(among=among, more=more)
+
+
+exercise(
+    "all_names", chapter=CHAPTER, grade=grade_all_names, given=_GIVEN, solution=_all(),
+    wrong=[("def all_names(jaxpr):\n    return [eqn.primitive.name for eqn in jaxpr.eqns]",
+            "among its parameters"),
+           (_all(among="(value,)"), "a tuple of them"),
+           (_all(more="+= [e.primitive.name for e in one.jaxpr.eqns]"), "hold another program"),
+           (_all(more="[:0] = all_names(one.jaxpr)"), "own name first"),
+           ("def all_names(jaxpr):\n    return sorted({eqn.primitive.name for eqn in jaxpr.eqns})",
+            "in the order of")],
+    hints=["a function that goes into what is inside calls itself"])
