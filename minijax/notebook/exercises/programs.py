@@ -268,7 +268,8 @@ def grade_depth(depth: Callable) -> None:
             found = depth(program)
         agree(given, found, _depth(program),
               (text.startswith("2 x"), "what no output is made of does not count"),
-              (text.startswith("(sin") and found == 4, "the sine and the cosine need not wait for each other"),
+              (text.startswith("(sin") and found == 4,
+               "the sine and the cosine need not wait for each other"),
               "one more than the deepest of what it is made of", what="the depth")
 
 
@@ -366,7 +367,8 @@ def grade_all_names(all_names: Callable) -> None:
         return lax.while_loop(lambda y: y < 9.0, lambda y: jax.jit(jnp.exp)(y), x)
 
     for f, text, hint in (
-            (lambda x: jnp.sin(x) * x, "sin(x) * x", "in the order of the program, each as often as it occurs"),
+            (lambda x: jnp.sin(x) * x, "sin(x) * x",
+             "in the order of the program, each as often as it occurs"),
             (jax.jit(jnp.tanh), "jit(tanh)(x)", "`jit` has a ClosedJaxpr among its parameters"),
             (chosen, "cond(x > 0, sin, double, x)", "the branches of `cond` are a tuple of them"),
             (repeated, "while_loop(y < 9, jit(exp), x)", "an equation of a program inside may hold "
