@@ -10,51 +10,121 @@ import numpy as np
 import minijax.numpy as jnp
 from minijax.api import make_jaxpr, vmap
 from minijax.core import Primitive, ShapedArray, Tracer
-from minijax.notebook.checks import (Hint, exercise, expect, instead_of, near,
-                                     trouble)
+from minijax.errors import UnexpectedTracerError
+from minijax.notebook.checks import agree, exercise, expect, instead_of, shown
 
 CHAPTER = "02_primitives_and_tracers"
 
 
-def grade_product_type(answer: Any) -> None:
-    expect(isinstance(answer, ShapedArray), "a type is a ShapedArray: of a shape and a dtype")
-    expect(answer.ndim == 1, "a matrix times a vector is a vector: its shape is a tuple of one")
-    expect(answer.shape != (3,), "the axis of 3 is summed away; which one is left?")
-    expect(answer.shape == (4,), "how many numbers come out?")
-    expect(answer.dtype == np.float32, "the dtype is that of the factors")
-    expect(not answer.weak_type, "neither factor is a Python number, so nothing is weak here")
+# -- arrives ---------------------------------------------------------------------------------------
+
+def grade_arrives(answer: Any) -> None:
+    words = {"jvp", "vmap", "jit"}
+    expect(isinstance(answer, list | tuple) and len(answer) == 3 and {*answer} <= words,
+           f'three of the words "jvp", "vmap", "jit" are wanted, and yours is {answer!r}')
+    told = f"yours is {list(answer)}\n"
+    one, two, three = answer
+    expect(not (one == "vmap" and two == "jvp"), told + "the other way round: the current trace is "
+           "that of the transformation entered last, and what stands outside is entered first")
+    expect(one == "jvp", told + "the first: `vmap` is entered, and calls the lambda; what is "
+           "entered in there?")
+    expect(two == "vmap", told + "the second: `jvp` is entered, and calls `jax.vmap(wave)`")
+    expect(three != "vmap", told + "the third: inside `vmap`, what does `jax.jit(wave)` do before "
+           "`wave` runs?")
+    expect(three == "jit", told + "the third: which two are there at all?")
+
+
+exercise(
+    "arrives", chapter=CHAPTER, grade=grade_arrives, solution='["jvp", "vmap", "jit"]',
+    wrong=[('["vmap", "jvp", "vmap"]', "the other way round"),
+           ('["jvp", "vmap", "vmap"]', "before `wave` runs"),
+           ('["vmap", "vmap", "jit"]', "entered in there"),
+           ('["jvp", "jvp", "jit"]', "`jvp` is entered, and"),
+           ('["JVPTracer", "BatchTracer", "DynamicJaxprTracer"]', "of the words")],
+    afterthought="run them: `wave` prints what it got")
+
+
+# -- product_type ----------------------------------------------------------------------------------
+
+def grade_product_type(product_type: Callable) -> None:
+    for rows, columns, dtype in ((4, 3, np.float32), (2, 5, np.int32), (1, 1, np.float32),
+                                 (3, 3, np.int32), (7, 2, np.float32)):
+        matrix, vector = ShapedArray((rows, columns), dtype), ShapedArray((columns,), dtype)
+        wanted, given = ShapedArray((rows,), dtype), f"{matrix} and {vector}"
+        found = product_type(matrix, vector)
+        told = f"for {given} the type is {wanted}, and yours is {found!r}\n"
+        expect(isinstance(found, ShapedArray), told + "a type is a ShapedArray: of a shape and a "
+               "dtype")
+        expect(found.ndim == 1, told + "a matrix times a vector is a vector: its shape is a tuple "
+               "of one")
+        expect(found.shape == wanted.shape, told + "the axis of columns is summed away; which one "
+               "is left?")
+        expect(found.dtype == dtype, told + "the dtype is that of the factors")
+        expect(found == wanted, told + "neither factor is weak, so the product is not")
+    for columns, size in ((3, 4), (1, 3), (3, 1)):
+        matrix, vector = ShapedArray((4, columns), np.float32), ShapedArray((size,), np.float32)
+        try:
+            found = product_type(matrix, vector)
+        except TypeError:
+            continue
+        expect(False, f"for {matrix} and {vector} a TypeError is wanted, and yours is {found!r}: "
+               f"there is no product of {columns} columns and {size} numbers")
+
+
+_PRODUCT = """
+def product_type(matrix, vector):
+    if {unfit}:
+        raise TypeError(f"{{matrix}} times {{vector}}: the sizes do not fit")
+    return {type}
+"""
+
+
+def _product(type: str = "ShapedArray(matrix.shape[:1], matrix.dtype)",
+             unfit: str = "matrix.shape[1] != vector.shape[0]") -> str:
+    return _PRODUCT.format(type=type, unfit=unfit)
 
 
 exercise(
     "product_type", chapter=CHAPTER, grade=grade_product_type,
     given="from minijax.core import ShapedArray",
-    solution="ShapedArray((4,), np.float32)",
+    solution=_product(),
     wrong=[
-        ("ShapedArray((3,), np.float32)", "summed away"),
-        ("ShapedArray((4, 1), np.float32)", "tuple of one"),
-        ("ShapedArray((4,), np.float64)", "that of the factors"),
-        ('"float32[4]"', "ShapedArray"),
+        (_product("vector"), "summed away"),
+        (_product("ShapedArray((matrix.shape[0], 1), matrix.dtype)"), "tuple of one"),
+        (_product("ShapedArray(matrix.shape[:1], np.float32)"), "that of the factors"),
+        (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
+        (_product(unfit="False"), "there is no product"),
+        (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
     ],
-    afterthought="`jax.eval_shape(jnp.matmul, matrix, vector)` asks minijax the same")
+    afterthought="that is the rule `abstract_eval` of such a product; this chapter comes to it",
+    hints=["a type has `shape` and `dtype`, like an array"])
 
+
+# -- span_p ----------------------------------------------------------------------------------------
 
 def grade_span_p(span_p: Any) -> None:
-    expect(isinstance(span_p, Primitive), "the answer is the primitive itself")
-    numbers = np.array([[3.0, -1.0], [4.0, 1.5]], np.float32)
-    expect(span_p.multiple_results, "say that there are several results, when you make it; "
-           "otherwise `bind` gives only the first")
-    types = span_p.rule("abstract_eval")(ShapedArray((2, 2), np.float32))
-    expect(isinstance(types, list | tuple), "abstract_eval returns a list, of two types")
-    expect(len(types) == 2, "abstract_eval gives the type of every result, and there are two")
-    expect(all(t.shape == () for t in types), "each result is one number; so what is its shape?")
-    found = span_p.rule("impl")(numbers)
-    expect(np.ndim(found) == 1 and len(found) == 2, "impl returns a list, of two numbers")
-    smallest, largest = span_p.bind(numbers)
-    expect(not near(smallest, 4.0), "the smallest comes first")
-    expect(near(smallest, -1.0) and near(largest, 4.0), "look at what impl returns for a matrix")
-    outs = span_p.bind(np.array([2, 7], np.int32))
-    expect(all(out.dtype == np.int32 for out in outs), "integers have integer results")
-    expect(len(make_jaxpr(span_p.bind)(numbers).out_avals) == 2, "it should be recorded, too")
+    expect(isinstance(span_p, Primitive), f"the primitive itself is wanted, and yours is {span_p}")
+    expect(span_p.multiple_results, "yours has one result: say that there are several when you "
+           "make it (`multiple_results=True`); otherwise `bind` gives only the first")
+    random = np.random.default_rng(0)
+    for shape, dtype in (((2, 2), np.float32), ((3,), np.float32), ((), np.int32), ((4, 1), int)):
+        x = jnp.array(random.integers(-9, 10, shape).astype(np.float32), dtype=dtype)
+        one = ShapedArray((), x.dtype)
+        types = span_p.rule("abstract_eval")(x.aval)
+        told = f"for {x.aval} abstract_eval gives [{one}, {one}], and yours {types}\n"
+        expect(isinstance(types, list | tuple), told + "a list, of two types")
+        expect(len(types) == 2, told + "the type of every result, and there are two")
+        expect(all(t.shape == () for t in types), told + "each result is one number; so what is "
+               "its shape?")
+        expect(all(t.dtype == x.dtype for t in types), told + "the dtype stays")
+        wanted, found = [np.min(x), np.max(x)], span_p.rule("impl")(np.asarray(x))
+        given = f"x = {shown(x)}"
+        expect(isinstance(found, list | tuple) and len(found) == 2, f"for {given} impl gives "
+               f"{shown(wanted)}, and yours {shown(found)}\na list, of two numbers")
+        agree(given, found, wanted, (shown(found) == shown(wanted[::-1]), "the smallest comes "
+              "first"), "the smallest and the largest of all, whatever the shape", what="impl(x)")
+        agree(given, span_p.bind(x), wanted, what="bind(x)")
+    expect(len(make_jaxpr(span_p.bind)(jnp.arange(3.0)).out_avals) == 2, "it should be recorded")
 
 
 exercise(
@@ -74,12 +144,15 @@ span_p = core.Primitive(
         ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
          "    abstract_eval=lambda x: x.update(shape=()), multiple_results=True)", "of two types"),
         ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
-         "    abstract_eval=lambda x: [x.update(shape=())] * 2)", "several results"),
+         "    abstract_eval=lambda x: [x.update(shape=())] * 2)", "there are several"),
         ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
          "    abstract_eval=lambda x: [x, x], multiple_results=True)", "what is its shape"),
         ('core.Primitive("span", impl=lambda x: [x.min(), x.max()],\n'
          "    abstract_eval=lambda x: [x.update(shape=())], multiple_results=True)",
          "every result"),
+        ('core.Primitive("span", impl=lambda x: [x.min(0), x.max(0)],\n'
+         "    abstract_eval=lambda x: [x.update(shape=())] * 2, multiple_results=True)",
+         "whatever the shape"),
         ('core.Primitive("span", impl=lambda x: [x.max(), x.min()],\n'
          "    abstract_eval=lambda x: [x.update(shape=())] * 2, multiple_results=True)",
          "comes first"),
@@ -148,25 +221,41 @@ def grade_tally(tally: Callable) -> None:
     def wave(x: Any) -> Any:
         return jnp.multiply(2.0, jnp.sin(x))
 
-    try:
+    def chain(n: int) -> Callable:
+        def f(x: Any) -> Any:
+            for _ in range(n):
+                x = jnp.sin(x)
+            return x
+        return f
+
+    value, aside = 2 * np.sin(1.0), jnp.sin(2.0)
+    with instead_of(RecursionError, "", "for 2 * sin(x) at 1 yours calls itself for ever: while "
+                    "process_primitive runs, your trace is still the current one, so what it binds "
+                    "comes back to it"):
         found = tally(wave)(1.0)
-    except RecursionError:
-        expect(False, "it calls itself for ever: while process_primitive runs, your trace is still "
-               "the current one, so what it binds comes back to it")
-    expect(isinstance(found, tuple | list) and len(found) == 2,
-           "return two things: (result, count)")
-    value, count = found
-    expect(not isinstance(value, Tracer), "the result is still a tracer: take the value out")
-    expect(near(value, 2.0 * np.sin(1.0)), "the result of the function must not change")
-    expect(count != 1, "2 * sin(x) has two primitives on its way from x; if you count one, what "
-           "does the second one see of the first?")
-    expect(count == 2, f"2 * sin(x) has two primitives, and you count {count}")
-    expect(tally(wave)(1.0)[1] == 2, "right the first time, but the second call begins where the "
-           "first has stopped: let each call have its own trace, and the count with it")
-    expect(tally(lambda x: x + jnp.sin(2.0))(1.0)[1] == 1,
-           "in x + sin(2) only the sum depends on x; the sine does not")
-    expect(near(vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0)), 2 * np.sin(np.arange(3.0))),
-           "right by itself, but not under vmap")
+    told = f"for 2 * sin(x) at 1 the answer is ({value:.5g}, 2), and yours is {found!r}\n"
+    expect(isinstance(found, tuple | list) and len(found) == 2, told + "two things: (result, "
+           "count)")
+    result, count = found
+    expect(not isinstance(result, Tracer), "for 2 * sin(x) at 1 a number is wanted, and yours is a "
+           f"{type(result).__name__}: the result is still a tracer; take the value out")
+    agree("2 * sin(x) at 1", result, value, "the result of the function must not change",
+          what="the result")
+    agree("2 * sin(x) at 1", count, 2, (count == 1, "after the first operation, what does the "
+          "second one see of its result?"), what="the count")
+    agree("2 * sin(x) at 1, counted once more,", tally(wave)(1.0)[1], 2, "the second call begins "
+          "where the first has stopped: let each call have its own trace, and the count with it",
+          what="the count")
+    agree("x + sin(2)", tally(lambda x: x + jnp.sin(2.0))(1.0)[1], 1, "only the sum depends on x; "
+          "the sine does not", what="the count")
+    agree("a function that gives sin(2), whatever x is,", tally(lambda x: aside)(1.0), (aside, 0),
+          what="the answer")
+    for n in range(5):
+        agree(f"{n} sines, one of the other,", tally(chain(n))(1.0)[1], n, what="the count")
+    with instead_of(UnexpectedTracerError, "", "right by itself, but under vmap your trace has no "
+                    "parent any more: take the one that is current when the function is called"):
+        found = vmap(lambda x: tally(wave)(x)[0])(jnp.arange(3.0))
+    agree("[0, 1, 2], under vmap,", found, 2 * np.sin(np.arange(3.0)), what="the result")
 
 
 exercise(
@@ -185,24 +274,25 @@ exercise(
 
 
 def grade_peak(peak: Callable) -> None:
-    found = peak(1.0)
-    expect(isinstance(found, tuple | list) and len(found) == 2,
-           "return two things: the result, and the largest value")
-    expect(not (near(found[0], 1.0) and near(found[1], np.sin(1.0) ** 2)),
-           "the result comes first, then the largest value")
-    expect(near(found[0], np.sin(1.0) ** 2) and near(found[1], 1.0),
-           "at 1 the result is the square of sin(1), and the largest value is 1")
+    for x in (1.0, -2.0, 0.5, *np.random.default_rng(0).normal(size=5).round(2).tolist()):
+        y = np.sin(x) * x
+        found = peak(x)
+        told = f"for x = {x} the answer is ({y * y:.5g}, {max(y, x):.5g}), and yours "
+        expect(isinstance(found, tuple | list) and len(found) == 2,
+               told + f"{shown(found)}\ntwo things: the result, and the larger value")
+        agree(f"x = {x}", found, (y * y, max(y, x)), (
+            shown(found) == shown((max(y, x), y * y)), "the result comes first, then the larger "
+            "value"))
     xs = np.array([-2.0, 1.0], np.float32)
-    ys = np.sin(xs) * xs
-    before = peak.__globals__.get("largest")
-    try:
-        results, largest = vmap(peak)(xs)
-    except TypeError:
-        expect(False, "right for a number, but not under vmap: the comparison must be one of jnp's")
-    expect(peak.__globals__.get("largest") is before,
-           "the result is right, but the global still catches a tracer: write nothing there")
-    expect(near(results, ys ** 2), "right for one number, but not under vmap")
-    expect(near(largest, np.maximum(ys, xs)), "the second result is the larger of y and x")
+    ys, given = np.sin(xs) * xs, f"vmap(peak)({shown(xs)})"
+    wanted, before = (ys * ys, np.maximum(ys, xs)), peak.__globals__.get("largest")
+    with instead_of(TypeError, "", f"for {given} the answer is {shown(wanted)}, and yours is an "
+                    "error: right for a number, but under vmap a comparison must be one of jnp's"):
+        results = vmap(peak)(xs)
+    kept = peak.__globals__.get("largest")
+    expect(kept is before, f"after {given} the global `largest` should be {before!r}, and is a "
+           f"{type(kept).__name__}: it still catches a tracer; write nothing there")
+    agree(given, results, wanted)
 
 
 exercise(
@@ -223,13 +313,17 @@ def peak(x):
 
 
 def grade_depths(depths: Any) -> None:
-    expect(np.shape(depths) == (3,), "three numbers, one for each function")
+    expect(np.shape(depths) == (3,), "three numbers are wanted, one for each function, and yours "
+           f"is {depths!r}")
     one, two, three = (int(d) for d in depths)
-    expect(one != 0, "evaluation has no level; each open transformation adds one to the depth")
-    expect(one == 1, "in the first, one transformation is open")
-    expect(two == 3, "in the second, go from the outside in, and count the names that are open")
-    expect(three != 4, "in the third, what has returned is not open any more")
-    expect(three == 2, "in the third, which transformations have not returned yet?")
+    told = f"yours is {list(depths)}\n"
+    expect(one != 0, told + "in the first: evaluation has no level; each open transformation adds "
+           "one to the depth")
+    expect(one == 1, told + "in the first, one transformation is open")
+    expect(two == 3, told + "in the second, go from the outside in, and count the names that are "
+           "open")
+    expect(three != 4, told + "in the third, what has returned is not open any more")
+    expect(three == 2, told + "in the third, which transformations have not returned yet?")
 
 
 exercise(
@@ -253,31 +347,32 @@ def _library() -> Any:
     return library.module
 
 
-def _near_or(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted), f"for {given} the answer is {np.round(wanted, 4)}, "
-           f"and yours {np.round(found, 4)}")
-
-
 def grade_exp(exp: Any) -> None:
     mini = _library()
-    expect(callable(getattr(exp, "impl", None)), "`mini.exp` is a Primitive with a rule `impl`")
-    expect(isinstance(exp.impl(0.0), list), "a rule gives a list, here of one number")
-    _near_or(exp(2.0), np.exp(2.0), "exp(2.0)")
+    expect(callable(getattr(exp, "impl", None)), "`mini.exp` is a Primitive with a rule `impl`, "
+           f"and yours is {exp!r}")
+    found = exp.impl(0.0)
+    expect(isinstance(found, list), f"for 0.0 `impl` gives [1.0], and yours gives {found!r}: a "
+           "rule gives a list, here of one number")
+    for x in (2.0, 0.0, -1.5):
+        agree(f"exp({x})", exp(x), np.exp(x))
     expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, as `sin` has one")
-    expect(isinstance(exp.jvp((0.5,), (1.0,)), tuple), "`jvp` gives two lists, the results and "
-           "their tangents")
-    _near_or(mini.jvp(exp, (0.5,), (3.0,))[1], 3 * np.exp(0.5),
-             "mini.jvp(exp, (0.5,), (3.0,)), the second part,")
+    found = exp.jvp((0.0,), (1.0,))
+    expect(isinstance(found, tuple), f"for the primal 0.0 and the tangent 1.0 `jvp` gives ([1.0], "
+           f"[1.0]), and yours {found!r}: two lists, the results and their tangents")
+    for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0)):
+        given = f"mini.jvp(exp, ({x},), ({t},))"
+        agree(given, mini.jvp(exp, (x,), (t,)), (np.exp(x), t * np.exp(x)),
+              "the tangent of the argument is a factor of that of the result")
 
     def slope(f: Callable) -> Callable:
         return lambda x: mini.jvp(f, (x,), (1.0,))[1]
-    try:
-        second = slope(slope(exp))(0.5)
-    except Exception as error:
-        raise Hint(f"{trouble(error)}\nThe first derivative is right; for the second one the rule "
-                   "is given tracers, which know neither NumPy nor `*`: write the rule with `exp` "
-                   "and `mul`") from error
-    _near_or(second, np.exp(0.5), "the second derivative at 0.5")
+    given = f"slope(slope(exp))(0.5) the answer is {np.exp(0.5):.5g}, and yours"
+    with instead_of(TypeError, "Tracer", f"for {given} is an error: the first derivative is right, "
+                    "but for the second the rule is given tracers, which know neither NumPy nor "
+                    "`*`. Write the rule with `exp` and `mul`"):
+        found = slope(slope(exp))(0.5)
+    agree("slope(slope(exp))(0.5)", found, np.exp(0.5))
 
 
 _EXP = """
@@ -292,7 +387,7 @@ exercise(
         ('exp = Primitive("exp", impl=lambda x: [np.exp(x)])', "now the rule `jvp`"),
         ('exp = Primitive("exp", impl=lambda x: np.exp(x))', "gives a list"),
         (_EXP.format("([exp(xs[0])], [np.exp(xs[0]) * ts[0]])"), "know neither NumPy nor"),
-        (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "the answer is"),
+        (_EXP.format("([exp(xs[0])], [exp(xs[0])])"), "is a factor"),
         (_EXP.format("[exp(xs[0]), mul(exp(xs[0]), ts[0])]"), "two lists"),
     ],
     hints=["the derivative of exp is exp"])
@@ -306,24 +401,31 @@ def grade_spoken(spoken: Callable) -> None:
 
     def aside(x: Any) -> Any:
         return mini.add(mini.cos(3.0), x)
-    for f, name, wanted in ((wave, "my_wave", ["sin", "mul"]), (aside, "lambda x: add(cos(3.0), x)",
-                                                                ["add"])):
-        with instead_of(TypeError, "Tracer", "NumPy was given one of your tracers: take the values "
-                        "out before you run the operation in the parent"):
-            got = spoken(f)(1.0)
-        expect(isinstance(got, list), f"spoken(f)(x) is a list; yours is {got!r}")
-        expect(got[:2] != ["sin", "mul"] or len(got) == 2, "called a second time, it still has the "
-               "first list: a list in the body of a class is one for all its objects; make it in "
-               "`__init__`")
-        expect(got == wanted, f"for {name} the list is {wanted}, and yours {got}")
+    for f, text, wanted in ((wave, "my_wave", ["sin", "mul"]),
+                            (aside, "x -> add(cos(3.0), x)", ["add"]),
+                            (lambda x: x, "x -> x", [])):
+        with instead_of(TypeError, "Tracer", f"for {text} the list is {wanted}, and yours is an "
+                        "error: NumPy was given one of your tracers. Take the values out before "
+                        "you run the operation in the parent"):
+            found = spoken(f)(1.0)
+        told = f"for {text} the list is {wanted}, and yours is {found}\n"
+        expect(isinstance(found, list), told + "a list is wanted")
+        expect(all(isinstance(name, str) for name in found), told + "a name is text: a primitive "
+               "has it as `.name`")
+        expect(found[:2] != ["sin", "mul"] or len(found) == 2, told + "it still has the list of "
+               "the first call: a list in the body of a class is one for all its objects; make it "
+               "in `__init__`")
+        expect(found == wanted, told + (
+            "the cosine is of a number, which does not come from x" if "cos" in found else
+            "after the first operation, what does the second one see of its result?"))
 
     def slope(x: Any) -> Any:
         return mini.jvp(wave, (x,), (1.0,))[1]
-    got = spoken(slope)(1.0)
-    expect({"sin", "cos", "mul"} <= {*got},
-           f"the derivative of my_wave needs a cosine, too; your list is {got}")
-    got = mini.vmap(lambda x: mini.mul(x, len(spoken(wave)(x))))(np.array([1.0, 2.0]))
-    _near_or(got, [2.0, 4.0], "spoken under vmap")
+    found = spoken(slope)(1.0)
+    expect({"sin", "cos", "mul"} <= {*found}, "for the slope of my_wave the list has a cosine in "
+           f"it, and yours is {found}\nthe rules run in the parent: is that your trace?")
+    found = mini.vmap(lambda x: mini.mul(x, len(spoken(wave)(x))))(np.array([1.0, 2.0]))
+    agree("vmap(lambda x: mul(x, len(spoken(my_wave)(x)))) of [1, 2]", found, [2.0, 4.0])
 
 
 _NAMES = """
@@ -361,25 +463,27 @@ exercise(
     "spoken", chapter=CHAPTER, grade=grade_spoken, given=_GIVEN_MINI,
     solution=_names(),
     wrong=[
-        (_names(outs="outs"), "the list is ['sin', 'mul'], and yours ['sin']"),
-        (_names(method="process"), "the list is ['add']"),
+        (_names(outs="outs"), "what does the second one see"),
+        (_names(method="process"), "does not come from x"),
         (_names(before="kept = []\n\n", note="self.names = kept; kept.append(primitive.name)"),
-         "still has the first list"),
-        (_names(run="run_with(self.parent, primitive.bind, *args, **params)"), "take the values"),
-        (_names(note="self.names.append(primitive)"), "the list is"),
+         "the list of the first call"),
+        (_names(run="run_with(self.parent, primitive.bind, *args, **params)"), "Take the values"),
+        (_names(note="self.names.append(primitive)"), "a name is text"),
     ],
     hints=["`interpret` is called for what concerns you; `process` for everything",
            "run the operation on the values, in the parent; what comes back becomes tracers again"])
 
 
 def grade_heard(answer: Any) -> None:
-    expect(isinstance(answer, list | tuple) and len(answer) == 2, "a list of two texts is wanted")
-    expect(list(answer) != ["f32[5,2]", "f32[2]"], "the other way round: in the first, `loud` "
-           "stands inside `vmap`, and sees what one example sees")
-    expect(answer[0] != "f32[]", "`vmap` takes one axis off, and the argument has two")
-    expect(answer[0] == "f32[2]", "in the first line, `loud` sees one example of five")
-    expect(answer[1] == "f32[5,2]", "in the second, `vmap` is asked first; what does its rule for "
-           "`sin` do?")
+    expect(isinstance(answer, list | tuple) and len(answer) == 2,
+           f"a list of two texts is wanted, and yours is {answer!r}")
+    told = f"for an array of shape (5, 2) yours is {list(answer)}\n"
+    expect(list(answer) != ["f32[5,2]", "f32[2]"], told + "the other way round: in the first, "
+           "`loud` stands inside `vmap`, and sees what one example sees")
+    expect(answer[0] != "f32[]", told + "`vmap` takes one axis off, and the argument has two")
+    expect(answer[0] == "f32[2]", told + "in the first line, `loud` sees one example of five")
+    expect(answer[1] == "f32[5,2]", told + "in the second, `vmap` is asked first; what does its "
+           "rule for `sin` do?")
 
 
 exercise(
