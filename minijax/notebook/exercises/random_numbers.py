@@ -10,21 +10,25 @@ import numpy as np
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import errors, random
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
+from minijax.primitives.random_bits import rounds
 
 CHAPTER = "16_random_numbers"
 GIVEN = "from minijax import lax, random"
 
 
-def _without_reuse(fun: Callable, *args: Any) -> Any:
+def _without_reuse(given: str, fun: Callable, *args: Any) -> Any:
     """What a function gives; its keys must not be consumed twice."""
     try:
         with jax.debug_key_reuse(True):
             return fun(*args)
     except errors.KeyReuseError as error:
-        expect(False, f"a key is used twice: line {error.finding.line} "  # type: ignore[attr-defined]
-                      "uses one that is used up already")
+        line = error.finding.line  # type: ignore[attr-defined]
+        expect(False, f"for {given} no key may be used twice, and yours uses one again in "
+                      f"line {line}")
 
+
+# -- round_of --------------------------------------------------------------------------------------
 
 def _round(x1: int, x2: int, distance: int) -> tuple[int, int]:
     x1, x2 = (x1 + x2) % 2**32, (x2 << distance | x2 >> 32 - distance) % 2**32
@@ -72,10 +76,331 @@ def round_of(x1, x2, distance):
     hints=["`%` binds more strongly than `+`, `<<`, `|` and `^`: mind the brackets"])
 
 
+# -- word_at ---------------------------------------------------------------------------------------
+
+def _pair(key: Any, high: int, low: int) -> tuple[int, int]:
+    words = (np.array([word], np.uint32) for word in (*random.key_data(key), high, low))
+    first, second = rounds(*words)
+    return int(first[0]), int(second[0])
+
+
+def grade_word_at(word_at: Callable) -> None:
+    cases = np.random.default_rng(0).integers(0, 100, (12, 2)).tolist()
+    for seed, place in ((0, 3), (1, 0), *cases):
+        key = random.key(seed)
+        first, second = _pair(key, 0, place)
+        turned = _pair(key, place, 0)
+        found = numbers(word_at(key, place))
+        agree(f"random.key({seed}) and place {place}", found, first ^ second,
+              (np.shape(found) == (2,), "two words come out of Threefry; their xor is wanted"),
+              (near(found, turned[0] ^ turned[1], 0), "the number of the place is the *second* "
+               "word of the counter; the first is 0, until there are more than 2**32 places"),
+              (near(found, first, 0) or near(found, second, 0), "two words come out; take the xor "
+               "(`^`) of both"),
+              (near(found, (first + second) % 2**32, 0), "the xor is wanted, not the sum"),
+              "the counter has two words, 0 and the place", tolerance=0)
+    program = str(jax.make_jaxpr(lambda key: word_at(key, 10**6))(random.key(0)))
+    expect("100000" not in program.replace("1000000:", ""), "right, but for place 1000000 your "
+           "program has an array of 1000001 words, and 1 is wanted: encrypt the one counter")
+
+
+_WORD_AT = """
+def word_at(key, place):
+    k1, k2 = random.key_data(key)
+    first, second = threefry2x32(k1, k2, {})
+    return {}
+"""
+_COUNTER = "jnp.uint32(0), jnp.uint32(place)"
+
+exercise(
+    "word_at", chapter=CHAPTER, grade=grade_word_at,
+    given=GIVEN + "\nfrom minijax.primitives.random_bits import threefry2x32",
+    solution=_WORD_AT.format(_COUNTER, "first ^ second"),
+    wrong=[
+        (_WORD_AT.format("jnp.uint32(place), jnp.uint32(0)", "first ^ second"),
+         "the *second* word of the counter"),
+        (_WORD_AT.format(_COUNTER, "first"), "two words come out"),
+        (_WORD_AT.format(_COUNTER, "first + second"), "not the sum"),
+        (_WORD_AT.format(_COUNTER, "jnp.stack([first, second])"), "their xor is wanted"),
+        ("def word_at(key, place):\n    return random.bits(key, (place + 1,))[place]",
+         "for random.key(0) and place 3 the answer is"),
+        ("def word_at(key, place):\n    with jax.threefry_partitionable(True):\n"
+         "        return random.bits(key, (place + 1,))[place]", "encrypt the one counter"),
+    ],
+    afterthought="place 4294967295 costs no more than place 0",
+    hints=["`random.key_data(key)` gives the two words of the key",
+           "`threefry2x32` wants `uint32`s: `jnp.uint32(place)`"])
+
+
+# -- waiting ---------------------------------------------------------------------------------------
+
+def grade_waiting(waiting: Callable) -> None:
+    shares = np.float32([0.5, 0.0, 0.75, 1 - 2.0**-23,
+                         *np.random.default_rng(0).uniform(0, 1, 12)])
+    for u in shares:
+        found = numbers(waiting(jnp.asarray(u)))
+        wanted = -np.log1p(-float(u))
+        agree(f"u = {u:.9g}", found, wanted,
+              (near(found, -wanted), "a time is positive: mind the sign"),
+              (u == 0 and found > 5, "u can be 0, and never is 1: which of the two should the "
+               "logarithm not see?"),
+              (near(found, 1 - np.exp(-float(u))), "that is the share for a time of u; solve for "
+               "the time"),
+              "the share that has come by the time t is 1 - exp(-t); solve for t")
+    given, wanted = shown(shares[:3]), -np.log1p(-shares[:3].astype(float))
+    with instead_of(TypeError, "scalar", f"for the array {given} the answer is {shown(wanted)}, "
+                    "and yours raised TypeError\nright for one number, but not for an array"):
+        found = waiting(jnp.asarray(shares[:3]))
+    agree(f"the array {given}", found, wanted, "right for one number, but not for an array")
+
+
+exercise(
+    "waiting", chapter=CHAPTER, grade=grade_waiting,
+    solution="def waiting(u):\n    return -jnp.log(1 - u)",
+    wrong=[
+        ("def waiting(u):\n    return -jnp.log(u)", "u can be 0"),
+        ("def waiting(u):\n    return jnp.log(1 - u)", "mind the sign"),
+        ("def waiting(u):\n    return 1 - jnp.exp(-u)", "solve for the time"),
+        ("def waiting(u):\n    return -jnp.log(jnp.where(u > 0, u, 1e-7))",
+         "should the logarithm not see"),
+        ("def waiting(u):\n    return -np.log(1 - float(u))", "but not for an array"),
+    ],
+    afterthought="`-jnp.log1p(-u)` keeps more digits where u is small; `random.exponential` has it",
+    hints=["from u = 1 - exp(-t) follows exp(-t) = 1 - u"])
+
+
+# -- two_dice --------------------------------------------------------------------------------------
+
+def grade_two_dice(two_dice: Callable) -> None:
+    given = "random.key(3) and 3000 throws"
+    out = np.asarray(numbers(two_dice(random.key(3), 3000)))
+    expect(out.shape == (3000,), f"for {given} the shape is (3000,), and yours is {out.shape}\n"
+           "one sum for each throw is wanted")
+    expect(out.dtype.kind in "iu", f"for {given} whole numbers are wanted, and yours have the "
+           f"dtype {out.dtype}: `randint` draws integers")
+    told = f"for {given} yours begins with {shown(out[:8])}\n"
+    expect((out % 2).any(), told + "all 3000 sums are even, and half of them should be odd: both "
+           "dice show the same, since both are thrown with one key")
+    expect(out.min() >= 2 and out.max() <= 12, f"for {given} the sums should lie from 2 to 12, and "
+           f"yours lie from {out.min()} to {out.max()}\na die has the numbers 1 to 6")
+    counts = np.bincount(out, minlength=13)
+    expect(out.max() == 12, f"for {given} 12 should come about 83 times, and yours has it 0 "
+           "times: `randint` leaves out its upper end, as `range` does")
+    expect(430 < counts[7] < 570, f"for {given} 7 should come about 500 times, and yours has it "
+           f"{counts[7]} times: not all sums are equally likely")
+    _without_reuse(given, two_dice, random.key(3), 3000)
+    expect(not near(out, two_dice(random.key(4), 3000)), told + "and so it does for "
+           "random.key(4): another key should give other throws")
+    agree(given, two_dice(random.key(3), 3000), out, "the same key should give the same throws")
+
+
+_TWO_DICE = """
+def two_dice(key, count):
+    first, second = random.split(key)
+    return random.randint(first, (count,), 1, {}) + random.randint(second, (count,), 1, {})
+"""
+
+exercise(
+    "two_dice", chapter=CHAPTER, grade=grade_two_dice, given=GIVEN,
+    solution=_TWO_DICE.format(7, 7),
+    wrong=[
+        ("def two_dice(key, count):\n    return (random.randint(key, (count,), 1, 7)\n"
+         "            + random.randint(key, (count,), 1, 7))", "all 3000 sums are even"),
+        (_TWO_DICE.format(6, 6), "leaves out its upper end"),
+        ("def two_dice(key, count):\n    return random.randint(key, (count,), 2, 13)",
+         "not all sums are equally likely"),
+        ("def two_dice(key, count):\n    second, _ = random.split(key)\n"
+         "    return (random.randint(key, (count,), 1, 7)\n"
+         "            + random.randint(second, (count,), 1, 7))", "no key may be used twice"),
+        ("def two_dice(key, count):\n"
+         "    return random.randint(key, (2, count), 1, 7)", "one sum for each throw"),
+        ("def two_dice(key, count):\n    first, second = random.split(random.key(0))\n"
+         "    return (random.randint(first, (count,), 1, 7)\n"
+         "            + random.randint(second, (count,), 1, 7))", "another key"),
+        ("def two_dice(key, count):\n    both = random.uniform(key, (2, count), minval=1, maxval=7)"
+         "\n    return both.sum(0)", "draws integers"),
+    ],
+    hints=["a key for each die"])
+
+
+# -- order_of --------------------------------------------------------------------------------------
+
+def grade_order_of(order_of: Callable) -> None:
+    key = random.key(1)
+    first = np.asarray(numbers(_without_reuse("random.key(1), epoch 0 and 8 examples", order_of,
+                                              key, 0, 8)))
+    told = f"for epoch 0 of 8 examples yours is {shown(first)}"
+    expect(sorted(first.tolist()) == list(range(8)), f"{told}\neach of 0, …, 7 should come once")
+    again = order_of(key, 0, 8)
+    expect(near(first, again), f"{told}, and then {shown(again)}\nasked again for epoch 0, it "
+           "should be the same")
+    orders = {tuple(np.asarray(order_of(key, epoch, 8)).tolist()) for epoch in range(6)}
+    expect(len(orders) > 1, f"{told}, and so it is for epochs 1 to 5\nepoch 1 has the order of "
+           "epoch 0")
+    expect(len(orders) > 4, f"epochs 0 to 5 should have 6 orders, and yours have {len(orders)}\n"
+           "each epoch should have an order of its own")
+    others = [np.asarray(order_of(random.key(seed), 0, 8)) for seed in (2, 3, 4)]
+    expect(not all(near(first, other) for other in others), f"{told}, for each of the keys 1 to 4\n"
+           "another key should give another order")
+    traced = jax.jit(lambda key, epoch: order_of(key, epoch, 8))
+    for epoch in range(6):
+        wanted = order_of(key, epoch, 8)
+        try:
+            compiled = traced(key, epoch)
+        except (errors.ConcretizationTypeError, errors.TracerIntegerConversionError) as error:
+            expect(False, f"for epoch {epoch} of 8 examples, under jit, the answer is "
+                          f"{shown(wanted)}, and yours raised {type(error).__name__}\nunder jit "
+                          "the epoch has no value, so it cannot be a number of keys: fold it in")
+        agree(f"epoch {epoch} of 8 examples, under jit,", compiled, wanted,
+              "under jit the order is another one")
+
+
+exercise(
+    "order_of", chapter=CHAPTER, grade=grade_order_of, given=GIVEN,
+    solution="""
+def order_of(key, epoch, n):
+    return random.permutation(random.fold_in(key, epoch), n)
+""",
+    wrong=[
+        ("def order_of(key, epoch, n):\n    return random.permutation(key, n)",
+         "has the order of epoch 0"),
+        ("def order_of(key, epoch, n):\n    return np.random.permutation(n)", "asked again"),
+        ("def order_of(key, epoch, n):\n"
+         "    return random.permutation(random.key(epoch), n)", "another key"),
+        ("def order_of(key, epoch, n):\n"
+         "    return random.permutation(random.split(key, epoch + 1)[epoch], n)", "fold it in"),
+    ],
+    hints=["a key and a number make a key"])
+
+
+# -- rows_of ---------------------------------------------------------------------------------------
+
+def grade_rows_of(rows_of: Callable) -> None:
+    key = random.key(8)
+    few = np.asarray(numbers(_without_reuse("random.key(8), 3 rows of 4", rows_of, key, 3, 4)))
+    expect(few.shape == (3, 4), f"for random.key(8), 3 rows of 4, the shape is (3, 4), and yours "
+           f"is {few.shape}")
+    expect(not near(few[0], few[1]), f"for random.key(8) yours has the rows {shown(few[0])} and "
+           f"{shown(few[1])}\neach row should have numbers of its own")
+    for count in (1, 2, 4, 5, 9):
+        more = np.asarray(rows_of(key, count, 4))
+        both = min(count, 3)
+        agree(f"random.key(8) and {count} row{'s' * (count > 1)} instead of 3", more[:both],
+              few[:both], "the number of rows should not matter for a row: which way to make keys "
+              "knows nothing of how many there will be?",
+              what=f"row 0{' to ' + str(both - 1) if both > 1 else ''}")
+        expect(len(more) == count, f"for {count} rows the length is {count}, and yours is "
+               f"{len(more)}")
+    every = np.asarray(rows_of(key, 200, 4))
+    expect((every < 0).any(), f"for random.key(8) and 200 rows no number is negative, and the "
+           f"smallest of yours is {every.min():.3g}\nnormal numbers are wanted: half of them are "
+           "negative")
+    distinct = len(np.unique(every))
+    expect(distinct > 790, f"for random.key(8) and 200 rows of 4 there should be 800 numbers, and "
+           f"yours has {distinct} different ones: two rows have a key in common")
+    expect(not near(few, rows_of(random.key(9), 3, 4)), "for random.key(8) and random.key(9) yours "
+           f"has the same rows, {shown(few[0])} first: another key should give other numbers")
+
+
+exercise(
+    "rows_of", chapter=CHAPTER, grade=grade_rows_of, given=GIVEN,
+    solution="""
+def rows_of(key, count, width):
+    def row(i):
+        return random.normal(random.fold_in(key, i), (width,))
+    return jax.vmap(row)(jnp.arange(count))
+""",
+    wrong=[
+        ("def rows_of(key, count, width):\n    return random.normal(key, (count, width))",
+         "should not matter"),
+        ("def rows_of(key, count, width):\n    keys = random.split(key, count)\n"
+         "    return jax.vmap(lambda key: random.normal(key, (width,)))(keys)",
+         "should not matter"),
+        ("def rows_of(key, count, width):\n"
+         "    return jnp.tile(random.normal(key, (width,)), (count, 1))", "of its own"),
+        ("def rows_of(key, count, width):\n"
+         "    return jax.vmap(lambda i: random.normal(random.key(i), (width,)))("
+         "jnp.arange(count))", "another key"),
+        ("def rows_of(key, count, width):\n"
+         "    return jax.vmap(lambda i: random.uniform(random.fold_in(key, i), (width,)))("
+         "jnp.arange(count))", "half of them"),
+        ("def rows_of(key, count, width):\n    rows = []\n    for _ in range(count):\n"
+         "        rows.append(random.normal(key, (width,)))\n    return jnp.stack(rows)",
+         "no key may be used twice"),
+    ],
+    hints=["row i can have a key of its own, made from `key` and i"])
+
+
+# -- steps_of --------------------------------------------------------------------------------------
+
+def grade_steps_of(steps_of: Callable) -> None:
+    given = "random.key(6) and 8 steps"
+    out = _without_reuse(given, steps_of, random.key(6), 8)
+    expect(not isinstance(out, tuple | list), f"for {given} an array of shape (8,) is wanted, and "
+           "yours is a pair: `scan` returns two things, the last carry and all that was given out")
+    told = f"for {given} yours is {shown(out)}\n"
+    expect(jnp.shape(out) == (8,), told + "return the 8 places, an array")
+    expect(not near(out[0], 0.0), told + "the place *after* each step is wanted: give out the new "
+           "one")
+    moves = np.diff(np.asarray(out, float))
+    expect(not near(moves[1:], moves[:-1]), told + "each step is as long as the one before: the "
+           "key is the same in each round")
+    many = np.diff(np.asarray(steps_of(random.key(6), 40)))
+    expect((many < 0).any() and (many > 0).any(), told + "it goes in one direction only: normal "
+           "steps go both ways")
+    program = jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6))
+    names = sorted({eqn.primitive.name for eqn in program.eqns})
+    expect("scan" in names, f"for {given} the program should have a `scan`, and yours has "
+           f"{', '.join(names)}\nright, but write it with lax.scan this time")
+    lengths = {count: jnp.shape(steps_of(random.key(6), count)) for count in (1, 3)}
+    expect(lengths == {1: (1,), 3: (3,)}, f"for 1 and 3 steps the shapes are (1,) and (3,), and "
+           f"yours are {lengths[1]} and {lengths[3]}")
+    expect(not near(out, steps_of(random.key(7), 8)), told + "and so it is for random.key(7): "
+           "another key should give another walk")
+
+
+exercise(
+    "steps_of", chapter=CHAPTER, grade=grade_steps_of, given=GIVEN,
+    solution="""
+def steps_of(key, count):
+    def step(place, key):
+        place = place + random.normal(key)
+        return place, place
+    return lax.scan(step, 0.0, random.split(key, count))[1]
+""",
+    wrong=[
+        ("def steps_of(key, count):\n    def step(place, _):\n"
+         "        place = place + random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, None, length=count)[1]", "no key may be used twice"),
+        ("def steps_of(key, count):\n    def step(carry, _):\n        place, key = carry\n"
+         "        place = place + random.normal(key)\n        return (place, key), place\n"
+         "    return lax.scan(step, (0.0, key), None, length=count)[1]",
+         "no key may be used twice"),
+        ("def steps_of(key, count):\n"
+         "    return jnp.cumsum(random.normal(key, (count,)))", "lax.scan"),
+        ("def steps_of(key, count):\n    step = random.normal(key)\n"
+         "    return lax.scan(lambda place, _: (place + step, place + step), 0.0, None,\n"
+         "                    length=count)[1]", "as long as the one before"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        return place + random.normal(key), place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "give out the new one"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + random.normal(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))", "two things"),
+        ("def steps_of(key, count):\n    def step(place, key):\n"
+         "        place = place + random.uniform(key)\n        return place, place\n"
+         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "go both ways"),
+    ],
+    hints=["run over keys as over any array: lax.scan(step, 0.0, keys)",
+           "`step` gets a place and a key, and returns the new place twice"])
+
+
+# -- weights ---------------------------------------------------------------------------------------
+
 def grade_weights(weights: Callable) -> None:
     for sizes in ([4, 4, 4, 2], [3, 5], [2, 6, 2]):
         wanted = list(zip(sizes, sizes[1:], strict=False))
-        out = _without_reuse(weights, random.key(3), sizes)
+        out = _without_reuse(f"random.key(3) and the sizes {sizes}", weights, random.key(3), sizes)
         shapes = [jnp.shape(w) for w in out] if isinstance(out, list | tuple) else "no list"
         expect(shapes == wanted, f"for the sizes {sizes} the shapes should be {wanted}, and yours "
                f"are {shapes}\na matrix is wanted for each pair of neighbouring sizes")
@@ -103,10 +428,10 @@ def weights(key, sizes):
     wrong=[
         ("def weights(key, sizes):\n"
          "    return [random.normal(key, (m, n)) for m, n in zip(sizes, sizes[1:])]",
-         "a key is used twice"),
+         "no key may be used twice"),
         ("def weights(key, sizes):\n    found = []\n    for m, n in zip(sizes, sizes[1:]):\n"
          "        found.append(random.normal(key, (m, n)))\n"
-         "        key, _ = random.split(key)\n    return found", "a key is used twice"),
+         "        key, _ = random.split(key)\n    return found", "no key may be used twice"),
         ("def weights(key, sizes):\n    return [random.normal(random.key(i), (m, n))\n"
          "            for i, (m, n) in enumerate(zip(sizes, sizes[1:]))]", "another key"),
         ("def weights(key, sizes):\n    keys = random.split(key, len(sizes))\n"
@@ -120,104 +445,136 @@ def weights(key, sizes):
            "`zip(sizes, sizes[1:])` gives the pairs (4, 3) and (3, 2)"])
 
 
-def grade_order_of(order_of: Callable) -> None:
-    key = random.key(1)
-    first = np.asarray(numbers(_without_reuse(order_of, key, 0, 8)))
-    told = f"for epoch 0 of 8 examples yours is {shown(first)}"
-    expect(sorted(first.tolist()) == list(range(8)), f"{told}\neach of 0, …, 7 should come once")
-    again = order_of(key, 0, 8)
-    expect(near(first, again), f"{told}, and then {shown(again)}\nasked again for epoch 0, it "
-           "should be the same")
-    orders = {tuple(np.asarray(order_of(key, epoch, 8)).tolist()) for epoch in range(6)}
-    expect(len(orders) > 1, f"{told}, and so it is for epochs 1 to 5\nepoch 1 has the order of "
-           "epoch 0")
-    expect(len(orders) > 4, f"of six epochs only {len(orders)} differ\neach epoch should have an "
-           "order of its own")
-    others = [np.asarray(order_of(random.key(seed), 0, 8)) for seed in (2, 3, 4)]
-    expect(not all(near(first, other) for other in others), f"{told}, for each of the keys 1 to 4\n"
-           "another key should give another order")
-    traced = jax.jit(lambda key, epoch: order_of(key, epoch, 8))
-    for epoch in range(6):
-        try:
-            compiled = traced(key, epoch)
-        except (errors.ConcretizationTypeError, errors.TracerIntegerConversionError):
-            expect(False, "under jit the epoch has no value, so it cannot be a number of keys: "
-                          "fold it in")
-        agree(f"epoch {epoch} of 8 examples, under jit,", compiled, order_of(key, epoch, 8),
-              "under jit the order is another one")
+# -- shuffled --------------------------------------------------------------------------------------
+
+def grade_shuffled(shuffled: Callable) -> None:
+    for seed, n in ((1, 6), (2, 9), (3, 20)):
+        xs = jnp.arange(n)
+        given = f"random.key({seed}), xs = {shown(xs)} and ys = 10 * xs"
+        out = _without_reuse(given, shuffled, random.key(seed), xs, 10 * xs)
+        expect(isinstance(out, tuple | list) and len(out) == 2, f"for {given} a pair is wanted, "
+               f"the new xs and the new ys, and yours is {shown(out)}")
+        x, y = map(np.asarray, out)
+        told = f"for {given} yours is {shown(x)} and {shown(y)}\n"
+        expect(sorted(x.tolist()) == list(range(n)), told + "each example should come once")
+        agree(f"{given}, with your new xs {shown(x)},", y, 10 * x,
+              "the y of an example has gone elsewhere: one order for both is wanted",
+              what="the array of ys")
+        expect(not near(x, xs), told + "nothing was shuffled")
+        again = shuffled(random.key(seed), xs, 10 * xs)
+        expect(near(again[0], x), told + f"and then {shown(again[0])}: the same key should give "
+               "the same order")
+    pictures = jnp.arange(12.0).reshape(6, 2)
+    x, y = shuffled(random.key(1), pictures, jnp.arange(6))
+    agree("xs of shape (6, 2) and ys of shape (6,)", x, np.asarray(pictures)[np.asarray(y)],
+          "an example is a row: the order is one of rows", what="the array of xs")
 
 
 exercise(
-    "order_of", chapter=CHAPTER, grade=grade_order_of, given=GIVEN,
+    "shuffled", chapter=CHAPTER, grade=grade_shuffled, given=GIVEN,
     solution="""
-def order_of(key, epoch, n):
-    return random.permutation(random.fold_in(key, epoch), n)
+def shuffled(key, xs, ys):
+    order = random.permutation(key, len(xs))
+    return xs[order], ys[order]
 """,
     wrong=[
-        ("def order_of(key, epoch, n):\n    return random.permutation(key, n)",
-         "has the order of epoch 0"),
-        ("def order_of(key, epoch, n):\n    return np.random.permutation(n)", "asked again"),
-        ("def order_of(key, epoch, n):\n"
-         "    return random.permutation(random.key(epoch), n)", "another key"),
-        ("def order_of(key, epoch, n):\n"
-         "    return random.permutation(random.split(key, epoch + 1)[epoch], n)", "fold it in"),
+        ("def shuffled(key, xs, ys):\n"
+         "    return random.permutation(key, xs), random.permutation(key, ys)",
+         "no key may be used twice"),
+        ("def shuffled(key, xs, ys):\n    first, second = random.split(key)\n"
+         "    return random.permutation(first, xs), random.permutation(second, ys)",
+         "has gone elsewhere"),
+        ("def shuffled(key, xs, ys):\n    return random.permutation(key, xs), ys",
+         "has gone elsewhere"),
+        ("def shuffled(key, xs, ys):\n    order = random.randint(key, (len(xs),), 0, len(xs))\n"
+         "    return xs[order], ys[order]", "should come once"),
+        ("def shuffled(key, xs, ys):\n    order = np.random.permutation(len(xs))\n"
+         "    return xs[order], ys[order]", "the same order"),
+        ("def shuffled(key, xs, ys):\n    order = random.permutation(key, len(xs))\n"
+         "    return xs[order]", "a pair is wanted"),
     ],
-    hints=["a key and a number make a key"])
+    afterthought="`random.permutation(random.clone(key), ys)` would do as well: `clone` says that "
+                 "the same numbers are wanted again",
+    hints=["draw the order once: `random.permutation(key, 6)` gives the numbers 0 to 5 in some "
+           "order"])
 
 
-def grade_steps_of(steps_of: Callable) -> None:
-    out = _without_reuse(steps_of, random.key(6), 8)
-    expect(not isinstance(out, tuple | list), "`scan` returns two things, the last carry and all "
-           "that was given out; one of them is wanted")
-    told = f"for random.key(6) and 8 steps yours is {shown(out)}\n"
-    expect(jnp.shape(out) == (8,), told + "return the 8 places, an array")
-    expect(not near(out[0], 0.0), told + "the place *after* each step is wanted: give out the new "
-           "one")
-    moves = np.diff(np.asarray(out, float))
-    expect(not near(moves[1:], moves[:-1]), told + "each step is as long as the one before: the "
-           "key is the same in each round")
-    many = np.diff(np.asarray(steps_of(random.key(6), 40)))
-    expect((many < 0).any() and (many > 0).any(), told + "it goes in one direction only: normal "
-           "steps go both ways")
-    program = str(jax.make_jaxpr(lambda key: steps_of(key, 8))(random.key(6)))
-    expect("scan" in program, "write it with lax.scan, so that the program is as long for a "
-           "thousand steps as for eight")
-    lengths = {count: jnp.shape(steps_of(random.key(6), count)) for count in (1, 3)}
-    expect(lengths == {1: (1,), 3: (3,)}, f"for 1 and 3 steps the shapes are {lengths}")
-    expect(not near(out, steps_of(random.key(7), 8)), told + "and so it is for random.key(7): "
-           "another key should give another walk")
+# -- reused ----------------------------------------------------------------------------------------
+
+_PROGRAMS = """
+from minijax import lax, numpy as jnp, random
+
+def pair(key):
+    return random.normal(key) + random.uniform(key)
+
+def careful(key):
+    first, second = random.split(key)
+    return random.normal(first) + random.uniform(second)
+
+def looped(key):
+    return lax.fori_loop(0, 10, lambda i, x: x + random.normal(key), 0.0)
+
+def both(key):
+    first, second = random.split(key)
+    return pair(first) + looped(second)
+
+def half_nan(key):
+    first, second = random.split(key)
+    return pair(first) + logarithm(random.normal(second))
+
+def logarithm(x):
+    return jnp.log(-abs(x))
+
+def only_nan(key):
+    return logarithm(random.normal(key))
+"""
+_WANTED = {"pair": {"pair"}, "careful": set(), "looped": {"looped"},
+           "both": {"pair", "looped"}, "half_nan": {"pair"}, "only_nan": set()}
+
+
+def grade_reused(reused: Callable) -> None:
+    programs: dict[str, Any] = {}
+    exec(compile(_PROGRAMS, "<programs>", "exec"), programs)
+    for name, wanted in _WANTED.items():
+        given = f"reused({name}, random.key(0))"
+        with instead_of(errors.KeyReuseError, "", f"{given} should be {wanted or 'set()'}, and "
+                        "yours raised KeyReuseError\na list of findings is wanted, not the first "
+                        "error: `collect=True`"):
+            found = reused(programs[name], random.key(0))
+        told = f"{given} should be {wanted or 'set()'}, and yours is {found!r}\n"
+        expect(isinstance(found, set), told + "a set of names is wanted")
+        expect("logarithm" not in found, told + "`logarithm` makes a nan, and uses no key: a "
+               "finding has a `kind`")
+        expect(not found or not found < wanted, told + "one was found, and the program went no "
+               "further: an error ends it, a list does not")
+        expect(found == wanted, told + "the functions in which a key is used again are wanted")
+    with jax.checking_sharp_bits(collect=True) as rest:
+        programs["pair"](random.key(0))
+    expect(len(rest) == 1, "right, but the check is not as it was before your function ran")
 
 
 exercise(
-    "steps_of", chapter=CHAPTER, grade=grade_steps_of, given=GIVEN,
+    "reused", chapter=CHAPTER, grade=grade_reused, given=GIVEN,
     solution="""
-def steps_of(key, count):
-    def step(place, key):
-        place = place + random.normal(key)
-        return place, place
-    return lax.scan(step, 0.0, random.split(key, count))[1]
+def reused(f, *args):
+    with jax.checking_sharp_bits(collect=True) as findings:
+        f(*args)
+    return {finding.function for finding in findings if finding.kind == "debug_key_reuse"}
 """,
     wrong=[
-        ("def steps_of(key, count):\n    def step(place, _):\n"
-         "        place = place + random.normal(key)\n        return place, place\n"
-         "    return lax.scan(step, 0.0, None, length=count)[1]", "a key is used twice"),
-        ("def steps_of(key, count):\n    def step(carry, _):\n        place, key = carry\n"
-         "        place = place + random.normal(key)\n        return (place, key), place\n"
-         "    return lax.scan(step, (0.0, key), None, length=count)[1]", "a key is used twice"),
-        ("def steps_of(key, count):\n"
-         "    return jnp.cumsum(random.normal(key, (count,)))", "lax.scan"),
-        ("def steps_of(key, count):\n    step = random.normal(key)\n"
-         "    return lax.scan(lambda place, _: (place + step, place + step), 0.0, None,\n"
-         "                    length=count)[1]", "as long as the one before"),
-        ("def steps_of(key, count):\n    def step(place, key):\n"
-         "        return place + random.normal(key), place\n"
-         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "give out the new one"),
-        ("def steps_of(key, count):\n    def step(place, key):\n"
-         "        place = place + random.normal(key)\n        return place, place\n"
-         "    return lax.scan(step, 0.0, random.split(key, count))", "two things"),
-        ("def steps_of(key, count):\n    def step(place, key):\n"
-         "        place = place + random.uniform(key)\n        return place, place\n"
-         "    return lax.scan(step, 0.0, random.split(key, count))[1]", "go both ways"),
+        ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        f(*args)\n    return {finding.function for finding in findings}",
+         "a finding has a `kind`"),
+        ("def reused(f, *args):\n    with jax.debug_key_reuse(True):\n        f(*args)\n"
+         "    return set()", "collect=True"),
+        ("def reused(f, *args):\n    try:\n        with jax.debug_key_reuse(True):\n"
+         "            f(*args)\n    except jax.errors.KeyReuseError as error:\n"
+         "        return {error.finding.function}\n    return set()", "went no further"),
+        ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        f(*args)\n    return [f.function for f in findings\n"
+         "            if f.kind == 'debug_key_reuse']", "a set of names"),
+        ("def reused(f, *args):\n    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        f(*args)\n    return set()", "should be {'pair'}, and yours is set()"),
     ],
-    hints=["run over keys as over any array: lax.scan(step, 0.0, keys)",
-           "`step` gets a place and a key, and returns the new place twice"])
+    hints=["`jax.checking_sharp_bits`, with `collect=True`, goes on after a finding",
+           "a finding has a `kind`, a `function` and a `line`"])
