@@ -2,30 +2,383 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, near, numbers, shown
+from minijax import errors, lax
+from minijax.notebook.checks import Hint, agree, exercise, expect, near, numbers, shown
 
 CHAPTER = "17_control_flow_under_jit"
+NO_VALUE = (errors.ConcretizationTypeError, errors.TracerIntegerConversionError)
+
+
+@contextlib.contextmanager
+def _asked(given: str, wanted: Any, hint: str, kinds: Any = NO_VALUE, *,
+           what: str = "the answer") -> Iterator[None]:
+    """Where an answer asks a tracer for its value: say what was given, wanted and found."""
+    try:
+        yield
+    except kinds as error:
+        raise Hint(f"for {given} {what} is {shown(wanted)}, and yours raised "
+                   f"{type(error).__name__}\n{hint}") from None
+
+
+# -- mean_or_zero ----------------------------------------------------------------------------------
+
+def grade_mean_or_zero(mean_or_zero: Callable) -> None:
+    random = np.random.default_rng(0)
+    for shape in ((4,), (0,), (2, 3), (2, 0), (), (0, 5), (1,), (3, 1, 2)):
+        x = random.integers(-9, 10, shape).astype(np.float32)
+        wanted = x.mean() if x.size else 0.0
+        given = f"x = {shown(x)} of shape {shape}, under jit,"
+        with _asked(given, wanted, "a number has no length; each array has a `size`", TypeError), \
+                _asked(given, wanted, "the number of elements is known, their sum is not: an `if` "
+                       "may ask for the shape"):
+            found = jax.jit(mean_or_zero)(jnp.asarray(x))
+        agree(given, numbers(found), wanted,
+              (np.shape(found) == () and np.isnan(found), "the mean of nothing is 0 / 0: ask first "
+               "whether there is anything"),
+              (x.size == 0, "nothing is in it: ask for its `size`"))
+    names = [eqn.primitive.name for eqn in jax.make_jaxpr(mean_or_zero)(jnp.zeros(4)).eqns]
+    kept = [name for name in names if "select" in name or name == "cond"]
+    kept += ["a `where`"] * ("_where" in str(jax.make_jaxpr(mean_or_zero)(jnp.zeros(4))))
+    expect(not kept, "right, but the program for four numbers should ask nothing, and yours has "
+           f"{', '.join(kept)}\nthe answer is known while tracing: Python's `if` costs nothing")
+
+
+exercise(
+    "mean_or_zero", chapter=CHAPTER, grade=grade_mean_or_zero,
+    solution="""
+def mean_or_zero(x):
+    if x.size == 0:
+        return 0.0
+    return x.mean()
+""",
+    wrong=[
+        ("def mean_or_zero(x):\n    return x.mean()", "the mean of nothing"),
+        ("def mean_or_zero(x):\n    if x.sum() == 0:\n        return 0.0\n    return x.mean()",
+         "may ask for the shape"),
+        ("def mean_or_zero(x):\n    return x.mean() if len(x) else 0.0", "the mean of nothing"),
+        ("def mean_or_zero(x):\n    if x.shape == (0,):\n        return 0.0\n"
+         "    return x.sum() / len(x)", "of shape (2, 3)"),
+        ("def mean_or_zero(x):\n    if x.ndim == 0:\n        return x\n"
+         "    return x.mean() if len(x) else 0.0", "the mean of nothing"),
+        ("def mean_or_zero(x):\n    return x.mean() if x.shape[0] else 0.0", "the mean of nothing"),
+        ("def mean_or_zero(x):\n    return jnp.where(x.size == 0, 0.0, x.mean())",
+         "costs nothing"),
+    ],
+    hints=["an array knows its `size`, the number of its elements, whatever its shape"])
+
+
+# -- unrolls ---------------------------------------------------------------------------------------
+
+def _total(x: Any) -> Any:
+    y = 0.0
+    for i in range(x.shape[0]):
+        y = y + x[i]
+    return y
+
+
+def _doubled_often(x: Any) -> Any:
+    for _ in range(40):
+        x = 2 * x
+    return x
+
+
+_LOOPS: dict[str, tuple[Callable, bool]] = {
+    "total": (_total, True),
+    "jnp.sum": (jnp.sum, False),
+    "lambda x: 2 * x, forty times": (_doubled_often, False),
+    "jit(total)": (jax.jit(_total), True),
+    "lambda x: jnp.stack([v + 1 for v in x])": (lambda x: jnp.stack([v + 1 for v in x]), True),
+    "lambda x: lax.map(jnp.sin, x)": (lambda x: lax.map(jnp.sin, x), False),
+    "lambda x: lax.fori_loop(0, 9, lambda i, y: y + total(x), 0.0)":
+        (lambda x: lax.fori_loop(0, 9, lambda i, y: y + _total(x), 0.0), True)}
+
+
+def grade_unrolls(unrolls: Callable) -> None:
+    for text, (f, wanted) in _LOOPS.items():
+        found = unrolls(f)
+        hint = ("the program of 40 equations is long, and stays as long for more elements"
+                if "forty" in text else
+                "its one equation holds a program, and that one grows: `str` of a jaxpr shows all"
+                if wanted else
+                "the shapes in the text differ, and its length does not")
+        expect(isinstance(found, bool | np.bool_), f"unrolls({text}) should be {wanted}, and yours "
+               f"is {found!r}: True or False is wanted")
+        expect(bool(found) == wanted, f"unrolls({text}) should be {wanted}, and yours is {found}\n"
+               + hint)
+
+
+_UNROLLS = """
+def unrolls(f):
+    few, many = (jax.make_jaxpr(f)(jnp.zeros(n)) for n in (10, 20))
+    return {}
+"""
+
+exercise(
+    "unrolls", chapter=CHAPTER, grade=grade_unrolls,
+    solution="""
+def unrolls(f):
+    def lines(n):
+        return len(str(jax.make_jaxpr(f)(jnp.zeros(n))).splitlines())
+    return lines(20) > lines(10)
+""",
+    wrong=[
+        (_UNROLLS.format("len(many.eqns) > len(few.eqns)"), "and that one grows"),
+        (_UNROLLS.format("str(many) != str(few)"), "its length does not"),
+        (_UNROLLS.format("len(few.eqns) > 20"), "program of 40 equations"),
+        (_UNROLLS.format("len(str(few).splitlines()) > 15"), "program of 40 equations"),
+        (_UNROLLS.format("len(many.eqns) - len(few.eqns)"), "True or False"),
+    ],
+    hints=["make the jaxpr for two lengths, and compare",
+           "a jaxpr has one line for each equation, those of inner programs included"])
+
+
+# -- nth_power -------------------------------------------------------------------------------------
+
+def grade_nth_power(nth_power: Callable) -> None:
+    compiled = jax.jit(nth_power, static_argnums=1)
+    for n in (5, 1, 0, *range(2, 14), 100):
+        for x in (1.5, -2.0) if n < 100 else (1.01,):
+            given = f"x = {x} and n = {n}"
+            with _asked(given, x**n, "x has no value while tracing, and n has: ask n alone"), \
+                    _asked(given, x**n, "where does it end? For n = 0 the power is 1",
+                           RecursionError):
+                found = compiled(x, n)
+            agree(given, numbers(found), x**n, (n == 0, "the power is 1 if n is 0"),
+                  (n == 1, "for n = 1 it is x itself"), tolerance=1e-3)
+    names = [eqn.primitive.name
+             for eqn in jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100).eqns]
+    others = sorted(set(names) - {"mul", "square", "convert_element_type"})
+    expect(not others, "the program for n = 100 should have products alone, and yours has "
+           f"{', '.join(others)}\nright, but Python can do this loop, since n is static")
+    expect(len(names) <= 14, f"the program for n = 100 needs no more than 14 products, and yours "
+           f"has {len(names)}\nright, but the power of 100 is the square of that of 50: compute "
+           "that one once")
+
+
+exercise(
+    "nth_power", chapter=CHAPTER, grade=grade_nth_power,
+    solution="""
+def nth_power(x, n):
+    if n == 0:
+        return 1.0
+    half = nth_power(x, n // 2)
+    return half * half * x if n % 2 else half * half
+""",
+    wrong=[
+        ("def nth_power(x, n):\n    y = 1.0\n    for _ in range(n):\n        y = y * x\n"
+         "    return y", "no more than 14 products, and yours has 100"),
+        ("def nth_power(x, n):\n    if n == 0:\n        return 1.0\n    if n == 1:\n"
+         "        return x\n    return nth_power(x, n // 2) * nth_power(x, n - n // 2)",
+         "compute that one once"),
+        ("def nth_power(x, n):\n    half = nth_power(x, n // 2)\n"
+         "    return half * half * x if n % 2 else half * half", "where does it end"),
+        ("def nth_power(x, n):\n    if n == 1:\n        return x\n"
+         "    half = nth_power(x, n // 2)\n"
+         "    return half * half * x if n % 2 else half * half", "where does it end"),
+        ("def nth_power(x, n):\n    if x == 0:\n        return x\n    return x ** n",
+         "ask n alone"),
+        ("def nth_power(x, n):\n    if n == 0:\n        return 1.0\n"
+         "    half = nth_power(x, n // 2)\n    return half * half", "for x = 1.5 and n = 5"),
+        ("def nth_power(x, n):\n    return lax.fori_loop(0, n, lambda i, y: y * x, 1.0)",
+         "Python can do this loop"),
+        ("def nth_power(x, n):\n    return x ** n", "products alone"),
+    ],
+    afterthought="100 equations have become 9, and no loop is left in the program",
+    hints=["x to the 13th is the square of x to the 6th, times x",
+           "Python's `if n % 2` is all right: n is part of the program"])
+
+
+# -- in_ring ---------------------------------------------------------------------------------------
+
+def grade_in_ring(in_ring: Callable) -> None:
+    points = [(1.5, 0.0), (0.0, 0.0), (0.5, 0.5), (2.0, 2.0), (1.0, 0.0), (0.0, -2.0),
+              *np.random.default_rng(0).uniform(-2.5, 2.5, (20, 2)).round(1).tolist()]
+    for x, y in points:
+        r = x * x + y * y
+        wanted = 1 < r < 4 or r == 0
+        given = f"x = {x}, y = {y}, under jit,"
+        with _asked(given, wanted, "`&` and `|` bind more strongly than `<` and `==`: put each "
+                    "comparison into brackets", TypeError), \
+                _asked(given, wanted, "`and`, `or`, `not` and `a < r < b` ask for one answer at "
+                       "once: write them with `&`, `|`, `~`"):
+            found = jax.jit(in_ring)(x, y)
+        agree(given, numbers(found), wanted,
+              (r == 0, "the centre belongs to it"), (r in (1, 4), "the two circles do not belong "
+               "to it"), f"x² + y² is {r:.3g}")
+    x, y = np.float32(points).T
+    wanted = (x * x + y * y > 1) & (x * x + y * y < 4) | ((x == 0) & (y == 0))
+    agree("arrays of the same points", in_ring(jnp.asarray(x), jnp.asarray(y)), wanted,
+          "right for single points, but not for arrays")
+
+
+_IN_RING = "def in_ring(x, y):\n    r = x * x + y * y\n    return {}"
+
+exercise(
+    "in_ring", chapter=CHAPTER, grade=grade_in_ring,
+    solution=_IN_RING.format("(1 < r) & (r < 4) | (r == 0)"),
+    wrong=[
+        (_IN_RING.format("1 < r < 4 or r == 0"), "one answer at once"),
+        (_IN_RING.format("(1 < r and r < 4) | (r == 0)"), "one answer at once"),
+        (_IN_RING.format("(1 < r < 4) | (r == 0)"), "one answer at once"),
+        (_IN_RING.format("(1 < r) & (r < 4) | r == 0"), "put each comparison into brackets"),
+        (_IN_RING.format("1 < r & r < 4 | r == 0"), "put each comparison into brackets"),
+        (_IN_RING.format("(1 < r) & (r < 4) & (r == 0)"), "for x = 1.5, y = 0.0"),
+        (_IN_RING.format("(1 < r) & (r < 4)"), "the centre belongs to it"),
+        (_IN_RING.format("(1 <= r) & (r <= 4) | (r == 0)"), "do not belong"),
+    ],
+    hints=["`&` is *and*, `|` is *or*, element by element",
+           "three comparisons, each in brackets"])
+
+
+# -- calculator ------------------------------------------------------------------------------------
+
+def grade_calculator(calculator: Callable) -> None:
+    operations: list[Callable] = [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b,
+                                  lambda a, b: a / b]
+    compiled = jax.jit(calculator)
+    numbers_of = np.random.default_rng(0).integers(1, 10, (12, 2)).tolist()
+    for place, (a, b) in enumerate([(6, 3), *numbers_of]):
+        for op in (0, 1, 2, 3, 4, 7, -1, -4):
+            a, b = float(a), float(b)
+            wanted = operations[op](a, b) if 0 <= op < 4 else np.nan
+            given = f"op = {op}, a = {a}, b = {b}, under jit,"
+            with _asked(given, wanted, "all functions of a `switch` must return the same type: a "
+                        "float, as the others do", TypeError), \
+                    _asked(given, wanted, "a Python list, or an `if`, wants to know the number "
+                           "while tracing: `lax.switch` does not"):
+                found = compiled(op, a, b)
+            agree(given, numbers(found), wanted,
+                  (op < 0 and near(found, a + b), "a number below 0 takes the first function"),
+                  (op >= 4 and near(found, a / b), "a number that is too large takes the last "
+                   "function"), "0 is +, 1 is -, 2 is *, 3 is /, and all others are nan")
+        if not place:
+            agree("the ops [0, 3, 4] and a = 6.0, b = 3.0, under vmap,",
+                  jax.vmap(calculator, (0, None, None))(jnp.array([0, 3, 4]), 6.0, 3.0),
+                  [9.0, 2.0, np.nan], "right for one op, but not for a batch")
+
+
+_CALCULATOR = """
+def calculator(op, a, b):
+    steps = [lambda a, b: a + b, lambda a, b: a - b, lambda a, b: a * b, lambda a, b: a / b{}]
+    return {}
+"""
+_NAN = ",\n             lambda a, b: jnp.nan"
+
+exercise(
+    "calculator", chapter=CHAPTER, grade=grade_calculator,
+    solution=_CALCULATOR.format(_NAN,
+                                "lax.switch(jnp.where((op < 0) | (op > 3), 4, op), steps, a, b)"),
+    wrong=[
+        (_CALCULATOR.format("", "steps[op](a, b)"), "`lax.switch` does not"),
+        (_CALCULATOR.format("", "steps[op](a, b) if 0 <= op < 4 else jnp.nan"),
+         "`lax.switch` does not"),
+        (_CALCULATOR.format("", "lax.switch(op, steps, a, b)"), "takes the last function"),
+        (_CALCULATOR.format(_NAN, "lax.switch(op, steps, a, b)"), "takes the first function"),
+        (_CALCULATOR.format(",\n             lambda a, b: 0",
+                            "lax.switch(jnp.where(op < 0, 4, op), steps, a, b)"),
+         "must return the same type"),
+    ],
+    hints=["a fifth function can give nan", "send all numbers that mean nothing to the fifth"])
+
+
+# -- both_sides ------------------------------------------------------------------------------------
+
+def _branched(x: Any) -> Any:
+    return lax.cond(x < 3, lambda x: 3.0 * x ** 2, lambda x: -4 * x, x)
+
+
+def _both_sides() -> dict[str, tuple[Callable, tuple, str]]:
+    x = jnp.array([1.0, 2.0, 4.0])
+    return {
+        "a": (_branched, (2.0,), "one question, one answer, and one side is run"),
+        "b": (jax.vmap(_branched), (x,), "each example has an answer of its own, so both sides are "
+              "run on all"),
+        "c": (lambda x: lax.map(_branched, x), (x,), "`lax.map` is a loop, and each round asks "
+              "once"),
+        "d": (jax.grad(_branched), (2.0,), "grad asks once, and goes back through the side that "
+              "was taken"),
+        "e": (lambda flag, x: jax.vmap(lambda v: lax.cond(flag, jnp.sin, jnp.cos, v))(x), (True, x),
+              "the question is the same for all examples, so it is asked once"),
+        "f": (lambda x: jnp.where(x < 3, 3.0 * x ** 2, -4 * x), (2.0,), "the arguments of a "
+              "function are computed before it is called"),
+        "g": (jax.vmap(jax.grad(_branched)), (x,), "the vmap outside decides: a question for each "
+              "example")}
+
+
+def grade_both_sides(answer: Any) -> None:
+    expect(isinstance(answer, str), f'a string of letters is wanted, such as "abc", and yours is '
+           f"{answer!r}")
+    letters = set(answer) - set(" ,")
+    expect(letters <= set("abcdefg"), f"the letters are a to g, and yours has "
+           f"{', '.join(sorted(letters - set('abcdefg')))}")
+    for letter, (f, args, why) in _both_sides().items():
+        runs_both = "cond[" not in str(jax.make_jaxpr(f)(*args))
+        expect((letter in letters) == runs_both,
+               f"you say that {letter} computes {'both sides' if letter in letters else 'one side'}"
+               f", and its program has {'no' if runs_both else 'a'} `cond`\n{why}")
+
+
+exercise(
+    "both_sides", chapter=CHAPTER, grade=grade_both_sides, solution='"bfg"',
+    wrong=[
+        ('"b"', "computed before it is called"),
+        ('"bf"', "the vmap outside decides"),
+        ('"befg"', "the same for all examples"),
+        ('"bcfg"', "each round asks once"),
+        ('"fg"', "each example has an answer"),
+        ('"bdfg"', "the side that was taken"),
+        ('["b"]', "a string of letters"),
+    ],
+    afterthought="`lax.map` saves the work of one side, and pays with a loop",
+    hints=["how often is the question asked: once, or for each example?"])
+
+
+# -- runs ------------------------------------------------------------------------------------------
+
+_RUNS: dict[str, tuple[Callable, str]] = {
+    "b": (lambda x, n: x[0] if x[0] > 0 else 1.0, "b asks for a value: x[0] > 0 is either"),
+    "c": (lambda x, n: sum(x[i] for i in range(n)), "in c Python's range wants a number, and n is "
+          "traced"),
+    "e": (lambda x, n: x.sum() or 1.0, "is there a question hidden in e? Think of what `or` must "
+          "know"),
+    "h": (lambda x, n: sorted(x, key=float), "sorting in Python compares values, and float(v) asks "
+          "for one"),
+    "a": (lambda x, n: x if x.ndim == 1 else x[0], "a asks for the number of dimensions, which is "
+          "known"),
+    "f": (lambda x, n: [v + 1 for v in x], "how often does the loop in f go round? The shape "
+          "knows"),
+    "d": (lambda x, n: jnp.where(n > 2, x, -x), "d asks no question while tracing: the choice is "
+          "in the program"),
+    "g": (lambda x, n: lax.fori_loop(0, n, lambda i, y: y + i, 0), "g asks no question while "
+          "tracing: the loop is in the program")}
 
 
 def grade_runs(answer: Any) -> None:
-    expect(isinstance(answer, str), 'a string of letters is wanted, such as "abc"')
+    expect(isinstance(answer, str), f'a string of letters is wanted, such as "abc", and yours is '
+           f"{answer!r}")
     letters = set(answer) - set(" ,")
-    expect(letters <= set("abcdefgh"), "the letters are a to h")
-    expect("b" not in letters, "b asks for a value: x[0] > 0 is either")
-    expect("c" not in letters, "in c Python's range wants a number, and n is traced")
-    expect("e" not in letters, "is there a question hidden in e? Think of what `or` must know")
-    expect("h" not in letters, "sorting in Python compares values, and float(v) asks for one")
-    expect("a" in letters, "a asks for the number of dimensions, which is known")
-    expect("f" in letters, "how often does the loop in f go round? The shape knows")
-    expect({"d", "g"} <= letters, "d and g ask no question while tracing: the choice is in the "
-           "program")
+    expect(letters <= set("abcdefgh"), f"the letters are a to h, and yours has "
+           f"{', '.join(sorted(letters - set('abcdefgh')))}")
+    for letter, (f, why) in _RUNS.items():
+        try:
+            out, raised = jax.jit(f)(jnp.array([3.0, 1.0, 2.0]), 3), ""
+        except NO_VALUE as error:
+            out, raised = None, type(error).__name__
+        if letter in letters:
+            expect(not raised, f"you say that {letter} runs, and for x = [3, 1, 2], n = 3 it "
+                   f"raises {raised}\n{why}")
+        else:
+            told = [v.item() for v in out] if isinstance(out, list) else shown(out)
+            expect(raised, f"you say that {letter} does not run, and for x = [3, 1, 2], n = 3 it "
+                   f"gives {told}\n{why}")
 
 
 exercise(
@@ -51,7 +404,11 @@ def _collatz(n: int) -> int:
 def grade_collatz(collatz: Callable) -> None:
     compiled = jax.jit(collatz)
     for n in (7, *range(1, 30), 97):
-        out, wanted = numbers(compiled(n)), _collatz(n)
+        wanted = _collatz(n)
+        with _asked(f"n = {n}, under jit,", wanted, "Python's `while` and `if` ask for a value; "
+                    "what does `lax` have instead?"):
+            out = compiled(n)
+        out = out if isinstance(out, tuple) else numbers(out)
         agree(f"n = {n}", out, wanted,
               (np.shape(out) != () or isinstance(out, tuple), "one number is wanted: if the carry "
                "is a pair, take the count"),
@@ -63,7 +420,9 @@ def grade_collatz(collatz: Callable) -> None:
     try:
         strong = compiled(np.int32(27))
     except TypeError:
-        expect(False, "right for Python's 7, but an int32 must stay an int32: `/` makes a float")
+        expect(False, "for n = np.int32(27), under jit, the answer is 111, and yours raised "
+                      "TypeError\nright for Python's 7, but an int32 must stay an int32: `/` makes "
+                      "a float")
     agree("n = np.int32(27)", strong, 111)
 
 
@@ -79,7 +438,7 @@ def collatz(n):
     wrong=[
         ("def collatz(n):\n    count = 0\n    while n > 1:\n"
          "        n, count = (n // 2 if n % 2 == 0 else 3 * n + 1), count + 1\n"
-         "    return count", "TracerBoolConversionError"),
+         "    return count", "what does `lax` have instead"),
         ("def collatz(n):\n    return lax.while_loop(\n        lambda n: n > 1,\n"
          "        lambda n: jnp.where(n % 2 == 0, n // 2, 3 * n + 1), n)", "where it ends"),
         ("def collatz(n):\n    def step(c):\n        n, k = c\n"
@@ -114,9 +473,10 @@ def grade_highest(highest: Callable) -> None:
                "the new carry"),
               "each place has the largest of all up to it")
     names = [eqn.primitive.name for eqn in jax.make_jaxpr(highest)(jnp.zeros(50)).eqns]
-    expect(len(names) < 20, f"right, but a program of {len(names)} equations: the loop was "
-           "unrolled")
-    expect("scan" in names, "right; but do it with `lax.scan` this time")
+    expect(len(names) < 20, "the program for 50 numbers should be one `scan`, and yours has "
+           f"{len(names)} equations\nright, but the loop was unrolled")
+    expect("scan" in names, "the program for 50 numbers should be one `scan`, and yours has "
+           f"{', '.join(sorted(set(names)))}\nright; but do it with `lax.scan` this time")
 
 
 exercise(
@@ -147,7 +507,11 @@ def grade_log_or_zero(log_or_zero: Callable) -> None:
     numbers = [1.0, np.e, 0.0, -2.0, 2.0, 1e-3, 40.0, -1e-3]
     for x in numbers:
         for f in (compiled, log_or_zero):
-            agree(f"x = {x:.4g}", f(x), np.log(x) if x > 0 else 0.0,
+            wanted = np.log(x) if x > 0 else 0.0
+            with _asked(f"x = {x:.4g}, under jit,", wanted, "`if` asks for a value, and there are "
+                        "many: choose with `jnp.where`"):
+                found = f(x)
+            agree(f"x = {x:.4g}", found, wanted,
                   (x > 0, "for positive numbers it is the logarithm"), "for 0 and below it is 0")
     for x in numbers:
         found = slope(x)
@@ -170,7 +534,7 @@ def log_or_zero(x):
 """,
     wrong=[
         ("def log_or_zero(x):\n    return jnp.log(x) if x > 0 else 0.0",
-         "TracerBoolConversionError"),
+         "choose with `jnp.where`"),
         ("def log_or_zero(x):\n    return jnp.where(x > 0, jnp.log(x), 0.0)",
          "is computed too"),
         ("def log_or_zero(x):\n    return jnp.log(jnp.where(x > 0, x, 1e-6))", "for 0 and below"),
@@ -195,15 +559,15 @@ def grade_halved_bounded(halved_bounded: Callable) -> None:
               (x <= 1, "it is not above 1, and should stay"),
               (x > 1e5, "too few rounds for 2 to the 20th"),
               "halve it until it is not above 1, and stop there", tolerance=1e-6)
-    try:
+    with _asked("x = 12.0", 1 / 16, "a `while_loop` still: the number of rounds must be known "
+                "beforehand", ValueError, what="the slope"):
         slope = jax.grad(halved_bounded)(12.0)
-    except ValueError as error:
-        expect("Reverse-mode" not in str(error), "a `while_loop` still: the number of rounds must "
-               "be known beforehand")
-        raise
     agree("x = 12.0", slope, 1 / 16, "it was halved four times", what="the slope")
     for x in numbers[1:]:
-        agree(f"x = {x}", jax.jit(jax.grad(halved_bounded))(x), _halved(x)[1],
+        with _asked(f"x = {x}, under jit,", _halved(x)[0], "Python's `while` asks for a value; "
+                    "how many rounds are enough?"):
+            slope = jax.jit(jax.grad(halved_bounded))(x)
+        agree(f"x = {x}", slope, _halved(x)[1],
               "each halving halves the slope", what="the slope under jit", tolerance=1e-6)
 
 
@@ -219,7 +583,7 @@ def halved_bounded(x):
         ("def halved_bounded(x):\n    return lax.fori_loop(0, 20, lambda i, x: x / 2, x)",
          "stop there"),
         ("def halved_bounded(x):\n    while x > 1.0:\n        x = x / 2\n    return x",
-         "TracerBoolConversionError"),
+         "how many rounds are enough"),
         ("def halved_bounded(x):\n    return lax.fori_loop(\n"
          "        0, 10, lambda i, x: jnp.where(x > 1.0, x / 2, x), x)", "too few"),
     ],
