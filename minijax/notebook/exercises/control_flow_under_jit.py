@@ -153,8 +153,8 @@ def grade_nth_power(nth_power: Callable) -> None:
                 found = compiled(x, n)
             agree(given, numbers(found), x**n, (n == 0, "the power is 1 if n is 0"),
                   (n == 1, "for n = 1 it is x itself"), tolerance=1e-3)
-    names = [eqn.primitive.name
-             for eqn in jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100).eqns]
+    program = jax.make_jaxpr(nth_power, static_argnums=1)(1.01, 100)
+    names = ["mul" if eqn.params.get("y") == 2 else eqn.primitive.name for eqn in program.eqns]
     others = sorted(set(names) - {"mul", "square", "convert_element_type"})
     expect(not others, "the program for n = 100 should have products alone, and yours has "
            f"{', '.join(others)}\nright, but Python can do this loop, since n is static")
@@ -213,7 +213,7 @@ def grade_in_ring(in_ring: Callable) -> None:
         agree(given, numbers(found), wanted,
               (r == 0, "the centre belongs to it"), (r in (1, 4), "the two circles do not belong "
                "to it"), f"x² + y² is {r:.3g}")
-    x, y = np.float32(points).T
+    x, y = np.array(points, np.float32).T
     wanted = (x * x + y * y > 1) & (x * x + y * y < 4) | ((x == 0) & (y == 0))
     agree("arrays of the same points", in_ring(jnp.asarray(x), jnp.asarray(y)), wanted,
           "right for single points, but not for arrays")
