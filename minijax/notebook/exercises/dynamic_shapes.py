@@ -433,6 +433,8 @@ exercise(
 
 
 def grade_largest(largest: Callable) -> None:
+    expect(hasattr(largest, "__globals__"), "for the lengths 1 to 64, 7 programs are enough, and "
+           "yours, jitted, has one for each length: pad outside of `jit`, in a plain function")
     real, asked = largest.__globals__.get("masked_max"), []
 
     def listening(x: Any, n: Any) -> Any:
@@ -479,6 +481,9 @@ def largest(values):
          "    padded = np.pad(values, (0, size - len(values)))\n"
          "    return masked_max(padded, size)", "how many of the numbers"),
         ("def largest(values):\n    return np.max(values)", "do the work"),
+        ("@jax.jit\ndef largest(values):\n    n = len(values)\n"
+         "    size = 1 << (n - 1).bit_length()\n"
+         "    return masked_max(jnp.pad(values, (0, size - n)), n)", "pad outside"),
     ],
     afterthought="after this, all lengths up to 64 are compiled",
     hints=["the next power of two: 1 << (n - 1).bit_length()"])
