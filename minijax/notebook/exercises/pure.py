@@ -221,6 +221,7 @@ def grade_times_traced(times_traced: Callable) -> None:
     lists = [["1.0", "2.5"], ["1.0", "1.0", "1.0"], [], ["jnp.ones(2)", "jnp.ones(3)"],
              ["3", "1.0"]]
     lists += [random.choice(names, size).tolist() for size in (3, 4, 5, 6, 8)]
+    before = 0  # how often the lists until now were traced
     for given in lists:
         kinds = [_ARGUMENTS[name][1] for name in given]
         values = [jnp.asarray(x) if isinstance(x, np.ndarray) else x
@@ -243,10 +244,13 @@ def grade_times_traced(times_traced: Callable) -> None:
                "does not trace"),
               (near(found, 1) and len(shapes) > 1, "the compiled function is to be called with "
                "*each* argument"),
+              (before and near(found, before + len(set(kinds))), "your count goes on from one use "
+               "of `times_traced` to the next: begin at zero"),
               (near(found, 0), "is it the function that notes, and not `f`, that is compiled?"),
               (near(found, len(shapes)) and "3" in given, "a type is more than a shape: 3 and "
                "1.0 have different ones"),
               "have the Python of the function note that it runs", tolerance=0)
+        before += len(set(kinds))
         expect(bool(ran) == bool(given), f"for the arguments [{', '.join(given)}] the number is "
                f"{len(set(kinds))}, and yours, too; but `f` itself never ran, and it is `f` that "
                "is asked about")
@@ -279,6 +283,9 @@ def times_traced(f, arguments):
          "        traces += 1\n        return f(x)\n    compiled = jit(noting)\n"
          "    for x in arguments:\n        compiled(x)\n    return traces",
          "say `nonlocal`"),
+        ("n = 0\ndef times_traced(f, arguments):\n    def noting(x):\n        global n\n"
+         "        n += 1\n        return f(x)\n    compiled = jit(noting)\n"
+         "    for x in arguments:\n        compiled(x)\n    return n", "begin at zero"),
         ("def times_traced(f, arguments):\n"
          "    return len({str(jax.typeof(x)) for x in arguments})", "never ran"),
         ("def times_traced(f, arguments):\n    traces = []\n    compiled = jit(f)\n"
@@ -299,8 +306,9 @@ def f(x):
 def change():
     global rate
     rate = 2.0
-""", 3.0, True, "the switch must be on at the first call, too: a program that was made while "
-     "nobody watched is not used by one who watches"),
+""", 3.0, True, "nothing was noticed: the switch must be on at the first call, too, since a "
+     "program that was made while nobody watched is not used by one who watches; and `make_jaxpr` "
+     "does not trace again what it has traced"),
     ("a global that is multiplied with x = 0", """
 rate = 0.5
 def f(x):
@@ -355,7 +363,9 @@ def grade_uses_old(uses_old: Callable) -> None:
     for given, source, x, wanted, why in _CASES:
         names: dict[str, Any] = {}
         exec(compile(source, "<an example>", "exec"), names)
-        found = uses_old(names["f"], x, names["change"])
+        with instead_of(jax.errors.ImpureFunctionError, "", f"for {given} the answer is {wanted}, "
+                        "and yours stops at an error: have what is found collected"):
+            found = uses_old(names["f"], x, names["change"])
         expect(isinstance(found, bool | np.bool_), f"for {given} the answer is {wanted}, and yours "
                f"is {found!r}\nTrue or False is wanted")
         agree(given, found, wanted, why, tolerance=0)
@@ -388,6 +398,12 @@ exercise(
          "the print is found"),
         ("def uses_old(f, x, change):\n    before = Snapshot(f)\n    change()\n"
          "    return len(before.changes(Snapshot(f))) > 0", "no harm"),
+        ("def uses_old(f, x, change):\n    before = str(jax.make_jaxpr(f)(x))\n    change()\n"
+         "    return str(jax.make_jaxpr(f)(x)) != before", "trace again"),
+        ("def uses_old(f, x, change):\n    compiled = jit(f)\n"
+         "    with jax.config.debug_purity(True):\n        compiled(x)\n        change()\n"
+         "        try:\n            compiled(x)\n        except jax.errors.ImpureFunctionError:\n"
+         "            return True\n    return False", "collected"),
         (_USES_OLD.replace("any(found.kind == \"debug_purity\" for found in findings)", "findings"),
          "True or False"),
     ],
