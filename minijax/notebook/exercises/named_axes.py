@@ -10,14 +10,9 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "11_named_axes"
-
-
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted), f"for {given} the answer is {np.asarray(wanted).tolist()}, "
-           f"and yours is {np.asarray(found).tolist()}")
 
 
 def _batches() -> list[list[float]]:
@@ -42,119 +37,148 @@ def _primitives(f: Callable, x: Any, name: str) -> set[str]:
     return seen
 
 
-# ── 1. times_the_sum ─────────────────────────────────────────────────────────────────────────
+def _for_all(f: Callable, xs: list[float], name: str, also: str = "") -> tuple[str, Any]:
+    """What was given, in words, and what a function of one example gives for all of them."""
+    given = f"the examples {xs}{also}"
+    with instead_of(NameError, "unbound axis name", f"the axis is called {name!r} here, and your "
+                    "answer asks for another"):
+        found = jax.vmap(f, axis_name=name)(jnp.array(xs))
+    expect(np.shape(found) == (len(xs),), f"for {given} one number is wanted for each, the shape "
+           f"({len(xs)},), and yours is {np.shape(found)}")
+    return given, found
+
+
+# ── times_the_sum ────────────────────────────────────────────────────────────────────────────
 
 def grade_times_the_sum(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 3,
-           "three numbers, one for each example")
+           f"three numbers are wanted, one for each example, and yours is {answer!r}")
     expect(not near(answer, [1.0, 4.0, 9.0]), "that is each number times itself; the sum is over "
            "all examples")
     expect(not near(answer, [1.0, 3.0, 6.0]) and not near(answer, [1.0, 6.0, 18.0]),
            "each example gets the whole sum, not the sum so far")
-    expect(near(answer, [6.0, 12.0, 18.0]), "what is the sum of all three, and what is each times "
-           "that?")
+    expect(not near(answer, [6.0, 6.0, 6.0]), "that is the sum, for each; what is x times that?")
+    expect(near(answer, [6.0, 12.0, 18.0]), f"divided by the examples, yours is "
+           f"{[round(float(a) / x, 3) for a, x in zip(answer, (1, 2, 3), strict=True)]}, which "
+           "should be the sum of all three, three times")
 
 
 exercise("times_the_sum", chapter=CHAPTER, grade=grade_times_the_sum, solution="[6.0, 12.0, 18.0]",
          wrong=[("[1.0, 4.0, 9.0]", "times itself"), ("[1.0, 6.0, 18.0]", "not the sum so far"),
-                ("36.0", "three numbers"), ("[6.0, 6.0, 6.0]", "each times that")])
+                ("36.0", "three numbers"), ("[6.0, 6.0, 6.0]", "what is x times that"),
+                ("[7.0, 8.0, 9.0]", "divided by the examples")])
 
 
-# ── 2. pmean ─────────────────────────────────────────────────────────────────────────────────
-
-def grade_pmean(pmean: Callable) -> None:
-    from minijax.notebook.library import library
-    mini = library.module
-    for xs in _batches():
-        found = mini.vmap(lambda x: x - pmean(x, "i"), axis_name="i")(np.array(xs))
-        _agrees(found, np.array(xs) - np.mean(xs), f"x - pmean(x) and {xs}")
-    found = mini.vmap(lambda x: mini.vmap(lambda y: pmean(x * y, "out"))(np.array([1.0, 2.0])),
-                      axis_name="out")(np.array([1.0, 3.0, 8.0]))
-    _agrees(found, [[4.0, 8.0]] * 3, "the outer one of two axes, and [1, 3, 8] times [1, 2],")
-    slope = mini.grad(lambda xs: mini.sum(mini.vmap(
-        lambda x: x * pmean(x, "i"), axis_name="i")(xs)))(np.array([1.0, 2.0, 5.0]))
-    _agrees(slope, np.full(3, 16 / 3), "the gradient of the sum of x * pmean(x) at [1, 2, 5]")
-
-
-_MINI = """
-from minijax.notebook.library import library
-library.begin("11")
-from mini import axis_index, psum, sum
-"""
-
-exercise(
-    "pmean", chapter=CHAPTER, grade=grade_pmean, given=_MINI,
-    solution="def pmean(x, axis_name):\n    return psum(x, axis_name) / psum(1.0, axis_name)",
-    wrong=[("def pmean(x, axis_name):\n    return psum(x, axis_name)", "the answer is"),
-           ("def pmean(x, axis_name):\n    return psum(x, axis_name) / psum(x, axis_name)",
-            "the answer is"),
-           ("def pmean(x, axis_name):\n    return psum(x, 'i') / psum(1.0, 'i')",
-            "unbound axis name"),
-           ("def pmean(x, axis_name):\n    return psum(x, axis_name) / len(x)",
-            "your answer raised")])
-
-
-# ── 3. numbers_sent ──────────────────────────────────────────────────────────────────────────
-
-def grade_numbers_sent(answer: Any) -> None:
-    expect(isinstance(answer, int), "a whole number")
-    expect(answer != 2048, "the vector has a gradient, too")
-    expect(answer not in (1000 * 2080, 8000 * 2080), "a device adds up its own examples before it "
-           "sends anything")
-    expect(answer != 8 * 2080, "that is what all of them send together")
-    expect(answer not in (1000, 8000, 64000), "it is not the examples that are sent")
-    expect(answer == 64 * 32 + 32, "the gradient has one number for each parameter: how many are "
-           "there?")
-
-
-exercise("numbers_sent", chapter=CHAPTER, grade=grade_numbers_sent, solution="2080",
-         wrong=[("2048", "the vector"), ("2_080_000", "adds up its own"),
-                ("1000", "not the examples"),
-                ("16640", "all of them"), ("96", "how many are")])
-
-
-# ── 4. standardised ──────────────────────────────────────────────────────────────────────────
+# ── standardised ─────────────────────────────────────────────────────────────────────────────
 
 def grade_standardised(f: Callable) -> None:
-    for xs in ([1.0, 2.0, 5.0], [0.0, 10.0], [3.0, -1.0, 4.0, 1.0, -5.0]):
-        wanted = (np.array(xs) - np.mean(xs)) / np.std(xs)
-        found = jax.vmap(f, axis_name="batch")(jnp.array(xs))
-        expect(np.shape(found) == (len(xs),), f"for each example one number: {len(xs)} in all, "
-               f"not the shape {np.shape(found)}")
-        _agrees(found, wanted.round(5), f"{xs}")
+    for xs in ([1.0, 2.0, 5.0], [0.0, 10.0], [3.0, -1.0, 4.0, 1.0, -5.0], *_batches()[2:]):
+        mean, off = np.mean(xs), np.std(xs)
+        far = np.array(xs) - mean
+        given, found = _for_all(f, xs, "batch")
+        agree(given, found, far / off,
+              (near(found, 0 * far), "inside of the function `x` is a single number, which is its "
+               "own mean: `jnp.mean` cannot see the others"),
+              (near(found, far / off**2), "that is measured in squared deviations: the root is "
+               "missing"),
+              (near(found, far / off / len(xs)**0.5), "the mean of the squared distances is "
+               "wanted, not their sum"),
+              (near(found, far / np.mean(abs(far))), "that is in units of the mean distance; "
+               "the squares are missing"),
+              (near(found, far), "these are the distances from the mean; divide them"),
+              f"the mean is {mean:g}, and the standard deviation {off:.5g}")
 
 
 _STANDARDISED = """
 def standardised(x):
-    far = x - lax.{mean}(x, "batch")
+    far = x - {mean}
     return {out}
 """
 
 
-def _standard_text(mean: str = "pmean", out: str = 'far / jnp.sqrt(lax.pmean(far ** 2, "batch"))'
-                   ) -> str:
+def _standard_text(mean: str = 'lax.pmean(x, "batch")',
+                   out: str = 'far / jnp.sqrt(lax.pmean(far ** 2, "batch"))') -> str:
     return _STANDARDISED.format(mean=mean, out=out)
 
 
 exercise(
     "standardised", chapter=CHAPTER, grade=grade_standardised, solution=_standard_text(),
-    wrong=[(_standard_text(mean="psum"), "the answer is"),
-           (_standard_text(out='far / lax.pmean(far ** 2, "batch")'), "the answer is"),
-           (_standard_text(out='far / jnp.sqrt(lax.psum(far ** 2, "batch"))'), "the answer is"),
+    wrong=[(_standard_text(mean='lax.psum(x, "batch")'), "the mean is 2.66"),
+           (_standard_text(out='far / lax.pmean(far ** 2, "batch")'), "the root is missing"),
+           (_standard_text(out='far / jnp.sqrt(lax.psum(far ** 2, "batch"))'), "not their sum"),
+           (_standard_text(out='far / lax.pmean(jnp.abs(far), "batch")'), "squares are missing"),
            ("def standardised(x):\n    return (x - jnp.mean(x)) / (jnp.std(x) + 1.0)",
-            "the answer is"),
-           (_standard_text(out='far / jnp.sqrt(lax.pmean(far ** 2, "i"))'), "unbound axis name")])
+            "is its own mean"),
+           (_standard_text(out='far / jnp.sqrt(lax.pmean(far ** 2, "i"))'), "asks for another")],
+    hints=["`lax.pmean` twice: for the mean, and for the mean of the squared distances"])
 
 
-# ── 5. from_example ──────────────────────────────────────────────────────────────────────────
+# ── pmean ────────────────────────────────────────────────────────────────────────────────────
+
+def grade_pmean(pmean: Callable) -> None:
+    from minijax.notebook.library import library
+    mini = library.module
+    for xs in _batches():
+        given = f"pmean(x, 'i') and the examples {xs}"
+        with (instead_of(TypeError, "len()", f"for {given}, inside of the function x is a single "
+                         "number, which has no length: how many examples are there?"),
+              instead_of(TypeError, "unsized", f"for {given}, inside of the function x is a single "
+                         "number, which has no length: how many examples are there?")):
+            found = mini.vmap(lambda x: pmean(x, "i") + 0.0 * x, axis_name="i")(np.array(xs))
+        agree(given, found, np.full(len(xs), np.mean(xs)),
+              (near(found, np.full(len(xs), np.sum(xs))), "that is the sum"),
+              (near(found, xs), "that is each example itself"),
+              (near(found, np.full(len(xs), np.sum(xs) / 3)), "there are not always 3 examples"),
+              (near(found, np.ones(len(xs))), "divide by how many there are: if each gives a 1 "
+               "in place of x, what is their sum?"), what="the mean")
+    given = "two axes, the outer one called 'out', and [1, 3, 8] times [1, 2]"
+    with instead_of(NameError, "unbound axis name", f"for {given}, pmean(x, 'out') asks for an "
+                    "axis of another name"):
+        found = mini.vmap(lambda x: mini.vmap(lambda y: pmean(x * y, "out"))(np.array([1.0, 2.0])),
+                          axis_name="out")(np.array([1.0, 3.0, 8.0]))
+    agree(given, found, [[4.0, 8.0]] * 3, what="the mean over 'out'")
+    slope = mini.grad(lambda xs: mini.sum(mini.vmap(
+        lambda x: x * pmean(x, "i"), axis_name="i")(xs)))(np.array([1.0, 2.0, 5.0]))
+    agree("the sum of x * pmean(x, 'i') at [1, 2, 5]", slope, np.full(3, 16 / 3),
+          what="the gradient")
+
+
+exercise(
+    "pmean", chapter=CHAPTER, grade=grade_pmean, given="%mini begin 11",
+    solution="def pmean(x, axis_name):\n    return psum(x, axis_name) / psum(1.0, axis_name)",
+    wrong=[("def pmean(x, axis_name):\n    return psum(x, axis_name)", "that is the sum"),
+           ("def pmean(x, axis_name):\n    return psum(x, axis_name) / psum(x, axis_name)",
+            "each gives a 1"),
+           ("def pmean(x, axis_name):\n    return psum(x, 'i') / psum(1.0, 'i')",
+            "of another name"),
+           ("def pmean(x, axis_name):\n    return psum(x, axis_name) / 3.0", "not always 3"),
+           ("def pmean(x, axis_name):\n    return psum(x, axis_name) / len(x)",
+            "which has no length")],
+    hints=["the sum is at hand; and how many examples are there?"])
+
+
+# ── from_example ─────────────────────────────────────────────────────────────────────────────
 
 def grade_from_example(f: Callable) -> None:
-    for xs in _batches():
-        for k in range(len(xs)):
-            found = jax.vmap(lambda x, k=k: f(x, k), axis_name="i")(jnp.array(xs))
-            _agrees(found, [xs[k]] * len(xs), f"{xs} and k = {k}")
+    for xs in (*_batches(), [4.0, 4.0, -1.0]):
+        n = len(xs)
+        for k in range(n):
+            given, found = _for_all(functools.partial(f, k=k), xs, "i", f" and k = {k}")
+            others = np.sum(xs) - xs[k]
+            agree(given, found, [xs[k]] * n,
+                  (near(found, [xs[k] / n] * n), "that is its share of a mean"),
+                  (near(found, [np.sum(xs)] * n), "that is the sum of all of them: the others "
+                   "should add nothing"),
+                  (near(found, [others] * n), "that is the sum of all *others*"),
+                  (near(found, [max(xs[k], 0)] * n), "the zeros of the others are larger than "
+                   "a negative number: add up in place of comparing"),
+                  (near(found, [xs[k] if j == k else 0 for j in range(n)]), "example k has it, "
+                   "and the others were not told"),
+                  (near(found, np.sum(np.equal(xs, k)) * float(k) * np.ones(n)), "k is a place, "
+                   "and no value: which place has an example?"))
     names = _primitives(lambda x: f(x, 0), jnp.arange(3.0), "i")
-    expect("psum" in names, "use `lax.psum`")
+    expect("psum" in names, "the values are right, but this exercise is about `lax.psum`, and "
+           f"yours uses {sorted(names & {'all_gather', 'pmax', 'pmin', 'ppermute'})}")
 
 
 _FROM = """
@@ -170,33 +194,38 @@ def _from_text(collective: str = "psum", test: str = 'lax.axis_index("i") == k',
 
 exercise(
     "from_example", chapter=CHAPTER, grade=grade_from_example, solution=_from_text(),
-    wrong=[(_from_text(other="x"), "the answer is"),
-           (_from_text(collective="pmean"), "the answer is"),
-           (_from_text(collective="pmax"), "the answer is"),
-           (_from_text(test="x == k"), "the answer is"),
-           ('def from_example(x, k):\n    return lax.all_gather(x, "i")[k]', "use `lax.psum`")])
+    wrong=[(_from_text(other="x"), "should add nothing"),
+           (_from_text(collective="pmean"), "share of a mean"),
+           (_from_text(collective="pmax"), "zeros of the others"),
+           (_from_text(test="x == k"), "which place has an example"),
+           (_from_text(test='lax.axis_index("i") != k'), "all *others*"),
+           ('def from_example(x, k):\n    return jnp.where(lax.axis_index("i") == k, x, 0)',
+            "were not told"),
+           ('def from_example(x, k):\n    return lax.all_gather(x, "i")[k]', "about `lax.psum`")],
+    hints=["a sum in which all terms but one are zero"])
 
 
-# ── 6. place ─────────────────────────────────────────────────────────────────────────────────
+# ── numbers_sent ─────────────────────────────────────────────────────────────────────────────
 
-def grade_place(place: Callable) -> None:
-    for xs in (*_batches(), [2.0, 2.0, 1.0]):
-        found = jax.vmap(place, axis_name="i")(jnp.array(xs))
-        expect(np.shape(found) == (len(xs),), f"for each example one number: {len(xs)} in all, "
-               f"not the shape {np.shape(found)}")
-        _agrees(found, [sum(y < x for y in xs) for x in xs], f"{xs}")
-
-
-exercise(
-    "place", chapter=CHAPTER, grade=grade_place,
-    solution='def place(x):\n    return jnp.sum(lax.all_gather(x, "i") < x)',
-    wrong=[('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") <= x)', "the answer is"),
-           ('def place(x):\n    return lax.all_gather(x, "i") < x', "not the shape"),
-           ('def place(x):\n    return lax.axis_index("i")', "the answer is"),
-           ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") > x)', "the answer is")])
+def grade_numbers_sent(answer: Any) -> None:
+    expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
+    expect(answer != 2048, "the vector has a gradient, too")
+    expect(answer not in (1000 * 2080, 8000 * 2080), "a device adds up the gradients of its own "
+           "examples before it sends anything")
+    expect(answer != 8 * 2080, "that is what all of them send together")
+    expect(answer != 2080 // 8, "each device sends the whole of its gradient, not a share")
+    expect(answer not in (1000, 8000, 64000), "it is not the examples that are sent")
+    expect(answer == 64 * 32 + 32, f"not {answer}: the gradient has one number for each parameter; "
+           "how many are there?")
 
 
-# ── 7. parallel_gradient ─────────────────────────────────────────────────────────────────────
+exercise("numbers_sent", chapter=CHAPTER, grade=grade_numbers_sent, solution="2080",
+         wrong=[("2048", "the vector"), ("2_080_000", "gradients of its own"),
+                ("1000", "not the examples"), ("260", "not a share"),
+                ("16640", "all of them"), ("96", "how many are")])
+
+
+# ── parallel_gradient ────────────────────────────────────────────────────────────────────────
 
 def grade_parallel_gradient(parallel_gradient: Callable) -> None:
     def loss(w: Any, xs: Any) -> Any:
@@ -206,45 +235,95 @@ def grade_parallel_gradient(parallel_gradient: Callable) -> None:
     for devices, examples in ((3, 5), (1, 4), (4, 2)):
         w = jnp.asarray(random.normal(size=2).round(2))
         xs = jnp.asarray(random.normal(size=(devices, examples, 2)).round(2))
-        found = parallel_gradient(loss)(w, xs)
+        given = f"{devices} devices with {examples} examples each"
+        with (instead_of(ValueError, "out_axes", f"for {given} the result was "
+                         "not known to be the same for all devices, so `out_axes=None` cannot "
+                         "take it: where do they exchange their gradients?"),
+              instead_of(ValueError, "inconsistent sizes", f"for {given}, each device has all of "
+                         "w, and a row of xs: say so with `in_axes`")):
+            found = parallel_gradient(loss)(w, xs)
         wanted = jax.grad(loss)(w, xs.reshape(-1, 2))
-        expect(np.shape(found) == (2,), "the gradient has the shape of w, (2,), and yours "
-               f"{np.shape(found)}")
-        _agrees(found, wanted, f"{devices} devices with {examples} examples each,")
+        expect(np.shape(found) == (2,), f"for {given} the gradient is wanted once, with the shape "
+               f"(2,) of w, and yours has the shape {np.shape(found)}")
+        agree(given, found, wanted,
+              (devices > 1 and near(found, devices * wanted), "that is the sum of all devices' "
+               "gradients; the loss is a mean"),
+              (near(found, jax.grad(loss)(w, xs[0])), "that is the gradient of the first device"),
+              what="the gradient")
 
 
 _PARALLEL = """
 def parallel_gradient(loss):
     def one(w, xs):
         return {inside}
-    return jax.vmap(one, in_axes={axes}, out_axes={out}, axis_name="devices")
+    return {map}
 """
 
 
 def _parallel_text(inside: str = 'lax.pmean(jax.grad(loss)(w, xs), "devices")',
-                   axes: str = "(None, 0)", out: str = "None") -> str:
-    return _PARALLEL.format(inside=inside, axes=axes, out=out)
+                   axes: str = "(None, 0)", out: str = "None", map: str = "") -> str:
+    return _PARALLEL.format(inside=inside, map=map or f"jax.vmap(one, in_axes={axes}, "
+                            f'out_axes={out}, axis_name="devices")')
 
 
 exercise(
     "parallel_gradient", chapter=CHAPTER, grade=grade_parallel_gradient, solution=_parallel_text(),
-    wrong=[(_parallel_text(inside='lax.psum(jax.grad(loss)(w, xs), "devices")'), "the answer is"),
-           (_parallel_text(out="0"), "the shape of w"),
-           (_parallel_text(inside="jax.grad(loss)(w, xs)"), "your answer raised"),
-           (_parallel_text(axes="0"), "your answer raised")])
+    wrong=[(_parallel_text(inside='lax.psum(jax.grad(loss)(w, xs), "devices")'),
+            "the loss is a mean"),
+           (_parallel_text(out="0"), "is wanted once"),
+           (_parallel_text(inside="jax.grad(loss)(w, xs)"), "exchange their gradients"),
+           (_parallel_text(map="lambda w, xs: jax.grad(loss)(w, xs[0])"), "of the first device"),
+           (_parallel_text(axes="0"), "say so with `in_axes`")],
+    hints=["first the gradient of one device, then a collective"])
 
 
-# ── 8. ring_sum ──────────────────────────────────────────────────────────────────────────────
+# ── place ────────────────────────────────────────────────────────────────────────────────────
+
+def grade_place(place: Callable) -> None:
+    for xs in ([5.0, 1.0, 2.0], *_batches(), [2.0, 2.0, 1.0]):
+        n = len(xs)
+        given, found = _for_all(place, xs, "i")
+        agree(given, found, [sum(y < x for y in xs) for x in xs],
+              (near(found, np.arange(n)), "that is where the example stands, not which of all it "
+               "is by size"),
+              (near(found, np.zeros(n)), "`x` is a single number here, which is compared with "
+               "itself alone"),
+              (near(found, [sum(y > x for y in xs) for x in xs]), "those are the larger ones"),
+              (near(found, [sum(y <= x for y in xs) for x in xs]), "an example is not smaller than "
+               "itself, nor than its equal"))
+
+
+exercise(
+    "place", chapter=CHAPTER, grade=grade_place,
+    solution='def place(x):\n    return jnp.sum(lax.all_gather(x, "i") < x)',
+    wrong=[('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") <= x)', "nor than its equal"),
+           ('def place(x):\n    return lax.all_gather(x, "i") < x', "one number is wanted"),
+           ('def place(x):\n    return lax.axis_index("i")', "where the example stands"),
+           ('def place(x):\n    return jnp.sum(x < x)', "itself alone"),
+           ('def place(x):\n    return jnp.sum(lax.all_gather(x, "i") > x)', "the larger ones")],
+    hints=["compare all values with your own, and count"])
+
+
+# ── ring_sum ─────────────────────────────────────────────────────────────────────────────────
 
 def grade_ring_sum(ring_sum: Callable) -> None:
-    for xs in _batches():
-        of_all = functools.partial(ring_sum, count=len(xs))
-        found = jax.vmap(of_all, axis_name="i")(jnp.array(xs))
-        expect(np.shape(found) == (len(xs),), f"for each example one number: {len(xs)} in all, "
-               f"not the shape {np.shape(found)}")
-        _agrees(found, [np.sum(xs)] * len(xs), f"{xs}")
+    for xs in ([1.0, 2.0, 5.0], [1.0, 10.0, 100.0, 1000.0], *_batches()[1:]):
+        n = len(xs)
+        with instead_of(ValueError, "ppermute", f"for {n} examples the pairs of the ring name a "
+                        f"device that is not there: they are numbered 0 to {n - 1}, and behind "
+                        "the last comes the first again"):
+            given, found = _for_all(functools.partial(ring_sum, count=n), xs, "i")
+        agree(given, found, [np.sum(xs)] * n,
+              (near(found, np.sum(xs) + np.array(xs)), "each has counted its own number twice: "
+               "after how many rounds does it come back?"),
+              (near(found, np.sum(xs) - np.array(xs)), "its own number is missing"),
+              (near(found, np.array(xs) + np.roll(xs, 1)), "only the neighbour's number is in "
+               "it: more rounds are needed"),
+              (near(found, xs), "nothing has been added"),
+              "what is handed on in each round: what came in the last one, or the sum so far?")
     names = _primitives(lambda x: ring_sum(x, 3), jnp.arange(3.0), "i")
-    expect("psum" not in names, "no `psum` here: each device speaks only to the next")
+    expect("psum" not in names, "the values are right, but no `psum` here: each device speaks only "
+           "to the next")
 
 
 _RING = """
@@ -265,14 +344,16 @@ def _ring_text(to: str = "(k + 1) % count", start: str = "x", rounds: str = "cou
 
 exercise(
     "ring_sum", chapter=CHAPTER, grade=grade_ring_sum, solution=_ring_text(),
-    wrong=[(_ring_text(rounds="count"), "the answer is"),
-           (_ring_text(sent="total"), "the answer is"),
-           (_ring_text(to="k + 1"), "your answer raised"),
-           (_ring_text(rounds="1"), "the answer is"),
-           ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here")])
+    wrong=[(_ring_text(rounds="count"), "its own number twice"),
+           (_ring_text(sent="total"), "or the sum so far"),
+           (_ring_text(to="k + 1"), "comes the first again"),
+           (_ring_text(rounds="1"), "more rounds are needed"),
+           (_ring_text(start="0.0"), "its own number is missing"),
+           ('def ring_sum(x, count):\n    return lax.psum(x, "i")', "no `psum` here")],
+    hints=["two names: what is handed on, and the sum"])
 
 
-# ── 9. by_level ───────────────────────────────────────────────────────────────────────────────
+# ── by_level ──────────────────────────────────────────────────────────────────────────────────
 
 def grade_by_level(by_level: Callable) -> None:
     from minijax.notebook.library import library
@@ -292,7 +373,7 @@ def grade_by_level(by_level: Callable) -> None:
         heard.clear()
         found, wanted = by_level(of, heard.append)(x), of(x)
         expect(not isinstance(found, mini.Tracer), "the result is still a tracer: take its value")
-        _agrees(found, wanted, what)
+        agree(what, found, wanted, "the function gives what f gives", what="the result")
         expect(len(heard) == 1, f"`tell` is to be called once, and you call it {len(heard)} times")
         expect(isinstance(heard[0], list) and all(np.shape(row) == (2,) for row in heard[0]),
                f"`tell` is given a list of pairs; yours is {heard[0]!r}")
@@ -314,7 +395,8 @@ def grade_by_level(by_level: Callable) -> None:
                f"table is {rows}")
     for around, what in ((swing, "jvp"), (mini.vmap, "vmap"), (slope, "grad"), (mini.jit, "jit")):
         heard.clear()
-        _agrees(around(by_level(wave, heard.append))(x), around(wave)(x), f"{what} of it")
+        agree(f"{what} of it", around(by_level(wave, heard.append))(x), around(wave)(x),
+              what="the result")
         expect([count for _, count in heard[0]] == [2], f"under {what}, sin(x) * x still has two "
                f"operations; your table is {heard[0]}")
 
@@ -394,31 +476,42 @@ exercise(
            "a JaxprTrace interprets in `process`, and all others do in `interpret`"])
 
 
-# ── 10. cumsum ───────────────────────────────────────────────────────────────────────────────
+# ── cumsum ───────────────────────────────────────────────────────────────────────────────────
 
 def grade_cumsum(cumsum: Callable) -> None:
     from minijax.notebook.library import library
     mini = library.module
     random = np.random.default_rng(0)
-    row, table, way = random.normal(size=5), random.normal(size=(3, 5)), random.normal(size=5)
-    _agrees(cumsum(row), np.cumsum(row), "a vector")
-    _agrees(cumsum(table), np.cumsum(table, -1), "a matrix, along its last axis,")
+    row, table, way = (random.normal(size=s).round(1) for s in (4, (2, 4), 4))
+    agree(f"the vector {shown(row)}", cumsum(row), np.cumsum(row))
+    agree(f"the matrix {shown(table)}", cumsum(table), np.cumsum(table, -1),
+          "the sums run along the last axis")
     names = [eqn.primitive.name for eqn in mini.make_jaxpr(cumsum)(row).eqns]
     expect(names == ["cumsum"], f"one operation named cumsum is asked for; yours are {names}")
     [found] = mini.make_jaxpr(cumsum)(table).out_avals
     expect(found == mini.aval_of(table), f"the type of the result is {mini.aval_of(table)}, that "
            f"of the argument; yours is {found}")
-    _agrees(mini.jvp(cumsum, (row,), (way,))[1], np.cumsum(way), "a tangent")
+    agree(f"the tangent {shown(way)}", mini.jvp(cumsum, (row,), (way,))[1], np.cumsum(way),
+          "running sums are linear: the tangent goes the way of the value",
+          what="the tangent of the result")
     gradient = mini.grad(lambda x: mini.sum(cumsum(x) * way))
     back = np.cumsum(way[::-1])[::-1]
-    _agrees(gradient(row), back, f"the gradient of the sum of cumsum(x) * {way.round(2).tolist()}")
+    given = f"the sum of cumsum(x) * {shown(way)}"
+    found = gradient(row)
+    agree(given, found, back, (near(found, np.cumsum(way)), "the transpose is again a running sum, "
+          "but from the other end: which results is the first number in, and which the last?"),
+          what="the gradient")
     for axis in (0, 1):
         found = mini.vmap(cumsum, in_axes=axis)(table)
-        _agrees(found, np.cumsum(np.moveaxis(table, axis, 0), -1), f"vmap with in_axes={axis}")
+        agree(f"the matrix {shown(table)} under vmap with in_axes={axis}", found,
+              np.cumsum(np.moveaxis(table, axis, 0), -1))
     with instead_of(KeyError, "cumsum", 'now its loop: `LOOPS["cumsum"] = …`'):
         found = mini.jit(cumsum)(table)
-    _agrees(found, np.cumsum(table, -1), "the compiled running sums of a matrix")
-    _agrees(mini.jit(gradient)(row), back, "the compiled gradient")
+    agree(f"the matrix {shown(table)}, compiled,", found, np.cumsum(table, -1),
+          "NumPy's result is right, your loop's is not")
+    found = mini.jit(gradient)(row)
+    agree(given + ", compiled,", found, back, (near(found, np.cumsum(way)), "your loop runs from "
+          "the beginning also where it should run from the end"), what="the gradient")
 
 
 _CUMSUM = """
@@ -458,11 +551,11 @@ def _cumsum_text(axis: str = "-1", back: str = "not reverse", aval: str = "aval"
 
 exercise(
     "cumsum", chapter=CHAPTER, grade=grade_cumsum, given="%mini begin 11", solution=_cumsum_text(),
-    wrong=[(_cumsum_text(axis="None"), "along its last axis"),
-           (_cumsum_text(back="reverse"), "the gradient of the sum"),
+    wrong=[(_cumsum_text(axis="None"), "along the last axis"),
+           (_cumsum_text(back="reverse"), "from the other end"),
            (_cumsum_text(aval="ShapedArray((), aval.dtype)"), "the type of the result"),
            (_cumsum_text(loop=""), "now its loop"),
-           (_cumsum_text(turned="False"), "the compiled gradient"),
+           (_cumsum_text(turned="False"), "your loop runs from the beginning"),
            ("def cumsum(x):\n    n = np.shape(x)[-1]\n"
             "    rows = reshape(x, (*np.shape(x)[:-1], 1, n))\n"
             "    return sum(mul(rows, np.tril(np.ones((n, n)))), -1)", "one operation")],

@@ -9,14 +9,9 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near
 
 CHAPTER = "10_your_own_rules"
-
-
-def _agrees(found: Any, wanted: Any, given: str, what: str = "value") -> None:
-    expect(near(found, wanted), f"for {given} the {what} is {np.asarray(wanted).tolist()}, "
-           f"and yours is {np.asarray(found).tolist()}")
 
 
 def _numbers(count: int = 6) -> list[float]:
@@ -24,23 +19,59 @@ def _numbers(count: int = 6) -> list[float]:
 
 
 def _has_rule(f: Any, kind: type, needs: str) -> None:
-    expect(isinstance(f, kind), f"the function is to stay a `jax.{kind.__name__}`")
+    expect(isinstance(f, kind), f"the function is to stay a `jax.{kind.__name__}`, and yours is "
+           f"of the type {type(f).__name__}")
     rule = "jvp" if kind is jax.custom_jvp else "fwd"
     expect(getattr(f, rule) is not None, f"it has no rule yet: `{needs}`")
 
 
-# ── 1. straight_round ────────────────────────────────────────────────────────────────────────
+def _forwards(f: Callable, given: str, args: tuple, tangents: tuple) -> tuple[Any, Any]:
+    """What jvp gives; a rule that returns something of the wrong form is told so."""
+    with (instead_of(TypeError, "<class 'tuple'>", "a rule is given two tuples, primals and "
+                     "tangents, with one entry for each argument: yours computes with a whole "
+                     "tuple"),
+          instead_of(TypeError, "must produce a pair", f"for {given} the rule is to return two "
+                     "things, a value and its tangent, and yours does not"),
+          instead_of(TypeError, "equal container", f"for {given} the value that your rule returns "
+                     "and its tangent have different forms: is one of them still in its tuple?")):
+        return jax.jvp(f, args, tangents)
+
+
+def _backwards(f: Callable, given: str, *args: float) -> tuple[Any, Callable]:
+    """The value of fwd and the cotangents of bwd, where both return what they should."""
+    with instead_of(TypeError, "must produce a pair", f"for {given}, `fwd` is to return a pair: "
+                    "the result, and what is saved for `bwd` (None, if nothing is)"):
+        value, back = jax.vjp(f, *args)
+
+    def pulled(ct: float) -> tuple:
+        with (instead_of(TypeError, "tuple", f"for {given} and a cotangent of {ct}, `bwd` is to "
+                         "return a tuple with one cotangent for each argument of the function, "
+                         f"{len(args)} here, and yours does not"),
+              instead_of(TypeError, "positional argument", "`bwd` is called with two things: what "
+                         "`fwd` has saved, and the cotangent of the result"),
+              instead_of(TypeError, "NoneType", "`bwd` is given first what `fwd` has saved, and "
+                         "then the cotangent: yours computes with a None")):
+            return back(ct)
+    return value, pulled
+
+
+# ── straight_round ───────────────────────────────────────────────────────────────────────────
 
 def grade_straight_round(f: Any) -> None:
     _has_rule(f, jax.custom_jvp, "@straight_round.defjvp")
     for x in [0.2, 2.7, *_numbers()]:
-        _agrees(f(x), np.round(x), f"x = {x}")
-        with instead_of(TypeError, "tuple", "a rule is given two tuples, with one entry for each "
-                        "argument: take x out of the first, and t out of the second"):
-            value, slope = jax.jvp(f, (x,), (3.0,))
-        _agrees(value, np.round(x), f"x = {x}", "value that the rule gives")
-        _agrees(slope, 3.0, f"x = {x}, and a tangent of 3", "tangent")
-    _agrees(jax.vmap(jax.grad(f))(jnp.array([0.2, 2.7])), [1.0, 1.0], "x = [0.2, 2.7]", "gradient")
+        agree(f"x = {x}", f(x), np.round(x), (near(f(x), x), "it is not rounded"),
+              what="the value")
+        given = f"x = {x} and a tangent of 3"
+        value, tangent = _forwards(f, given, (x,), (3.0,))
+        agree(given, value, np.round(x), "the function rounds, and its rule does not: a rule "
+              "gives the value once more", what="the value that the rule gives")
+        agree(given, tangent, 3.0, (near(tangent, 1.0), "1 is the slope; the tangent of the result "
+              "is the slope times that of x"), (near(tangent, 0.0), "that is the slope of rounding "
+              "itself: the rule is to pretend another"), (near(tangent, 3.0 * x), "this is the "
+              "rule of a square, or of x times something"), what="the tangent")
+    agree("x = [0.2, 2.7]", jax.vmap(jax.grad(f))(jnp.array([0.2, 2.7])), [1.0, 1.0],
+          what="the gradient")
 
 
 _STRAIGHT = """
@@ -51,103 +82,65 @@ def straight_round(x):
 @straight_round.defjvp
 def straight_round_jvp(primals, tangents):
     [x], [t] = primals, tangents
-    return {out}, {tangent}
+    return {out}
 """
 
 
-def _straight_text(value: str = "jnp.round(x)", out: str = "straight_round(x)",
-                   tangent: str = "t") -> str:
-    return _STRAIGHT.format(value=value, out=out, tangent=tangent)
+def _straight_text(value: str = "jnp.round(x)", out: str = "straight_round(x), t") -> str:
+    return _STRAIGHT.format(value=value, out=out)
 
 
 exercise(
     "straight_round", chapter=CHAPTER, grade=grade_straight_round, solution=_straight_text(),
-    wrong=[(_straight_text(tangent="1.0"), "a tangent of 3"),
-           (_straight_text(value="x"), "the value is"),
-           (_straight_text(out="x"), "value that the rule gives"),
-           (_straight_text(out="straight_round(primals)"), "take x out"),
+    wrong=[(_straight_text(out="straight_round(x), 1.0"), "1 is the slope"),
+           (_straight_text(out="straight_round(x), 0.0 * t"), "slope of rounding itself"),
+           (_straight_text(value="x"), "it is not rounded"),
+           (_straight_text(out="x, t"), "gives the value once more"),
+           (_straight_text(out="straight_round(primals), t"), "computes with a whole tuple"),
+           (_straight_text(out="straight_round(x), tangents"), "still in its tuple"),
+           (_straight_text(out="t"), "return two things"),
            ("straight_round = jax.custom_jvp(lambda x: jnp.round(x))", "no rule yet"),
-           ("def straight_round(x):\n    return jnp.round(x)", "is to stay")])
+           ("def straight_round(x):\n    return jnp.round(x)", "is to stay")],
+    hints=["`slope_of_softplus` above has the shape that is wanted"])
 
 
-_FWD = "`fwd` gives a pair: the result, and what is saved for `bwd` (None, if nothing is)"
-_BWD = "`bwd` gives a tuple, with one cotangent for each argument of the function"
-
-
-# ── 2. turned_back ───────────────────────────────────────────────────────────────────────────
-
-def grade_turned_back(f: Any) -> None:
-    _has_rule(f, jax.custom_vjp, "turned_back.defvjp(fwd, bwd)")
-    for x in _numbers():
-        _agrees(f(x), x, f"x = {x}")
-        with instead_of(TypeError, "pair", _FWD):
-            value, back = jax.vjp(f, x)
-        _agrees(value, x, f"x = {x}", "value that fwd gives")
-        with instead_of(TypeError, "tuple", _BWD):
-            [found] = back(2.0)
-        _agrees(found, -2.0, f"x = {x}, and a cotangent of 2", "cotangent")
-
-
-_TURNED = """
-@jax.custom_vjp
-def turned_back(x):
-    return x
-
-turned_back.defvjp(lambda x: {fwd}, lambda _, ct: {bwd})
-"""
-
-
-def _turned_text(fwd: str = "(x, None)", bwd: str = "(-ct,)") -> str:
-    return _TURNED.format(fwd=fwd, bwd=bwd)
-
-
-exercise(
-    "turned_back", chapter=CHAPTER, grade=grade_turned_back, solution=_turned_text(),
-    wrong=[(_turned_text(bwd="-ct"), "gives a tuple"),
-           (_turned_text(bwd="(ct,)"), "a cotangent of 2"),
-           (_turned_text(bwd="(-1.0,)"), "a cotangent of 2"),
-           (_turned_text(fwd="x"), "gives a pair"),
-           (_turned_text(fwd="(-x, None)"), "value that fwd gives"),
-           ("turned_back = jax.custom_vjp(lambda x: x)", "no rule yet")])
-
-
-# ── 3. best_size ─────────────────────────────────────────────────────────────────────────────
-
-def grade_best_size(answer: Any) -> None:
-    expect(isinstance(answer, int), "a whole number of operations")
-    expect(0 < answer <= 400, "a block has between 1 and 400 operations")
-    expect(answer != 400, "one block keeps one argument, and all 400 once it is opened")
-    expect(answer != 1, "blocks of one keep 400 arguments")
-    expect(answer == 20, f"blocks of {answer} keep {400 / answer:g} arguments, and {answer} in the "
-           f"open block: {400 / answer + answer:g} at once. Is there a better one?")
-
-
-exercise("best_size", chapter=CHAPTER, grade=grade_best_size, solution="20",
-         wrong=[("400", "once it is opened"), ("1", "400 arguments"), ("10", "50 at once"),
-                ("200", "202 at once"), ("20.0", "a whole number")])
-
-
-# ── 4. with_slope ────────────────────────────────────────────────────────────────────────────
+# ── with_slope ───────────────────────────────────────────────────────────────────────────────
 
 def grade_with_slope(with_slope: Callable) -> None:
     cases: list[tuple[str, Callable, Callable]] = [
-        ("sin", jnp.sin, lambda x: 10.0 * x), ("a square", lambda x: x * x, jnp.cos)]
-    for name, f, df in cases:
-        g = with_slope(f, df)
-        expect(callable(g), "the answer is a function, and yours gives "
-               f"{type(g).__name__}: return the function that has the rule")
+        ("f = sin, df(x) = 10 x", jnp.sin, lambda x: 10.0 * x),
+        ("f(x) = x², df = cos", lambda x: x * x, jnp.cos)]
+    for names, f, df in cases:
+        with instead_of(AttributeError, "'function' object has no attribute 'defjvp'", "`defjvp` "
+                        "belongs to what `jax.custom_jvp(f)` gives, and not to `f`"):
+            g = with_slope(f, df)
+        expect(callable(g), f"the answer is a function, and yours is {g!r}: return the one that "
+               "has the rule")
         for x in _numbers(3):
-            _agrees(g(x), f(x), f"f = {name} at {x}")
-            value, tangent = jax.jvp(g, (x,), (2.0,))
-            _agrees(value, f(x), f"f = {name} at {x}", "value that the rule gives")
-            _agrees(tangent, 2.0 * df(x), f"f = {name} at {x}, and a tangent of 2", "tangent")
+            given = f"{names}, at {x}"
+            with instead_of(TypeError, "missing 1 required positional argument", f"for {given}, a "
+                            "function of two arguments came back: is it the rule itself?"):
+                value = g(x)
+            agree(given, value, f(x), "the values are those of f", what="the value")
+            given += " and a tangent of 2"
+            value, tangent = _forwards(g, given, (x,), (2.0,))
+            slope = jax.grad(f)(x)
+            agree(given, value, f(x), "the rule is to give the value, too",
+                  what="the value that the rule gives")
+            agree(given, tangent, 2.0 * df(x), (near(tangent, 2.0 * slope), "that is the slope of "
+                  "f: is what you return the function that has the rule?"),
+                  (near(tangent, df(x)), "that is the slope; the tangent of the result is the "
+                   "slope times that of x"),
+                  (near(tangent, df(2.0)), "the slope is wanted at x, not at the tangent"),
+                  (near(tangent, 2.0 * df(x) * slope), "the slope of f is in it, too"),
+                  what="the tangent")
 
 
 _WITH_SLOPE = """
 def with_slope(f, df):
     g = jax.custom_jvp(f)
 
-    @g.defjvp
+    @{owner}.defjvp
     def rule(primals, tangents):
         [x], [t] = primals, tangents
         return {out}, {tangent}
@@ -155,78 +148,206 @@ def with_slope(f, df):
 """
 
 
-def _slope_text(out: str = "g(x)", tangent: str = "df(x) * t", answer: str = "g") -> str:
-    return _WITH_SLOPE.format(out=out, tangent=tangent, answer=answer)
+def _slope_text(out: str = "g(x)", tangent: str = "df(x) * t", answer: str = "g",
+                owner: str = "g") -> str:
+    return _WITH_SLOPE.format(out=out, tangent=tangent, answer=answer, owner=owner)
 
 
 exercise(
     "with_slope", chapter=CHAPTER, grade=grade_with_slope, solution=_slope_text(),
-    wrong=[(_slope_text(tangent="df(x)"), "a tangent of 2"),
-           (_slope_text(tangent="df(t)"), "a tangent of 2"),
-           (_slope_text(answer="rule"), "your answer raised"),
-           (_slope_text(out="x"), "value that the rule gives"),
-           (_slope_text(answer="f"), "a tangent of 2")])
+    wrong=[(_slope_text(tangent="df(x)"), "that is the slope; the tangent"),
+           (_slope_text(tangent="df(t)"), "not at the tangent"),
+           (_slope_text(tangent="df(x) * jax.jvp(f, (x,), (t,))[1]"), "is in it, too"),
+           (_slope_text(answer="rule"), "is it the rule itself"),
+           (_slope_text(out="x"), "to give the value, too"),
+           (_slope_text(answer="f"), "that is the slope of f"),
+           (_slope_text(owner="f"), "and not to `f`")],
+    hints=["make the function with the rule inside of `with_slope`, and return it"])
 
 
-# ── 5. the_rule ──────────────────────────────────────────────────────────────────────────────
+# ── the_rule ─────────────────────────────────────────────────────────────────────────────────
 
 def grade_the_rule(answer: Any) -> None:
-    expect(answer in ("a", "b", "c"), '`"a"`, `"b"` or `"c"`')
-    expect(answer != "a", "with s = 1, t = 0 it gives 0, for the slope along x. And twice the "
-           "speeds give four times the answer: that is not linear")
-    expect(answer != "c", "with s = t = 1 it gives y + x + 1, with s = t = 2 it gives "
-           "2 y + 2 x + 4, which is not twice as much: a term of two tangents is not linear")
-    expect(answer == "b", "which one doubles when s and t double?")
+    expect(answer in ("a", "b", "c"), f'one of `"a"`, `"b"` and `"c"` is wanted, not {answer!r}')
+    expect(answer != "a", "for x = 2, y = 3, s = 1, t = 0 the tangent is 3, the slope along x, and "
+           "this gives 0. And twice the speeds give four times the answer: that is not linear")
+    expect(answer != "c", "for x = 2, y = 3 and s = t = 1 the tangent is 5, and this gives 6; for "
+           "s = t = 2 it gives 14, which is not twice as much: a term of two tangents is not "
+           "linear")
 
 
 exercise("the_rule", chapter=CHAPTER, grade=grade_the_rule, solution='"b"',
-         wrong=[('"a"', "four times"), ('"c"', "not twice"), ("2", '`"a"`')])
+         wrong=[('"a"', "four times"), ('"c"', "not twice"), ("2", "is wanted, not 2")],
+         hints=["which of them doubles when s and t double?"])
 
 
-# ── 6. cube_back ─────────────────────────────────────────────────────────────────────────────
+# ── turned_back ──────────────────────────────────────────────────────────────────────────────
+
+def grade_turned_back(f: Any) -> None:
+    _has_rule(f, jax.custom_vjp, "turned_back.defvjp(fwd, bwd)")
+    for x in _numbers():
+        agree(f"x = {x}", f(x), x, what="the value")
+        given = f"x = {x}"
+        value, back = _backwards(f, given, x)
+        agree(given, value, x, (near(value, -x), "only the way back is turned round"),
+              what="the value that fwd gives")
+        [found] = back(2.0)
+        agree(f"{given} and a cotangent of 2", found, -2.0,
+              (near(found, 2.0), "it comes back as it went"),
+              (near(found, -1.0), "-1 is the factor, by which the cotangent is to be multiplied"),
+              (near(found, -x), "that is minus x: `bwd` is given first what was saved, and then "
+               "the cotangent"), what="the cotangent of x")
+
+
+_TURNED = """
+@jax.custom_vjp
+def turned_back(x):
+    return x
+
+turned_back.defvjp(lambda x: {fwd}, lambda {names}: {bwd})
+"""
+
+
+def _turned_text(fwd: str = "(x, None)", bwd: str = "(-ct,)", names: str = "_, ct") -> str:
+    return _TURNED.format(fwd=fwd, bwd=bwd, names=names)
+
+
+exercise(
+    "turned_back", chapter=CHAPTER, grade=grade_turned_back, solution=_turned_text(),
+    wrong=[(_turned_text(bwd="-ct"), "is to return a tuple"),
+           (_turned_text(bwd="(ct,)"), "comes back as it went"),
+           (_turned_text(bwd="(-1.0,)"), "-1 is the factor"),
+           (_turned_text(fwd="x"), "is to return a pair"),
+           (_turned_text(fwd="(-x, None)"), "only the way back"),
+           (_turned_text(names="ct"), "is called with two things"),
+           (_turned_text(names="ct, _"), "first what `fwd` has saved"),
+           (_turned_text(fwd="(x, x)", names="ct, _"), "that is minus x"),
+           ("turned_back = jax.custom_vjp(lambda x: x)", "no rule yet")],
+    hints=["nothing need be saved; what does `fwd` return then?"])
+
+
+# ── cube_back ────────────────────────────────────────────────────────────────────────────────
 
 def grade_cube_back(cube_back: Callable) -> None:
-    for x, ct in ((1.0, 1.0), (2.0, 1.0), (0.0, 3.0), (-1.5, -2.0)):
+    cases = np.random.default_rng(2).uniform(-3, 3, (5, 2)).round(2).tolist()
+    for x, ct in ((1.0, 1.0), (2.0, 1.0), (0.0, 3.0), (-1.5, -2.0), *cases):
+        given = f"x = {x}, ct = {ct}"
         found = cube_back(x, ct)
-        expect(not isinstance(found, tuple), "one cotangent is asked for, not a tuple")
-        _agrees(found, ct / (3 * x ** 2 + 1), f"x = {x}, ct = {ct}", "cotangent of a")
+        expect(not isinstance(found, tuple), f"for {given} one cotangent is wanted, and yours is "
+               f"the tuple {found!r}")
+        slope = 3 * x ** 2 + 1
+        agree(given, found, ct / slope, (near(found, ct * slope), "that is how a moves with x; "
+              "how does x move with a?"), (near(found, 1 / slope), "the slope alone does not know "
+              "the cotangent"), (x and near(found, ct / (slope - 1)), "both terms of x³ + x have "
+              "a slope"), (near(found, ct / (x ** 3 + x or 1)), "that is divided by the value, not "
+              "by the slope"), "take the derivative of both sides of x³ + x = a",
+              what="the cotangent of a")
 
 
 exercise(
     "cube_back", chapter=CHAPTER, grade=grade_cube_back,
     solution="def cube_back(x, ct):\n    return ct / (3 * x ** 2 + 1)",
     afterthought="from x³ + x = a follows (3 x² + 1) dx = da",
-    wrong=[("def cube_back(x, ct):\n    return ct * (3 * x ** 2 + 1)", "the cotangent of a is"),
-           ("def cube_back(x, ct):\n    return 1 / (3 * x ** 2 + 1)", "x = 0.0, ct = 3.0"),
-           ("def cube_back(x, ct):\n    return ct / (3 * x ** 2)", "the cotangent of a is"),
-           ("def cube_back(x, ct):\n    return (ct / (3 * x ** 2 + 1),)", "not a tuple")])
+    wrong=[("def cube_back(x, ct):\n    return ct * (3 * x ** 2 + 1)", "how does x move with a"),
+           ("def cube_back(x, ct):\n    return 1 / (3 * x ** 2 + 1)", "does not know"),
+           ("def cube_back(x, ct):\n    return ct / (3 * x ** 2)", "both terms"),
+           ("def cube_back(x, ct):\n    return ct / (x ** 3 + x)", "not by the slope"),
+           ("def cube_back(x, ct):\n    return (ct / (3 * x ** 2 + 1),)", "one cotangent")],
+    hints=["for the square root it was 2x dx = da"])
 
 
-# ── 7. blocks ────────────────────────────────────────────────────────────────────────────────
+# ── gentle ───────────────────────────────────────────────────────────────────────────────────
+
+def grade_gentle(gentle: Any) -> None:
+    _has_rule(gentle, jax.custom_vjp, "gentle.defvjp(fwd, bwd)")
+    random = np.random.default_rng(3).uniform(0.5, 4, (4, 3)).round(2).tolist()
+    for x, limit, ct in ((2.0, 1.0, 5.0), (2.0, 1.0, -5.0), (-3.0, 1.0, 0.5), (0.5, 4.0, 3.0),
+                         *random):
+        given = f"x = {x}, limit = {limit}"
+        agree(given, gentle(x, limit), x, "only the way back is cut off", what="the value")
+        value, back = _backwards(gentle, given, x, limit)
+        agree(given, value, x, "only the way back is cut off", what="the value that fwd gives")
+        found, of_limit = back(ct)
+        given += f" and a cotangent of {ct}"
+        agree(given, found, np.clip(ct, -limit, limit),
+              (ct > 0 and near(found, ct), "it is not cut off"),
+              (near(found, ct), "a negative cotangent can be too long, too"),
+              (near(found, max(-abs(x), min(ct, abs(x)))), "it is cut off at x: what has `fwd` "
+               "saved?"),
+              what="the cotangent of x")
+        agree(given, of_limit, 0.0, "the value does not depend on the limit",
+              what="the cotangent of limit")
+
+
+_GENTLE = """
+@jax.custom_vjp
+def gentle(x, limit):
+    return x
+
+gentle.defvjp(lambda x, limit: {fwd}, lambda limit, ct: {bwd})
+"""
+
+
+def _gentle_text(fwd: str = "(x, limit)", bwd: str = "(jnp.clip(ct, -limit, limit), None)") -> str:
+    return _GENTLE.format(fwd=fwd, bwd=bwd)
+
+
+exercise(
+    "gentle", chapter=CHAPTER, grade=grade_gentle, solution=_gentle_text(),
+    wrong=[(_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
+           (_gentle_text(bwd="(jnp.minimum(ct, limit), None)"), "a negative cotangent"),
+           (_gentle_text(fwd="(jnp.clip(x, -limit, limit), limit)"), "only the way back"),
+           (_gentle_text(bwd="(ct, None)"), "it is not cut off"),
+           (_gentle_text(fwd="(x, x)"), "it is cut off at x"),
+           (_gentle_text(bwd="(jnp.clip(ct, -limit, limit), ct)"), "does not depend"),
+           ("gentle = jax.custom_vjp(lambda x, limit: x)", "no rule yet")],
+    hints=["`bwd` needs the limit: `fwd` has to save it"])
+
+
+# ── best_size ────────────────────────────────────────────────────────────────────────────────
+
+def grade_best_size(answer: Any) -> None:
+    expect(isinstance(answer, int), f"a whole number of operations is wanted, not {answer!r}")
+    expect(0 < answer <= 400, f"a block has between 1 and 400 operations, not {answer}")
+    at_once = f"blocks of {answer} keep {400 / answer:g} arguments, and {answer} in the open block"
+    expect(answer != 400, f"{at_once}: 401 at once. That is one more than without a checkpoint")
+    expect(answer != 1, f"{at_once}: 401 at once. Every argument is kept, as without a checkpoint")
+    expect(answer == 20, f"{at_once}: {400 / answer + answer:g} at once. Is there a better one?")
+
+
+exercise("best_size", chapter=CHAPTER, grade=grade_best_size, solution="20",
+         wrong=[("400", "one more than without"), ("1", "Every argument is kept"),
+                ("10", "50 at once"), ("200", "202 at once"), ("20.0", "a whole number")],
+         hints=["two numbers of which the product is 400: when is their sum least?"])
+
+
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────
 
 def grade_blocks(blocks: Callable) -> None:
     from minijax.notebook.library import library
     mini = library.module
     for n, size in ((6, 2), (7, 3), (3, 5), (4, 1), (0, 2), *np.random.default_rng(1).integers(
             1, 12, (4, 2)).tolist()):
-        f = blocks(mini.sin, n, size)
-        expect(callable(f), f"`blocks` gives a function, not {type(f).__name__}")
-        wanted, calls = 1.0, -(-n // size)
-        for _ in range(n):
-            wanted = np.sin(wanted)
-        _agrees(f(1.0), wanted, f"the sine {n} times from 1, in blocks of {size},")
+        f, given = blocks(mini.sin, n, size), f"the sine, n = {n} and size = {size}"
+        expect(callable(f), f"for {given} a function is wanted, and yours is {f!r}")
+        chain, calls = [1.0], -(-n // size)
+        for _ in range(n + size):
+            chain.append(float(np.sin(chain[-1])))
+        found = f(1.0)
+        times = next((k for k, x in enumerate(chain) if near(x, found, 1e-9)), None)
+        agree(given + ", at 1,", found, chain[n], (times is not None, f"that is the sine {times} "
+              f"times; {n} are wanted. Is the last block a full one?"), what="the value",
+              tolerance=1e-9)
         names = [eqn.primitive.name for eqn in mini.make_jaxpr(f)(1.0).eqns]
-        expect(names.count("checkpoint") == calls, f"{n} times in blocks of {size} make {calls} "
-               f"checkpoints, and yours {names.count('checkpoint')}")
-        expect(len(names) == calls, f"for {n} times in blocks of {size}, something stands outside "
-               f"of all checkpoints: {names}")
+        agree(given, names.count("checkpoint"), calls, (not names.count("checkpoint"), "nothing "
+              "is in a checkpoint"), (names.count("checkpoint") == 1, "there is one around all; "
+              "each block needs its own"), (names.count("checkpoint") == n, "there is one around "
+              "each single call"), what="the number of checkpoints")
+        expect(len(names) == calls, f"for {given}, these operations of the program are wanted: "
+               f"{['checkpoint'] * calls}, and yours are {names}\nsomething stands outside of "
+               "all checkpoints")
 
 
-_MINI = """
-from minijax.notebook.library import library
-library.begin("10")
-from mini import checkpoint
-"""
 _BLOCKS = """
 def blocks(f, n, size):
     def repeated(times):
@@ -250,50 +371,68 @@ def _blocks_text(block: str = "checkpoint(g)", times: str = "min(size, n - start
 
 
 exercise(
-    "blocks", chapter=CHAPTER, grade=grade_blocks, given=_MINI, solution=_blocks_text(),
-    wrong=[(_blocks_text(block="g"), "checkpoints, and yours 0"),
-           (_blocks_text(times="size"), "in blocks of 3"),
-           (_blocks_text(answer="run(1.0)"), "gives a function"),
-           (_blocks_text(answer="checkpoint(run)"), "checkpoints, and yours 1"),
+    "blocks", chapter=CHAPTER, grade=grade_blocks, given="%mini begin 10",
+    solution=_blocks_text(),
+    wrong=[(_blocks_text(block="g"), "nothing is in a checkpoint"),
+           (_blocks_text(times="size"), "that is the sine 9 times; 7 are wanted"),
+           (_blocks_text(answer="run(1.0)"), "a function is wanted"),
+           (_blocks_text(answer="checkpoint(run)"), "there is one around all"),
+           (_BLOCKS.replace("range(times)", "range(times - 1)").replace(
+               "repeated({times})(x)", "f(repeated({times})(x))").format(
+                   block="checkpoint(g)", times="min(size, n - start)", answer="run"),
+            "outside of all checkpoints"),
+           ("def blocks(f, n, size):\n    def run(x):\n        for _ in range(n):\n"
+            "            x = checkpoint(f)(x)\n        return x\n    return run",
+            "around each single call"),
            ("def blocks(f, n, size):\n    def run(x):\n        for _ in range(n // size):\n"
             "            x = checkpoint(lambda x: [x := f(x) for _ in range(size)][-1])(x)\n"
-            "        return x\n    return run", "in blocks of 3")])
+            "        return x\n    return run", "that is the sine 6 times; 7 are wanted")],
+    hints=["write a function that applies `f` some times, and give it to `checkpoint`"])
 
 
-# ── 8. gentle ────────────────────────────────────────────────────────────────────────────────
+# ── times_moving ─────────────────────────────────────────────────────────────────────────────
 
-def grade_gentle(gentle: Any) -> None:
-    _has_rule(gentle, jax.custom_vjp, "gentle.defvjp(fwd, bwd)")
-    for x, limit, ct in ((2.0, 1.0, 5.0), (2.0, 1.0, -5.0), (-3.0, 1.0, 0.5), (0.5, 4.0, 3.0)):
-        with instead_of(TypeError, "pair", _FWD):
-            value, back = jax.vjp(gentle, x, limit)
-        _agrees(value, x, f"x = {x}, limit = {limit}", "value that fwd gives")
-        _agrees(gentle(x, limit), x, f"x = {x}, limit = {limit}")
-        with instead_of(TypeError, "tuple", _BWD):
-            found, of_limit = back(ct)
-        given = f"limit = {limit} and a cotangent of {ct}"
-        _agrees(found, np.clip(ct, -limit, limit), given, "cotangent of x")
-        _agrees(of_limit, 0.0, given, "cotangent of limit")
+def grade_times_moving(f: Any) -> None:
+    _has_rule(f, jax.custom_jvp, "@times_moving.defjvp")
+    for c, x, by_c, by_x in np.random.default_rng(4).uniform(-3, 3, (6, 4)).round(2).tolist():
+        given = f"c = {c}, x = {x}"
+        agree(given, f(c, x), c * x, what="the value")
+        given += f" and the tangents {by_c} and {by_x}"
+        value, found = _forwards(f, given, (c, x), (by_c, by_x))
+        agree(given, value, c * x, "a rule gives the value, too",
+              what="the value that the rule gives")
+        agree(given, found, by_c * x + c * by_x,
+              (near(found, c * by_x), "c moves as well, now that it is an argument: where is its "
+               "term?"),
+              (near(found, by_c * x), "only the term of c is there"),
+              (near(found, by_c * c + x * by_x), "each tangent is multiplied by the *other* "
+               "argument"),
+              (near(found, by_c * by_x), "a term of two tangents is not linear"),
+              (near(found, by_c + by_x), "the slopes are missing"), what="the tangent")
+    slope = jax.grad(lambda c: f(c, 2.0))(3.0)
+    agree("f(c, 2.0) at c = 3", slope, 2.0, what="the gradient")
 
 
-_GENTLE = """
-@jax.custom_vjp
-def gentle(x, limit):
-    return x
+_TIMES = """
+@jax.custom_jvp
+def times_moving(c, x):
+    return c * x
 
-gentle.defvjp(lambda x, limit: {fwd}, lambda limit, ct: {bwd})
+@times_moving.defjvp
+def times_moving_jvp(primals, tangents):
+    [c, x], [dc, dx] = primals, tangents
+    return {out}
 """
 
-
-def _gentle_text(fwd: str = "(x, limit)", bwd: str = "(jnp.clip(ct, -limit, limit), None)") -> str:
-    return _GENTLE.format(fwd=fwd, bwd=bwd)
-
-
 exercise(
-    "gentle", chapter=CHAPTER, grade=grade_gentle, solution=_gentle_text(),
-    wrong=[(_gentle_text(bwd="(jnp.clip(ct, -limit, limit),)"), "for each argument"),
-           (_gentle_text(bwd="(jnp.minimum(ct, limit), None)"), "a cotangent of -5.0"),
-           (_gentle_text(fwd="(jnp.clip(x, -limit, limit), limit)"), "value that fwd gives"),
-           (_gentle_text(bwd="(ct, None)"), "a cotangent of 5.0"),
-           (_gentle_text(fwd="(x, x)"), "a cotangent of 5.0"),
-           ("gentle = jax.custom_vjp(lambda x, limit: x)", "no rule yet")])
+    "times_moving", chapter=CHAPTER, grade=grade_times_moving,
+    solution=_TIMES.format(out="times_moving(c, x), dc * x + c * dx"),
+    wrong=[(_TIMES.format(out="times_moving(c, x), c * dx"), "where is its term"),
+           (_TIMES.format(out="times_moving(c, x), dc * x"), "only the term of c"),
+           (_TIMES.format(out="times_moving(c, x), dc * c + x * dx"), "the *other* argument"),
+           (_TIMES.format(out="times_moving(c, x), dc + dx"), "the slopes are missing"),
+           (_TIMES.format(out="dc * x + c * dx"), "return two things"),
+           ("times_moving = jax.custom_jvp(lambda c, x: c * x)", "no rule yet")],
+    afterthought="`jax.grad(lambda c: times_moving(c, 2.0))(3.0)` is 2, where the function that "
+                 "closes over c has raised an error",
+    hints=["primals and tangents have two entries each now"])
