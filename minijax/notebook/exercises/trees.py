@@ -2,24 +2,68 @@
 
 from __future__ import annotations
 
+import random
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import Hint, exercise, expect, near, trouble
+from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, trouble
 
 CHAPTER = "05_trees"
 
 
+def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
+    """Nests of dicts, lists and tuples, with such leaves."""
+    chance = random.Random(0)
+
+    def nest(depth: int) -> Any:
+        if depth == 0 or chance.random() < 0.3:
+            return leaf(chance)
+        children = [nest(depth - 1) for _ in range(chance.randrange(1, 4))]
+        return chance.choice([list, tuple, lambda x: dict(zip("abc", x, strict=False))])(children)
+    return [nest(3) for _ in range(count)]
+
+
+def _shapes(tree: Any) -> str:
+    """A tree with the shape of each array in its place."""
+    return str(jax.tree.map(jnp.shape, tree))
+
+
+def _same(given: str, found: Any, wanted: Any, *hints: tuple[Any, str], what: str) -> None:
+    """Go on if an answer is equal to what is wanted; otherwise tell all three, and a hint."""
+    why = next((f"\n{text}" for holds, text in hints if holds), "")
+    expect(found == wanted, f"for {given} {what} is {wanted!r}, and yours is {found!r}{why}")
+
+
 def grade_how_many(how_many: Callable) -> None:
-    tree = {"w": jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]}
-    got = how_many(tree)
-    expect(got != 3, "that is the number of leaves; how many numbers are in each?")
-    expect(got == 10, f"a matrix of 2 by 3, a vector of 3 and a single number are not {got}")
-    expect(how_many([None, jnp.ones(2)]) == 2, "None has no numbers in it")
-    expect(how_many(()) == 0, "an empty tree has no numbers")
-    expect(how_many((1.0, jnp.ones(2))) == 3, "a Python number is a leaf, too")
+    def leaf(chance: random.Random) -> Any:
+        return chance.choice([2.5, jnp.ones(3), jnp.ones((2, 2)), jnp.zeros(()), None, ()])
+
+    trees = [{"w": jnp.ones((2, 3)), "b": [jnp.zeros(3), jnp.zeros(())]}, [None, jnp.ones(2)], (),
+             (1.0, jnp.ones(2)), *_nests(leaf)]
+    for tree in trees:
+        leaves = jax.tree.leaves(tree)
+        given = f"a tree of the shapes {_shapes(tree)}"
+        wanted = sum(jnp.size(x) for x in leaves)
+        with (instead_of(AttributeError, "has no attribute", f"for {given} the answer is {wanted}: "
+                         "a Python number is a leaf as well, and has no attributes of an array"),
+              instead_of(TypeError, "unsized", f"for {given} the answer is {wanted}: a single "
+                         "number has no `len`, and that of an array is its first axis"),
+              instead_of(TypeError, "has no len()", f"for {given} the answer is {wanted}: a single "
+                         "number has no `len`, and that of an array is its first axis"),
+              instead_of(TypeError, "reduce() of empty", f"for {given} the answer is {wanted}: no "
+                         "leaves at all, so from what does your sum start?")):
+            found = how_many(tree)
+        expect(jnp.shape(found) == (), f"for {given} one number is wanted, and yours is an array "
+               f"of the shape {jnp.shape(found)}: does your sum begin with the first leaf "
+               "itself, in place of 0?")
+        agree(given, found, wanted,
+              (near(found, len(leaves)), "that is the number of leaves; how many numbers are in "
+               "each?"),
+              (near(found, sum(jnp.sum(jnp.asarray(x)) for x in leaves)), "that is the sum of the "
+               "numbers themselves"))
 
 
 exercise(
@@ -31,32 +75,44 @@ def how_many(tree):
     wrong=[
         ("def how_many(tree):\n    return len(jax.tree.leaves(tree))", "number of leaves"),
         ("def how_many(tree):\n    return sum(leaf.size for leaf in jax.tree.leaves(tree))",
-         "'float' object has no attribute 'size'"),
+         "no attributes of an array"),
         ("def how_many(tree):\n    return sum(len(leaf) for leaf in jax.tree.leaves(tree))",
-         "unsized"),
+         "its first axis"),
         ("def how_many(tree):\n    return jax.tree.reduce(lambda n, leaf: n + jnp.size(leaf), "
-         "tree)", "raised"),
+         "tree)", "begin with the first leaf"),
     ],
     hints=["jax.tree.leaves, and a sum"])
 
 
 def grade_stacked(stacked: Callable) -> None:
-    trees = [{"w": jnp.full((2, 3), float(i)), "b": (jnp.array(float(i)),)} for i in range(5)]
-    try:
-        out = stacked(trees)
-    except (TypeError, ValueError) as error:
-        raise Hint(f"{trouble(error)}\nThe function that you give to tree_map is called once for "
-                   "each leaf. `tree_map(f, trees)` takes the list for one tree, and gives f one "
-                   "array at a time: how does it get the five that belong together?") from error
-    expect(not isinstance(out, list), "one tree is wanted, and this is a list: give all trees to "
-           "one tree_map")
-    expect(jax.tree.structure(out) == jax.tree.structure(trees[0]),
-           f"it should have the structure of one of them, and has {jax.tree.structure(out)}")
-    expect(jnp.shape(out["w"]) != (10, 3), "the arrays are glued along the axis they have; a new "
-           "one is wanted")
-    expect(jnp.shape(out["w"]) == (5, 2, 3),
-           f"five matrices of 2 by 3 became an array of shape {jnp.shape(out['w'])}")
-    expect(near(out["b"][0], [0.0, 1.0, 2.0, 3.0, 4.0]), "the numbers are not in order")
+    def leaf(chance: random.Random) -> Any:
+        return jnp.ones(chance.choice([(), (2,), (2, 3)]))
+
+    forms = [{"w": jnp.ones((2, 3)), "b": (jnp.ones(()),)}, *_nests(leaf, 4)]
+    for form, count in zip(forms, (5, 2, 3, 1, 4), strict=True):
+        trees = [jax.tree.map(lambda x, i=i: float(i) * x, form) for i in range(count)]
+        wanted = jax.tree.map(lambda x, n=count: jnp.stack([float(i) * x for i in range(n)]), form)
+        given = f"{count} trees of the shapes {_shapes(form)}"
+        asked = f"for {given} the shapes of the answer are {_shapes(wanted)}"
+        try:
+            out = stacked(trees)
+        except (TypeError, ValueError) as error:
+            raise Hint(f"{asked}; {trouble(error)}\n`tree_map(f, trees)` takes the list for one "
+                       "tree, and gives f one array at a time: how does f get the arrays that "
+                       "belong together?") from error
+        found = f"{asked}, and yours are {_shapes(out)}"
+        if jax.tree.structure(out) != jax.tree.structure(form):
+            expect(jax.tree.structure(out) != jax.tree.structure(trees), f"{found}: still one tree "
+                   "for each")
+            expect(not isinstance(out, list), f"{found}: this is a list; its arrays belong into a "
+                   "tree of the form of each")
+            expect(False, found)
+        for mine, theirs in zip(jax.tree.leaves(out), jax.tree.leaves(wanted), strict=True):
+            expect(mine.ndim == theirs.ndim, f"{found}: are the arrays glued along an axis that "
+                   "they have, in place of a new one?")
+            expect(mine.shape == theirs.shape, f"{found}: the new axis is to be the first")
+            expect(near(mine, theirs), f"for {given} a leaf is {theirs.tolist()}, and yours is "
+                   f"{mine.tolist()}: are the trees in their order?")
 
 
 exercise(
@@ -69,25 +125,40 @@ def stacked(trees):
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.concatenate("
          "[jnp.atleast_1d(y) for y in x]), *trees)", "glued"),
         ("def stacked(trees):\n    return jax.tree.map(jnp.stack, trees)", "one array at a time"),
+        ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x[::-1]), *trees)",
+         "in their order"),
         ("def stacked(trees):\n    return [jnp.stack(x) for x in zip(*map(jax.tree.leaves, "
          "trees))]", "this is a list"),
         ("def stacked(trees):\n    return jax.tree.map(lambda *x: jnp.stack(x, axis=-1), *trees)",
-         "of shape (2, 3, 5)"),
+         "is to be the first"),
     ],
     afterthought="`jax.vmap(predict, in_axes=(0, None))` takes such a tree",
     hints=["a function may take any number of arguments: lambda *leaves: …"])
 
 
 def grade_inventory(inventory: Callable) -> None:
-    tree = [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}, {"w": jnp.ones((3, 1))}]
-    out = inventory(tree)
-    expect(isinstance(out, dict), "a dict is wanted, from names to shapes")
-    expect("[0]['w']" not in out, "names such as 0/w are wanted: look at `keystr` for the bare "
-           "names, and for what stands between them")
-    expect("0w" not in out, "the names run into each other: give `keystr` a separator")
-    expect(set(out) == {"0/w", "0/b", "1/w"}, f"the names are {sorted(map(str, out))}")
-    expect(not hasattr(out["0/w"], "dtype"), "these are the arrays; their shapes are wanted")
-    expect(tuple(out["0/w"]) == (2, 3), "wrong shape")
+    def leaf(chance: random.Random) -> Any:
+        return chance.choice([jnp.ones((2, 3)), jnp.zeros(4), jnp.zeros(())])
+
+    first = [{"w": jnp.ones((2, 3)), "b": jnp.zeros(3)}, {"w": jnp.ones((3, 1))}]
+    for tree in (first, *(nest for nest in _nests(leaf, 12) if not hasattr(nest, "shape"))):
+        wanted = {jax.tree_util.keystr(path, simple=True, separator="/"): jnp.shape(x)
+                  for path, x in jax.tree.leaves_with_path(tree)}
+        out, given = inventory(tree), f"a tree of the shapes {_shapes(tree)}"
+        asked = f"for {given} the answer is {wanted}"
+        expect(isinstance(out, dict), f"{asked}, and yours is no dict: {out!r}")
+        expect(not any(hasattr(x, "dtype") for x in out.values()), f"{asked}; yours has the arrays "
+               "themselves")
+        names = list(map(str, out))
+        expect(not any("[" in name for name in names), f"{asked}; your names are {names}: look at "
+               "`keystr` for the bare names, and for what stands between them")
+        expect(set(names) == set(wanted) or {name.replace("/", "") for name in wanted}
+               != {name.replace("/", "") for name in names}, f"{asked}; your names are {names}: "
+               "give `keystr` a separator")
+        expect(set(names) == set(wanted), f"{asked}; your names are {names}")
+        _same(given, {k: tuple(v) if isinstance(v, list | tuple) else v for k, v in out.items()},
+              wanted, (set(out.values()) <= set(range(99)), "those are sizes, and no shapes"),
+              what="the answer")
 
 
 exercise(
@@ -103,9 +174,11 @@ def inventory(tree):
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True): x.shape for "
          "p, x in jax.tree.leaves_with_path(tree)}", "separator"),
         ("def inventory(tree):\n    return jax.tree.map(lambda x: x.shape, tree)",
-         "a dict is wanted"),
+         "and yours is no dict"),
         ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
-         "x for p, x in jax.tree.leaves_with_path(tree)}", "shapes are wanted"),
+         "x for p, x in jax.tree.leaves_with_path(tree)}", "the arrays themselves"),
+        ("def inventory(tree):\n    return {jax.tree_util.keystr(p, simple=True, separator='/'): "
+         "x.size for p, x in jax.tree.leaves_with_path(tree)}", "no shapes"),
     ],
     hints=["jax.tree.leaves_with_path gives pairs of a path and a leaf"])
 
@@ -125,21 +198,31 @@ class Line:
 
 
 def grade_line(line_class: type) -> None:
-    line = line_class(2.0, 1.0, "rise")
-    leaves, treedef = jax.tree.flatten(line)
-    expect("rise" not in leaves, "the name is among the leaves, and `grad` cannot take it: it "
-           "belongs to the static data")
-    expect(leaves == [2.0, 1.0], f"the leaves should be slope and intercept, and are {leaves}")
-    back = jax.tree.unflatten(treedef, [5.0, 7.0])
-    expect(isinstance(back, line_class), "tree_unflatten should return a Line, and returns a "
-           f"{type(back).__name__}")
-    expect((back.slope, back.intercept) == (5.0, 7.0),
-           f"unflattened from 5 and 7, it has slope {back.slope} and intercept {back.intercept}")
-    expect(back.name == "rise", f"on the way there and back the name became {back.name!r}")
+    for slope, intercept, name in ((2.0, 1.0, "rise"), (-3.0, 4.0, "fall")):
+        line = line_class(slope, intercept, name)
+        given = f"Line({slope}, {intercept}, {name!r})"
+        with instead_of(ValueError, "(children, aux_data)", f"for {given}, `tree_flatten` is to "
+                        "return a pair: (children, static data), of which the first is a list or "
+                        "tuple"):
+            leaves, treedef = jax.tree.flatten(line)
+        _same(given, leaves, [slope, intercept],
+              (name in leaves, "a name cannot be differentiated: it belongs to the static data"),
+              what="the list of leaves")
+        given += ", and then the leaves 5.0 and 7.0 in their place,"
+        with instead_of(TypeError, "required positional argument", f"for {given} `tree_unflatten` "
+                        "calls Line with too few arguments: where is the name?"):
+            back = jax.tree.unflatten(treedef, [5.0, 7.0])
+        expect(isinstance(back, line_class), f"for {given} a Line is wanted, and `tree_unflatten` "
+               f"returns {back!r}: call the class")
+        _same(given, (back.slope, back.intercept), (5.0, 7.0), (True, "in which order does "
+              "`tree_unflatten` hand them to Line?"), what="(slope, intercept)")
+        _same(given, back.name, name, (True, "the name got lost on the way there and back"),
+              what="the name")
     slope = jax.grad(lambda line: line.slope * 3.0 + line.intercept)(line)
-    expect(near(slope.slope, 3.0) and near(slope.intercept, 1.0), "its gradient is not right")
-    expect(jax.tree.structure(line_class(0.0, 0.0, "fall")) != treedef,
-           "lines of different names should be different trees")
+    agree("slope * 3 + intercept", [slope.slope, slope.intercept], [3.0, 1.0], what="the gradient")
+    expect(jax.tree.structure(line_class(0.0, 0.0, "fall")) != jax.tree.structure(
+        line_class(0.0, 0.0, "rise")), "lines of the names 'fall' and 'rise' are to be different "
+        "trees, and yours have one treedef")
 
 
 exercise(
@@ -150,29 +233,36 @@ exercise(
         (LINE.format("(self.slope, self.intercept, self.name), None", "cls(*children)"),
          "static data"),
         (LINE.format("(self.slope, self.intercept), None", "cls(*children, static)"),
-         "the name became None"),
+         "the name got lost"),
         (LINE.format("(self.slope, self.intercept), self.name", "cls(static, *children)"),
-         "has slope rise"),
+         "in which order"),
         (LINE.format("(self.slope, self.intercept), self.name", "(*children, static)"),
-         "return a Line"),
+         "call the class"),
         (LINE.format("self.slope, self.intercept, self.name", "cls(*children, static)"),
-         "(children, aux_data)"),
+         "to return a pair"),
+        (LINE.format("(self.slope, self.intercept), self.name", "cls(*children)"),
+         "where is the name"),
     ],
     afterthought="with `register_dataclass` the two methods write themselves",
     hints=["tree_flatten returns a pair: (children, static data)"])
 
 
 def grade_in_axes(in_axes: Any) -> None:
-    expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2,
-           "two arguments, so it has two parts: one for params, one for data")
-    expect(in_axes[0] is None, "the network is the same for all; what is written for that?")
+    expect(isinstance(in_axes, list | tuple) and len(in_axes) == 2, "`error` has two arguments, so "
+           f"two parts are wanted, one for params and one for data; yours is {in_axes!r}")
+    given = f"in_axes = {in_axes!r}:"
+    expect(in_axes[0] is None, f"{given} the network is the same for all five pictures, and yours "
+           "cuts its arrays into rows; what is written for that?")
     data = in_axes[1]
-    expect(isinstance(data, dict), "the entries of data are treated differently, so the dict must "
-           "be written out")
-    expect(set(data) == {"x", "y", "scale"}, "a prefix that goes into a dict has all its keys, "
-           "also those that are not mapped")
-    expect(data["scale"] is None, "scale has one number for each pixel, not for each picture")
-    expect(data["x"] == 0 and data["y"] == 0, "pictures and labels are mapped over axis 0")
+    expect(isinstance(data, dict), f"{given} the entries of data are treated differently, so "
+           "the dict must be written out")
+    missing = sorted({"x", "y", "scale"} - set(data))
+    expect(not missing, f"{given} {missing} is not there; a prefix that goes into a dict has all "
+           "its keys, also those that are not mapped")
+    expect(data["scale"] is None, f"{given} scale has the shape (2,), one number for each pixel, "
+           "not for each of five pictures")
+    expect(data["x"] == 0 and data["y"] == 0, f"{given} x has the shape (5, 2) and y the shape "
+           "(5,), so the pictures and labels lie along axis 0 of both")
 
 
 exercise(
@@ -184,6 +274,7 @@ exercise(
         ('(0, {"x": 0, "y": 0, "scale": None})', "same for all"),
         ('{"x": 0, "y": 0, "scale": None}', "two parts"),
         ('(None, {"x": 0, "y": 0, "scale": 0})', "each pixel"),
+        ('(None, {"x": 1, "y": 0, "scale": None})', "along axis 0"),
     ],
     hints=["try it: jax.vmap(error, in_axes=in_axes)(params, data).shape should be (5,)"])
 
@@ -191,17 +282,19 @@ exercise(
 def grade_velocity(velocity: Any) -> None:
     from minijax.notebook.library import library
     mini = library.module
-    expect(hasattr(velocity, "_fields"), "`mini.Velocity` is a class, made with NamedTuple")
+    expect(hasattr(velocity, "_fields"), "`mini.Velocity` is to be a class made with NamedTuple, "
+           f"and yours is {velocity!r}")
     v = velocity(1.0, (2.0, 3.0))
     leaves, tree = mini.flatten([v, 4.0])
-    expect(leaves != [v, 4.0], "it is still a leaf: `registry` has no entry for it")
-    expect(leaves == [1.0, 2.0, 3.0, 4.0],
-           f"flatten([{v}, 4.0]) should find 1.0, 2.0, 3.0 and 4.0, and finds {leaves}")
-    back = mini.unflatten(tree, [5.0, 6.0, 7.0, 8.0])
-    expect(isinstance(back[0], velocity), "what is put together is a "
-           f"{type(back[0]).__name__}, no Velocity")
-    expect(back == [velocity(5.0, (6.0, 7.0)), 8.0],
-           f"from 5.0 to 8.0 it became {back}")
+    _same(f"flatten([{v}, 4.0])", leaves, [1.0, 2.0, 3.0, 4.0],
+          (leaves == [v, 4.0], "it is still a leaf: `registry` has no entry for it"),
+          (leaves != [v, 4.0], "some part of it is not among the children"),
+          what="the list of leaves")
+    wanted = [velocity(5.0, (6.0, 7.0)), 8.0]
+    back, given = mini.unflatten(tree, [5.0, 6.0, 7.0, 8.0]), "the leaves 5.0 to 8.0 in their place"
+    _same(given, back, wanted, (True, "what order have the children?"), what="the nest")
+    expect(isinstance(back[0], velocity), f"for {given} a Velocity is wanted, and yours is a "
+           f"{type(back[0]).__name__}: who makes it?")
 
 
 _VELOCITY = """
@@ -214,40 +307,48 @@ class Velocity(NamedTuple):
 
 
 exercise(
-    "Velocity", chapter=CHAPTER, grade=grade_velocity, given="""
-from typing import NamedTuple
-from minijax.notebook.library import library
-library.begin("05")
-from mini import registry
-""",
+    "Velocity", chapter=CHAPTER, grade=grade_velocity, given="%mini begin 05",
     solution=_VELOCITY.format(
         entry="registry[Velocity] = lambda v: (v, None), lambda _, children: Velocity(*children)"),
     wrong=[
         (_VELOCITY.format(entry=""), "still a leaf"),
-        (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "no Velocity"),
+        (_VELOCITY.format(entry="registry[Velocity] = registry[tuple]"), "who makes it"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: ((v.x,), v.y), "
-                          "lambda y, children: Velocity(*children, y)"), "should find"),
+                          "lambda y, children: Velocity(*children, y)"), "not among the children"),
         (_VELOCITY.format(entry="registry[Velocity] = lambda v: (v, None), "
-                          "lambda _, children: Velocity(*children[::-1])"), "it became"),
+                          "lambda _, children: Velocity(*children[::-1])"), "what order"),
     ],
     hints=["registry[tuple] shows what the two functions take and give",
            "`Velocity(*children)` makes one of its parts"])
 
 
 def grade_filled(filled: Callable) -> None:
-    tree = {"bias": None, "weight": [1.0, None], "deep": {"x": 0.0}}
-    defaults = {"bias": 7.0, "weight": [8.0, 9.0], "deep": {"x": 5.0}}
-    wanted = {"bias": 7.0, "weight": [1.0, 9.0], "deep": {"x": 0.0}}
-    asked = f"for {tree} and the defaults {defaults} the answer is {wanted}"
-    try:
-        got = filled(tree, defaults)
-    except ValueError as error:
-        raise Hint(f"{trouble(error)}\nTo `tree_map`, the None of one tree is a node without "
-                   "children, where the other has a leaf. Say that it is a leaf.") from error
-    expect(got != tree, f"{asked}; yours is `tree` as it was: a None is no leaf")
-    expect(got["deep"]["x"] == 0.0, f"{asked}; in yours the 0.0 was replaced, too, and is no None")
-    expect(got == wanted, f"{asked}, and yours {got}")
-    expect(filled(None, 3) == 3, "`None` alone is a tree as well: filled(None, 3) is 3")
+    def gappy(chance: random.Random) -> Any:
+        return chance.choice([None, 0.0, 1.5])
+
+    def zeros(tree: Any) -> int:
+        return jax.tree.leaves(tree).count(0.0)
+
+    first = ({"bias": None, "weight": [1.0, None], "deep": {"x": 0.0}},
+             {"bias": 7.0, "weight": [8.0, 9.0], "deep": {"x": 5.0}})
+    pairs = [(tree, jax.tree.map(lambda _: 7.0, tree, is_leaf=lambda x: x is None))
+             for tree in _nests(gappy)]
+    for tree, defaults in (first, *pairs, (None, 3)):
+        wanted = jax.tree.map(lambda x, d: d if x is None else x, tree, defaults,
+                              is_leaf=lambda x: x is None)
+        given = f"{tree} and the defaults {defaults}"
+        asked = f"for {given} the answer is {wanted}"
+        try:
+            got = filled(tree, defaults)
+        except ValueError as error:
+            raise Hint(f"{asked}; {trouble(error)}\nTo `tree_map`, a None is a node without "
+                       "children, where the other tree has a leaf. Say that it is a leaf"
+                       ) from error
+        taken = got == defaults != wanted
+        _same(given, got, wanted, (got == tree, "that is `tree` as it was: a None is no leaf"),
+              (taken, "those are the defaults alone"),
+              (zeros(got) < zeros(wanted), "the 0.0 was replaced, and is no None"),
+              (True, "and a None deeper inside?"), what="the answer")
 
 
 _FILLED = "def filled(tree, defaults):\n    return jax.tree.map({f}, tree, defaults{leaf})\n"
@@ -265,24 +366,30 @@ def filled(tree, defaults):
         ("def filled(tree, defaults):\n    return jax.tree.map(lambda x: x, tree)",
          "a None is no leaf"),
         (_FILLED.format(f="lambda x, d: x or d", leaf=_NONE_IS_LEAF), "the 0.0 was replaced"),
-        (_FILLED.format(f="lambda x, d: d", leaf=_NONE_IS_LEAF), "the 0.0 was replaced"),
+        (_FILLED.format(f="lambda x, d: d", leaf=_NONE_IS_LEAF), "the defaults alone"),
         ("def filled(tree, defaults):\n    return {k: defaults[k] if v is None else v "
-         "for k, v in tree.items()}", "the answer is"),
+         "for k, v in tree.items()}", "deeper inside"),
     ],
     hints=["tree_map takes is_leaf"])
 
 
 def grade_nesting(nesting: Callable) -> None:
-    cases = [(1.0, 0), ([1, (2, 3)], 2), ({"a": {"b": {"c": 1}}, "d": 2}, 3), ([1, 2], 1),
-             ([[], 1], 1), (((1,), (((2,),),)), 4)]
-    for tree, wanted in cases:
-        got = nesting(tree)
-        expect(got == wanted, f"nesting({tree}) is {wanted}, and yours {got}"
-               + (": an empty list has no leaf in it" if tree == [[], 1] else ""))
-    from collections import OrderedDict
-    tree = OrderedDict(a=OrderedDict(b=1))
-    expect(nesting(tree) == 2, f"nesting({tree}) is 2, and yours {nesting(tree)}: ask the "
-           "treedef, which knows all containers")
+    def depth(treedef: Any) -> int:
+        return 1 + max(map(depth, treedef.children()), default=-1)
+
+    cases = [[1, (2, 3)], 1.0, {"a": {"b": {"c": 1}}, "d": 2}, [1, 2], [[], 1],
+             ((1,), (((2,),),)), OrderedDict(a=OrderedDict(b=1)),
+             *_nests(lambda chance: chance.choice([1, 2.5]))]
+    for tree in cases:
+        treedef = jax.tree.structure(tree)
+        got, wanted = nesting(tree), depth(treedef)
+        _same(repr(tree), got, wanted,
+              (isinstance(tree, OrderedDict), "ask the treedef, which knows all containers"),
+              (tree == [[], 1], "an empty list has no leaf in it"),
+              (got == treedef.num_nodes, "that is the number of nodes and leaves"),
+              (got == wanted + 1, "one too many: a leaf has no container around it"),
+              (got == wanted - 1, "one too few: each container counts, the outermost as well"),
+              what="the depth")
 
 
 exercise(
@@ -295,14 +402,17 @@ def nesting(tree):
     return below(jax.tree.structure(tree))
 """,
     wrong=[
-        ("def nesting(tree):\n    return jax.tree.structure(tree).num_nodes", "is 0"),
+        ("def nesting(tree):\n    return jax.tree.structure(tree).num_nodes", "nodes and leaves"),
         ("def nesting(tree):\n    return max(len(path) for path, _ in "
-         "jax.tree.leaves_with_path(tree)) + 1", "is 0"),
+         "jax.tree.leaves_with_path(tree)) + 1", "one too many"),
         ("def nesting(tree):\n    if isinstance(tree, dict):\n        tree = list(tree.values())\n"
          "    if not isinstance(tree, (list, tuple)):\n        return 0\n"
          "    return 1 + max(map(nesting, tree), default=0)", "an empty list"),
+        ("def nesting(tree):\n    if type(tree) is dict:\n        tree = list(tree.values())\n"
+         "    if not isinstance(tree, (list, tuple)):\n        return 0\n"
+         "    return 1 + max(map(nesting, tree), default=-1)", "knows all containers"),
         ("def nesting(tree):\n    def below(t):\n        return 1 + max(map(below, t.children()), "
-         "default=0)\n    return below(jax.tree.structure(tree))", "is 0"),
+         "default=0)\n    return below(jax.tree.structure(tree))", "one too many"),
     ],
     hints=["`jax.tree.structure(tree).children()` are the treedefs of the children",
            "`max(numbers, default=…)` has an answer for no numbers"])
