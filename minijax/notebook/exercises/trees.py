@@ -22,7 +22,8 @@ def _nests(leaf: Callable[[random.Random], Any], count: int = 8) -> list[Any]:
         if depth == 0 or chance.random() < 0.3:
             return leaf(chance)
         children = [nest(depth - 1) for _ in range(chance.randrange(1, 4))]
-        return chance.choice([list, tuple, lambda x: dict(zip("abc", x, strict=False))])(children)
+        kinds: list[Callable] = [list, tuple, lambda x: dict(zip("abc", x, strict=False))]
+        return chance.choice(kinds)(children)
     return [nest(3) for _ in range(count)]
 
 
