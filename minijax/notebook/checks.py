@@ -239,7 +239,7 @@ def chosen(answer: Any, cases: Mapping[str, tuple[str, Any, str]], yes: str, no:
     some = "".join(list(cases)[:3])
     expect(isinstance(answer, str), f'a string of letters is wanted, such as "{some}", and yours '
            f"is {answer!r}")
-    letters = set(answer) - set(" ,")
+    letters = set(answer.lower()) - set(" ,")
     expect(letters <= set(cases), f"the letters are {min(cases)} to {max(cases)}, and yours are "
            f"{', '.join(sorted(letters))}")
     for letter, (case, holds, hint) in cases.items():

@@ -358,6 +358,8 @@ def grade_exact(exact: Callable) -> None:
             expect(not fits, f"for {named} the answer is {shown(x)}, and yours raised "
                    f"{type(error).__name__}: {error}\nint64 is all right, as long as 32 bits hold "
                    "each of its numbers")
+            expect(isinstance(error, OverflowError), f"for {named} an OverflowError is wanted, and "
+                   f"yours raised {type(error).__name__}: {error}")
             continue
         expect(fits, f"for {named} an error is wanted, and yours is {shown(out)}\n"
                + ("the least number of 32 bits is -2**31" if x.min() < -limit <= x.max() < limit
@@ -387,6 +389,8 @@ def exact(x):
          "        return jnp.asarray(x)", "a warning"),
         ("def exact(x):\n    if x.dtype.itemsize > 4:\n        raise OverflowError('64 bits')\n"
          "    return jnp.asarray(x)", "int64 is all right"),
+        ("def exact(x):\n    y = jnp.asarray(x)\n    assert (np.asarray(y) == x).all()\n"
+         "    return y", "an OverflowError is wanted"),
         ("def exact(x):\n    if x.max() >= 2**31:\n        raise OverflowError('too large')\n"
          "    return jnp.asarray(x)", "the least number"),
         ("def exact(x):\n    if x.max() >= 2**31 or x.min() < -2**31:\n"
