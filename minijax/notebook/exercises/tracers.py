@@ -67,6 +67,8 @@ def grade_product_type(product_type: Callable) -> None:
             found = product_type(matrix, vector)
         except TypeError:
             continue
+        except ValueError as error:
+            found = error
         expect(False, f"for {matrix} and {vector} a TypeError is wanted, and yours is {found!r}: "
                f"there is no product of {columns} columns and {size} numbers")
 
@@ -94,6 +96,7 @@ exercise(
         (_product("ShapedArray(matrix.shape[:1], np.float32)"), "that of the factors"),
         (_product('f"{matrix.dtype}[{matrix.shape[0]}]"'), "a type is a ShapedArray"),
         (_product(unfit="False"), "there is no product"),
+        (_product().replace("TypeError", "ValueError"), "a TypeError is wanted"),
         (_product(unfit="vector.shape[0] not in (1, matrix.shape[1])"), "there is no product"),
     ],
     afterthought="that is the rule `abstract_eval` of such a product; this chapter comes to it",
