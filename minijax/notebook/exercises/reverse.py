@@ -9,19 +9,30 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "07_reverse_derivatives"
 
 
-def _shown(x: Any) -> str:
-    return np.array2string(np.asarray(x), precision=4, separator=", ").replace("\n", "")
+def _random(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).uniform(-3, 3, shape).round(1)
 
 
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted),
-           f"for {given} the answer is {_shown(wanted)}, and yours {_shown(found)}")
+# -- numbers_kept ----------------------------------------------------------------------------------
 
+def grade_numbers_kept(answer: Any) -> None:
+    expect(isinstance(answer, int), "a whole number")
+    expect(answer != 2, "the product needs both of its factors: x, and sin(exp(x))")
+    expect(answer != 3, "one for the sine, one for the exponential, and for the product?")
+    expect(answer == 4, "exp keeps its result, sin a cosine, and the product two factors")
+
+
+exercise("numbers_kept", chapter=CHAPTER, grade=grade_numbers_kept, solution="4",
+         wrong=[("2", "both of its factors"), ("3", "for the product"), ("6", "keeps its result"),
+                ('"4"', "a whole number")])
+
+
+# -- cotangents ------------------------------------------------------------------------------------
 
 def grade_cotangents(answer: Any) -> None:
     expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair: of x, and of y")
@@ -35,21 +46,20 @@ exercise("cotangents", chapter=CHAPTER, grade=grade_cotangents, solution="(8, 6)
                 ("(2, 2)", "the other factor"), ("8", "a pair")])
 
 
-def grade_cheaper(answer: Any) -> None:
-    expect(answer in ("forward", "reverse"), 'the answer is `"forward"` or `"reverse"`')
-    expect(answer == "forward", "forwards is a run for each input, backwards one for each result: "
-           "how many are there of each?")
-
-
-exercise("cheaper", chapter=CHAPTER, grade=grade_cheaper, solution='"forward"',
-         wrong=[('"reverse"', "how many are there"), ('"jacfwd"', "the answer is"),
-                ("True", "the answer is")])
-
+# -- cumsum_back -----------------------------------------------------------------------------------
 
 def grade_cumsum_back(cumsum_back: Callable) -> None:
-    for ct in ([1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 10.0, 100.0], [2.0]):
+    for ct in (*(_random(n, n) for n in range(3, 7)), [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [2.0]):
         x = np.array(ct)
-        _agrees(cumsum_back(x), np.cumsum(x[::-1])[::-1], f"the cotangents {ct}")
+        found = cumsum_back(x)
+        agree(f"the cotangents {shown(x)}", found, np.cumsum(x[::-1])[::-1],
+              (near(found, np.cumsum(x)), "that is the operation itself: element 0 is in every "
+               "result, and the last one in one result only"),
+              (near(found, np.cumsum(x[::-1])), "the right numbers, from the last to the first"),
+              (near(found, np.diff(x, prepend=0.0)), "a transpose is no inverse: what turns "
+               "running sums into elements again is another matrix"),
+              "element k gets the cotangents of all results in which it takes part",
+              what="what comes back to the elements")
 
 
 exercise(
@@ -58,42 +68,46 @@ exercise(
 def cumsum_back(ct):
     return np.cumsum(ct[::-1])[::-1]
 """,
-    wrong=[("def cumsum_back(ct):\n    return np.cumsum(ct)", "the answer is"),
-           ("def cumsum_back(ct):\n    return np.cumsum(ct[::-1])", "the answer is"),
-           ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "the answer is")],
+    wrong=[("def cumsum_back(ct):\n    return np.cumsum(ct)", "the operation itself"),
+           ("def cumsum_back(ct):\n    return np.cumsum(ct[::-1])", "from the last to the first"),
+           ("def cumsum_back(ct):\n    return np.diff(ct, prepend=0.0)", "no inverse"),
+           ("def cumsum_back(ct):\n    return np.full(len(ct), ct.sum())", "takes part")],
     hints=["element k takes part in result k, and in all that follow"])
 
+
+# -- cumsum_p --------------------------------------------------------------------------------------
 
 def grade_cumsum_p(cumsum_p: Any) -> None:
     from minijax.notebook.library import library
     mini = library.module
     expect(callable(getattr(cumsum_p, "impl", None)), "`mini.cumsum_p` is a Primitive with `impl`")
-    x = np.array([1.0, -2.0, 0.5])
-    found = cumsum_p.impl(x)
-    expect(isinstance(found, list), "a rule gives a list, here of one array")
-    _agrees(found[0], np.cumsum(x), "impl of [1, -2, 0.5]")
-    expect(callable(getattr(cumsum_p, "jvp", None)),
-           "now the rule `jvp`: what becomes of a tangent?")
-    way = np.array([1.0, 1.0, 2.0])
-    _agrees(mini.jvp(cumsum_p, (x,), (way,))[1], np.cumsum(way), "the tangent [1, 1, 2]")
-    expect(callable(getattr(cumsum_p, "transpose", None)), "now the rule `transpose`")
-    weights = np.array([1.0, 10.0, 100.0])
-    _agrees(mini.grad(lambda x: mini.sum(cumsum_p(x) * weights))(x), [111, 110, 100],
-            "the gradient of the running sums, weighted by 1, 10 and 100,")
-    with instead_of(TypeError, "Tracer", "the gradient is right, and a gradient of it is not: "
-                    "there the cotangent is a tracer, which NumPy does not know; use operations "
-                    "of `mini`"):
-        twice = mini.grad(lambda x: mini.sum(mini.grad(
-            lambda x: mini.sum(cumsum_p(x) * cumsum_p(x)))(x) * weights))(x)
-    lower = np.tril(np.ones((3, 3)))
-    _agrees(twice, 2 * lower.T @ lower @ weights, "a gradient of a gradient")
+    for n in (3, 1, 5):
+        x, way, weights = _random(n, 3, n)
+        found = cumsum_p.impl(x)
+        expect(isinstance(found, list), f"for {shown(x)} a list of one array is wanted, and your "
+               f"`impl` gives {shown(found)}: a rule gives a list")
+        agree(f"x = {shown(x)}", found[0], np.cumsum(x), what="the result of `impl`")
+        expect(callable(getattr(cumsum_p, "jvp", None)),
+               "now the rule `jvp`: what becomes of a tangent?")
+        agree(f"the tangent {shown(way)}", mini.jvp(cumsum_p, (x,), (way,))[1], np.cumsum(way),
+              "the operation is linear: what happens to a value happens to its tangent",
+              what="the tangent of the result")
+        expect(callable(getattr(cumsum_p, "transpose", None)), "now the rule `transpose`")
+        agree(f"running sums weighted by {shown(weights)}",
+              mini.grad(lambda x, w=weights: mini.sum(cumsum_p(x) * w))(x),
+              np.cumsum(weights[::-1])[::-1],
+              "the transpose is given the weights; what does each element get of them?",
+              what="the gradient")
+        with instead_of(TypeError, "Tracer", "the gradient is right, and a gradient of it is not: "
+                        "there the cotangent is a tracer, which NumPy does not know; use "
+                        "operations of `mini`"):
+            twice = mini.grad(lambda x, w=weights: mini.sum(mini.grad(
+                lambda x: mini.sum(cumsum_p(x) * cumsum_p(x)))(x) * w))(x)
+        lower = np.tril(np.ones((n, n)))
+        agree(f"squared running sums, weighted by {shown(weights)}", twice,
+              2 * lower.T @ lower @ weights, what="the gradient of a gradient")
 
 
-_MINI = """
-from minijax.notebook.library import library
-library.begin("07")
-from mini import Primitive, dot, zero
-"""
 _CUMSUM = """
 def cumsum_jvp(primals, tangents):
     [x], [t] = primals, tangents
@@ -115,29 +129,111 @@ def _cumsum_text(tangent: str = "zero if t is zero else cumsum_p(t)",
 
 
 exercise(
-    "cumsum_p", chapter=CHAPTER, grade=grade_cumsum_p, given=_MINI, solution=_cumsum_text(),
-    wrong=[(_cumsum_text(impl="np.cumsum(x)"), "a list"), (_cumsum_text("t"), "the tangent"),
-           (_cumsum_text(back="cumsum_p(ct)"), "the gradient of the running sums"),
+    "cumsum_p", chapter=CHAPTER, grade=grade_cumsum_p, given="%mini begin 07",
+    solution=_cumsum_text(),
+    wrong=[(_cumsum_text(impl="np.cumsum(x)"), "a rule gives a list"),
+           (_cumsum_text("t"), "the tangent of the result"),
+           (_cumsum_text(back="cumsum_p(ct)"), "does each element get"),
            (_cumsum_text(back="np.cumsum(ct[::-1])[::-1]"), "which NumPy does not know"),
            (_cumsum_text(rest=""), "now the rule `transpose`")])
 
+
+# -- descend ---------------------------------------------------------------------------------------
+
+def _valley(x: Any) -> Any:
+    return jnp.sum((x - 1.0) ** 2)
+
+
+def grade_descend(descend: Callable) -> None:
+    for seed, (rate, steps) in enumerate([(0.25, 1), (0.25, 2), (0.1, 3), (0.25, 0), (0.5, 4)]):
+        start = _random(seed, 2) if seed > 1 else np.array([3.0, -1.0])
+        wanted, up = 1 + (start - 1) * np.array([[1 - 2 * rate], [1 + 2 * rate]]) ** steps
+        found = descend(_valley, jnp.array(start), rate, steps)
+        agree(f"the sum of (x - 1)² from {shown(start)}, with rate {rate} and {steps} steps",
+              found, wanted,
+              (near(found, up), "that goes uphill"),
+              (near(found, 1 + (start - 1) * (1 - 2 * rate * steps)), "each step needs the "
+               "gradient where it starts; yours is the one of the first start"),
+              (near(found, 1 + (start - 1) * (1 - 2 * rate) ** (steps + 1)), "one step too many"),
+              (near(found, 1 + (start - 1) * (1 - 2 * rate) ** min(steps, 1)), "only the first "
+               "step is made: is the `return` in the loop?"), what="the place reached")
+
+
+_DESCEND = """
+def descend(f, x, rate, steps):
+    for _ in range({rounds}):
+        x = x {sign} rate * jax.grad(f)(x)
+    return x
+"""
+
+
+exercise(
+    "descend", chapter=CHAPTER, grade=grade_descend,
+    solution=_DESCEND.format(rounds="steps", sign="-"),
+    wrong=[(_DESCEND.format(rounds="steps", sign="+"), "uphill"),
+           ("def descend(f, x, rate, steps):\n    g = jax.grad(f)(x)\n"
+            "    return x - steps * rate * g", "where it starts"),
+           (_DESCEND.format(rounds="steps + 1", sign="-"), "one step too many"),
+           ("def descend(f, x, rate, steps):\n    for _ in range(steps):\n"
+            "        x = x - rate * jax.grad(f)(x)\n        return x\n    return x",
+            "only the first step")])
+
+
+# -- impostor --------------------------------------------------------------------------------------
+
+def _pairs() -> dict[str, tuple[Callable, Callable]]:
+    """Linear functions of three numbers, and what is said to be their transposes."""
+    return {"double": (lambda t: 2 * t, lambda c: 2 * c),
+            "flip": (lambda t: t[::-1], lambda c: c[::-1]),
+            "shift": (lambda t: np.roll(t, 1), lambda c: np.roll(c, 1)),
+            "differences": (lambda t: t[1:] - t[:-1],
+                            lambda c: np.concatenate([[-c[0]], c[:-1] - c[1:], [c[-1]]])),
+            "total": (lambda t: t.sum(keepdims=True), lambda c: np.repeat(c, 3))}
+
+
+def grade_impostor(answer: Any) -> None:
+    pairs = _pairs()
+    expect(isinstance(answer, str) and answer in pairs, f"one of the names {', '.join(pairs)}, as "
+           "text")
+    f, back = pairs[answer]
+    t = np.array([1.0, 2.0, 4.0])
+    c = np.array([5.0, 3.0, 1.0])[:len(f(t))]
+    expect(answer == "shift", f"for {answer}, t = {shown(t)} and c = {shown(c)}, c · f(t) is "
+           f"{shown(c @ f(t))} and back(c) · t is {shown(back(c) @ t)}: this one is right")
+
+
+exercise("impostor", chapter=CHAPTER, grade=grade_impostor, solution='"shift"',
+         wrong=[('"flip"', "this one is right"), ('"differences"', "this one is right"),
+                ('"total"', "this one is right"), ("2", "one of the names")],
+         afterthought="what went one place to the right comes back one place to the left")
+
+
+# -- both_ways -------------------------------------------------------------------------------------
 
 def _bend(x: Any) -> Any:
     return jnp.stack([x[0] * x[1], jnp.sin(x[2]), x[1] ** 2 + x[2]])
 
 
 def grade_both_ways(both_ways: Callable) -> None:
-    x, t, c = (jnp.array(v) for v in ([1.0, 2.0, 0.5], [1.0, -1.0, 2.0], [2.0, 1.0, -1.0]))
-    with instead_of(TypeError, "tuple", "the function that `vjp` gives returns a tuple: one "
-                    "cotangent for each argument"):
-        found = both_ways(_bend, x, t, c)
-    expect(isinstance(found, tuple | list) and len(found) == 2, "a pair of numbers is asked for")
-    expect(all(np.shape(part) == () for part in found),
-           "each is one number: the sum of the products of two vectors")
-    wanted = float(c @ jax.jvp(_bend, (x,), (t,))[1])
-    _agrees(found[0], wanted, "the first, by jvp,")
-    _agrees(found[1], wanted, "the second, by vjp,")
+    for seed in range(4):
+        x, t, c = map(jnp.array, _random(seed, 3, 3))
+        with instead_of(TypeError, "tuple", "the function that `vjp` gives returns a tuple: one "
+                        "cotangent for each argument"):
+            found = both_ways(_bend, x, t, c)
+        expect(isinstance(found, tuple | list) and len(found) == 2, "a pair of numbers is asked "
+               f"for, and yours is {found}")
+        expect(all(np.shape(part) == () for part in found), "each is one number, the sum of the "
+               f"products of two vectors; the shapes of yours are {[*map(np.shape, found)]}")
+        wanted = float(c @ jax.jvp(_bend, (x,), (t,))[1])
+        given = f"f(x) = (x0 x1, sin x2, x1² + x2), x = {shown(x)}, t = {shown(t)}, c = {shown(c)}"
+        agree(given, found[0], wanted, (near(found[0], c @ _bend(t)), "that is c · f(t); where is "
+              "A, the derivative at x?"), what="the first, by jvp,", tolerance=1e-3)
+        agree(given, found[1], wanted, "the cotangents go in at the end: is it c that you pull "
+              "back?", what="the second, by vjp,", tolerance=1e-3)
 
+
+_BOTH = "def both_ways(f, x, t, c):\n    return {}, {}"
+_JVP, _VJP = "c @ jax.jvp(f, (x,), (t,))[1]", "jax.vjp(f, x)[1](c)"
 
 exercise(
     "both_ways", chapter=CHAPTER, grade=grade_both_ways,
@@ -146,90 +242,94 @@ def both_ways(f, x, t, c):
     _, back = jax.vjp(f, x)
     return c @ jax.jvp(f, (x,), (t,))[1], back(c)[0] @ t
 """,
-    wrong=[("def both_ways(f, x, t, c):\n    return jax.jvp(f, (x,), (t,))[1] @ c",
-            "a pair of numbers"),
-           ("def both_ways(f, x, t, c):\n    return c @ jax.jvp(f, (x,), (t,))[1], "
-            "jax.vjp(f, x)[1](c) @ t", "returns a tuple"),
-           ("def both_ways(f, x, t, c):\n    return c * jax.jvp(f, (x,), (t,))[1], "
-            "jax.vjp(f, x)[1](c)[0] * t", "each is one number"),
-           ("def both_ways(f, x, t, c):\n    return c @ jax.jvp(f, (x,), (t,))[1], "
-            "jax.vjp(f, x)[1](t)[0] @ c", "the second, by vjp"),
-           ("def both_ways(f, x, t, c):\n    return c @ f(t), jax.vjp(f, x)[1](c)[0] @ t",
-            "the first, by jvp")])
+    wrong=[(f"def both_ways(f, x, t, c):\n    return {_JVP}", "a pair of numbers"),
+           (_BOTH.format(_JVP, f"{_VJP} @ t"), "returns a tuple"),
+           (_BOTH.format(_JVP.replace("@", "*"), f"{_VJP}[0] * t"), "each is one number"),
+           (_BOTH.format(_JVP, "jax.vjp(f, x)[1](t)[0] @ c"), "the second, by vjp"),
+           (_BOTH.format("c @ f(t)", f"{_VJP}[0] @ t"), "the derivative at x")])
 
+
+# -- jacobian --------------------------------------------------------------------------------------
 
 def grade_jacobian(jacobian: Callable) -> None:
-    def f(x: Any) -> Any:
-        return jnp.stack([x[0] * x[1], x[1] ** 2, jnp.sin(x[0]), x[0]])
+    for inputs, results in ((2, 4), (3, 2), (3, 3), (1, 2)):
+        w, x = _random(inputs, results, inputs), _random(results, inputs)
+        with instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of the "
+                        f"result, here of {results} numbers: so how large is the `eye`?"):
+            found = jacobian(lambda x, w=w: jnp.sin(w @ x), jnp.array(x))
+        wanted = np.cos(w @ x)[:, None] * w
+        expect(not isinstance(found, tuple) and np.ndim(found) != 3,
+               "the function that `vjp` gives returns a tuple: one cotangent for each argument")
+        expect(np.shape(found) != (inputs, results) or inputs == results, f"for {results} results "
+               f"of {inputs} inputs you give the shape {np.shape(found)}, a row for each input; a "
+               "row for each result is wanted")
+        expect(np.shape(found) == (results, inputs), f"for {results} results of {inputs} inputs "
+               f"the shape is {(results, inputs)}, and yours is {np.shape(found)}")
+        agree(f"sin(w @ x) with w = {shown(w)} and x = {shown(x)}", found, wanted,
+              (near(found, wanted.T), "rows and columns are exchanged"),
+              "row k is what comes back when the cotangent is 1 at k, and 0 elsewhere",
+              tolerance=1e-3)
 
-    x = jnp.array([2.0, 3.0])
-    with instead_of(ValueError, "argument to VJP function", "a cotangent has the shape of a "
-                    "result, here of 4 numbers: so how large is the `eye`?"):
-        found = jacobian(f, x)
-    wanted = jax.jacfwd(f)(x)
-    expect(not isinstance(found, tuple) and np.ndim(found) != 3,
-           "the function that `vjp` gives returns a tuple: one cotangent for each argument")
-    expect(np.shape(found) != (2, 4),
-           "that is a row for each input; a row for each result is wanted")
-    expect(np.shape(found) == (4, 2), f"for 4 results of 2 inputs the shape is (4, 2), "
-           f"not {np.shape(found)}")
-    _agrees(found, wanted, "a function of 2 inputs at [2, 3]")
 
+_JACOBIAN = """
+def jacobian(f, x):
+    out, back = jax.vjp(f, x)
+    return {}
+"""
 
 exercise(
     "jacobian", chapter=CHAPTER, grade=grade_jacobian,
-    solution="""
-def jacobian(f, x):
-    out, back = jax.vjp(f, x)
-    return jax.vmap(back)(jnp.eye(len(out)))[0]
-""",
-    wrong=[("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
-            "    return jax.vmap(back)(jnp.eye(len(x)))[0]", "how large is"),
-           ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
-            "    return jax.vmap(back)(jnp.eye(len(out)))", "returns a tuple"),
-           ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
-            "    return jax.vmap(back)(jnp.eye(len(out)))[0].T", "a row for each result"),
-           ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
-            "    return back(jnp.ones(len(out)))[0]", "the shape is (4, 2)"),
-           ("def jacobian(f, x):\n    out, back = jax.vjp(f, x)\n"
-            "    return jax.vmap(back)(2 * jnp.eye(len(out)))[0]", "the answer is")])
+    solution=_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(out)))[0]"),
+    wrong=[(_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(x)))[0]"), "how large is"),
+           (_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(out)))"), "returns a tuple"),
+           (_JACOBIAN.format("jax.vmap(back)(jnp.eye(len(out)))[0].T"), "a row for each result"),
+           (_JACOBIAN.format("back(jnp.ones(len(out)))[0]"), "the shape is (4, 2)"),
+           (_JACOBIAN.format("jax.vmap(back)(2 * jnp.eye(len(out)))[0]"), "when the cotangent is")])
 
 
-def grade_numbers_kept(answer: Any) -> None:
-    expect(isinstance(answer, int), "a whole number")
-    expect(answer != 2, "the product needs both of its factors: x, and sin(exp(x))")
-    expect(answer != 3, "one for the sine, one for the exponential, and for the product?")
-    expect(answer == 4, "exp keeps its result, sin a cosine, and the product two factors")
+# -- curving ---------------------------------------------------------------------------------------
 
+def grade_curving(curving: Callable) -> None:
+    for seed in range(4):
+        n = seed + 2
+        w, x, v = _random(seed, 3, n)
+        wanted = w * np.sum(w * v) * -np.sin(w @ x)
 
-exercise("numbers_kept", chapter=CHAPTER, grade=grade_numbers_kept, solution="4",
-         wrong=[("2", "both of its factors"), ("3", "for the product"), ("6", "keeps its result"),
-                ('"4"', "a whole number")])
+        def f(x: Any, w: Any = w) -> Any:
+            return jnp.sin(jnp.dot(w, x))
 
-
-def grade_descend(descend: Callable) -> None:
-    def f(x: Any) -> Any:
-        return jnp.sum((x - 1.0) ** 2)
-
-    start = jnp.array([3.0, -1.0])
-    one = descend(f, start, 0.25, 1)
-    expect(not near(one, [4.0, -2.0]), "that goes uphill: subtract the gradient")
-    _agrees(one, [2.0, 0.0], "(x - 1)², from [3, -1] with rate 0.25, after one step")
-    _agrees(descend(f, start, 0.25, 2), [1.5, 0.5], "the same after two steps")
-    _agrees(descend(f, start, 0.25, 0), start, "no step at all")
+        found = curving(f, jnp.array(x), jnp.array(v))
+        given = f"sin(w · x) with w = {shown(w)} at x = {shown(x)}, along v = {shown(v)}"
+        expect(not isinstance(found, tuple), f"for {given} one vector is wanted, and you give a "
+               f"{len(found) if isinstance(found, tuple) else 0}-tuple: which part is it?")
+        agree(given, found, wanted,
+              (np.shape(found) == (), "one number is the bending along v alone; how does the "
+               "*whole gradient* change?"),
+              (near(found, w * np.cos(w @ x), 1e-3), "that is the gradient; how fast does it "
+               "change?"),
+              "what `jvp` is to differentiate is the gradient of f", what="H v", tolerance=1e-3)
+    size = 37
+    closed = jax.make_jaxpr(lambda x, v: curving(lambda x: jnp.sum(jnp.sin(x)), x, v))(
+        jnp.ones(size), jnp.ones(size))
+    expect(f"[{size},{size}]" not in str(closed), "the numbers are right. But for "
+           f"{size} inputs your program makes an array of {size} by {size}; for a million "
+           "it would fit nowhere")
 
 
 exercise(
-    "descend", chapter=CHAPTER, grade=grade_descend,
+    "curving", chapter=CHAPTER, grade=grade_curving,
     solution="""
-def descend(f, x, rate, steps):
-    for _ in range(steps):
-        x = x - rate * jax.grad(f)(x)
-    return x
+def curving(f, x, v):
+    return jax.jvp(jax.grad(f), (x,), (v,))[1]
 """,
-    wrong=[("def descend(f, x, rate, steps):\n    for _ in range(steps):\n"
-            "        x = x + rate * jax.grad(f)(x)\n    return x", "uphill"),
-           ("def descend(f, x, rate, steps):\n    g = jax.grad(f)(x)\n"
-            "    return x - steps * rate * g", "after two steps"),
-           ("def descend(f, x, rate, steps):\n    for _ in range(steps + 1):\n"
-            "        x = x - rate * jax.grad(f)(x)\n    return x", "after one step")])
+    wrong=[("def curving(f, x, v):\n    return jax.jacfwd(jax.grad(f))(x) @ v", "an array of"),
+           ("def curving(f, x, v):\n    s = lambda x: jax.jvp(f, (x,), (v,))[1]\n"
+            "    return jax.jvp(s, (x,), (v,))[1]", "bending along v alone"),
+           ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))[0]",
+            "that is the gradient"),
+           ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (v,))",
+            "which part is it"),
+           ("def curving(f, x, v):\n    return jax.jvp(jax.grad(f), (x,), (jnp.ones_like(x),))[1]",
+            "the gradient of f")],
+    afterthought="forwards over backwards: the price of a few gradients, however many inputs",
+    hints=["the gradient is a function of x; how does it change along v?"])
