@@ -727,6 +727,36 @@ def jit(f):
     return jitted
 
 
+class Page:
+    """The lines of a Python function, while they are written."""
+
+    def __init__(self, functions):
+        self.functions, self.lines, self.count, self.values = functions, [], 0, {}
+
+    def fresh(self):
+        self.count += 1
+        return f"v{self.count}"
+
+    def named(self, v, name):
+        self.values[v] = name
+        return name
+
+    def emit(self, line, depth=0):
+        self.lines.append("    " * (depth + 1) + line)
+
+    def loop(self, shape, statement):
+        """Loops over all places in an array of a shape, around one statement."""
+        at = [self.fresh() for _ in shape]
+        for k, (i, n) in enumerate(zip(at, shape)):
+            self.emit(f"for {i} in range({n}):", k)
+        self.emit(statement(at), len(shape))
+
+
+def place(name, at):
+    """The text of one element of an array."""
+    return f"{name}[{', '.join(at) or '()'}]"
+
+
 TEXT = {  # an element of the result, from elements in the same place
     "neg": "-{0}", "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})",
     "div": "({0} / {1})", "sin": "math.sin({0})", "cos": "math.cos({0})", "exp": "math.exp({0})",
@@ -741,60 +771,30 @@ SOURCE = {  # the place in the operand, from the place in the result
 }
 
 
-def place(name, at):
-    return f"{name}[{', '.join(at) or '()'}]"
+def recipe(name, parts, params):
+    """From a place to the text of that element of a result; parts are such functions, too."""
+    if name in SOURCE:
+        return lambda at: parts[0](SOURCE[name](at, **params))
+    return lambda at: TEXT[name].format(*(part(at) for part in parts))
 
 
-class Text:
-    """A program as the text of a Python function: loops, in which operations are fused."""
-
-    def __init__(self, jaxpr, functions):
-        self.functions, self.lines, self.indent, self.count = functions, [], "    ", 0
-        self.values = {}  # of a variable: the name of an array, or a recipe for an element
-        reads = [v for eqn in jaxpr.eqns for v in eqn.inputs] + list(jaxpr.outputs)
-        names = [self.named(v, self.fresh()) for v in jaxpr.inputs]
-        for eqn in jaxpr.eqns:
-            name, out = eqn.primitive.name, eqn.outputs[0]
-            if name in LOOPS:
-                LOOPS[name](self, eqn, **eqn.params)
-            else:
-                self.values[out] = self.recipe(name, list(map(self.element, eqn.inputs)), eqn.params)
-                if reads.count(out) > 1:
-                    self.array(out)
-        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outputs)
-        self.text = "\n".join([f"def program({', '.join(names)}):", *self.lines,
-                               f"    return ({outs})"])
-
-    def fresh(self):
-        self.count += 1
-        return f"v{self.count}"
-
-    def emit(self, line):
-        self.lines.append(self.indent + line)
-
-    def named(self, v, name):
-        self.values[v] = name
-        return name
-
-    def recipe(self, name, parts, params):
-        if name in SOURCE:
-            return lambda at: parts[0](SOURCE[name](at, **params))
-        return lambda at: TEXT[name].format(*(part(at) for part in parts))
+class Values(Page):
+    """Finds, besides, an element of any variable, or an array that holds it."""
 
     def element(self, atom):
-        """From an index to the text of that element."""
-        if isinstance(atom, Literal) and np.ndim(atom.value) == 0:
-            return lambda at: repr(np.asarray(atom.value).item())
+        """From a place to the text of that element."""
         found = self.values.get(atom) or self.constant(atom)
         return found if callable(found) else lambda at: place(found, at)
 
     def constant(self, literal):
+        if np.ndim(literal.value) == 0:
+            return lambda at: repr(np.asarray(literal.value).item())
         name = f"c{len(self.functions)}"
         self.functions[name] = np.ascontiguousarray(literal.value)
         return name
 
     def array(self, atom):
-        """The name of an array that holds a value; if need be, its elements are computed now."""
+        """The name of an array; if need be, its elements are computed now."""
         found = self.values.get(atom)
         return found if isinstance(found, str) else self.stored(atom, self.element(atom))
 
@@ -806,48 +806,30 @@ class Text:
             self.loop(v.aval.shape, lambda at: f"{place(name, at)} = {element(at)}")
         return self.named(v, name)
 
-    def loop(self, shape, statement):
-        at = [self.fresh() for _ in shape]
-        for k, (i, n) in enumerate(zip(at, shape)):
-            self.emit("    " * k + f"for {i} in range({n}):")
-        self.emit("    " * len(shape) + statement(at))
+
+LOOPS = {}  # operations that are loops of their own: none yet
 
 
-def sum_loop(text, eqn, axes):
-    [x], [v] = eqn.inputs, eqn.outputs
-    part, total = text.element(x), text.stored(v, lambda at: "0")
+class Text(Values):
+    """A program as the text of a Python function: loops, in which operations are fused."""
 
-    def statement(at):
-        kept = [i for k, i in enumerate(at) if k not in axes]
-        return f"{place(total, kept)} += {part(at)}"
-    text.loop(x.aval.shape, statement)
-
-
-def dot_loop(text, eqn):
-    [x, y], [v] = map(text.array, eqn.inputs), eqn.outputs
-    total = text.stored(v, lambda at: "0")
-    *stack, n, m = v.aval.shape
-
-    def statement(at):
-        *s, i, k, j = at
-        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
-    text.loop([*stack, n, eqn.inputs[0].aval.shape[-1], m], statement)
-
-
-def reshape_loop(text, eqn, shape):
-    text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
+    def __init__(self, jaxpr, functions):
+        super().__init__(functions)
+        reads = [v for eqn in jaxpr.eqns for v in eqn.inputs] + list(jaxpr.outputs)
+        names = [self.named(v, self.fresh()) for v in jaxpr.inputs]
+        for eqn in jaxpr.eqns:
+            name, out = eqn.primitive.name, eqn.outputs[0]
+            if name in LOOPS:
+                LOOPS[name](self, eqn, **eqn.params)
+            else:
+                self.values[out] = recipe(name, list(map(self.element, eqn.inputs)), eqn.params)
+                if reads.count(out) > 1:
+                    self.array(out)
+        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outputs)
+        self.text = "\n".join([f"def program({', '.join(names)}):", *self.lines,
+                               f"    return ({outs})"])
 
 
-def call_loop(text, eqn, programs):
-    name = f"f{len(text.functions)}"
-    text.functions[name] = None  # taken: what is made next has functions, too
-    text.functions[name] = compiled(Text(programs[0], text.functions))
-    outs = [text.named(v, text.fresh()) for v in eqn.outputs]
-    args = ", ".join(map(text.array, eqn.inputs))
-    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({args})")
-
-
-LOOPS = {"sum": sum_loop, "dot": dot_loop, "reshape": reshape_loop, "jit": call_loop}
 import math
 
 
@@ -871,3 +853,49 @@ def run_compiled(*args, programs):
 
 
 jit_p = calling("jit", run_compiled)
+
+
+def sum_loop(text, eqn, axes):
+    [x], [v] = eqn.inputs, eqn.outputs
+    part, total = text.element(x), text.stored(v, lambda at: "0")
+
+    def statement(at):
+        kept = [i for k, i in enumerate(at) if k not in axes]
+        return f"{place(total, kept)} += {part(at)}"
+    text.loop(x.aval.shape, statement)
+
+
+def dot_loop(text, eqn):
+    [x, y], [v] = map(text.array, eqn.inputs), eqn.outputs
+    total = text.stored(v, lambda at: "0")
+    *stack, n, m = v.aval.shape
+
+    def statement(at):
+        *s, i, k, j = at
+        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
+    text.loop([*stack, n, eqn.inputs[0].aval.shape[-1], m], statement)
+
+
+LOOPS.update(sum=sum_loop, dot=dot_loop)
+
+
+def reshape_loop(text, eqn, shape):
+    text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
+
+
+def call_program(text, jaxpr, args, depth=0):
+    """The text of a call; the names of its results."""
+    name = f"f{len(text.functions)}"
+    text.functions[name] = None  # taken: what is made next has functions, too
+    text.functions[name] = compiled(Text(jaxpr, text.functions))
+    outs = [text.fresh() for _ in jaxpr.outputs]
+    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})", depth)
+    return outs
+
+
+def call_loop(text, eqn, programs, **others):
+    args = list(map(text.array, eqn.inputs))
+    text.values.update(zip(eqn.outputs, call_program(text, programs[0], args)))
+
+
+LOOPS.update(reshape=reshape_loop, jit=call_loop)

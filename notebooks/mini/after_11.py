@@ -728,6 +728,36 @@ def jit(f):
     return called_by(jit_p, f)
 
 
+class Page:
+    """The lines of a Python function, while they are written."""
+
+    def __init__(self, functions):
+        self.functions, self.lines, self.count, self.values = functions, [], 0, {}
+
+    def fresh(self):
+        self.count += 1
+        return f"v{self.count}"
+
+    def named(self, v, name):
+        self.values[v] = name
+        return name
+
+    def emit(self, line, depth=0):
+        self.lines.append("    " * (depth + 1) + line)
+
+    def loop(self, shape, statement):
+        """Loops over all places in an array of a shape, around one statement."""
+        at = [self.fresh() for _ in shape]
+        for k, (i, n) in enumerate(zip(at, shape)):
+            self.emit(f"for {i} in range({n}):", k)
+        self.emit(statement(at), len(shape))
+
+
+def place(name, at):
+    """The text of one element of an array."""
+    return f"{name}[{', '.join(at) or '()'}]"
+
+
 TEXT = {  # an element of the result, from elements in the same place
     "neg": "-{0}", "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})",
     "div": "({0} / {1})", "sin": "math.sin({0})", "cos": "math.cos({0})", "exp": "math.exp({0})",
@@ -742,60 +772,30 @@ SOURCE = {  # the place in the operand, from the place in the result
 }
 
 
-def place(name, at):
-    return f"{name}[{', '.join(at) or '()'}]"
+def recipe(name, parts, params):
+    """From a place to the text of that element of a result; parts are such functions, too."""
+    if name in SOURCE:
+        return lambda at: parts[0](SOURCE[name](at, **params))
+    return lambda at: TEXT[name].format(*(part(at) for part in parts))
 
 
-class Text:
-    """A program as the text of a Python function: loops, in which operations are fused."""
-
-    def __init__(self, jaxpr, functions):
-        self.functions, self.lines, self.indent, self.count = functions, [], "    ", 0
-        self.values = {}  # of a variable: the name of an array, or a recipe for an element
-        reads = [v for eqn in jaxpr.eqns for v in eqn.inputs] + list(jaxpr.outputs)
-        names = [self.named(v, self.fresh()) for v in jaxpr.inputs]
-        for eqn in jaxpr.eqns:
-            name, out = eqn.primitive.name, eqn.outputs[0]
-            if name in LOOPS:
-                LOOPS[name](self, eqn, **eqn.params)
-            else:
-                self.values[out] = self.recipe(name, list(map(self.element, eqn.inputs)), eqn.params)
-                if reads.count(out) > 1:
-                    self.array(out)
-        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outputs)
-        self.text = "\n".join([f"def program({', '.join(names)}):", *self.lines,
-                               f"    return ({outs})"])
-
-    def fresh(self):
-        self.count += 1
-        return f"v{self.count}"
-
-    def emit(self, line):
-        self.lines.append(self.indent + line)
-
-    def named(self, v, name):
-        self.values[v] = name
-        return name
-
-    def recipe(self, name, parts, params):
-        if name in SOURCE:
-            return lambda at: parts[0](SOURCE[name](at, **params))
-        return lambda at: TEXT[name].format(*(part(at) for part in parts))
+class Values(Page):
+    """Finds, besides, an element of any variable, or an array that holds it."""
 
     def element(self, atom):
-        """From an index to the text of that element."""
-        if isinstance(atom, Literal) and np.ndim(atom.value) == 0:
-            return lambda at: repr(np.asarray(atom.value).item())
+        """From a place to the text of that element."""
         found = self.values.get(atom) or self.constant(atom)
         return found if callable(found) else lambda at: place(found, at)
 
     def constant(self, literal):
+        if np.ndim(literal.value) == 0:
+            return lambda at: repr(np.asarray(literal.value).item())
         name = f"c{len(self.functions)}"
         self.functions[name] = np.ascontiguousarray(literal.value)
         return name
 
     def array(self, atom):
-        """The name of an array that holds a value; if need be, its elements are computed now."""
+        """The name of an array; if need be, its elements are computed now."""
         found = self.values.get(atom)
         return found if isinstance(found, str) else self.stored(atom, self.element(atom))
 
@@ -807,45 +807,30 @@ class Text:
             self.loop(v.aval.shape, lambda at: f"{place(name, at)} = {element(at)}")
         return self.named(v, name)
 
-    def loop(self, shape, statement):
-        at = [self.fresh() for _ in shape]
-        for k, (i, n) in enumerate(zip(at, shape)):
-            self.emit("    " * k + f"for {i} in range({n}):")
-        self.emit("    " * len(shape) + statement(at))
+
+LOOPS = {}  # operations that are loops of their own: none yet
 
 
-def sum_loop(text, eqn, axes):
-    [x], [v] = eqn.inputs, eqn.outputs
-    part, total = text.element(x), text.stored(v, lambda at: "0")
+class Text(Values):
+    """A program as the text of a Python function: loops, in which operations are fused."""
 
-    def statement(at):
-        kept = [i for k, i in enumerate(at) if k not in axes]
-        return f"{place(total, kept)} += {part(at)}"
-    text.loop(x.aval.shape, statement)
-
-
-def dot_loop(text, eqn):
-    [x, y], [v] = map(text.array, eqn.inputs), eqn.outputs
-    total = text.stored(v, lambda at: "0")
-    *stack, n, m = v.aval.shape
-
-    def statement(at):
-        *s, i, k, j = at
-        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
-    text.loop([*stack, n, eqn.inputs[0].aval.shape[-1], m], statement)
-
-
-def reshape_loop(text, eqn, shape):
-    text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
+    def __init__(self, jaxpr, functions):
+        super().__init__(functions)
+        reads = [v for eqn in jaxpr.eqns for v in eqn.inputs] + list(jaxpr.outputs)
+        names = [self.named(v, self.fresh()) for v in jaxpr.inputs]
+        for eqn in jaxpr.eqns:
+            name, out = eqn.primitive.name, eqn.outputs[0]
+            if name in LOOPS:
+                LOOPS[name](self, eqn, **eqn.params)
+            else:
+                self.values[out] = recipe(name, list(map(self.element, eqn.inputs)), eqn.params)
+                if reads.count(out) > 1:
+                    self.array(out)
+        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outputs)
+        self.text = "\n".join([f"def program({', '.join(names)}):", *self.lines,
+                               f"    return ({outs})"])
 
 
-def call_loop(text, eqn, programs, **rules):
-    outs = call_program(text, programs[0], list(map(text.array, eqn.inputs)))
-    for v, name in zip(eqn.outputs, outs):
-        text.named(v, name)
-
-
-LOOPS = {"sum": sum_loop, "dot": dot_loop, "reshape": reshape_loop, "jit": call_loop}
 import math
 
 
@@ -869,6 +854,52 @@ def run_compiled(*args, programs):
 
 
 jit_p = calling("jit", run_compiled)
+
+
+def sum_loop(text, eqn, axes):
+    [x], [v] = eqn.inputs, eqn.outputs
+    part, total = text.element(x), text.stored(v, lambda at: "0")
+
+    def statement(at):
+        kept = [i for k, i in enumerate(at) if k not in axes]
+        return f"{place(total, kept)} += {part(at)}"
+    text.loop(x.aval.shape, statement)
+
+
+def dot_loop(text, eqn):
+    [x, y], [v] = map(text.array, eqn.inputs), eqn.outputs
+    total = text.stored(v, lambda at: "0")
+    *stack, n, m = v.aval.shape
+
+    def statement(at):
+        *s, i, k, j = at
+        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
+    text.loop([*stack, n, eqn.inputs[0].aval.shape[-1], m], statement)
+
+
+LOOPS.update(sum=sum_loop, dot=dot_loop)
+
+
+def reshape_loop(text, eqn, shape):
+    text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
+
+
+def call_program(text, jaxpr, args, depth=0):
+    """The text of a call; the names of its results."""
+    name = f"f{len(text.functions)}"
+    text.functions[name] = None  # taken: what is made next has functions, too
+    text.functions[name] = compiled(Text(jaxpr, text.functions))
+    outs = [text.fresh() for _ in jaxpr.outputs]
+    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})", depth)
+    return outs
+
+
+def call_loop(text, eqn, programs, **others):
+    args = list(map(text.array, eqn.inputs))
+    text.values.update(zip(eqn.outputs, call_program(text, programs[0], args)))
+
+
+LOOPS.update(reshape=reshape_loop, jit=call_loop)
 
 
 def aligned(staged):
@@ -934,10 +965,8 @@ def while_jvp(primals, tangents, test, body):
     def both(*args):
         return eval_jaxpr(body, *args[:n]) + eval_jaxpr(tangent_program(body), *args)
 
-    def goes_on(*args):
-        return eval_jaxpr(test, *args[:n])
-
-    outs = while_p.bind(*args, test=stage(goes_on, avals)[0], body=stage(both, avals)[0])
+    outs = while_p.bind(*args, body=stage(both, avals)[0], test=stage(
+        lambda *args: eval_jaxpr(test, *args[:n]), avals)[0])
     return outs[:n], merge(moving, outs[n:], [zero] * n)
 
 
@@ -1007,30 +1036,38 @@ def scan_batch(axis, values, dims, body, consts, carries, **how):
 
 
 def scan_jvp(primals, tangents, body, consts, carries, **how):
-    end, moving = consts + carries, floats(body.in_avals)
+    end, floating = consts + carries, floats(body.in_avals)
+    # The loop of values, which gives the carry that came into each round, too.
     keeping = Jaxpr(body.inputs, body.eqns, body.outputs + body.inputs[consts:end])
     outs = scan_p.bind(*primals, body=keeping, consts=consts, carries=carries, **how)
     outs, history = outs[:len(body.outputs)], outs[len(body.outputs):]
+    # The tangents: which go round, and which are rows.
     tangents = [full(t, aval_of(x)) for x, t in zip(primals, tangents)]
-    ts, xts = only(moving[:end], tangents), only(moving[end:], tangents[end:])
-    program, n = tangent_program(body), moving[:consts].count(True)
-    cs, ks, xs, vs, vxs = pieces(program.inputs, consts, carries, len(primals) - end, len(ts),
-                                 len(xts))
-    program = Jaxpr(cs + vs + ks + xs + vxs, program.eqns, (*vs[:n], *program.outputs))
+    ts, xts = only(floating[:end], tangents), only(floating[end:], tangents[end:])
+    # A round of tangents: what is fixed, what goes round, rows.
+    program, n = tangent_program(body), floating[:consts].count(True)
+    fixed, kept, rows, moving, row_ts = pieces(program.inputs, consts, carries,
+                                               len(primals) - end, len(ts), len(xts))
+    program = Jaxpr(fixed + moving + kept + rows + row_ts, program.eqns,
+                    (*moving[:n], *program.outputs))
+    # The loop of tangents.
     ts = scan_p.bind(*primals[:consts], *ts, *history, *primals[end:], *xts, body=program,
                      consts=consts, carries=len(ts), **how)
     return outs, merge(floats(body.out_avals), ts[n:], [zero] * len(outs))
 
 
 def scan_transpose(cts, *args, body, length, reverse, consts, carries):
+    # The whole carry is linear, even where it starts from a zero that is known.
     linear = tuple(k >= consts and (k < consts + carries or isinstance(x, Undefined))
                    for k, x in enumerate(args))
     known = only([not lin for lin in linear], args)
     cts = list(map(full, cts, scan_types(body=body, length=length, carries=carries)))
+    # A round back: what is fixed, what goes round, rows.
     program = transposed_program(body, linear)
-    cs, rows, carry, ys = pieces(program.inputs, consts, len(known) - consts, carries,
-                                 len(cts) - carries)
-    program = Jaxpr(cs + carry + rows + ys, program.eqns, program.outputs)
+    fixed, rows, carry, row_cts = pieces(program.inputs, consts, len(known) - consts, carries,
+                                         len(cts) - carries)
+    program = Jaxpr(fixed + carry + rows + row_cts, program.eqns, program.outputs)
+    # The loop back, from the other end.
     outs = scan_p.bind(*known[:consts], *cts[:carries], *known[consts:], *cts[carries:],
                        body=program, length=length, reverse=not reverse, consts=consts,
                        carries=carries)
@@ -1046,19 +1083,20 @@ def fori_loop(start, stop, body, x):
     return scan(lambda x, k: (body(k, x), 0.0), x, np.arange(start, stop))[0]
 
 
-def call_program(text, jaxpr, args):
-    """The text of a call; the names of its results."""
-    name = f"f{len(text.functions)}"
-    text.functions[name] = None  # taken: what is made next has functions, too
-    text.functions[name] = compiled(Text(jaxpr, text.functions))
-    outs = [text.fresh() for _ in jaxpr.outputs]
-    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})")
-    return outs
-
-
 def assign(text, targets, program, args):
-    for target, found in zip(targets, call_program(text, program, args)):
-        text.emit(f"{target} = {found}")
+    for target, found in zip(targets, call_program(text, program, args, 1)):
+        text.emit(f"{target} = {found}", 1)
+
+
+def cond_loop(text, eqn, programs):
+    which, *args = map(text.array, eqn.inputs)
+    names = [text.named(v, text.fresh()) for v in eqn.outputs]
+    for line, program in zip((f"if {which}[()]:", "else:"), programs):
+        text.emit(line)
+        assign(text, names, program, args)
+
+
+LOOPS["cond"] = cond_loop
 
 
 def carried(text, variables, start):
@@ -1069,24 +1107,15 @@ def carried(text, variables, start):
     return names
 
 
-def cond_loop(text, eqn, programs):
-    which, *args = map(text.array, eqn.inputs)
-    names = [text.named(v, text.fresh()) for v in eqn.outputs]
-    for line, program in zip((f"if {which}[()]:", "else:"), programs):
-        text.emit(line)
-        text.indent += "    "
-        assign(text, names, program, args)
-        text.indent = text.indent[4:]
-
-
 def while_text(text, eqn, test, body):
     names = carried(text, eqn.outputs, map(text.array, eqn.inputs))
     text.emit("while True:")
-    text.indent += "    "
-    [goes_on] = call_program(text, test, names)
-    text.emit(f"if not {goes_on}[()]: break")
+    [goes_on] = call_program(text, test, names, 1)
+    text.emit(f"if not {goes_on}[()]: break", 1)
     assign(text, names, body, names)
-    text.indent = text.indent[4:]
+
+
+LOOPS["while"] = while_text
 
 
 def scan_text(text, eqn, body, length, reverse, consts, carries):
@@ -1095,14 +1124,12 @@ def scan_text(text, eqn, body, length, reverse, consts, carries):
     ys = [text.stored(v, None) for v in eqn.outputs[carries:]]
     k, bounds = text.fresh(), f"{length - 1}, -1, -1" if reverse else f"{length}"
     text.emit(f"for {k} in range({bounds}):")
-    text.indent += "    "
     rows = [f"{x}[{k}:{k} + 1].reshape({v.aval.shape[1:]})"
             for x, v in zip(args[end:], eqn.inputs[end:])]
     assign(text, names + [f"{y}[{k}:{k} + 1]" for y in ys], body, args[:consts] + names + rows)
-    text.indent = text.indent[4:]
 
 
-LOOPS.update(jit=call_loop, cond=cond_loop, scan=scan_text, **{"while": while_text})
+LOOPS["scan"] = scan_text
 
 
 class custom_jvp:

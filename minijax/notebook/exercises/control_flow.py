@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,20 +10,23 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax.notebook.checks import agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "09_control_flow"
 
 
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted), f"for {given} the answer is {np.asarray(wanted).tolist()}, "
-           f"and yours {np.asarray(found).tolist()}")
+def _random(seed: int, *shape: int) -> Any:
+    return np.random.default_rng(seed).uniform(-2, 2, shape).round(1)
 
 
-def _uses(primitive: str, f: Callable, *args: Any) -> bool:
-    """Whether a function's program has this operation in it."""
-    return any(eqn.primitive.name == primitive for eqn in jax.make_jaxpr(f)(*args).eqns)
+def _uses(primitive: str, f: Callable, *args: Any) -> None:
+    """Go on if a function's program has this operation in it."""
+    found = [eqn.primitive.name for eqn in jax.make_jaxpr(f)(*args).eqns]
+    expect(primitive in found, f"the numbers are right. But among the {len(found)} equations of "
+           f"your program there is no `{primitive}`")
 
+
+# -- outer_equations -------------------------------------------------------------------------------
 
 def grade_outer_equations(answer: Any) -> None:
     expect(isinstance(answer, int), "a whole number")
@@ -34,14 +38,97 @@ exercise("outer_equations", chapter=CHAPTER, grade=grade_outer_equations, soluti
          wrong=[("50", "one by one"), ("2", "nothing stands beside it"), ('"1"', "a whole number")])
 
 
+# -- seen_by_log -----------------------------------------------------------------------------------
+
+def grade_seen_by_log(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple), "a list of numbers")
+    seen = sorted(answer)
+    expect(seen != [2], "there is no choice between programs left: both branches are computed for "
+           "every example")
+    expect(seen != [-3, -1], "those whose logarithm nobody wants; but that of 2 is computed, too")
+    expect(seen == [-3, -1, 2], "which numbers are there, and for which of them is a branch run?")
+
+
+exercise("seen_by_log", chapter=CHAPTER, grade=grade_seen_by_log, solution="[-1, 2, -3]",
+         wrong=[("[2]", "for every example"), ("[-1, -3]", "is computed, too"), ("2", "a list"),
+                ("[]", "which numbers are there")],
+         afterthought="nobody sees the two nans, as `where` does not choose them")
+
+
+# -- rounds ----------------------------------------------------------------------------------------
+
+def grade_rounds(answer: Any) -> None:
+    expect(isinstance(answer, tuple | list) and len(answer) == 2, "a pair of whole numbers")
+    rounds, bodies = answer
+    expect(rounds != 10, "the three do not take turns: a round of the loop is one for all")
+    expect(rounds != 1, "1 needs more rounds than 99; does it wait?")
+    expect(rounds == 7, "the loop goes on for as long as one of them wants: 1, 2, 4, 8 …")
+    expect(bodies != 10, "those who are done stay as they are, but their body is computed, and "
+           "thrown away")
+    expect(bodies != 7, "in each round, the body is computed for a batch: how many examples?")
+    expect(bodies == 21, "all three in each round")
+
+
+exercise("rounds", chapter=CHAPTER, grade=grade_rounds, solution="(7, 21)",
+         wrong=[("(7, 10)", "thrown away"), ("(10, 10)", "take turns"), ("(7, 7)", "for a batch"),
+                ("(1, 3)", "does it wait"), ("7", "a pair")],
+         hints=["which of the three needs the most rounds, and how many?"])
+
+
+# -- divisor ---------------------------------------------------------------------------------------
+
+def grade_divisor(divisor: Callable) -> None:
+    pairs = [(a, b) for a in range(9) for b in range(9)] + [(84, 36), (1071, 462), (17, 51)]
+    for a, b in pairs[:12] + pairs[-3:]:
+        found = divisor(a, b)
+        expect(not isinstance(found, tuple), f"for {a} and {b} one number is wanted, and yours is "
+               f"{found}: that is the whole carry")
+        agree(f"{a} and {b}", found, math.gcd(a, b),
+              (near(divisor(8, 4), 0), "0 is where the loop stops; what stands beside it?"),
+              "the loop goes on until the second number is 0; the new pair is made of the old one",
+              tolerance=0)
+    with instead_of(Exception, "traced", "right for two numbers. Under `vmap` they are tracers, "
+                    "and Python's `while` and `if` cannot look at them; `lax.while_loop` can"):
+        found = jax.vmap(divisor)(*map(jnp.array, zip(*pairs, strict=True)))
+    for k, (a, b) in enumerate(pairs):
+        agree(f"{a} and {b} in a batch", found[k], math.gcd(a, b), tolerance=0)
+
+
+_DIVISOR = """
+def divisor(a, b):
+    return lax.while_loop(lambda pair: {goes_on}, lambda pair: {step}, (a, b)){part}
+"""
+
+
+def _divisor_text(goes_on: str = "pair[1] != 0", step: str = "(pair[1], pair[0] % pair[1])",
+                  part: str = "[0]") -> str:
+    return _DIVISOR.format(goes_on=goes_on, step=step, part=part)
+
+
+exercise(
+    "divisor", chapter=CHAPTER, grade=grade_divisor, solution=_divisor_text(),
+    wrong=[("def divisor(a, b):\n    while b:\n        a, b = b, a % b\n    return a",
+            "Under `vmap` they are tracers"),
+           (_divisor_text(part=""), "the whole carry"),
+           (_divisor_text(part="[1]"), "stands beside"),
+           (_divisor_text("pair[1] > 1"), "until the second number")],
+    hints=["the carry is a pair; what is the test, and which part is the answer?"])
+
+
+# -- polynomial ------------------------------------------------------------------------------------
+
 def grade_polynomial(polynomial: Callable) -> None:
-    for cs, x in (([2.0, 0.0, 1.0], 3.0), ([1.0, -1.0], 5.0), ([4.0], 2.0)):
-        found = polynomial(jnp.array(cs), x)
-        expect(not isinstance(found, tuple),
-               "`scan` gives two things, the last carry and the rows; which one is the answer?")
-        expect(np.shape(found) == (), "the answer is one number, the last carry")
-        _agrees(found, np.polyval(cs, x), f"the coefficients {cs} at {x}")
-    expect(_uses("scan", polynomial, jnp.ones(3), 2.0), "use `lax.scan`")
+    for n, x in ((3, 3.0), (2, 5.0), (1, 2.0), (5, -1.5), (4, 0.0)):
+        cs = _random(n, n)
+        found, wanted = polynomial(jnp.array(cs), x), np.polyval(cs, x)
+        given = f"the coefficients {shown(cs)} and x = {x}"
+        expect(not isinstance(found, tuple), f"for {given} one number is wanted, and yours is a "
+               "pair: `scan` gives two things, the last carry and the rows; which is the answer?")
+        agree(given, found, wanted,
+              (near(found, np.polyval(cs[::-1], x)), "the highest power stands first"),
+              (near(found, wanted + x**n), "what is the value before the first coefficient?"),
+              "in each round, what is there is multiplied by x, and the next one is added")
+    _uses("scan", polynomial, jnp.ones(3), 2.0)
 
 
 _POLYNOMIAL = """
@@ -57,151 +144,29 @@ def _polynomial_text(carry: str = "value * x + c", init: str = "0.0", rows: str 
 
 exercise(
     "polynomial", chapter=CHAPTER, grade=grade_polynomial, solution=_polynomial_text(),
-    wrong=[(_polynomial_text(rows="cs[::-1]"), "the answer is"),
-           (_polynomial_text(carry="value + c * x"), "the answer is"),
-           (_polynomial_text(init="1.0"), "the answer is"),
+    wrong=[(_polynomial_text(rows="cs[::-1]"), "stands first"),
+           (_polynomial_text(carry="value + c * x"), "is multiplied by x"),
+           (_polynomial_text(init="1.0"), "before the first"),
            (_polynomial_text(part=""), "gives two things"),
-           ("def polynomial(cs, x):\n    return jnp.polyval(cs, x) + 0 * x", "use `lax.scan`")])
+           ("def polynomial(cs, x):\n    return jnp.polyval(cs, x) + 0 * x", "no `scan`")])
 
 
-def grade_running_max(running_max: Callable) -> None:
-    for xs in ([1.0, 3.0, 2.0, 5.0], [-3.0, -4.0, -1.0], [2.0]):
-        found = running_max(jnp.array(xs))
-        expect(np.shape(found) == (len(xs),), f"for {len(xs)} numbers the answer has {len(xs)}, "
-               f"not the shape {np.shape(found)}")
-        _agrees(found, np.maximum.accumulate(xs), f"{xs}")
-    expect(_uses("scan", running_max, jnp.ones(3)), "use `lax.scan`")
-
-
-_RUNNING = """
-def running_max(xs):
-    def round(largest, x):
-        largest = jnp.maximum(largest, x)
-        return largest, {row}
-    return lax.scan(round, {init}, xs)[{part}]
-"""
-
-
-def _running_text(row: str = "largest", init: str = "xs[0]", part: str = "1") -> str:
-    return _RUNNING.format(row=row, init=init, part=part)
-
-
-exercise(
-    "running_max", chapter=CHAPTER, grade=grade_running_max, solution=_running_text(),
-    wrong=[(_running_text(init="0.0"), "the answer is"), (_running_text(row="x"), "the answer is"),
-           (_running_text(part="0"), "not the shape"),
-           ("def running_max(xs):\n    return jnp.stack([xs[:k + 1].max() "
-            "for k in range(len(xs))])", "use `lax.scan`")])
-
-
-def _collatz(n: int) -> int:
-    steps = 0
-    while n != 1:
-        n, steps = (n // 2 if n % 2 == 0 else 3 * n + 1), steps + 1
-    return steps
-
-
-def grade_collatz_steps(collatz: Callable) -> None:
-    for n in (1, 2, 6, 27):
-        found = collatz(n)
-        expect(not isinstance(found, tuple), "the answer is one number, and not the whole carry")
-        _agrees(found, _collatz(n), f"{n}")
-    with instead_of(TypeError, "boolean", "right for a number, but under vmap it is a tracer: "
-                    "Python's `if` and `while` cannot look at it; use `lax.while_loop` and "
-                    "`jnp.where`"):
-        several = jax.vmap(collatz)(jnp.array([1, 2, 6, 27]))
-    _agrees(several, [_collatz(n) for n in (1, 2, 6, 27)], "a batch of 1, 2, 6 and 27")
-
-
-_COLLATZ = """
-def collatz_steps(n):
-    def step(carry):
-        n, steps = carry
-        return {n}, steps + 1
-    return lax.while_loop(lambda carry: carry[0] != {end}, step, (n, 0)){part}
-"""
-
-
-def _collatz_text(n: str = "jnp.where(n % 2 == 0, n // 2, 3 * n + 1)", end: str = "1",
-                  part: str = "[1]") -> str:
-    return _COLLATZ.format(n=n, end=end, part=part)
-
-
-exercise(
-    "collatz_steps", chapter=CHAPTER, grade=grade_collatz_steps, solution=_collatz_text(),
-    wrong=[(_collatz_text(part="[0]"), "the answer is"),
-           (_collatz_text(n="n // 2 if n % 2 == 0 else 3 * n + 1"), "your answer raised"),
-           (_collatz_text(n="jnp.where(n % 2 == 0, n // 2, n - 1)"), "the answer is"),
-           (_collatz_text(part=""), "not the whole carry")])
-
-
-def grade_needed(answer: Any) -> None:
-    expect(answer in ("cond", "while_loop", "scan"), "one of the three names, as text")
-    expect(answer != "cond", "a cond runs once; here something goes round")
-    expect(answer != "scan", "how many rows would you give it? forwards, there is another way")
-    expect(answer == "while_loop", "what goes round until a test says no?")
-
-
-exercise("needed", chapter=CHAPTER, grade=grade_needed, solution='"while_loop"',
-         wrong=[('"scan"', "how many rows"), ('"cond"', "runs once"),
-                ('"fori_loop"', "one of the three")])
-
-
-def grade_who(answer: Any) -> None:
-    expect(answer in ("none", "some", "all"), '`"none"`, `"some"` or `"all"`')
-    expect(answer != "none", "both branches are computed for every example")
-    expect(answer != "all", "for 2 the logarithm is an ordinary one")
-    expect(answer == "some", "which examples are negative?")
-
-
-exercise("who", chapter=CHAPTER, grade=grade_who, solution='"some"',
-         wrong=[('"none"', "for every example"), ('"all"', "an ordinary one"),
-                ("2", '`"none"`')])
-
-
-def grade_repeat(repeat: Callable) -> None:
-    from minijax.notebook.library import library
-    mini = library.module
-    with instead_of(TypeError, "takes 1 positional argument but 2",
-                    "the body of `fori_loop` is given the number of the round, too"):
-        found = repeat(lambda x: x * 2.0, 5, 1.0)
-    _agrees(found, 32, "doubling 1, five times")
-    _agrees(repeat(lambda x: x + 1.0, 0, 7.0), 7, "no round at all, from 7")
-    program = mini.make_jaxpr(lambda x: repeat(mini.sin, 30, x))(1.0)
-    loops = [eqn for eqn in program.eqns if eqn.primitive.name in ("scan", "while")]
-    expect(len(loops) == 1 and len(program.eqns) < 10, "one operation is asked for, and your "
-           f"program has {len(program.eqns)} equations")
-    expect(loops[0].primitive.name == "scan",
-           "a `while` has no gradient; how many rounds there are is known")
-    _agrees(mini.grad(lambda x: repeat(lambda x: x * x, 3, x))(1.5), 8 * 1.5 ** 7,
-            "the gradient of squaring three times, at 1.5,")
-
-
-_MINI = """
-from minijax.notebook.library import library
-library.begin("09")
-from mini import fori_loop, scan, while_loop
-"""
-
-exercise(
-    "repeat", chapter=CHAPTER, grade=grade_repeat, given=_MINI,
-    solution="def repeat(f, n, x):\n    return fori_loop(0, n, lambda k, x: f(x), x)",
-    wrong=[("def repeat(f, n, x):\n    for _ in range(n):\n        x = f(x)\n    return x",
-            "one operation is asked for"),
-           ("def repeat(f, n, x):\n    return fori_loop(0, n, f, x)", "the number of the round"),
-           ("def repeat(f, n, x):\n    return fori_loop(0, n + 1, lambda k, x: f(x), x)",
-            "five times"),
-           ("def repeat(f, n, x):\n    return while_loop(lambda c: c[0] < n, "
-            "lambda c: (c[0] + 1.0, f(c[1])), (0.0, x))[1]", "has no gradient")])
-
+# -- fibonacci -------------------------------------------------------------------------------------
 
 def grade_fibonacci(fibonacci: Callable) -> None:
-    for n, wanted in ((6, [1, 1, 2, 3, 5, 8]), (1, [1]), (2, [1, 1])):
+    numbers = [1, 1]
+    while len(numbers) < 12:
+        numbers.append(numbers[-1] + numbers[-2])
+    for n in (6, 1, 2, 3, 12):
         found = fibonacci(n)
-        expect(np.shape(found) == (n,), f"the answer has {n} numbers, not the shape "
-               f"{np.shape(found)}")
-        _agrees(found, wanted, f"n = {n}")
-    expect(_uses("scan", lambda x: fibonacci(5) + x, 0), "use one `lax.scan`")
+        expect(np.shape(found) == (n,), f"for n = {n} the shape is ({n},), and yours is "
+               f"{np.shape(found)}: each round gives one number as its row")
+        agree(f"n = {n}", found, numbers[:n],
+              (near(found, (numbers + [233])[1:n + 1]), "the first 1 is missing: which of the two "
+               "does a round give?"),
+              (near(found, [0, *numbers][:n]), "with which pair do you start?"),
+              "the next pair is made of both numbers of the old one", tolerance=0)
+    _uses("scan", lambda x: fibonacci(5) + x, 0)
 
 
 _FIBONACCI = """
@@ -219,6 +184,186 @@ def _fibonacci_text(pair: str = "(b, a + b)", row: str = "a", init: str = "(1, 1
 
 exercise(
     "fibonacci", chapter=CHAPTER, grade=grade_fibonacci, solution=_fibonacci_text(),
-    wrong=[(_fibonacci_text(row="b"), "the answer is"), (_fibonacci_text(init="(0, 1)"), "n = 6"),
-           (_fibonacci_text(pair="(b, b + b)"), "the answer is"),
-           (_fibonacci_text(row="(a, b)"), "not the shape")])
+    wrong=[(_fibonacci_text(row="b"), "is missing"), (_fibonacci_text(init="(0, 1)"), "which pair"),
+           (_fibonacci_text(pair="(b, b + b)"), "of the old one"),
+           (_fibonacci_text(row="(a, b)"), "as its row")])
+
+
+# -- backwards -------------------------------------------------------------------------------------
+
+def grade_backwards(backwards: Callable) -> None:
+    for n in (3, 1, 2, 5):
+        xs, start, ct = _random(n, n), 1.5, 2.0
+        before = start * np.concatenate([[1.0], np.cumprod(xs)])[:n]
+        after = ct * np.cumprod(np.concatenate([[1.0], xs[::-1]]))[:n][::-1]
+        first, rows = ct * np.prod(xs), after * before
+        found = backwards(start, xs, ct)
+        given = f"c₀ = {start}, xs = {shown(xs)} and the cotangent {ct} of the last carry"
+        expect(isinstance(found, tuple | list) and len(found) == 2, f"for {given} a pair is "
+               f"wanted, the cotangents of c₀ and of xs, and yours is {found}")
+        agree(given, found[0], first, "going back over a round multiplies by its x",
+              what="the cotangent of c₀")
+        expect(np.shape(found[1]) == (n,), f"for {given} there are {n} cotangents of the xs, and "
+               f"the shape of yours is {np.shape(found[1])}")
+        agree(given, found[1], rows,
+              (near(found[1], rows[::-1]), "the right numbers, from the last to the first"),
+              (near(found[1], after * before * xs), "each factor is the carry as it *came into* "
+               "the round; yours is as it went out"),
+              (near(found[1], before), "each has to be multiplied by the cotangent of what the "
+               "round gave"),
+              "the cotangent of x is that of the carry after the round, times the carry before it",
+              what="the cotangents of xs")
+
+
+_BACKWARDS = """
+def backwards(c, xs, ct):
+    kept = []
+    for x in xs:
+        {keep}
+    cts = np.zeros(len(xs))
+    for k in {order}:
+        {rows}
+        ct = ct * xs[k]
+    return {result}
+"""
+
+
+def _backwards_text(keep: str = "kept.append(c); c = c * x",
+                    order: str = "reversed(range(len(xs)))",
+                    rows: str = "cts[k] = ct * kept[k]", result: str = "ct, cts") -> str:
+    lines = keep.replace("; ", "\n        ")
+    return _BACKWARDS.format(keep=lines, order=order, rows=rows, result=result)
+
+
+exercise(
+    "backwards", chapter=CHAPTER, grade=grade_backwards, solution=_backwards_text(),
+    wrong=[(_backwards_text(keep="c = c * x; kept.append(c)"), "came into"),
+           (_backwards_text(order="range(len(xs))"), "times the carry before it"),
+           (_backwards_text(result="ct, cts[::-1]"), "from the last to the first"),
+           (_backwards_text(rows="cts[k] = kept[k]"), "what the round gave"),
+           (_backwards_text(result="cts"), "a pair is wanted"),
+           (_backwards_text(result="1.0, cts"), "multiplies by its x")],
+    hints=["two loops: one forwards, which keeps the carry of each round, and one backwards"])
+
+
+# -- discounted ------------------------------------------------------------------------------------
+
+def grade_discounted(discounted: Callable) -> None:
+    for n, rate in ((3, 0.5), (1, 0.9), (2, 0.0), (6, 0.9)):
+        rewards = _random(n, n)
+        wanted = [sum(r * rate**k for k, r in enumerate(rewards[start:])) for start in range(n)]
+        forwards = [sum(r * rate**k for k, r in enumerate(rewards[stop::-1])) for stop in range(n)]
+        found = discounted(jnp.array(rewards), rate)
+        given = f"the rewards {shown(rewards)} and the rate {rate}"
+        expect(not isinstance(found, tuple), f"for {given} one array is wanted, and yours is a "
+               "pair: the last carry, and the rows")
+        expect(np.shape(found) == (n,), f"for {given} the answer has {n} numbers, and the shape of "
+               f"yours is {np.shape(found)}")
+        agree(given, found, wanted,
+              (near(found, wanted[::-1]), "a scan with `reverse=True` puts each row where its "
+               "input stands: there is nothing to turn round"),
+              (near(found, forwards), "each of yours has what came before; what comes after is "
+               "asked for"),
+              "what comes later counts rate times as much; today's reward counts in full")
+    _uses("scan", discounted, jnp.ones(3), 0.5)
+
+
+_DISCOUNTED = """
+def discounted(rewards, rate):
+    def round(later, reward):
+        worth = {worth}
+        return worth, worth
+    return lax.scan(round, 0.0, rewards{how}){part}
+"""
+
+
+def _discounted_text(worth: str = "reward + rate * later", how: str = ", reverse=True",
+                     part: str = "[1]") -> str:
+    return _DISCOUNTED.format(worth=worth, how=how, part=part)
+
+
+exercise(
+    "discounted", chapter=CHAPTER, grade=grade_discounted, solution=_discounted_text(),
+    wrong=[(_discounted_text(how=""), "what came before"),
+           (_discounted_text(part="[1][::-1]"), "nothing to turn round"),
+           (_discounted_text(worth="rate * (reward + later)"), "counts in full"),
+           (_discounted_text(part=""), "yours is a pair"),
+           (_discounted_text(part="[0]"), "the shape of yours")])
+
+
+# -- repeat ----------------------------------------------------------------------------------------
+
+def grade_repeat(repeat: Callable) -> None:
+    from minijax.notebook.library import library
+    mini = library.module
+    for n, x in ((5, 1.0), (0, 7.0), (1, 3.0), (4, -2.0)):
+        with instead_of(TypeError, "takes 1 positional argument but 2",
+                        "the body of `fori_loop` is given the number of the round, too"):
+            found = repeat(lambda x: x * 2.0, n, x)
+        agree(f"doubling, n = {n} and x = {x}", found, x * 2.0**n,
+              (n > 0 and near(found, x * 2.0 ** (n + 1)), "one round too many"))
+    program = mini.make_jaxpr(lambda x: repeat(mini.sin, 30, x))(1.0)
+    names = [eqn.primitive.name for eqn in program.eqns]
+    loops = [name for name in names if name in ("scan", "while")]
+    expect(len(loops) == 1 and len(names) < 10, "one operation is asked for, and for n = 30 your "
+           f"program has {len(names)} equations")
+    expect(loops[0] == "scan", "your program has a `while`, which has no gradient; but how many "
+           "rounds there are is known")
+    for x in (1.5, -0.5):
+        agree(f"squaring three times at {x}", mini.grad(lambda x: repeat(
+            lambda x: x * x, 3, x))(x), 8 * x**7, what="the gradient")
+
+
+exercise(
+    "repeat", chapter=CHAPTER, grade=grade_repeat, given="%mini begin 09",
+    solution="def repeat(f, n, x):\n    return fori_loop(0, n, lambda k, x: f(x), x)",
+    wrong=[("def repeat(f, n, x):\n    for _ in range(n):\n        x = f(x)\n    return x",
+            "one operation is asked for"),
+           ("def repeat(f, n, x):\n    return fori_loop(0, n, f, x)", "the number of the round"),
+           ("def repeat(f, n, x):\n    return fori_loop(0, n + 1, lambda k, x: f(x), x)",
+            "one round too many"),
+           ("def repeat(f, n, x):\n    return while_loop(lambda c: c[0] < n, "
+            "lambda c: (c[0] + 1.0, f(c[1])), (0.0, x))[1]", "has no gradient")])
+
+
+# -- moving_mean -----------------------------------------------------------------------------------
+
+def grade_moving_mean(moving_mean: Callable) -> None:
+    for n in (4, 1, 2, 6):
+        xs = np.random.default_rng(n).integers(0, 50, n)
+        wanted, mean = [], float(xs[0])
+        for x in xs:
+            mean = 0.75 * mean + 0.25 * float(x)
+            wanted.append(mean)
+        with instead_of(TypeError, "carry", f"for the integers {shown(xs)} the carry goes in as "
+                        "int32[], and comes out as float32[]: what should it be at the start?"):
+            found = moving_mean(jnp.array(xs))
+        agree(f"the integers {shown(xs)}", found, wanted,
+              (near(found, np.trunc(found)), "the means are cut to whole numbers: the carry has a "
+               "type now that cannot hold them"),
+              "the first mean starts from the first reading", tolerance=1e-3)
+    _uses("scan", moving_mean, jnp.arange(4))
+
+
+_MOVING_MEAN = """
+def moving_mean(xs):
+    def round(mean, x):
+        mean = {mean}
+        return mean, mean
+    return lax.scan(round, {init}, xs)[1]
+"""
+
+
+def _moving_mean_text(init: str = "xs[0].astype(float)",
+                      mean: str = "0.75 * mean + 0.25 * x") -> str:
+    return _MOVING_MEAN.format(init=init, mean=mean)
+
+
+exercise(
+    "moving_mean", chapter=CHAPTER, grade=grade_moving_mean, solution=_moving_mean_text(),
+    wrong=[(_moving_mean_text("xs[0]"), "at the start"),
+           (_moving_mean_text("xs[0]", "(0.75 * mean + 0.25 * x).astype(int)"), "cut to whole"),
+           (_moving_mean_text("0.0"), "from the first reading"),
+           ("def moving_mean(xs):\n    out, mean = [], xs[0]\n    for x in xs:\n"
+            "        mean = 0.75 * mean + 0.25 * x\n        out.append(mean)\n"
+            "    return jnp.stack(out)", "no `scan`")])

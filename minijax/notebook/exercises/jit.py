@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import exercise, expect, instead_of, near
+from minijax.notebook.checks import Hint, agree, exercise, expect, instead_of, near, shown
 
 CHAPTER = "08_jit"
-
-
-def _agrees(found: Any, wanted: Any, given: str) -> None:
-    expect(near(found, wanted), f"for {given} the answer is {np.round(wanted, 4).tolist()}, "
-           f"and yours {np.round(np.asarray(found, float), 4).tolist()}")
 
 
 def grade_lines(answer: Any) -> None:
@@ -32,18 +28,26 @@ exercise("lines", chapter=CHAPTER, grade=grade_lines, solution="3",
 
 
 def grade_writings(writings: Callable) -> None:
-    calls = [(1.0,), (2.0,), (jnp.zeros(3),), (3,), (jnp.ones(3),), (jnp.ones(4),)]
+    one, three, four = jnp.float32(1.0), jnp.zeros(3), jnp.ones(4)
+    for calls in ([(1.0,), (2.0,), (3.0,)], [(1.0,), (2,), (one,)], [(three,), (four,), (three,)],
+                  [(1.0,), (2.0,), (three,), (3,), (jnp.ones(3),), (four,)],
+                  [(1.0, 2.0), (2.0, 1.0), (2.0, three), (three, 2.0)]):
+        given = ", ".join("f(" + ", ".join(map(_told, args)) + ")" for args in calls)
+        found = writings(lambda *args: sum(args), *calls)
+        wanted = len({tuple(map(jax.typeof, args)) for args in calls})
+        expect(isinstance(found, int), f"for {given} the number of programs is {wanted}, and yours "
+               f"is {found!r}: a whole number is asked for")
+        agree(given, found, wanted,
+              (found == len(calls), "that is the number of calls; how often does the body run?"),
+              (found == len({tuple(map(np.shape, args)) for args in calls}), "that is the number "
+               "of different shapes; a type is more than a shape"),
+              "what is added must happen once for each program", what="the number of programs",
+              tolerance=0)
 
-    def f(x: Any) -> Any:
-        return x + x
 
-    found = writings(f, *calls)
-    expect(isinstance(found, int), "a whole number is asked for")
-    expect(found != len(calls), "that is the number of calls; how often does the body run?")
-    expect(found == 4, "for 1.0, 2.0, zeros(3), 3, ones(3), ones(4) there are 4 programs, "
-           f"and you count {found}")
-    expect(writings(lambda x, y: x * y, (1.0, 2.0), (2.0, 1.0)) == 1,
-           "for two calls with two numbers each there is 1 program")
+def _told(x: Any) -> str:
+    """An argument as a call has it."""
+    return repr(x) if isinstance(x, int | float) else f"{x.dtype}{list(x.shape)}"
 
 
 _WRITINGS = """
@@ -67,7 +71,8 @@ exercise(
     "writings", chapter=CHAPTER, grade=grade_writings, solution=_writings_text(),
     wrong=[(_writings_text(fast="told"), "the number of calls"),
            (_writings_text(result="seen"), "a whole number"),
-           (_writings_text("jnp.shape(args[0])", result="len(set(seen))"), "4 programs")])
+           (_writings_text("jnp.shape(args[0])", result="len(set(seen))"), "different shapes"),
+           (_writings_text(result="len(seen) + 1"), "once for each program")])
 
 
 def grade_source(source: Callable) -> None:
@@ -75,11 +80,12 @@ def grade_source(source: Callable) -> None:
     y = x.T[::-1]
     for i, j in np.ndindex(y.shape):
         found = source(i, j)
-        expect(isinstance(found, tuple) and len(found) == 2, "a pair of indices is asked for")
+        expect(isinstance(found, tuple) and len(found) == 2, f"for y[{i}, {j}] a pair of indices "
+               f"is asked for, and yours is {found}")
         expect(0 <= found[0] < 4 and 0 <= found[1] < 3,
                f"for y[{i}, {j}] you give x[{found[0]}, {found[1]}], and x has 4 rows of 3")
-        expect(x[found] == y[i, j], f"y[{i}, {j}] is {y[i, j]}, and x[{found[0]}, {found[1]}] is "
-               f"{x[found]}")
+        expect(x[found] == y[i, j], f"if x counts from 0 to 11, y[{i}, {j}] is {y[i, j]}, and your "
+               f"x[{found[0]}, {found[1]}] is {x[found]}")
 
 
 exercise(
@@ -107,23 +113,21 @@ exercise("arrays_made", chapter=CHAPTER, grade=grade_arrays_made, solution="2",
 def grade_sqrt(sqrt: Any) -> None:
     from minijax.notebook.library import library
     mini = library.module
-    x = np.array([1.0, 4.0, 9.0])
     expect(callable(sqrt), "`mini.sqrt` is a function")
-    _agrees(sqrt(x), np.sqrt(x), "[1, 4, 9]")
-    _agrees(mini.grad(lambda x: mini.sum(sqrt(x)))(x), 0.5 / np.sqrt(x),
-            "the gradient at [1, 4, 9]")
-    expect("sqrt" in mini.TEXT, 'now the text: `TEXT["sqrt"] = "…"`')
-    with instead_of(Exception, "nopython", "Numba cannot compile the text; it knows `math` and "
-                    "`np`, so look how the others in `TEXT` name their functions"):
-        found = mini.jit(sqrt)(x)
-    _agrees(found, np.sqrt(x), "the compiled root of [1, 4, 9]")
+    for x in (np.array([1.0, 4.0, 9.0]), np.random.default_rng(0).uniform(0.5, 20, 4).round(1)):
+        given = f"x = {shown(x)}"
+        agree(given, sqrt(x), np.sqrt(x), what="the root")
+        agree(given, mini.grad(lambda x: mini.sum(sqrt(x)))(x), 0.5 / np.sqrt(x),
+              "the slope may use the result y, the argument x, and the tangent t",
+              what="the gradient of the sum")
+        expect("sqrt" in mini.TEXT, 'now the text: `TEXT["sqrt"] = "…"`')
+        with instead_of(Exception, "nopython", "Numba cannot compile the text; it knows `math` "
+                        "and `np`, so look how the others in `TEXT` name their functions"):
+            found = mini.jit(sqrt)(x)
+        agree(given, found, np.sqrt(x), "NumPy's root is right, and the text says something else",
+              what="the compiled root")
 
 
-_MINI = """
-from minijax.notebook.library import library
-library.begin("08")
-from mini import TEXT, elementwise
-"""
 _SQRT = 'sqrt = elementwise("sqrt", {impl}, lambda t, y, x: {slope})\n{text}'
 
 
@@ -133,32 +137,36 @@ def _sqrt_text(impl: str = "np.sqrt", slope: str = "t / (2.0 * y)",
 
 
 exercise(
-    "sqrt", chapter=CHAPTER, grade=grade_sqrt, given=_MINI, solution=_sqrt_text(),
-    wrong=[(_sqrt_text(slope="t / (2.0 * x)"), "the gradient"),
-           (_sqrt_text("np.square"), "[1, 4, 9]"),
+    "sqrt", chapter=CHAPTER, grade=grade_sqrt, given="%mini begin 08", solution=_sqrt_text(),
+    wrong=[(_sqrt_text(slope="t / (2.0 * x)"), "the gradient of the sum"),
+           (_sqrt_text("np.square"), "the root is [1, 2, 3]"),
            (_sqrt_text(text='TEXT["sqrt"] = "sqrt({0})"'), "Numba cannot compile"),
            (_sqrt_text(text='TEXT.pop("sqrt", None)'), "now the text"),
-           (_sqrt_text(text='TEXT["sqrt"] = "math.exp({0})"'), "the compiled root")])
+           (_sqrt_text(text='TEXT["sqrt"] = "math.exp({0})"'), "says something else")])
+
+
+class _Elements(np.ndarray):
+    """An array of which only single elements can be computed with."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, *_: Any, **__: Any) -> Any:
+        raise Hint(f"`np.{ufunc.__name__}` is given a whole array: take x[i] and y[i] in a loop "
+                   "over i")
 
 
 def grade_fused(fused: Callable) -> None:
-    x, y = np.array([1.0, -2.0, 0.0, 3.0]), np.array([2.0, 5.0, 7.0, -1.0])
-    before, wanted = (x.copy(), y.copy()), np.maximum(x, 0) * y - x
-    found = fused(x, y)
-    expect(found is not None, "return the new array")
-    _agrees(found, wanted, "x = [1, -2, 0, 3], y = [2, 5, 7, -1]")
-    expect(near(x, before[0]) and near(y, before[1]) and found is not x and found is not y,
-           "the arguments must stay as they are: write into a new array")
-    text = inspect.getsource(fused) if _has_source(fused) else "for"
-    expect("for" in text, "write a loop over the elements")
-
-
-def _has_source(f: Callable) -> bool:
-    try:
-        inspect.getsource(f)
-    except (OSError, TypeError):
-        return False
-    return True
+    for n in (4, 1, 6, 0):
+        x, y = np.random.default_rng(n).uniform(-5, 5, (2, n)).round(1).view(_Elements)
+        before, wanted = (np.array(x), np.array(y)), np.maximum([*x], 0) * [*y] - [*x]
+        given = f"x = {shown(before[0])}, y = {shown(before[1])}"
+        found = fused(x, y)
+        expect(isinstance(found, np.ndarray),
+               f"for {given} a new array is wanted, and yours gives {found!r}: return it")
+        expect(near(x, before[0]) and near(y, before[1]) and found is not x and found is not y,
+               f"for {given} the arguments are x = {shown(np.array(x))}, y = {shown(np.array(y))} "
+               "after the call: write into a new array")
+        agree(given, np.array(found), wanted,
+              (near(np.array(found), before[0] * before[1] - before[0]), "where is the maximum?"),
+              "for each i, all three operations")
 
 
 _FUSED = """
@@ -177,29 +185,99 @@ def _fused_text(out: str = "np.empty_like(x)", element: str = "max(x[i], 0.0) * 
 
 exercise(
     "fused", chapter=CHAPTER, grade=grade_fused, solution=_fused_text(),
-    wrong=[(_fused_text(out="x"), "the arguments must stay"),
-           (_fused_text(element="max(x[i], 0.0) * y[i]"), "the answer is"),
-           (_fused_text(result="None"), "return the new array")])
+    wrong=[(_fused_text(out="x"), "write into a new array"),
+           (_fused_text(element="max(x[i], 0.0) * y[i]"), "all three operations"),
+           (_fused_text(element="x[i] * y[i] - x[i]"), "where is the maximum"),
+           ("def fused(x, y):\n    return np.maximum(x, 0) * y - x", "is given a whole array"),
+           (_fused_text(result="None"), "return it")])
 
 
-def grade_static(answer: Any) -> None:
-    answer = answer[0] if isinstance(answer, tuple) and len(answer) == 1 else answer
-    expect(isinstance(answer, int) and not isinstance(answer, bool),
-           "the number of an argument, counted from 0")
-    expect(answer != 1, "x is an array, and changes from call to call; what must Python know?")
-    expect(answer == 0, "arguments are counted from 0")
+def grade_tangent_places(answer: Any) -> None:
+    expect(isinstance(answer, tuple | list) and len(answer) == 2,
+           "a pair is wanted: how many inputs, and how many outputs")
+    inputs, outputs = answer
+    expect(inputs != 2, "the tangents come in besides; the slope of a product needs its factors")
+    expect(inputs != 6, "n is an integer, and has no tangent")
+    expect(inputs == 5, "all inputs, and then a tangent for each that can move")
+    expect(outputs not in (2, 3), "the second result is an integer, and the program gives tangents "
+           "only: the results themselves come from the other call")
+    expect(outputs == 1, "which of the two results can move?")
 
 
-exercise("static", chapter=CHAPTER, grade=grade_static, solution="0",
-         wrong=[("1", "what must Python know"), ('"n"', "the number of an argument"),
-                ("2", "counted from 0")])
+exercise("tangent_places", chapter=CHAPTER, grade=grade_tangent_places, solution="(5, 1)",
+         wrong=[("(6, 2)", "has no tangent"), ("(5, 2)", "from the other call"),
+                ("(2, 1)", "needs its factors"), ("(3, 1)", "for each that can move"),
+                ("5", "a pair")])
 
 
-def grade_faster(answer: Any) -> None:
-    expect(answer in ("outside", "inside"), 'the answer is `"outside"` or `"inside"`')
-    expect(answer == "outside", "how many compiled programs are called for one gradient, and what "
-           "runs in Python in between?")
+VALUES = {
+    "1.0": 1.0, "2.5": 2.5, "3": 3, "True": True, "jnp.float32(1)": jnp.float32(1),
+    "np.float32(2)": np.float32(2), "jnp.array(7.0)": jnp.array(7.0), "jnp.zeros(3)": jnp.zeros(3),
+    "np.ones(3)": np.ones(3), "np.ones(3, np.float32)": np.ones(3, np.float32),
+    "jnp.zeros((3, 1))": jnp.zeros((3, 1)), "jnp.arange(3)": jnp.arange(3)}
 
 
-exercise("faster", chapter=CHAPTER, grade=grade_faster, solution='"outside"',
-         wrong=[('"inside"', "in between"), ('"both"', "the answer is"), ("1", "the answer is")])
+def grade_same_program(same_program: Callable) -> None:
+    for (first, x), (second, y) in itertools.product(VALUES.items(), repeat=2):
+        wanted, found = jax.typeof(x) == jax.typeof(y), same_program(x, y)
+        expect(np.ndim(found) == 0, f"for {first} and {second} one truth value is wanted, and "
+               f"yours is {found!r}")
+        hint = ""
+        if type(x) is not type(y) and wanted:
+            hint = ": a number and an array, NumPy's or ours, are alike to jit if their types are"
+        elif np.shape(x) == np.shape(y) and jnp.result_type(x) == jnp.result_type(y):
+            hint = (": weak or not is a part of the type" if not wanted else
+                    ": the numbers do not matter, only their type does")
+        elif not wanted:
+            hint = ": shape and dtype are parts of the type"
+        expect(bool(found) == wanted, f"for {first} and {second} the answer is {wanted}, and yours "
+               f"is {bool(found)}{hint}")
+
+
+_SAME = "def same_program(x, y):\n    return {}"
+
+exercise(
+    "same_program", chapter=CHAPTER, grade=grade_same_program,
+    solution=_SAME.format("jax.typeof(x) == jax.typeof(y)"),
+    wrong=[(_SAME.format("type(x) == type(y)"), "their types are"),
+           (_SAME.format("jnp.shape(x) == jnp.shape(y)"), "parts of the type"),
+           (_SAME.format("(jnp.shape(x), jnp.result_type(x)) == (jnp.shape(y), "
+                         "jnp.result_type(y))"), "weak or not"),
+           (_SAME.format("jnp.array_equal(x, y)"), "the numbers do not matter"),
+           (_SAME.format("jax.typeof(x) == jax.typeof(y) and type(x) == type(y)"),
+            "their types are")],
+    hints=["`jax.typeof` gives the type of a value as jit sees it"])
+
+
+_SERIES = """
+def series(x, n):
+    total, term = 0.0, 1.0
+    for k in range(n):
+        total, term = total + term, term * x
+    return total
+"""
+
+
+def grade_quick_series(quick_series: Any) -> None:
+    expect(hasattr(quick_series, "lower"), "what `jax.jit` makes of `series` is wanted, and yours "
+           f"is a {type(quick_series).__name__} that is not compiled")
+    quick_series.clear_cache()
+    calls = [(x, n) for n in (1, 3, 5) for x in (0.5, -2.0, 1.25)]
+    for place, (x, n) in enumerate(calls):
+        with instead_of(Exception, "traced", f"for x = {x} and n = {n} there is an error in "
+                        "`range`: n is still a tracer"):
+            found = quick_series(x, n)
+        agree(f"x = {x} and n = {n}", found, sum(x**k for k in range(n)))
+        count, wanted = quick_series._cache_size(), len({n for _, n in calls[:place + 1]})
+        expect(count == wanted, f"for the calls {calls[:place + 1]} of (x, n) the number of "
+               f"programs is {wanted}, and yours is {count}: which argument's *value* must be "
+               "known, and which only as a type?")
+
+
+exercise(
+    "quick_series", chapter=CHAPTER, grade=grade_quick_series, given=_SERIES,
+    solution="jax.jit(series, static_argnums=1)",
+    wrong=[("jax.jit(series)", "n is still a tracer"),
+           ("jax.jit(series, static_argnums=0)", "n is still a tracer"),
+           ("jax.jit(series, static_argnums=(0, 1))", "must be known"),
+           ("series", "is not compiled")])
