@@ -156,7 +156,8 @@ class _Elements(np.ndarray):
 def grade_fused(fused: Callable) -> None:
     for n in (4, 1, 6, 0):
         x, y = np.random.default_rng(n).uniform(-5, 5, (2, n)).round(1).view(_Elements)
-        before, wanted = (np.array(x), np.array(y)), np.maximum([*x], 0) * [*y] - [*x]
+        before = np.array(x), np.array(y)
+        wanted = np.maximum(before[0], 0) * before[1] - before[0]
         given = f"x = {shown(before[0])}, y = {shown(before[1])}"
         found = fused(x, y)
         expect(isinstance(found, np.ndarray),
