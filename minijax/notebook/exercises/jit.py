@@ -29,9 +29,11 @@ exercise("lines", chapter=CHAPTER, grade=grade_lines, solution="3",
 
 def grade_writings(writings: Callable) -> None:
     one, three, four = jnp.float32(1.0), jnp.zeros(3), jnp.ones(4)
-    for calls in ([(1.0,), (2.0,), (3.0,)], [(1.0,), (2,), (one,)], [(three,), (four,), (three,)],
-                  [(1.0,), (2.0,), (three,), (3,), (jnp.ones(3),), (four,)],
-                  [(1.0, 2.0), (2.0, 1.0), (2.0, three), (three, 2.0)]):
+    cases: list[list[tuple[Any, ...]]] = [
+        [(1.0,), (2.0,), (3.0,)], [(1.0,), (2,), (one,)], [(three,), (four,), (three,)],
+        [(1.0,), (2.0,), (three,), (3,), (jnp.ones(3),), (four,)],
+        [(1.0, 2.0), (2.0, 1.0), (2.0, three), (three, 2.0)]]
+    for calls in cases:
         given = ", ".join("f(" + ", ".join(map(_told, args)) + ")" for args in calls)
         found = writings(lambda *args: sum(args), *calls)
         wanted = len({tuple(map(jax.typeof, args)) for args in calls})
@@ -211,7 +213,7 @@ exercise("tangent_places", chapter=CHAPTER, grade=grade_tangent_places, solution
                 ("5", "a pair")])
 
 
-VALUES = {
+VALUES: dict[str, Any] = {
     "1.0": 1.0, "2.5": 2.5, "3": 3, "True": True, "jnp.float32(1)": jnp.float32(1),
     "np.float32(2)": np.float32(2), "jnp.array(7.0)": jnp.array(7.0), "jnp.zeros(3)": jnp.zeros(3),
     "np.ones(3)": np.ones(3), "np.ones(3, np.float32)": np.ones(3, np.float32),
