@@ -8,7 +8,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import agree, exercise, expect, instead_of, near, numbers, shown
+from minijax.notebook.checks import (agree, exercise, expect, instead_of, near, numbers, shown,
+                                     wanting)
 
 CHAPTER = "21_errors"
 
@@ -95,7 +96,8 @@ def grade_depends_on(depends_on: Any) -> None:
     for text, f, count, answers, hints in cases:
         program = jax.make_jaxpr(f)(*map(float, range(count)))
         for place, (wanted, hint) in enumerate(zip(answers, hints, strict=True)):
-            found = depends_on(program, place)
+            with wanting(f"the program of {text!r} and result {place}", wanted or "set()"):
+                found = depends_on(program, place)
             told = f"for the program of {text!r} and result {place} the answer is "
             told += f"{wanted or 'set()'}, and yours is {found}\n"
             expect(isinstance(found, set), told + "the answer is a set of numbers")
@@ -138,16 +140,16 @@ def grade_ramp(ramp: Any) -> None:
     compiled = jax.jit(ramp)
     points = [0.0, 2.0, 4.0, 1.0, 3.0, -1.0, *np.linspace(-2, 6, 33).round(2).tolist()]
     for x in points:
-        with instead_of(jax.errors.TracerBoolConversionError, "", f"for x = {x}, traced, "
-                        "Python asks whether something is true: `if`, `and`, `min` and 1 < x < 3 "
-                        "do so"):
+        wanted = min(max(x - 1, 0.0), 2.0)
+        with wanting(f"x = {x}, traced,", wanted, (
+                jax.errors.TracerBoolConversionError, "Python asks whether something is true: "
+                "`if`, `and`, `min` and 1 < x < 3 do so")):
             found = numbers(compiled(x))
-        agree(f"x = {x}", found, min(max(x - 1, 0.0), 2.0),
+        agree(f"x = {x}", found, wanted,
               (x == 4.0, "above 3 it is 2: what does the outer `where` choose between?"),
               (x == 0.0, "below 1 it is 0"), "between 1 and 3 it is x - 1")
     one = "right for one number, but it should take an array, too: `lax.cond` has one condition"
-    with instead_of(TypeError, "Pred", "for x = [0.0, 2.0, 4.0] the answer is [0, 1, 2], and "
-                    f"yours is an error\n{one}"):
+    with wanting("x = [0.0, 2.0, 4.0]", [0.0, 1.0, 2.0], one):
         found = numbers(compiled(jnp.array([0.0, 2.0, 4.0])))
     agree("x = [0.0, 2.0, 4.0]", found, [0.0, 1.0, 2.0], one)
     slope = jax.vmap(jax.grad(ramp))(jnp.array([0.5, 2.0, 5.0]))
@@ -186,13 +188,9 @@ def grade_smoothed(smoothed: Any) -> None:
     expect(hasattr(smoothed, "lower"), "a function that `jit` has returned is wanted, and yours "
            f"is of type {type(smoothed).__name__}")
     x = np.array([1.0, 2.0, 6.0, 3.0], np.float32)
-    try:
+    with wanting("x = [1, 2, 6, 3] and width = 2", np.array([0.5, 1.5, 4.0, 4.5]), (
+            TypeError, "is the width, which decides the shape of an array, still traced?")):
         smoothed(x, 2)
-    except TypeError as error:
-        expect("concrete values of integer type" not in str(error),
-               "for width = 2 an array is wanted, and yours is an error\nthe width decides the "
-               "shape of an array, and is still traced")
-        raise
     random = np.random.default_rng(0)
     for width in (2, 3, 1):
         for values in (x, random.integers(0, 9, 4).astype(np.float32)):
@@ -220,7 +218,7 @@ exercise(
     "smoothed", chapter=CHAPTER, grade=grade_smoothed, given=MOVING,
     solution="jax.jit(moving_average, static_argnums=1)",
     wrong=[
-        ("jax.jit(moving_average)", "still traced"),
+        ("jax.jit(moving_average)", "still traced?"),
         ("moving_average", "`jit` has returned"),
         ("jax.jit(lambda x, width: jnp.convolve(x, jnp.ones(3) / 3, mode='same'))",
          "what `moving_average` does"),
@@ -237,12 +235,13 @@ def grade_mean_where(mean_where: Any) -> None:
         cases.append((random.normal(size=n).round(2).tolist(),
                       [True, *(random.random(n - 1) < 0.5).tolist()]))
     for x, mask in cases:
-        with instead_of(jax.errors.NonConcreteBooleanIndexError, "", f"for x = {x} and mask = "
-                        f"{mask}, both traced, nobody knows how large x[mask] is: keep all "
-                        "elements"):
-            found = numbers(compiled(jnp.array(x), jnp.array(mask)))
         values, chosen = np.array(x), np.array(mask)
-        agree(f"x = {x} and mask = {mask}", found, values[chosen].mean(),
+        given, wanted = f"x = {x} and mask = {mask}", values[chosen].mean()
+        with wanting(f"{given}, both traced,", wanted, (
+                jax.errors.NonConcreteBooleanIndexError, "nobody knows how large x[mask] is: keep "
+                "all elements")):
+            found = numbers(compiled(jnp.array(x), jnp.array(mask)))
+        agree(given, found, wanted,
               (near(found, np.where(chosen, values, 0).mean()), "that divides by the number of all "
                "elements: how many does the mask choose?"),
               (not np.isfinite(values).all(), "0 times nan is nan: what is left out has to be "
@@ -275,26 +274,19 @@ def grade_times(times: Any) -> None:
     def turn(v: Any) -> Any:
         return jnp.stack([-v[1], v[0] + 1])
 
-    def count(n: Any, x: Any, f: Any) -> Any:
-        with instead_of(jax.errors.TracerIntegerConversionError, "", "`range(n)` wants n as an "
-                        "integer, and it is traced: write a loop of the program"):
-            return jax.jit(lambda n, x: times(f, n, x))(n, x)
-
     for n in (1, 2, 0, 5, 3):
         for f, name, x in ((halve_and_add, "x / 2 + 1", np.float32(8)),
                            (turn, "[-v[1], v[0] + 1]", np.array([1.0, 2.0], np.float32))):
-            wanted, values = x, [x]
+            values = [x]
             for _ in range(n + 1):
                 values.append(np.asarray(f(values[-1])))
-            wanted = values[n]
-            try:
-                found = numbers(count(np.int32(n), x, f))
-            except TypeError as error:
-                expect("positional argument" not in str(error), f"for f = {name} and n = {n} "
-                       "fori_loop gave two arguments, the number of the round and the value, and f "
-                       "takes one")
-                raise
-            agree(f"f = {name}, n = {n} and x = {x.tolist()}", found, wanted,
+            given = f"f = {name}, n = {n} and x = {x.tolist()}"
+            with wanting(given, values[n], (
+                    jax.errors.TracerIntegerConversionError, "`range(n)` wants n as an integer, "
+                    "and it is traced: write a loop of the program"),
+                    (TypeError, "what does fori_loop give to its body, and how much does f take?")):
+                found = numbers(jax.jit(lambda n, x, f=f: times(f, n, x))(np.int32(n), x))
+            agree(given, found, values[n],
                   (near(found, values[n - 1]) and n, "that is one round too few: at which number "
                    "does the loop start, and does it include its end?"),
                   (near(found, values[n + 1]), "that is one round too many"),
@@ -310,7 +302,7 @@ def times(f, n, x):
     wrong=[
         ("def times(f, n, x):\n    for _ in range(n):\n        x = f(x)\n    return x",
          "a loop of the program"),
-        ("def times(f, n, x):\n    return lax.fori_loop(0, n, f, x)", "takes one"),
+        ("def times(f, n, x):\n    return lax.fori_loop(0, n, f, x)", "how much does f take"),
         ("def times(f, n, x):\n    return lax.fori_loop(1, n, lambda i, v: f(v), x)",
          "one round too few"),
         ("def times(f, n, x):\n    return lax.fori_loop(0, n, lambda i, v: f(i) + 0 * v, x)",
@@ -435,8 +427,8 @@ def grade_halvings(halvings: Any) -> None:
     compiled = jax.jit(halvings)
     for n in (8, 9, 7, *range(1, 40), 1000, 2**31 - 1):
         wanted = n.bit_length() - 1
-        with instead_of(TypeError, "carry", f"for n = {n} the answer is {wanted}, and yours is an "
-                        "error\nthe carry is an integer at first, and a float after a round"):
+        with wanting(f"n = {n}", wanted, (TypeError, "the carry is to keep its type: is it an "
+                     "integer after a round, too?")):
             found = compiled(np.int32(n))
         agree(f"n = {n}", found, wanted,
               (isinstance(found, tuple), "give the number of steps, not the whole state"),
@@ -476,7 +468,7 @@ def halvings(n):
     return lax.while_loop(is_larger, halve, (n, 0))[1]
 """,
     wrong=[
-        ("broken", "a float after a round"),
+        ("broken", "integer after a round"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (s[0] // 2, s[1] + 1), (n, 0))",
          "not the whole state"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (s[0] / 2, s[1] + 1), "
@@ -497,16 +489,11 @@ def grade_distances(distances: Any) -> None:
         centres = random.integers(-4, 5, (m, 2)).astype(np.float32)
         wanted = np.sqrt(((points[:, None] - centres) ** 2).sum(-1))
         given = f"points = {points.tolist()} and centres = {centres.tolist()}"
-        try:
+        with wanting(given, wanted, (
+                ValueError, "does one `vmap` go through both, side by side? Two are needed, each of "
+                "which maps one argument"), (
+                TypeError, "each `vmap` takes one axis away: `between` is given two vectors")):
             found = numbers(distances(jnp.array(points), jnp.array(centres)))
-        except ValueError as error:
-            expect("inconsistent sizes" not in str(error), f"for {given} one `vmap` goes through "
-                   "both, side by side\ntwo are needed, each of which maps one argument")
-            raise
-        except TypeError as error:
-            expect("shape" not in str(error), f"for {given} the shapes do not fit\neach `vmap` "
-                   "takes one axis away: the innermost function is given two vectors")
-            raise
         agree(given, found, wanted,
               (np.shape(found) == (m, n) != (n, m) or near(found, wanted.T), "that is the other "
                "way round: there is a row for each point"),

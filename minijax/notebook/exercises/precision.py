@@ -11,8 +11,8 @@ import numpy as np
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook.checks import (Hint, agree, exercise, expect, instead_of, near, numbers,
-                                     shown)
+from minijax.notebook.checks import (Hint, agree, exercise, expect, near, numbers, shown,
+                                     wanting)
 
 CHAPTER = "20_precision"
 
@@ -34,7 +34,9 @@ def grade_gap(gap: Callable) -> None:
              "just below a power of two the smaller gap still holds: was a logarithm rounded up?")
     for group, hint in zip((powers, between, below), hints, strict=True):
         for x in group:
-            found, wanted = numbers(gap(x)), float(np.spacing(np.float32(x)))
+            wanted = float(np.spacing(np.float32(x)))
+            with wanting(f"x = {x!r}", wanted):
+                found = numbers(gap(x))
             expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
             _told(float(found) == wanted, f"x = {x!r}", f"{float(found):.6g}", f"{wanted:.6g}",
                   "that is the gap of float64, whose fraction has 52 bits"
@@ -71,10 +73,11 @@ def grade_one_minus_cos(one_minus_cos: Callable) -> None:
     compiled = jax.jit(one_minus_cos)
     for group in (large, small, [0.0]):
         for x in np.array(group, np.float32):
-            with instead_of(jax.errors.TracerArrayConversionError, "", "write it with jnp: the "
-                            "digits are to be saved by the formula, and not by 64 bits"):
-                found = float(numbers(compiled(x)))
             wanted = 2 * float(np.sin(np.float64(x) / 2)) ** 2
+            with wanting(f"x = {x:.5g}", wanted, (
+                    jax.errors.TracerArrayConversionError, "write it with jnp: the digits are to "
+                    "be saved by the formula, and not by 64 bits")):
+                found = float(numbers(compiled(x)))
             at_large = ("the first terms of a series are good near 0 only"
                         if near(found, x * x / 2, 1e-5) else
                         "near π your formula loses digits, too"
@@ -112,7 +115,9 @@ def grade_careful_sum(careful_sum: Callable) -> None:
              "[0.1] * 300": [0.1] * 300, "300 random numbers": random.uniform(0, 1000, 300)}
     for text, values in cases.items():
         x = np.array(values, np.float32)
-        found, wanted = numbers(careful_sum(jnp.asarray(x))), math.fsum(x.tolist())
+        wanted = math.fsum(x.tolist())
+        with wanting(f"x = {text}", wanted):
+            found = numbers(careful_sum(jnp.asarray(x)))
         expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
         expect(getattr(found, "dtype", None) == np.float32, f"for x = {text} the dtype is float32, "
                f"and yours is {getattr(found, 'dtype', type(found).__name__)}")
@@ -173,9 +178,10 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
         for f, args in ((rest, (np.float64(1.0),)), (rest, (np.array([1.0, 1 + 1e-12]),)),
                         (product, (np.array([1 + 1e-10, 0.0]), np.array([1 - 2e-10, 1.0])))):
             wanted = np.asarray(f(*args))
-            found = numbers(in_64_bits(f)(*args))
             name = "(x + 1e-9) - 1" if f is rest else "(x * y).sum() - 1"
             given = f"f = {name} and x = {args[0].tolist()!r}"
+            with wanting(given, wanted):
+                found = numbers(in_64_bits(f)(*args))
             expect(jax.config.enable_x64.value == before,
                    "the flag is left on: what comes after has 64 bits, too")
             dtype = getattr(found, "dtype", None)
@@ -223,8 +229,9 @@ def grade_elapsed(elapsed: Callable) -> None:
     given = [1.7e9 + np.array([0.0, 0.25, 1.0, 60.5, 3600.125])]
     given += [start + np.cumsum(random.integers(0, 40, 5) / 8) for start in (1.7e9, 5e8, 1e6, 0.0)]
     for stamps in given:
-        out: Any = elapsed(stamps)
         wanted = stamps - stamps[0]
+        with wanting(f"stamps = {stamps.tolist()}", wanted):
+            out: Any = elapsed(stamps)
         expect(isinstance(out, jax.Array), f"for stamps = {stamps.tolist()} yours is of "
                f"type {type(out).__name__}\nreturn an array of ours, not NumPy's")
         expect(out.dtype == jnp.float32, f"a float32 is wanted, and this is {out.dtype}")
@@ -317,11 +324,11 @@ def grade_remainder(remainder: Callable) -> None:
     cases = [([4, 2], 5), ([1, 2, 3, 4], 97), ([7], 10), ([1, 0, 0, 0, 0], 7)]
     cases += [(random.integers(0, 10, 12).tolist(), int(m)) for m in (10**8, 97, 65537, 99999989)]
     for digits, m in cases:
-        with instead_of(jax.errors.ConcretizationTypeError, "", "under `jit` nobody knows "
-                        "the digits, so Python cannot make a number of them: compute with the array"
-                        ):
-            found = numbers(compiled(jnp.array(digits), jnp.int32(m)))
         wanted = int("".join(map(str, digits))) % m
+        with wanting(f"digits = {digits} and m = {m}", wanted, (
+                jax.errors.ConcretizationTypeError, "under `jit` nobody knows the digits, so "
+                "Python cannot make a number of them: compute with the array")):
+            found = numbers(compiled(jnp.array(digits), jnp.int32(m)))
         dtype = getattr(found, "dtype", None)
         expect(np.ndim(found) == 0, f"one number is wanted, and yours is {shown(found)}")
         _told(float(found) == wanted, f"digits = {digits} and m = {m}", shown(found), wanted,
@@ -363,11 +370,14 @@ def grade_middle(middle: Callable) -> None:
     same, far = [(n, n) for n in ends], [(a, b) for a in ends for b in ends]
     for pairs in (small, same, far, random.integers(-2**31, 2**31, (40, 2)).tolist()):
         x, y = np.array(pairs, np.int32).T
+        wanted = (x.astype(np.int64) + y) // 2
+        with wanting(f"x = {shown(x[:3])} and y = {shown(y[:3])}", wanted[:3]):
+            middle(jnp.asarray(x[:3]), jnp.asarray(y[:3]))
         out: Any = numbers(middle(jnp.asarray(x), jnp.asarray(y)))
         expect(getattr(out, "dtype", None) == jnp.int32, f"for x = {pairs[0][0]} and y = "
                f"{pairs[0][1]} the dtype is int32, and yours is "
                f"{getattr(out, 'dtype', type(out).__name__)}")
-        wanted, found = (x.astype(np.int64) + y) // 2, np.asarray(out)
+        found = np.asarray(out)
         for k in np.flatnonzero(found != wanted)[:1]:
             agree(f"x = {x[k]} and y = {y[k]}", found[k], wanted[k],
                   (pairs is small, "round down, and see to what a halving loses"),
@@ -429,11 +439,13 @@ def grade_to_bytes(to_bytes: Callable) -> None:
     inside = np.array(greys, np.float32)
     for x in (inside, np.array([-0.3, 1.7, -5.0, 300.0, 1.001, np.inf, -np.inf], np.float32),
               np.array([np.nan], np.float32)):
+        wanted = np.clip(np.nan_to_num(x, nan=0.0), 0, 1) * 255.0
+        with wanting(f"x = {shown(x[:3])}", np.round(wanted[:3])):
+            to_bytes(jnp.asarray(x[:3]))
         out: Any = numbers(to_bytes(jnp.asarray(x)))
         expect(getattr(out, "dtype", None) == jnp.uint8, f"for x = {shown(x[:3])} the dtype "
                f"is uint8, and yours is {getattr(out, 'dtype', type(out).__name__)}")
         # half a byte up and half a byte down are both right
-        wanted = np.clip(np.nan_to_num(x, nan=0.0), 0, 1) * 255.0
         found = np.asarray(out).astype(float)
         for k in np.flatnonzero(np.abs(found - wanted) > 0.5 + 1e-4)[:1]:
             agree(f"x = {x[k]:.4g}", found[k], np.round(wanted[k]),
