@@ -490,8 +490,8 @@ def grade_distances(distances: Any) -> None:
         wanted = np.sqrt(((points[:, None] - centres) ** 2).sum(-1))
         given = f"points = {points.tolist()} and centres = {centres.tolist()}"
         with wanting(given, wanted, (
-                ValueError, "does one `vmap` go through both, side by side? Two are needed, each of "
-                "which maps one argument"), (
+                ValueError, "does one `vmap` go through both, side by side? Two are needed: each "
+                "maps one argument"), (
                 TypeError, "each `vmap` takes one axis away: `between` is given two vectors")):
             found = numbers(distances(jnp.array(points), jnp.array(centres)))
         agree(given, found, wanted,
