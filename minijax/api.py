@@ -1,4 +1,4 @@
-"""What is not a derivative, as users call it: `vmap`, `make_jaxpr`, `eval_shape`.
+"""Users' functions besides derivatives and `jit`: `vmap`, `make_jaxpr`, `eval_shape`.
 
 Stands on the interpreters, `jit`.  Chapters 03 to 08.
 In JAX: `jax/_src/api.py`.
@@ -19,7 +19,7 @@ from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
          axis_size: int | None = None, spmd_axis_name: Any = None) -> Callable:
-    """A function of one example as a function of a batch.
+    """A function of one example, made a function of a batch.
 
     Args:
       fun: a function of arrays and trees of arrays.
@@ -27,7 +27,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
         or a tree prefix of the arguments.
       out_axes: the axis of each result along which the batch goes; a tree prefix of the results.
       axis_name: a name for the axis, for collectives.
-      axis_size: its size, where no argument tells.
+      axis_size: its size, needed where no argument is mapped.
+      spmd_axis_name: accepted for JAX's sake; there is one device.
 
     Returns:
       A function of the same arguments with the mapped axes added.
@@ -75,7 +76,7 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,
                  axis_size: int | None) -> tuple[int, list[Dim]]:
-    """The size of the mapped axis, and each argument's place of it."""
+    """The size of the mapped axis, and where each argument has it."""
     api = info.traced_for
     places = [None if d is None else _axis_of(api, x, d, name)
               for x, d, name in zip(values, dims, info.arg_names, strict=True)]
@@ -139,8 +140,8 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     Args:
       fun: a function of arrays and trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: names and sizes of mapped axes to suppose around the call.
-      return_shape: return the types of the results too.
+      axis_env: names and sizes of mapped axes, as if the call stood inside `vmap`s that name them.
+      return_shape: whether to return the types of the results, too.
 
     Returns:
       A function of the arguments of `fun` (or their `ShapeDtypeStruct`) that returns a
@@ -163,7 +164,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
 
 
 def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
-    """The shapes and dtypes of a function's results, computing nothing.
+    """The shapes and dtypes of a function's results, which are not computed.
 
     Args:
       fun: a function of arrays and trees of arrays.

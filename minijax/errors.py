@@ -1,7 +1,7 @@
 """Every error that a user can meet; the docstring of each class is its page of the book.
 
 A class takes facts (the tracer, the primitive's name, what was expected) and builds the sentence.
-Stands on the standard library alone.  Its chapter is "The errors, one by one".
+Stands on the standard library alone.  Chapter 21, *The errors, one by one*.
 In JAX: ``jax/_src/errors.py`` and the messages spread over many files.
 """
 
@@ -112,7 +112,7 @@ class NonConcreteBooleanIndexError(JAXIndexError):
 
         sum_of_positive(jnp.arange(-5, 5))
 
-    An update of the elements under a mask fails alike, whatever the operation::
+    An update of the elements under a mask fails in the same way, whatever the operation::
 
         @jit
         def absolute(x):
@@ -156,7 +156,7 @@ class TracerArrayConversionError(JAXTypeError):
 
         wave(jnp.arange(4))
 
-    To index a NumPy array with a tracer is the same::
+    Indexing a NumPy array with a tracer raises it, too::
 
         table = np.arange(10)
 
@@ -174,7 +174,7 @@ class TracerArrayConversionError(JAXTypeError):
 
         wave(jnp.arange(4))
 
-    The table becomes an array of ours; or the index is declared static::
+    Make an array of ours of the table, or declare the index static::
 
         table = np.arange(10)
 
@@ -210,7 +210,7 @@ class TracerIntegerConversionError(JAXTypeError):
 
         pick(0)
 
-    The number of an axis, for a function of NumPy, is another::
+    The number of an axis that NumPy is asked for is another such integer::
 
         @jit
         def halves(x, axis):
@@ -228,8 +228,8 @@ class TracerIntegerConversionError(JAXTypeError):
 
         pick(0)
 
-    What is declared static is an integer again; so is what a function closes over.  (A new
-    closure at every call is traced at every call: a static argument is better in a loop.) ::
+    What is declared static is an integer again; so is what a function closes over.  A new closure
+    at every call is traced at every call, so in a loop a static argument is better::
 
         @partial(jit, static_argnums=1)
         def halves(x, axis):
@@ -285,8 +285,8 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
         scaled(2., True)
 
-    For the others: ``jnp.logical_and`` in place of ``and`` and of ``a < x < b``, ``jnp.maximum``
-    of ``max``, ``lax.while_loop`` of ``while``.
+    Otherwise, write ``jnp.logical_and`` for ``and`` and for ``a < x < b``, ``jnp.maximum`` for
+    ``max``, and ``lax.while_loop`` for ``while``.
     """
 
     def __init__(self, tracer: Any) -> None:
@@ -327,19 +327,19 @@ class UnexpectedTracerError(JAXTypeError):
         kept.append(f(1))
         kept[0] + 1
 
-    **To find the leak.**  The error comes up where the tracer is used.  To have it where the
-    tracer escapes, run under ``with jax.checking_leaks():`` or set
-    ``JAX_CHECK_TRACER_LEAKS=True``.  Tracing then happens anew, so it is slower.
+    **To find the leak.**  The error is raised where the tracer is used.  To have it raised where
+    the tracer escapes, run under ``with jax.checking_leaks():`` or set
+    ``JAX_CHECK_TRACER_LEAKS=True``.  Functions are then traced anew, which is slower.
     """
 
 
 class KeyReuseError(JAXTypeError):
     """A random key was used twice.
 
-    **What happened.** Two draws from the same key give the same numbers (or related ones), where
+    **What happened.** Two draws from the same key give the same numbers, or related ones, where
     two independent draws were meant.  This is checked under ``jax.debug_key_reuse(True)``, in
-    compiled code too.  To draw from a key consumes it, and so does ``split``; ``fold_in`` does
-    not.  A loop that closes over a key consumes it in every turn.
+    compiled code, too.  Drawing from a key consumes it, and so does ``split``; ``fold_in`` does
+    not.  A loop that closes over a key consumes it in every round.
 
     **The smallest example.** ::
 
@@ -362,11 +362,11 @@ class KeyReuseError(JAXTypeError):
 
 
 class OutOfBoundsError(IndexError):
-    """An index lay outside of its array, and that is being watched for.
+    """An index lay outside its array, while a check for this was on.
 
-    **What happened.** JAX moves such a read inside, leaves such an update out, and moves such a
-    window back, in silence: compiled code cannot raise.  Under ``jax.debug_out_of_bounds(True)``
-    every index whose mode was not given is looked at, in compiled code, too.
+    **What happened.** Without a word, JAX moves such a read inside, drops such an update, and moves
+    such a window back, since compiled code cannot raise.  Under
+    ``jax.debug_out_of_bounds(True)`` every index without a mode is checked, in compiled code, too.
 
     **The smallest example.** ::
 
@@ -384,11 +384,11 @@ class OutOfBoundsError(IndexError):
 
 
 class UnsafeCastError(ValueError):
-    """A cast met a value that the new dtype cannot hold, and that is being watched for.
+    """A cast met a value that the new dtype cannot hold, while a check for this was on.
 
-    **What happened.** ``x.astype(int)`` of a nan is 0, of 1e10 the largest integer, and 300 as
-    ``uint8`` is 44, in silence.  Under ``jax.debug_unsafe_casts(True)`` the values of every cast
-    that a program asks for are looked at, in compiled code, too.
+    **What happened.** Without a word, ``astype(int)`` makes 0 of a nan and the largest integer of
+    1e10, and the integer 300 becomes 44 as a ``uint8``.  Under ``jax.debug_unsafe_casts(True)``
+    the values of every cast that a program asks for are checked, in compiled code, too.
 
     **The smallest example.** ::
 
@@ -404,11 +404,11 @@ class UnsafeCastError(ValueError):
 
 
 class JaxRuntimeError(RuntimeError):
-    """A compiled function could not do what it was told, for a reason found while it ran.
+    """A compiled function failed while it ran.
 
-    **What happened.** A Python function that compiled code called back raised an error.  That
-    error is the cause of this one, with its own traceback.  (Where the message begins with
-    INTERNAL, it was the compiler that failed; the note says how to go on without it.)
+    **What happened.** A Python function that was called from compiled code raised an error.  That
+    error is the cause of this one, with its own traceback.  If the message begins with
+    INTERNAL, the compiler itself failed; the note says how to go on without it.
 
     **The smallest example.** ::
 
@@ -459,11 +459,11 @@ class JaxprTypeError(TypeError):
 
 
 class TypePromotionError(ValueError):
-    """Two dtypes have no common one to compute in.
+    """Two dtypes have no dtype in common to compute in.
 
     **What happened.** Under ``jax.numpy_dtype_promotion("strict")`` no two different dtypes
-    promote, Python numbers aside.  In the standard mode only the 8-bit floats, the 4-bit integers
-    and their smaller kin refuse.
+    promote, Python numbers aside.  In the standard mode only floats of 8 bits or fewer and
+    integers of 4 bits or fewer do not.
 
     **The smallest example.** ::
 
@@ -518,7 +518,7 @@ class SharpBitWarning(UserWarning):
 
 
 class TracerLeakError(Exception):
-    """A transformation ended, and somebody still held one of its tracers.
+    """A transformation ended while something still held one of its tracers.
 
     **What happened.** Under ``jax.checking_leaks()`` every transformation looks, as it ends, for
     tracers of its own that are still referred to.  The message shows each with the chain of
@@ -555,13 +555,13 @@ class TracerLeakError(Exception):
 
 
 class ImpureFunctionError(Exception):
-    """A traced function did something besides computing its result, and that is watched for.
+    """A traced function did more than compute its result, while a check for this was on.
 
     **What happened.** The Python of a function under ``jit``, or of a loop's body, runs once, to
-    be traced; what runs at each call is the compiled program.  A print, a write to a global, a
-    list, an attribute, a step of an iterator, a look at the clock: each happens that one time.
-    And what the function read of its surroundings (a global, an attribute) stays what it was.
-    Under ``jax.config.debug_purity(True)`` every such thing is looked for.
+    be traced; what runs at each call is the compiled program.  A print, a write to a global, to a
+    list or to an attribute, a step of an iterator, a look at the clock: each happens only that
+    once.  And what the function read from outside, such as a global or an attribute, keeps the
+    value it had.  Under ``jax.config.debug_purity(True)`` all of this is looked for.
 
     **The smallest example.** ::
 
@@ -594,7 +594,7 @@ class UnfilteredStackTrace(Exception):
     """The whole traceback of an error, the package's frames included.
 
     **What happened.** Under ``traceback_filtering="remove_frames"`` an error shows the lines of
-    your own program only.  What it was raised from is this: the same error's message with every
+    your own program only.  It is raised from this one, which has the same message, and every
     frame.
 
     **The smallest example.** ::
@@ -605,8 +605,8 @@ class UnfilteredStackTrace(Exception):
             except TypeError as error:
                 raise error.__cause__       # UnfilteredStackTrace
 
-    **The fix.**  Mend what the error that follows it says; the frames are for those who work on the
-    package, and in the default mode they are ``error.full_traceback``::
+    **The fix.**  Mend what the error that follows it names; the frames are for work on the
+    package.  In the default mode they are in ``error.full_traceback``::
 
         jnp.ones(2) + jnp.ones(2)
     """
@@ -617,10 +617,10 @@ class UnfilteredStackTrace(Exception):
 
 
 class NonFiniteError(FloatingPointError):
-    """An operation gave a nan or an infinity, and that is being watched for.
+    """An operation gave a nan or an infinity, while a check for this was on.
 
-    **What happened.** Under ``jax.debug_nans(True)`` (or ``debug_infs``) the outputs of every
-    operation and of every jitted function are looked at.  A jitted function that gave a nan is
+    **What happened.** Under ``jax.debug_nans(True)`` or ``debug_infs`` the outputs of every
+    operation and of every jitted function are checked.  A jitted function that gave a nan is
     run again without ``jit``, so that the error comes from the line that made it.
 
     **The smallest example.** ::
@@ -645,7 +645,7 @@ class NonFiniteError(FloatingPointError):
         with jax.debug_nans(True):
             grad(f)(-1.)
 
-    (The derivative of the side that is not chosen is computed too, and 0 * nan is nan.)
+    The derivative of the side that is not chosen is computed, too, and 0 * nan is nan.
     """
 
     # While a function of the package runs: whether the error stands when that is seen as a whole.
@@ -665,7 +665,7 @@ _RULES = {
 
 
 class RuleNotImplementedError(NotImplementedError):
-    """A primitive was met by a transformation that it has no rule for.
+    """A transformation met a primitive that has no rule for it.
 
     **What happened.** Each primitive says, for each transformation, how it is transformed.  Where
     there is no meaningful answer the primitive says why, and the message repeats it.  A primitive

@@ -26,7 +26,7 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     """The gradient of a function with a scalar result.
 
     Args:
-      fun: returns a real scalar (with `has_aux` a pair of it and anything).
+      fun: returns a real scalar; with `has_aux`, a pair of it and anything.
       argnums: the argument, or the arguments, to differentiate by.
       has_aux: `fun` returns (scalar, aux); the gradient function returns (gradient, aux).
       holomorphic: promise that a complex function is holomorphic.

@@ -180,7 +180,7 @@ def switch(index: Any, branches: Sequence[Callable], *operands: Any,
     """Run one of several functions.
 
     Args:
-      index: an integer scalar, clamped to the number of branches.
+      index: an integer scalar, clamped into range.
       branches: functions of the operands whose results have the same types.
       operands: arrays and trees of arrays; a single one may be given as `operand=`.
 

@@ -98,7 +98,9 @@ def mish(x: ArrayLike) -> Array:
 
 
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """x times the probability that a normal number is below x (approximated by a tanh).
+    """x times the probability that a standard normal number is below x.
+
+    By default it is approximated by a formula with tanh.
 
     >>> float(gelu(0.)), round(float(gelu(1., approximate=False)), 4)
     (0.0, 0.8413)
@@ -124,7 +126,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 
 def selu(x: ArrayLike) -> Array:
-    """`elu`, scaled so that means and variances keep to 0 and 1 from layer to layer.
+    """`elu`, scaled so that from layer to layer means stay near 0 and variances near 1.
 
     >>> round(float(selu(1.)), 4)
     1.0507

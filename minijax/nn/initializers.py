@@ -1,4 +1,4 @@
-"""First weights: functions that make a function of (key, shape, dtype).
+"""Initial weights: functions of (key, shape, dtype), and functions that make such functions.
 
 Stands on `numpy`, `random`.  Chapter 00 starts its network with one of them.
 In JAX: `jax/_src/nn/initializers.py`.
@@ -77,7 +77,7 @@ def normal(stddev: float = 1e-2, dtype: Any = None) -> Initializer:
 
 def truncated_normal(stddev: float = 1e-2, dtype: Any = None, lower: float = -2.0,
                      upper: float = 2.0) -> Initializer:
-    """Normal numbers, none further than the limits (in standard deviations).
+    """Normal numbers between two limits, which count in standard deviations.
 
     >>> truncated_normal()(random.key(0), (3,)).shape
     (3,)
@@ -105,13 +105,14 @@ def _fans(shape: Sequence[int], in_axis: AxisNumbers, out_axis: AxisNumbers,
 def variance_scaling(scale: float, mode: str, distribution: str, in_axis: AxisNumbers = -2,
                      out_axis: AxisNumbers = -1, batch_axis: AxisNumbers = (),
                      dtype: Any = None) -> Initializer:
-    """Random numbers whose variance is `scale` over the number of inputs (or outputs, or both).
+    """Random numbers whose variance is `scale` divided by a number of inputs or outputs.
 
     >>> variance_scaling(1.0, "fan_in", "normal")(random.key(0), (3, 2)).shape
     (3, 2)
 
     Args:
-      mode: "fan_in", "fan_out", "fan_avg" or "fan_geo_avg".
+      mode: "fan_in" counts inputs, "fan_out" outputs; "fan_avg" is their mean, and "fan_geo_avg"
+        their geometric mean.
       distribution: "truncated_normal", "normal" or "uniform".
     """
     def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:

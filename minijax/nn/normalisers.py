@@ -26,7 +26,7 @@ def _initial(x: Any, where: ArrayLike | None) -> float | None:
 
 
 def softmax(x: ArrayLike, axis: Axes = -1, where: ArrayLike | None = None) -> Array:
-    """``exp(x)``, divided by its sum along the axis: positive, and of sum one.
+    """``exp(x)``, divided by its sum along the axis: positive numbers whose sum is 1.
 
     >>> softmax(jnp.array([1., 1.]))
     Array([0.5, 0.5], dtype=float32)
@@ -64,7 +64,7 @@ def logsumexp(a: ArrayLike, axis: Axes = None, b: ArrayLike | None = None,
 
     Args:
       b: factors; 1 by default.
-      return_sign: whether to return the logarithm of the size, and the sign, of the sum.
+      return_sign: whether to return the logarithm of the sum's absolute value, and its sign.
     """
     if b is None:
         [x], factors = promote_dtypes_inexact(as_array("logsumexp", a)), None
@@ -118,7 +118,7 @@ def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
 
 
 def one_hot(x: ArrayLike, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Array:
-    """Rows of zeros with a one at the place that each integer names; outside, all zeros.
+    """A row for each integer, with a one at that place; all zeros where there is no such place.
 
     >>> one_hot(jnp.array([0, 2]), 3)
     Array([[1., 0., 0.],

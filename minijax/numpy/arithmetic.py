@@ -59,7 +59,7 @@ true_divide = divide
 
 
 def fmax(x1: Operand, x2: Operand, /) -> Array:
-    """The larger of two, and what is there where the other is nan.
+    """The larger of two; where one is nan, the other.
 
     >>> float(fmax(np.nan, 3.))
     3.0
@@ -68,7 +68,7 @@ def fmax(x1: Operand, x2: Operand, /) -> Array:
 
 
 def fmin(x1: Operand, x2: Operand, /) -> Array:
-    """The smaller of two, and what is there where the other is nan.
+    """The smaller of two; where one is nan, the other.
 
     >>> float(fmin(np.nan, 3.))
     3.0
@@ -83,7 +83,7 @@ nextafter, float_power = map(functools.partial(from_lax, prepare=promote_args_in
 
 
 def arctan2(x1: Inexact, x2: Inexact, /) -> Array:
-    """The angle of the point (y, x), where y is the first argument.
+    """The angle of the point (x, y), whose y is the first argument.
 
     >>> round(float(arctan2(1., 1.)), 4)
     0.7854
@@ -106,7 +106,7 @@ def fmod(x1: Operand, x2: Operand, /) -> Array:
 
 
 def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
-    """The numbers, kept within limits; None is no limit.
+    """The numbers, kept within limits; None stands for no limit.
 
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
@@ -313,7 +313,7 @@ def copysign(x1: Inexact, x2: Inexact, /) -> Array:
 
 
 def heaviside(x1: Inexact, x2: Inexact, /) -> Array:
-    """The step: 0 below zero, 1 above, and y at zero itself.
+    """The step function: 0 below zero, 1 above, and y at zero.
 
     >>> [float(heaviside(x, 0.5)) for x in (-1., 0., 1.)]
     [0.0, 0.5, 1.0]

@@ -165,7 +165,7 @@ def tensordot(a: Alike, b: Alike, axes: Any = 2, *, precision: Any = None,
     (2, 4)
 
     Args:
-      axes: how many (the last of `a`, the first of `b`), or the axes of `a` and those of `b`.
+      axes: how many of the last axes of `a` and the first of `b`; or the axes of `a` and of `b`.
     """
     if isinstance(axes, (tuple, list)) and len(axes) == 2:
         of_a, of_b = (each if np.iterable(each) else [each] for each in axes)
@@ -200,7 +200,7 @@ def kron(a: Alike, b: Alike) -> Array:
 
 def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
           axis: int | None = None) -> Array:
-    """The cross product of vectors of three (or two) components.
+    """The cross product of vectors of three components, or of two.
 
     >>> cross(np.array([1, 0, 0]), np.array([0, 1, 0]))
     Array([0, 0, 1], dtype=int32)
@@ -242,7 +242,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = None,
            precision: Any = None, preferred_element_type: Any = None) -> Array:
-    """The sum of products that letters describe: one letter an axis, summed where left out.
+    """Sums of products: a letter for each axis, and a sum over each that the result lacks.
 
     >>> x, y = np.ones((2, 3)), np.ones((3, 4))
     >>> einsum("ij,jk->ik", x, y).shape

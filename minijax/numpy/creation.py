@@ -79,7 +79,7 @@ def astype(x: ArrayLike, dtype: Any, /, *, copy: bool = False, device: Any = Non
 
 
 def copy(a: ArrayLike, order: str | None = None) -> Array:
-    """An array of these values; it stays when `a` is given away.
+    """A new array of these values, which stays when `a` is donated.
 
     >>> copy(np.array([1, 2]))
     Array([1, 2], dtype=int32)
@@ -181,7 +181,7 @@ def _full(shape: Any, value: Any) -> Array:
 
 
 def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """An array of zeros, float32 unless told.
+    """An array of zeros; float32 by default.
 
     >>> zeros((2, 2), dtype="int32")
     Array([[0, 0],
@@ -191,7 +191,7 @@ def zeros(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
 
 
 def ones(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
-    """An array of ones, float32 unless told.
+    """An array of ones; float32 by default.
 
     >>> ones(3)
     Array([1., 1., 1.], dtype=float32)
@@ -257,7 +257,7 @@ def empty_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
 
 def arange(start: Any, stop: Any = None, step: Any = None, dtype: DTypeLike = None, *,
            device: Any = None) -> Array:
-    """Evenly spaced numbers from `start` (0 where there is one argument) up to before `stop`.
+    """Evenly spaced numbers from `start`, by default 0, up to but not including `stop`.
 
     >>> arange(4), arange(1, 2, 0.5)
     (Array([0, 1, 2, 3], dtype=int32), Array([1. , 1.5], dtype=float32))

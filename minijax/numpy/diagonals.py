@@ -228,7 +228,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
-    """The powers of the elements, one power a column, the highest first.
+    """The powers of the elements: one column for each, the highest first.
 
     >>> vander(np.array([2, 3]), 3)
     Array([[4, 2, 1],

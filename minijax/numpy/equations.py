@@ -217,7 +217,7 @@ def _slogdet_jvp(primals: tuple, tangents: tuple) -> tuple:
 # ── Powers ───────────────────────────────────────────────────────────────────────────────────
 
 def matrix_power(a: ArrayLike, n: int) -> Array:
-    """A square matrix multiplied by itself, `n` times in all; its inverse where n is negative.
+    """The `n`-th power of a square matrix; of its inverse if `n` is negative.
 
     >>> matrix_power(np.array([[1, 1], [0, 1]]), 5)
     Array([[1, 5],
@@ -248,7 +248,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
 def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
          rcond: ArrayLike | None = None) -> Array:
-    """The pseudo-inverses: with them least squares have their shortest solutions.
+    """Pseudo-inverses, which give the shortest solutions of least squares.
 
     >>> pinv(np.array([[2., 0.], [0., 0.]]))
     Array([[0.5, 0. ],
@@ -256,7 +256,7 @@ def pinv(a: Inexact, rtol: ArrayLike | None = None, hermitian: bool = False, *,
 
     Args:
       rtol: singular values below so many times the largest count as zero.
-      hermitian: whether `a` is symmetric (Hermitian); otherwise it is made so.
+      hermitian: whether `a` is to be taken as symmetric, or Hermitian; it is made exactly so.
       rcond: an old name of `rtol`.
     """
     *_, m, n = a.shape
@@ -292,7 +292,7 @@ def _pinv_jvp(primals: tuple, tangents: tuple) -> tuple:
 
 
 def cond(x: Any, p: Any = None) -> Array:
-    """How many times relative errors may grow in a system of equations with this matrix.
+    """By what factor relative errors may grow in a system of equations with this matrix.
 
     >>> cond(np.array([[2., 0.], [0., 1.]]))
     Array(2., dtype=float32)
@@ -325,7 +325,7 @@ def matrix_rank(M: Inexact, rtol: ArrayLike | None = None, *, hermitian: bool = 
 
     Args:
       rtol: an old name of `tol`.
-      hermitian: whether `M` is symmetric (Hermitian); otherwise it is made so.
+      hermitian: whether `M` is to be taken as symmetric, or Hermitian; it is made exactly so.
       tol: what counts as small.
     """
     if M.ndim < 2:
@@ -350,11 +350,11 @@ def lstsq(a: ArrayLike, b: ArrayLike, rcond: float | None = None, *, numpy_resid
 
     Args:
       rcond: singular values below so many times the largest count as zero.
-      numpy_resid: whether there are no residuals where NumPy has none: where the rank is low,
-        or there are no more equations than unknowns.
+      numpy_resid: whether to return no residuals where NumPy returns none: if the rank is low,
+        or if there are no more equations than unknowns.
 
     Returns:
-      x, the sums of squares that remain, the rank and the singular values of `a`.
+      x, the sums of the squared residuals, the rank of `a` and its singular values.
     """
     a, b = promote_dtypes_inexact(a, b)
     if a.shape[0] != b.shape[0]:

@@ -43,7 +43,7 @@ def cholesky(a: Inexact, *, upper: bool = False, symmetrize_input: bool = True) 
 
 
 def eigh(a: Inexact, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """The eigenvalues, in ascending order, and eigenvectors of symmetric (Hermitian) matrices.
+    """The eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.
 
     >>> eigh(np.array([[2., 0.], [0., 1.]])).eigenvalues
     Array([1., 2.], dtype=float32)
@@ -59,7 +59,7 @@ def eigh(a: Inexact, UPLO: str | None = None, symmetrize_input: bool = True) -> 
 
 
 def eigvalsh(a: Inexact, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
-    """The eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+    """The eigenvalues of symmetric or Hermitian matrices, ascending.
 
     >>> eigvalsh(np.array([[2., 0.], [0., 1.]]))
     Array([1., 2.], dtype=float32)
@@ -112,7 +112,7 @@ def _reflections(q: Any, r: Any) -> tuple[Any, Any]:
 
 def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
         hermitian: bool = False, subset_by_index: tuple[int, int] | None = None) -> Any:
-    """Orthogonal U and V and falling singular values S with ``a = U diag(S) Vᴴ``.
+    """Orthogonal U and V, and singular values S, largest first, with ``a = U diag(S) Vᴴ``.
 
     >>> svd(np.array([[0., 2.], [1., 0.]]), compute_uv=False)
     Array([2., 1.], dtype=float32)
@@ -120,7 +120,7 @@ def svd(a: Inexact, full_matrices: bool = True, compute_uv: bool = True,
     Args:
       full_matrices: whether U and V are square.
       compute_uv: whether U and V are wanted; otherwise S alone is returned.
-      hermitian: whether `a` is symmetric (Hermitian); then its eigenvectors serve.
+      hermitian: whether `a` is symmetric, or Hermitian; then its eigenvectors are used.
       subset_by_index: the first and last of the singular values wanted; accepted as None.
     """
     if subset_by_index is not None:  # JAX: for full_matrices=False.
@@ -143,7 +143,7 @@ def _svd_of_symmetric(x: Any, compute_uv: bool) -> Any:
 
 
 def svdvals(x: Inexact, /) -> Array:
-    """The singular values of matrices, falling.
+    """The singular values of matrices, largest first.
 
     >>> svdvals(np.array([[0., 2.], [1., 0.]]))
     Array([2., 1.], dtype=float32)

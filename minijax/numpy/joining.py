@@ -125,7 +125,7 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
 # ── Cutting ──────────────────────────────────────────────────────────────────────────────────
 
 def split(ary: ArrayLike, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """The array cut into equal parts (an int), or at the places named.
+    """The array cut into a number of equal parts, or at the given places.
 
     >>> split(np.arange(4), 2)
     [Array([0, 1], dtype=int32), Array([2, 3], dtype=int32)]
@@ -168,7 +168,7 @@ def vsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
 
 
 def hsplit(ary: ArrayLike, indices_or_sections: Any) -> list[Array]:
-    """The array cut along its second axis (a vector along its only one).
+    """The array cut along its second axis; a vector along its only one.
 
     >>> [x.shape for x in hsplit(np.ones((4, 2)), 2)]
     [(4, 1), (4, 1)]
@@ -200,7 +200,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
            assume_unique_indices: bool = False) -> Array:
-    """The array without the elements at the places named.
+    """The array without the elements at the given places.
 
     >>> delete(np.array([5, 6, 7]), 1)
     Array([5, 7], dtype=int32)
@@ -226,7 +226,7 @@ def _taken(a: Any, places: Any, axis: int) -> Array:
 # ── Repeating ────────────────────────────────────────────────────────────────────────────────
 
 def tile(A: ArrayLike, reps: Any) -> Array:
-    """The array laid out again and again, so often along each axis.
+    """The array as a tile, laid a number of times along each axis.
 
     >>> tile(np.array([1, 2]), 2)
     Array([1, 2, 1, 2], dtype=int32)

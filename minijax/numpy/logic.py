@@ -59,7 +59,7 @@ bitwise_left_shift, bitwise_right_shift = left_shift, right_shift
 
 
 def bitwise_not(x: ArrayLike, /) -> Array:
-    """``~x``: every bit turned; of bools, ``not x``.
+    """``~x``: every bit flipped; of bools, ``not x``.
 
     >>> int(bitwise_not(5))
     -6
@@ -97,7 +97,7 @@ def logical_or(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 
 def logical_xor(x1: ArrayLike, x2: ArrayLike, /) -> Array:
-    """Whether just one is true (not zero).
+    """Whether exactly one is true (not zero).
 
     >>> bool(logical_xor(1, 0))
     True

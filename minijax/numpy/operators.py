@@ -272,10 +272,10 @@ class _Methods:
         return self
 
     def copy_to_host_async(self: Any) -> None:
-        """Nothing is to be done."""
+        """Does nothing, as the array is there already."""
 
     def is_deleted(self: Any) -> bool:
-        """Whether the buffer was given away."""
+        """Whether the buffer was donated, or deleted."""
         return isinstance(self, ArrayImpl) and is_given_away(self)
 
     delete = give_away

@@ -136,7 +136,7 @@ def _accumulated(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
 
 def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
-    """The largest element; nan where there is one.
+    """The largest element; nan if there is one.
 
     >>> max(np.array([[1, 5], [3, 4]]), axis=1)
     Array([5, 4], dtype=int32)
@@ -149,7 +149,7 @@ def max(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
 
 def min(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike | None = None) -> Array:
-    """The smallest element; nan where there is one.
+    """The smallest element; nan if there is one.
 
     >>> min(np.array([[1, 5], [3, 4]]), axis=1)
     Array([1, 3], dtype=int32)
@@ -270,7 +270,7 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
     Array(1., dtype=float32)
 
     Args:
-      ddof: how many less than the number of elements to divide by (1: of a sample).
+      ddof: how much less than the number of elements to divide by; 1 for a sample.
     """
     over = _over("var", a, axis)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)

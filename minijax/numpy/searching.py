@@ -32,7 +32,7 @@ _INT = np.dtype("int32")
 
 def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None = None, /, *,
           size: int | None = None, fill_value: Any = None) -> Any:
-    """`x` where the condition holds, else `y`; with the condition alone, the places it holds.
+    """`x` where the condition holds, else `y`; with the condition alone, the places where it does.
 
     >>> where(np.array([True, False]), 1.5, np.array([2.0, 3.0]))
     Array([1.5, 3. ], dtype=float32)
@@ -51,7 +51,7 @@ def where(condition: ArrayLike, x: ArrayLike | None = None, y: ArrayLike | None 
 
 def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
            default: ArrayLike = 0) -> Array:
-    """From each place, the choice whose condition is the first to hold there.
+    """At each place, the choice whose condition is the first to hold.
 
     >>> x = np.arange(4)
     >>> select([x < 1, x > 2], [x - 10, x + 10], default=5)
@@ -255,8 +255,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     Array([ 7.,  5., nan], dtype=float32)
 
     Args:
-      mode: what a place out of bounds gives: "fill" (nan, or the smallest integer; the
-        default), "clip" (which moves negative places to 0) or "wrap".
+      mode: what a place out of bounds gives: with "fill", the default, nan or the smallest
+        integer; "clip" moves it inside, also from below 0, and "wrap" around.
     """
     if indices.dtype.kind not in "biu":
         raise ValueError("indices must have an integer type")

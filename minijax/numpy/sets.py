@@ -23,7 +23,7 @@ from minijax.numpy.shaping import moveaxis, ravel
 
 def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
          invert: bool = False) -> Array:
-    """Which elements occur among others.
+    """Whether each element occurs among others.
 
     >>> isin(np.array([1, 2, 3]), np.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
@@ -42,9 +42,10 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
     (Array([1, 3], dtype=int32), Array([1, 2], dtype=int32))
 
     Args:
-      return_index: also where each occurs first; `return_inverse`: also the place of every
-        element in the result; `return_counts`: also how often each occurs.
-      axis: the slices of which axis to compare; by default the elements of the flat array.
+      return_index: whether to return where each occurs first, too.
+      return_inverse: whether to return the place of every element in the result, too.
+      return_counts: whether to return how often each occurs, too.
+      axis: the axis whose slices are compared; by default the elements of the flat array are.
       size: how many to give, so that the size is known while tracing.
       fill_value: what to give where there are fewer; by default the smallest.
 
@@ -166,7 +167,7 @@ def intersect1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False,
 
 def setdiff1d(ar1: ArrayLike, ar2: ArrayLike, assume_unique: bool = False, *,
               size: int | None = None, fill_value: ArrayLike | None = None) -> Array:
-    """The elements of the first array that the second has not, each once, in ascending order.
+    """The elements of the first array that the second lacks, each once, in ascending order.
 
     >>> setdiff1d(np.array([3, 1, 2]), np.array([2, 3]))
     Array([1], dtype=int32)
@@ -246,7 +247,7 @@ UniqueInverse = namedtuple("UniqueInverse", "values inverse_indices")
 
 def unique_all(x: ArrayLike, /, *, size: int | None = None,
                fill_value: ArrayLike | None = None) -> UniqueAll:
-    """The different elements; where each is first, its place for each element, how often it is.
+    """The different elements, their first places, each element's place among them, and counts.
 
     >>> unique_all(np.array([3, 1, 3])).counts
     Array([1, 2], dtype=int32)

@@ -106,7 +106,7 @@ def squeeze(a: ArrayLike, axis: Axes = None) -> Array:
 
 
 def expand_dims(a: ArrayLike, axis: Any) -> Array:
-    """The array with new axes of size one at the places named.
+    """The array with new axes of size one at the given places.
 
     >>> expand_dims(np.ones(3), 0).shape
     (1, 3)
@@ -301,7 +301,7 @@ def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def roll(a: ArrayLike, shift: Any, axis: Axes = None) -> Array:
-    """The array shifted along an axis (or flat); what falls off the end comes in at the start.
+    """The array shifted along an axis, or flat; what falls off the end comes in at the start.
 
     >>> roll(np.arange(4), 1)
     Array([3, 0, 1, 2], dtype=int32)

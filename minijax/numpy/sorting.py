@@ -1,4 +1,4 @@
-"""Sorting, and what one asks of the sorted: sort, argsort, lexsort, searchsorted, quantile, ….
+"""Sorting, and what sorted arrays can tell: sort, argsort, lexsort, searchsorted, quantile, ….
 
 Stands on `reductions`.  Chapter 18, *Dynamic shapes*.
 In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
@@ -62,7 +62,7 @@ def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: No
 
 
 def lexsort(keys: Any, axis: int = -1) -> Array:
-    """The places in the order of the last key; equal ones in that of the key before, and so on.
+    """The places in the order of the last key; ties in the order of the key before, and so on.
 
     >>> lexsort((np.array([1, 0, 2]), np.array([5, 5, 4])))
     Array([2, 1, 0], dtype=int32)
@@ -118,7 +118,7 @@ _METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
 def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
              overwrite_input: bool = False, method: str = "linear",
              keepdims: bool = False) -> Array:
-    """The number below which the part `q` of the elements lies; nan where there is a nan.
+    """The number below which the part `q` of the elements lies; nan if there is one.
 
     >>> quantile(np.array([1., 2., 3.]), 0.25)
     Array(1.5, dtype=float32)

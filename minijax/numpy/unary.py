@@ -186,7 +186,7 @@ def rint(x: ArrayLike, /) -> Array:
 
 
 def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
-    """The numbers rounded to so many decimals, halves to the even digit.
+    """The numbers rounded to a number of decimals, halves to the even digit.
 
     >>> round(np.array([2.5, 3.5]))
     Array([2., 4.], dtype=float32)
@@ -384,7 +384,7 @@ def isreal(x: ArrayLike) -> Array:
 # ── Questions about one object ───────────────────────────────────────────────────────────────────
 
 def isscalar(element: Any) -> bool:
-    """Whether it is a number: of Python, of NumPy, or an array without axes.
+    """Whether x is a number, of Python or NumPy, or an array without axes.
 
     >>> isscalar(1.5), isscalar([1.5])
     (True, False)
@@ -395,7 +395,7 @@ def isscalar(element: Any) -> bool:
 
 
 def iterable(y: Any) -> bool:
-    """Whether one can loop over it.
+    """Whether x can be looped over.
 
     >>> iterable(np.ones(2)), iterable(2)
     (True, False)

@@ -21,7 +21,7 @@ CoreDims = tuple[str, ...]
 
 def vectorize(pyfunc: Callable, *, excluded: Collection[int | str] = frozenset(),
               signature: str | None = None) -> Callable:
-    """A function of scalars (or of arrays, as the signature says) that broadcasts.
+    """A function of scalars, or of arrays as its signature says, that broadcasts.
 
     >>> import minijax.numpy as jnp
     >>> dot = vectorize(lambda x, y: (x * y).sum(), signature="(n),(n)->()")

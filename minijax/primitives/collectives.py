@@ -174,11 +174,11 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
       x: an array or a tree of arrays; truth values are counted.
       axis_name: the name given to `vmap`, or a tuple of names; an integer is an axis of `x`.
-      axis_index_groups: None; sums over parts of an axis are not there.
+      axis_index_groups: only None; there are no sums over parts of an axis.
 
     Returns:
-      The same tree; the value no longer depends on the place along the axis.  The sum of a number
-      that is no array is such a number again: `psum(1, 'i')` is the size of the axis.
+      The same tree; the value no longer depends on the place along the axis.  The sum of a plain
+      number is a plain number: `psum(1, 'i')` is the size of the axis.
 
     Raises:
       NameError: when no enclosing `vmap` bears the name.
@@ -201,12 +201,12 @@ def _sum(leaf: Any, names: tuple) -> Any:
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The largest over the examples along a named axis; takes and raises what `psum` does."""
+    """The maximum over the examples along a named axis; takes and raises what `psum` does."""
     return _leaf_by_leaf(_max_over, x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The smallest over the examples along a named axis; takes and raises what `psum` does."""
+    """The minimum over the examples along a named axis; takes and raises what `psum` does."""
     return _leaf_by_leaf(_min_over, x, axis_name, axis_index_groups)
 
 
@@ -259,7 +259,7 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
       x: an array or a tree of arrays.
       axis_name: the name given to `vmap` or `pmap`.
       axis: the axis of each result along which the examples go.
-      tiled: whether they are joined along an axis that is there, and not stacked along a new one.
+      tiled: whether they are joined along an axis they have, and not stacked along a new one.
 
     Returns:
       The same tree; the value no longer depends on the place along the axis.
@@ -300,7 +300,7 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
 
     Raises:
       NameError: when no enclosing `vmap` bears the name.
-      ValueError: when two examples send to one place, or one to two, or a place is not there.
+      ValueError: when two examples send to one place, or one to two, or there is no such place.
 
     >>> import minijax as jax
     >>> around = [(0, 1), (1, 2), (2, 0)]

@@ -22,7 +22,7 @@ Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch
 
 
 class Precision(enum.Enum):
-    """How exactly products are computed; float32 is always exact to float32 here."""
+    """How exactly products are computed; here those of float32 always have its full precision."""
 
     # JAX: lower precisions are faster on accelerators.
     DEFAULT = 0
@@ -252,7 +252,7 @@ def dot_general(lhs: Any, rhs: Any, dimension_numbers: Any, precision: Any = Non
       lhs, rhs: arrays.
       dimension_numbers: ``((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))``, each a
         sequence of axes.  Batch axes are paired, and kept.
-      precision: accepted for programs that set it; the CPU has one.
+      precision: accepted for JAX's sake; the CPU has one precision.
       preferred_element_type: the dtype to sum in and to return.
 
     Returns:

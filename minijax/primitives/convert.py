@@ -111,7 +111,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, sharding: Any = None
       dtype: by default that of the scalar, weak if it is.
 
     Raises:
-      TypeError: where the number is no scalar or the shape no shape.
+      TypeError: where `fill_value` is no scalar, or `shape` no sequence of sizes.
 
     >>> full((2,), 1.5)
     Array([1.5, 1.5], dtype=float32, weak_type=True)

@@ -94,7 +94,7 @@ reduce_max_p, reduce_min_p = (
 
 
 def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
-    """The maximum along axes; nan where there is one; of nothing, the least value.
+    """The maximum along axes; nan if there is one; of no elements, the least value.
 
     >>> import numpy as np
     >>> reduce_max(np.array([2., 3.]), (0,))
@@ -104,7 +104,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
 
 
 def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
-    """The minimum along axes; nan where there is one; of nothing, the greatest value.
+    """The minimum along axes; nan if there is one; of no elements, the greatest value.
 
     >>> import numpy as np
     >>> reduce_min(np.array([2., 3.]), (0,))

@@ -160,7 +160,7 @@ def nextafter(x: Any, y: Any) -> Any:
     """The next float after x towards y.
 
     Args:
-      x, y: arrays of one floating dtype; axes of size one stretch.
+      x, y: arrays of one floating dtype; axes of size one are broadcast.
 
     >>> nextafter(1.0, 2.0)
     Array(1.0000001, dtype=float32, weak_type=True)

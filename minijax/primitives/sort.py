@@ -91,7 +91,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     Args:
       operand: an array; or a sequence of arrays of one shape, reordered together.
       dimension: the axis.
-      is_stable: whether equals keep their order (here they always do).
+      is_stable: whether equal elements keep their order; here they always do.
       num_keys: how many of the arrays, from the first on, decide the order.
 
     Returns:

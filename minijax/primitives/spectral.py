@@ -164,13 +164,13 @@ eigh_p = factorization(
 
 def eigh(x: Any, *, lower: bool = True, symmetrize_input: bool = True,
          sort_eigenvalues: bool = True) -> tuple[Array, ...]:
-    """Eigenvectors and eigenvalues of symmetric (Hermitian) matrices, in ascending order.
+    """Eigenvectors and eigenvalues of symmetric or Hermitian matrices, in ascending order.
 
     Args:
       lower: which triangle is read, where the input is not symmetrized.
       symmetrize_input: whether ``(x + xᴴ) / 2`` is taken; otherwise derivatives are those along
         symmetric changes.
-      sort_eigenvalues: accepted; they always are.
+      sort_eigenvalues: accepted for JAX's sake; they always are sorted.
 
     Returns:
       The matrix whose columns are the eigenvectors, and the eigenvalues.
@@ -260,7 +260,7 @@ svd_p = factorization(
 
 
 def svd(x: Any, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
-    """Orthogonal U and V and falling singular values s with ``x = U diag(s) Vᴴ``.
+    """Orthogonal U and V, and singular values s, largest first, with ``x = U diag(s) Vᴴ``.
 
     Args:
       full_matrices: whether U and V are square; otherwise they have as many columns as s has

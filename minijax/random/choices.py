@@ -141,7 +141,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     Args:
       key: a key, typed or raw.
       shape: the shape of the result.
-      dtype: any dtype; None is the default integer.
+      dtype: any dtype; None is the default integer dtype.
       out_sharding: accepted for JAX's sake; there is one device.
 
     >>> from minijax.random import key
@@ -164,7 +164,7 @@ def _rademacher(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True,
                 mode: str | None = None, *, out_sharding: Any = None) -> Array:
-    """Numbers of categories, chosen with probabilities softmax(logits).
+    """Categories, by their numbers, chosen with the probabilities softmax(logits).
 
     A category wins when its logit plus Gumbel noise is the largest.
 
@@ -217,7 +217,7 @@ def choice(key: Any, a: Any, shape: Sequence[int] = (), replace: bool = True, p:
       a: an array, or an integer n that stands for 0 … n-1.
       shape: how many to choose.
       replace: whether one may be chosen again.
-      p: the probability of each; None is equal ones.
+      p: the probability of each; None if all are equal.
       axis: the axis of `a` along which to choose.
       mode: as for `gumbel`.
 
@@ -283,7 +283,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
       key: a key, typed or raw.
       x: an array, or an integer n that stands for 0 … n-1.
       axis: the axis along which to shuffle.
-      independent: whether each row along it is shuffled by itself.
+      independent: whether each row along it is shuffled on its own.
       out_sharding: accepted for JAX's sake; there is one device.
 
     Raises:

@@ -49,7 +49,7 @@ def key(seed: Any, *, impl: Any = None, dtype: Any = None) -> Array:
 
     Args:
       seed: an integer of at most 64 bits; without 64-bit types, its lower 32 bits count.
-      impl: the name of the generator; there is "threefry2x32".
+      impl: the name of the generator; the only one is "threefry2x32".
       dtype: the dtype of the key, as another way to choose the generator.
 
     Returns:
@@ -222,7 +222,7 @@ def _as_word(data: Any) -> Any:
 
 
 def clone(key: Any) -> Array:
-    """The same key, for using it again on purpose where reuse is checked for.
+    """The same key, to be used again on purpose where a check looks for reuse.
 
     >>> key_data(clone(key(3)))
     Array([0, 3], dtype=uint32)

@@ -119,7 +119,7 @@ def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, max
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: a float dtype.
-      minval, maxval: numbers, or arrays that stretch to `shape`.
+      minval, maxval: numbers, or arrays that broadcast to `shape`.
       out_sharding: accepted for JAX's sake; there is one device.
 
     Raises:
@@ -159,7 +159,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     Args:
       key: a key, typed or raw.
       shape: the shape of the result.
-      dtype: a float dtype, or a complex one (real and imaginary part share the variance).
+      dtype: a float dtype, or a complex one, whose two parts share the variance.
       out_sharding: accepted for JAX's sake; there is one device.
 
     Raises:
@@ -200,7 +200,7 @@ def scaled_erf_inv(x: Array, dtype: np.dtype) -> Array:
 
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *,
                      out_sharding: Any = None) -> Array:
-    """Standard normal numbers, under the condition that they lie between two bounds.
+    """Standard normal numbers that lie between two bounds.
 
     Args:
       key: a key, typed or raw.
@@ -239,7 +239,7 @@ def _truncated_normal(key: Array, lower: Any, upper: Any, shape: Shape, dtype: n
 
 @sampler
 def exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers of density exp(-x) on [0, ∞).
+    """Numbers whose density is exp(-x) on [0, ∞).
 
     Args, raises: as for `uniform`.
 
@@ -253,7 +253,7 @@ def exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 @sampler
 def laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers of density exp(-|x|) / 2.
+    """Numbers whose density is exp(-|x|) / 2.
 
     Args, raises: as for `uniform`.
 
@@ -281,7 +281,7 @@ def logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 @sampler
 def cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Numbers of density 1 / (π (1 + x²)).
+    """Numbers whose density is 1 / (π (1 + x²)).
 
     Args, raises: as for `uniform`.
 
@@ -295,7 +295,7 @@ def cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
 
 def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *,
            out_sharding: Any = None) -> Array:
-    """Numbers of distribution function exp(-exp(-x)): what, added to logits, makes choices.
+    """Numbers whose distribution function is exp(-exp(-x)); `categorical` adds them to logits.
 
     Args:
       key: a key, typed or raw.
