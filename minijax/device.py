@@ -1,4 +1,4 @@
-"""Where arrays live, as users call it: `devices`, `device_put`, `device_get`; here all is one CPU.
+"""Where arrays live: `devices`, `device_put`, `device_get`; here all of them live on one CPU.
 
 Stands on `derivatives`.  Chapter 11, *Named axes and many devices*.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/api.py`.
@@ -35,7 +35,7 @@ class Device:
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices: one, or as many as the flag `num_cpu_devices` pretends.
+    """All devices: one, or as many as the flag `num_cpu_devices` says.
 
     Raises:
       RuntimeError: for a backend other than the CPU.

@@ -1,7 +1,7 @@
 """Dtypes: which there are, how two of them meet, which one a value has, and when it is weak.
 
 Stands on NumPy, ml_dtypes, `config` and `errors`; values are known by their ``aval`` or ``dtype``,
-so nothing above is imported.  Its chapter is "Arrays, dtypes and weak types".
+so nothing above is imported.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: ``jax/_src/dtypes.py``.
 """
 

@@ -1,6 +1,6 @@
 """What a tree is: kinds of node, one per container type, and treedefs.
 
-Stands on nothing.  Its chapter is "Trees".
+Stands on nothing.  Chapter 05, *Trees*.
 In JAX: ``jaxlib/pytree.cc``, written in C++.
 """
 

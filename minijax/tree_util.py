@@ -1,6 +1,6 @@
-"""Trees as users take them apart and put them together, and what they are told where two differ.
+"""Taking trees apart and putting them together, as users do, and what is said where two differ.
 
-Stands on `pytree`, where it is said what a tree is.  Its chapter is "Trees".
+Stands on `pytree`, which says what a tree is.  Chapter 05, *Trees*.
 In JAX: ``jax/_src/tree_util.py``.
 """
 
@@ -230,7 +230,7 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Return whether the structure is a single node (so None counts, as in JAX).
+    """Return whether the structure is a single node; None counts, as in JAX.
 
     >>> treedef_is_leaf(tree_structure(0)), treedef_is_leaf(tree_structure([0]))
     (True, False)
@@ -248,7 +248,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
 
 
 def is_tree_node(typ: type) -> bool:
-    """Return whether trees of this type have children (or could have).
+    """Return whether trees of this type may have children.
 
     >>> is_tree_node(list), is_tree_node(int)
     (True, False)

@@ -71,10 +71,10 @@ debug_callback_p = Primitive(
 
 def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False,
                    **kwargs: Any) -> None:
-    """Call a Python function with the values that traced arguments turn out to have.
+    """Call a Python function with the values that traced arguments have when the program runs.
 
     It is called each time the compiled code runs, once for each example of a batch, and in each
-    step of a loop, in the order in which the program says so.
+    step of a loop, in the order of the program.
 
     Args:
       callback: is given arrays in the trees of the arguments; its result is ignored.
@@ -134,7 +134,7 @@ _formatter = _CheckingFormatter()
 
 def debug_print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False,
                 skip_format_check: bool = False, **kwargs: Any) -> None:
-    """Print the values that traced arguments turn out to have.
+    """Print the values that traced arguments have when the program runs.
 
     Args:
       fmt: a format as `str.format` takes it: ``"x = {x}"``.

@@ -38,7 +38,7 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
     Args:
       fun: a function of arrays and trees of arrays.
       prevent_cse: accepted for JAX's sake; the second computation is never merged with the first.
-      policy: None: nothing but the arguments is kept.
+      policy: only None: nothing but the arguments is kept.
       static_argnums: positions of arguments that are not arrays.
 
     Returns:

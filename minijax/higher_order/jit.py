@@ -218,7 +218,7 @@ class JitFunction:
 
     @api_boundary
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The types of the outputs, computing nothing."""
+        """The types of the outputs, which are not computed."""
         return self.trace(*args, **kwargs).out_info
 
     def clear_cache(self) -> None:
@@ -266,7 +266,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
       static_argnums: positions of arguments that are not arrays; each value is traced anew.
       static_argnames: the same by name.
       donate_argnums: positions of arguments that a call uses up: where a result has the size of
-        such an array, its memory is given back, and reading it raises.
+        such an array, the array's memory is freed, and reading it raises.
       donate_argnames: the same by name.
       keep_unused: accepted for JAX's sake; unused arguments cost nothing here.
       device: accepted for JAX's sake; there is one device.

@@ -245,7 +245,7 @@ def cholesky(x: Any, *, symmetrize_input: bool = True) -> Array:
     """The lower triangular matrix L with positive diagonal for which ``x = L Lᴴ``.
 
     Args:
-      x: symmetric (Hermitian) positive definite matrices; where one is not, L is nan.
+      x: symmetric or Hermitian, positive definite matrices; where one is not, L is nan.
       symmetrize_input: whether ``(x + xᴴ) / 2`` is factored; otherwise only the lower triangle
         of x is read, and derivatives are those along symmetric changes.
 

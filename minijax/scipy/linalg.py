@@ -199,7 +199,7 @@ def eigh(a: ArrayLike, b: ArrayLike | None = None, lower: bool = True,
          eigvals_only: bool = False, overwrite_a: bool = False, overwrite_b: bool = False,
          turbo: bool = True, eigvals: None = None, type: int = 1,
          check_finite: bool = True) -> Any:
-    """The eigenvalues of symmetric (Hermitian) matrices, and their eigenvectors.
+    """The eigenvalues of symmetric or Hermitian matrices, and their eigenvectors.
 
     >>> eigh(jnp.array([[2., 0.], [0., 1.]]), eigvals_only=True)
     Array([1., 2.], dtype=float32)
@@ -234,7 +234,7 @@ def qr(a: ArrayLike, overwrite_a: bool = False, lwork: Any = None, mode: str = "
 def svd(a: ArrayLike, full_matrices: bool = True, compute_uv: bool = True,
         overwrite_a: bool = False, check_finite: bool = True,
         lapack_driver: str = "gesdd") -> Any:
-    """Orthogonal U and V and falling singular values s with ``a = U diag(s) Vᴴ``.
+    """Orthogonal U and V, and singular values s, largest first, with ``a = U diag(s) Vᴴ``.
 
     >>> svd(jnp.array([[0., 2.], [1., 0.]]), compute_uv=False)
     Array([2., 1.], dtype=float32)
@@ -254,7 +254,7 @@ _LARGEST = 5.371920351148152
 
 
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponential of a square matrix: the sum of its powers by their factorials.
+    """The exponential of a square matrix: the sum of its powers ``a^n / n!``.
 
     >>> expm(jnp.zeros((2, 2)))
     Array([[1., 0.],
@@ -297,7 +297,7 @@ def _rational(x: Any) -> Any:
 
 
 def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given ones along its diagonal.
+    """A matrix with the given matrices along its diagonal, and zeros elsewhere.
 
     >>> block_diag(jnp.array([[1, 2]]), 3)
     Array([[1, 2, 0],

@@ -187,7 +187,7 @@ def boxcox(x: Inexact, lmbda: Inexact) -> Array:
 # ── The gamma function ───────────────────────────────────────────────────────────────────────
 
 def gammaln(x: Inexact) -> Array:
-    """The logarithm of the size of the gamma function.
+    """The logarithm of the absolute value of the gamma function.
 
     >>> round(float(gammaln(5.)), 4)  # log(4!)
     3.1781

@@ -1,6 +1,6 @@
 """`minijax.scipy.stats`: densities, probabilities and quantiles, a module for each distribution.
 
-A distribution is a block of formulas; what follows from them is made.
+A distribution is a block of formulas; functions that follow from these are made.
 Stands on `special`.  In JAX: `jax/_src/scipy/stats/`, a file each.
 """
 

@@ -130,7 +130,7 @@ def checking_sharp_bits(value: bool = True, *, collect: bool = False) -> Iterato
 
     Args:
       value: False turns them all off.
-      collect: whether findings are put into a list, the program going on, and not raised.
+      collect: whether findings are put into a list, and the program goes on, instead of raising.
 
     Returns:
       A context manager; ``with … as findings`` gives the list.
