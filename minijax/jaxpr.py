@@ -258,7 +258,7 @@ def types_in(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
 
 
 def remove_dead_equations(jaxpr: Jaxpr) -> Jaxpr:
-    """The program without equations whose outputs nobody reads and that do nothing besides."""
+    """The program without equations whose outputs are not read and that do nothing besides."""
     needed = {v for v in jaxpr.outvars if isinstance(v, Var)}
     kept = []
     for eqn in reversed(jaxpr.eqns):

@@ -1,7 +1,7 @@
 """A jaxpr as JAX prints it.
 
-Stands on `core`. Knows no primitive: an equation is its name, parameters and operands.
-Explained in chapter 06. In JAX: jax/_src/core.py (pp_*) and jax/_src/pretty_printer.py.
+Stands on `core`.  Knows no primitive: an equation is its name, parameters and operands.
+Chapter 06, *Programs as data*.  In JAX: `jax/_src/core.py` (`pp_*`), `pretty_printer.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""For those who extend the library: `extend.core` has what interpreters and primitives need.
+"""For extensions of the library: `extend.core` has what interpreters and primitives need.
 
 In JAX: `jax/extend/`.
 """

@@ -84,7 +84,7 @@ MEANT_FOR_USERS = (NotImplementedError, ImportError, MemoryError, OSError, NameE
 
 @contextlib.contextmanager
 def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
-    """An error that nobody meant for the user says whose it is, and what one can do.
+    """An error that was not meant for the user says where it is from, and what to do.
 
     Raises:
       JaxRuntimeError: from the original one.
@@ -119,7 +119,7 @@ def called(program: Callable[[], T], python: Callable[[], Any], function: str | 
 
     Args:
       program: makes the call.
-      python: makes it by running the user's function instead, should somebody look for its lines.
+      python: makes it by running the user's function instead, where a check looks for its lines.
       function: what the user calls the function: ``"jax.jit"``; None to say nothing of it.
     """
     return core.base_trace.around("call", lambda *_: program(), python, function)

@@ -226,7 +226,7 @@ def _codegen() -> Any:
 
 
 class UnresolvedSymbol(OSError):
-    """Object code refers to a function that nobody provides; running it would jump to nowhere."""
+    """Object code refers to a function that is not there; running it would jump to nowhere."""
 
     def __init__(self, symbol: str, names: Iterable[str]) -> None:
         missing = ", ".join(names) or "a function that is not among its externals"

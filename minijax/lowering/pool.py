@@ -1,4 +1,4 @@
-"""The threads that share long loops: who is free takes the next block, until none is left.
+"""The threads that share long loops: one that is free takes the next block, until none is left.
 
 Stands on cpu.py, and on the locks that Python's own threads use. Chapter 26.
 In JAX: the thread pool of XLA's CPU client (xla/tsl/platform/threadpool).

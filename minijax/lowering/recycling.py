@@ -34,7 +34,7 @@ caches.cleared_by(_idle.clear)
 
 
 def take(nbytes: int) -> Room:
-    """Memory for so many bytes, which nobody else has."""
+    """Memory of so many bytes, which is not in use."""
     step = 1 << max(nbytes.bit_length() - 4, 12)
     size = -(-nbytes // step) * step + ALIGNMENT  # one of few sizes, so that it is found again
     try:
@@ -45,7 +45,7 @@ def take(nbytes: int) -> Room:
 
 
 def give_back(room: Room) -> None:
-    """Keep memory for who needs that much next; what is too much goes back to the system."""
+    """Keep memory for the next that needs as much; what is too much goes back to the system."""
     size = room.memory.nbytes
     for other, rooms in list(_idle.items()):
         while rooms and other != size <= MOST < held() + size:
@@ -57,7 +57,7 @@ def give_back(room: Room) -> None:
 
 
 def held() -> int:
-    """How many bytes are held for nobody."""
+    """How many bytes are held for later use."""
     return sum(size * len(rooms) for size, rooms in list(_idle.items()))
 
 

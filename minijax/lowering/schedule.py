@@ -100,7 +100,7 @@ class Run:
         return {v for v, x in self.env.items() if x.buffer is buffer}
 
     def _share_places(self) -> None:
-        """Let a rule that changes its operand do so in place, where nobody reads the old value."""
+        """Let a rule that changes its operand do so in place, if the old value is not read."""
         for writer in reversed(self.paths):
             at = writer.eqn.primitive.in_place
             old = writer.eqn.invars[at] if at is not None else None
@@ -160,7 +160,7 @@ class Run:
                                        v.aval.shape, v.aval.dtype)
 
     def _element(self, eqn: JaxprEqn, k: int, index: tuple[Operand, ...]) -> Operand:
-        """From memory, if it has a place: who reads it comes after it, or in its turn of a loop."""
+        """From memory, if it has a place: what reads it comes later, or in its turn of a loop."""
         v = eqn.outvars[k]
         return self.load(v, index) if self.places.get(v) else self.evaluate(eqn, index)[k]
 
@@ -227,7 +227,7 @@ class Run:
             with self._noting(task) if alone else nullcontext():
                 found = self.evaluate(task.eqn, index)
             for v, x in zip(task.outvars, found, strict=True):
-                self.b.remember(("value", self.env[v], index), x)  # for those who ask next
+                self.b.remember(("value", self.env[v], index), x)  # for the next that asks
                 stores += [(v, place, x) for place in self.places.get(v, [])]
         for v, place, x in stores:
             place.store(index[self.skip.get(v, 0):], x)

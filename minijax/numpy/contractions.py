@@ -40,7 +40,7 @@ def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
 
 def _contracted(x: Any, x_labels: Labels, y: Any, y_labels: Labels, needed: set,
                 *options: Any) -> tuple[Any, list]:
-    """The product of two arrays, summed over the labels that nobody needs."""
+    """The product of two arrays, summed over the labels that are not needed any more."""
     x, x_labels = _summed(x, x_labels, {*needed, *y_labels})
     y, y_labels = _summed(y, y_labels, {*needed, *x_labels})
     shared = [label for label in x_labels if label in y_labels]
@@ -59,7 +59,7 @@ def _without_ones(x: Any, labels: Labels, sizes: dict[str, int]) -> tuple[Any, l
 
 
 def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
-    """Sum over the axes whose label nobody needs."""
+    """Sum over the axes whose label is not needed any more."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
     kept = [label for label in labels if label in needed]
     return (lax.reduce_sum(x, axes) if axes else x), kept

@@ -1,4 +1,4 @@
-"""Primitive check: every element must lie within bounds, or else somebody is told, at run time.
+"""Primitive check: every element must lie within bounds; others are reported, at run time.
 
 Stands on `families`; `sharp_bits` knows what is to be checked, and what is said of it.
 Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which returns errors.
@@ -18,7 +18,7 @@ Report = Callable[[Any], None]  # is given the first element outside
 
 
 class CheckEffect(Effect):
-    """Somebody may be told of a value: the equation stays, in its place."""
+    """A value may be reported: the equation stays, in its place."""
 
     def __repr__(self) -> str:
         return "Check"

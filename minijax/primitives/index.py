@@ -67,7 +67,7 @@ def canonical_starts(operand: Any, start_indices: Any, sizes: Shape,
     """One scalar per axis; negative ones count from the end of the axis.
 
     Args:
-      sizes, kind: of the window, for who is told of one that sticks out.
+      sizes, kind: of the window, for the check of those that stick out.
 
     Raises:
       ValueError: when their number is not the number of axes.

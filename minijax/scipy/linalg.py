@@ -254,7 +254,7 @@ _LARGEST = 5.371920351148152
 
 
 def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
-    """The exponential of a square matrix: the sum of its powers ``a^n / n!``.
+    """The exponential of a square matrix: the sum of its powers ``Aⁿ / n!``.
 
     >>> expm(jnp.zeros((2, 2)))
     Array([[1., 0.],

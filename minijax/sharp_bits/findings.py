@@ -179,7 +179,7 @@ current_steps: contextvars.ContextVar[tuple[Step, ...]] = contextvars.ContextVar
 
 def in_step(step: Step, f: Callable[..., T], *args: Any, outside: int | None = None,
             **kwargs: Any) -> T:
-    """`f(*args, **kwargs)`, with the step known to whoever asks where we are.
+    """`f(*args, **kwargs)`, with the step known to checks that ask where we are.
 
     Args:
       outside: how many of the steps we are in are around this one; None: all of them.

@@ -42,7 +42,7 @@ class Names:
         self.uses: dict[Use, int] = {}
 
     def fresh(self, words_shape: Sequence[int]) -> Shadow:
-        """A shadow of keys that nobody has seen before."""
+        """A shadow of keys that were not seen before."""
         size = int(np.prod(words_shape))
         first, self.count = self.count, self.count + size // 2
         while self.count > len(self.consumed):
@@ -94,7 +94,7 @@ class Operand:
 
     Args:
       aval: its type.
-      shadow: the names of the keys it holds, once somebody has asked for them.
+      shadow: the names of the keys it holds, once they have been asked for.
       array: the value itself, where it is known.
     """
 
@@ -222,7 +222,7 @@ def _run(closed: ClosedJaxpr, operands: Sequence[Operand], where: Use) -> list[O
         return list(map(Operand, closed.out_avals))
     jaxpr = closed.jaxpr
     info = jaxpr.debug_info
-    # a function of ours was traced for whoever called it first: its lines say nothing of this call
+    # a function of ours was traced for its first caller: its lines say nothing of this call
     ours = info is not None and errors.is_internal(info.func_filename or "")
     env = dict(zip((*jaxpr.constvars, *jaxpr.invars),
                    (*map(Operand.of, closed.consts), *operands), strict=True))

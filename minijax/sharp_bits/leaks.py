@@ -1,4 +1,4 @@
-"""Leaked tracers: who still holds a tracer when its transformation ends, and through what.
+"""Leaked tracers: what still holds a tracer when its transformation ends, and by which way.
 
 Stands on `core`, `findings` and the garbage collector, which knows of (nearly) every reference.
 Chapter 12, *Pure functions*.  In JAX: `jax/_src/core.py` (`maybe_find_leaked_tracers`,
@@ -118,7 +118,7 @@ def _leak(tracer: Tracer, heap: Heap) -> Leak | None:
 
 # ── Who holds an object: the shortest way from it to a variable ──────────────────────────────
 
-MOST_SEEN = 10_000  # objects; who has looked at so many has found the whole program
+MOST_SEEN = 10_000  # objects; a search that has seen so many has found the whole program
 UNSEEN = ("something that Python's garbage collector does not look into, such as a NumPy array "
           "of objects")
 
@@ -128,7 +128,7 @@ class Ours(tuple):
 
 
 class Heap:
-    """Who refers to what, as Python's garbage collector knows it, and the functions that run.
+    """What refers to what, as Python's garbage collector knows it, and the functions that run.
 
     A pass over the heap is slow, so each object's holders are looked up once.
     """
@@ -151,7 +151,7 @@ class Heap:
         return Ours(self._holders[id(x)] for x in objects)
 
     def _holding(self, objects: Ours) -> Iterator[tuple[Any, Iterable[Any]]]:
-        """Who may refer to some of these, and all that each refers to."""
+        """What may refer to some of these, and all that each of them refers to."""
         for x in gc.get_referrers(*objects) if objects else ():
             is_internal_frame = isinstance(x, types.FrameType) and is_internal(x.f_code.co_filename)
             if not (type(x) is Ours or id(x) in self._snapshots or is_internal_frame):
@@ -164,11 +164,11 @@ def chain_of_holders(x: Any, heap: Heap) -> tuple[list[str], bool] | None:
 
     Args:
       x: the object.
-      heap: what is known of who holds what.
+      heap: what is known of which object holds which.
 
     Returns:
       What holds it, what holds that, …, in words; and whether it ends in a variable.  None where
-      only those hold it who may; who holds these is not asked.
+      only such objects hold it as may; what holds these is not asked.
     """
     seen, ring = {id(x)}, [Ours([x])]  # ways from the object outwards
     end, excused = Ours(), False

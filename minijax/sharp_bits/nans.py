@@ -138,13 +138,13 @@ def _without(primitive: Primitive, args: Sequence[ArrayImpl], params: Params, ki
 
 
 def _is_asked_for(args: Sequence[ArrayImpl], params: Params, kind: str) -> bool:
-    """Whether a bad number is nobody's accident: the maximum of nothing, a filling with nans."""
+    """Whether a bad number is no accident: the maximum of nothing, a filling with nans."""
     return not any(x.size for x in args) or any(
         isinstance(p, float | np.inexact) and KINDS[kind][1](p) for p in params.values())
 
 
 def _tell(origins: list[Origin]) -> None:
-    """Report origins, unless somebody is looking for them, or for others."""
+    """Report origins, unless a search for them, or for others, is under way."""
     mode, wanted, *_ = _look.get()
     if origins and mode == FIND:
         raise _Found(origins)
