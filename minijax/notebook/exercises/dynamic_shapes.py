@@ -342,8 +342,8 @@ def grade_moved_starts(moved_starts: Callable) -> None:
                          "goes on"), (FloatingPointError, "collect what is found, so that the loop "
                          "goes on")):
                 out = moved_starts(read, starts)
-                expect(out is not None, "your function gave None: does each way through it end in "
-                       "`return`?")
+                expect(isinstance(out, list | tuple | np.ndarray), f"for {given} the answer is "
+                       f"{wanted}, and yours is {out!r}\na list of starts is wanted")
                 out = list(out)
             why = hint
             if wanted[1:] and out == wanted[:1]:
@@ -385,6 +385,10 @@ def moved_starts(read, starts):
          "        for s in starts:\n            before = len(findings)\n            read(s)\n"
          "            if len(findings) > before:\n                moved.append(s)\n"
          "    return moved", "is one finding"),
+        ("def moved_starts(read, starts):\n"
+         "    with jax.checking_sharp_bits(collect=True) as findings:\n"
+         "        for s in starts:\n            read(s)\n    return len(findings)",
+         "a list of starts"),
     ],
     hints=["one `with` for each start, and then look at the list"])
 
@@ -433,6 +437,7 @@ exercise(
 
 
 def grade_largest(largest: Callable) -> None:
+    expect(callable(largest), f"a function is wanted, and yours is {largest!r}")
     expect(hasattr(largest, "__globals__"), "for the lengths 1 to 64, 7 programs are enough, and "
            "yours, jitted, has one for each length: pad outside of `jit`, in a plain function")
     real, asked = largest.__globals__.get("masked_max"), []
@@ -445,13 +450,15 @@ def grade_largest(largest: Callable) -> None:
     try:
         for n in range(1, 65):
             values = -1.0 - np.arange(n, dtype=np.float32)
-            out = largest(values)
-            agree(f"the {n} numbers from -1 down to {-n}", out, -1.0,
+            given = f"the numbers from -1 down to {-n}"
+            with wanting(given, -1.0, "`masked_max` takes an array, and how many of it count"):
+                out = largest(values)
+            agree(given, out, -1.0,
                   "how many of the numbers in the array count?")
-            expect(len(asked) == n and len(asked[-1]) == 1, f"for {n} numbers `masked_max` is to "
-                   f"be called once, with a vector, and you called it {len(asked) - n + 1} times: "
-                   "let `masked_max` do the work")
-            expect(asked[-1][0] <= 2 * n, f"for {n} numbers the vector has at most {2 * n}, and "
+            expect(len(asked) == n and len(asked[-1]) == 1, f"for {given} `masked_max` is to be "
+                   f"called once, with a vector, and you called it {len(asked) - n + 1} times: let "
+                   "`masked_max` do the work")
+            expect(asked[-1][0] <= 2 * n, f"for {given} the vector has at most {2 * n}, and "
                    f"yours has {asked[-1][0]}, more than twice as many")
     finally:
         largest.__globals__["masked_max"] = real

@@ -74,7 +74,8 @@ def grade_same_values(same_values: Callable) -> None:
         wanted = np.array_equal(x, y, equal_nan=True)
         given = f"a = {x.tolist()} and b = {y.tolist()}"
         with wanting(given, wanted, (jax.errors.ConcretizationTypeError, "it should work under "
-                     "jit, where a Python `if` or `and` cannot look at the numbers")):
+                     "jit, where a Python `if` or `and` cannot look at the numbers"), (ValueError,
+                     "Python's `and` and `or` are for one boolean; place by place it is & and |")):
             out = numbers(compiled(x, y))
         agree(given, out, wanted,
               (np.shape(out) != (), "one answer for the whole arrays is wanted"),
@@ -102,6 +103,8 @@ def same_values(a, b):
         ("def same_values(a, b):\n    return jnp.allclose(a, b, equal_nan=True)", "near is not"),
         ("def same_values(a, b):\n    return (a == b) | (jnp.isnan(a) & jnp.isnan(b))",
          "one answer for the whole"),
+        ("def same_values(a, b):\n    return a == b or jnp.isnan(a) and jnp.isnan(b)",
+         "place by place it is"),
     ],
     hints=["jnp.isnan says where the nans are, for a and for b"])
 
@@ -142,6 +145,9 @@ def grade_first_bad_step(first_bad_step: Callable) -> None:
         given = f"a step of {text}, from w = {start}, four times"
         with wanting(given, wanted, (FloatingPointError, hint)):
             found = first_bad_step(step, jnp.float32(start), 4)
+        expect(found is None or isinstance(found, int | np.integer),
+               f"for {given}, the answer is {wanted}, and yours is {found!r}\n"
+               "the number of a step is wanted, or None")
         expect(found is wanted or (wanted is not None and found is not None and found == wanted),
                f"for {given}, the answer is {wanted}, and yours is {found}\n{hint}")
 
@@ -176,6 +182,10 @@ def first_bad_step(step, w, steps):
         (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
                    "            w = step(w, i)\n        if findings:\n            return i + 1\n"),
          "counted from 0"),
+        (_watching("        with jax.checking_sharp_bits(collect=True) as findings:\n"
+                   "            w = step(w, i)\n        if findings:\n            return findings"
+                   "\n"),
+         "the number of a step"),
     ],
     hints=["a `with` around each step, and then look at the list",
            'the kind of a nan is "debug_nans"'])
