@@ -32,11 +32,8 @@ FLOORS = {
 
 # Imports from a higher floor, each with its reason.
 UPWARD = {
-    ("primitives/slots.py", "minijax.lowering.elementary"): (
-        "a block names the polynomial that computes one element; loaded when it is first needed"
-    ),
     ("primitives/slots.py", "minijax.lowering.scalars"): (
-        "where that polynomial is also the meaning, it runs over NumPy arrays"
+        "where the formula of one element is also the meaning, it runs over NumPy arrays"
     ),
     ("primitives/families.py", "minijax.lowering.kernels"): (
         "a block names the loops that are an algorithm; loaded when they are first needed"

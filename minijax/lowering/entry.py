@@ -7,9 +7,9 @@ SYMBOL = "enter"
 
 # What Python calls: a list of NumPy arrays comes in, the addresses of their elements go on. Both
 # objects have a header, and then, in C's public layout, a list its length and the address of its
-# items, an array the address of its elements.
+# items, an array the address of its elements. The loop is short: it is not to be vectorised.
 ENTER = f"""
-define i32 @{SYMBOL}(ptr noundef %list) nounwind {{
+define i32 @{SYMBOL}(ptr noundef %list) minsize nounwind {{
 entry:
   %size.at = getelementptr i8, ptr %list, i64 {object.__basicsize__}
   %size = load i64, ptr %size.at

@@ -16,9 +16,11 @@ from typing import Any
 from minijax.primitives.slots import Reduction, nest
 
 from .arithmetic import Part
+from .elementary import FORMULAS
 from .program import ProgramBuilder
 from .loops import Call, Constant, For, If, Let, Load, Operand, Scalar, Statement, While, walk
 from .operands import Value
+from .vectors import function
 
 # One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
 # index of the result; ("at", n): a constant, always 0 on an axis of length one; ("other", token):
@@ -161,6 +163,8 @@ def cost_of(body: Sequence[Statement]) -> float:
     total = 0.0
     for statement in body:
         match statement:
+            case Let(target, op, _) if op in FORMULAS:
+                total += cost_of(function(op, target.dtype).usual.body)
             case Let(_, op, _):
                 total += _COST.get(op, 1.0)
             case Load():

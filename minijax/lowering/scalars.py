@@ -8,12 +8,15 @@ In JAX this role is played by StableHLO's element-wise operations.
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
+from minijax.primitives.infix import infix
+
+from .elementary import FORMULAS
 from .library import runtime_addresses
 
 BOOL = np.dtype(np.bool_)
@@ -323,3 +326,8 @@ class NumpyScalars(Scalars):
     def clamp(self, x: Any, low: Any, high: Any) -> Any:
         """x held within [low, high], in one pass."""
         return np.clip(x, low, high)
+
+
+for _name, _formula in FORMULAS.items():
+    _op(_name, _formula.__code__.co_argcount, partial(infix(_formula), NumpyScalars()),
+        f="@" + _name)

@@ -1,18 +1,18 @@
-"""sin, cos, tan for angles of any size, and their inverses, without a branch.
+"""sin, cos, tan for angles of any size, and their inverses.
 
 Stands on exponential.py for the floating-point formats. Coefficients are minimax fits, as there.
 Chapter 25. In JAX: XLA calls libm for most of these, one element at a time.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.primitives.infix import copysign, fma, select, shr_logical, sqrt
 
-from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, polynomial
+from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, exact_product, polynomial
 
 # The binary digits of 2/π in words of 32 bits (Payne and Hanek, 1983).
 TWO_OVER_PI = (
@@ -22,6 +22,9 @@ TWO_OVER_PI = (
     0xEF2F118B, 0x5A0A6D1F, 0x6D367ECF, 0x27CB09B7, 0x4F463F66, 0x9E5FEA2D, 0x7527BAC7, 0xEBE5F17B,
     0x3D0739F7, 0x8A5292EA, 0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB, 0xF0CFBC20, 0x9AF4361D,
 )
+# π/2 as a sum of three float64.
+HALF_PI_DIGITS = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
+MODERATE = 2.0**25  # up to such angles these are enough
 WORD, LONG = np.dtype(np.uint32), np.dtype(np.uint64)
 LOW = 0xFFFFFFFF
 
@@ -74,8 +77,34 @@ def _product_digits(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
     return digits
 
 
-def _reduced_angle(x: Any) -> tuple[Any, Any, Any]:
-    """Return n, r and a rest: |x| = n π/2 + r + rest, |r| <= π/4, n modulo 4, however large x is.
+def _moderate_angle(x: Any) -> tuple[Any, Any, Any]:
+    """Return n, r and a rest: |x| = n π/2 + r + rest, |r| <= π/4, for |x| up to MODERATE.
+
+    Cody and Waite: multiples of the digits of π/2 are taken off one by one. The first step is
+    exact, as both sides are multiples of one power of two, and near each other.
+    """
+    form, wide = FORMATS[x.dtype], FORMATS[FLOAT64]
+    a = abs(x).to(FLOAT64)
+    shifted = fma(a, 2 / math.pi, wide.magic)
+    n = shifted.bits().to(form.signed)
+    multiple = shifted - wide.magic
+    first, second, third = HALF_PI_DIGITS
+    left = fma(multiple, -first, a)
+    if x.dtype == FLOAT32:
+        exact = fma(multiple, -second, left)
+        r = exact.to(FLOAT32)
+        return n, r, (exact - r.to(FLOAT64)).to(FLOAT32)
+    product, missing = exact_product(multiple, multiple.const(second))
+    high = left - product
+    part = high - left
+    low = (left - (high - part)) - (product + part)
+    low = fma(multiple, -third, low - missing)
+    r = high + low
+    return n, r, (high - r) + low
+
+
+def _any_angle(x: Any) -> tuple[Any, Any, Any]:
+    """The same, n modulo 4, however large x is.
 
     |x| = m 2**p with an integer m. Of the digits of 2/π those above 2**(2-p) only add whole turns;
     m times the next ones is the fraction of a turn, in fixed point.
@@ -83,8 +112,7 @@ def _reduced_angle(x: Any) -> tuple[Any, Any, Any]:
     form = FORMATS[x.dtype]
     double = x.dtype == FLOAT64
     count, zeros = (6, 2) if double else (3, 1)
-    a = abs(x)
-    bits = a.bits()
+    bits = abs(x).bits()
     exponent = shr_logical(bits, form.fraction).to(np.int64)
     position = exponent - (form.bias + form.fraction + 2 - 32 * zeros)
     size = 38 if double else 7
@@ -104,9 +132,27 @@ def _reduced_angle(x: Any) -> tuple[Any, Any, Any]:
     exact = fraction * unit
     r = exact.to(x.dtype)
     rest = fma(fraction, unit, -r) if double else exact - r.to(FLOAT64)
-    small = a <= math.pi / 4
-    return (select(small, n.const(0), n).to(form.signed), select(small, a, r),
-            select(small, x.const(0.0), rest.to(x.dtype)))
+    return n.to(form.signed), r, rest.to(x.dtype)
+
+
+def _of_angles(finish: Callable[..., Any]) -> Callable[[Any], Any]:
+    """A function of x from `finish(x, n, r, rest)`. Angles that are not moderate are a rare case;
+    as `parts` stand the usual formula, the test of that case, and the formula there.
+    """
+    def usual(x: Any) -> Any:
+        return finish(x, *_moderate_angle(x))
+
+    def rare(x: Any) -> Any:
+        return finish(x, *_any_angle(x))
+
+    def test(x: Any) -> Any:
+        return abs(x) > MODERATE
+
+    def function(x: Any) -> Any:
+        return select(test(x), rare(x), usual(x))
+    function.__name__, function.__doc__ = finish.__name__, finish.__doc__
+    vars(function).update(parts=(usual, test, rare))
+    return function
 
 
 def _sin_cos(r: Any) -> tuple[Any, Any]:
@@ -135,21 +181,21 @@ def _odd(x: Any, y: Any) -> Any:
     return select(abs(x) < INF, y, x.const(NAN))
 
 
-def sin(x: Any) -> Any:
+@_of_angles
+def sin(x: Any, n: Any, r: Any, _rest: Any) -> Any:
     """The sine; nan at infinity."""
-    n, r, _ = _reduced_angle(x)
     return _odd(x, _sin_of(n, r))
 
 
-def cos(x: Any) -> Any:
+@_of_angles
+def cos(x: Any, n: Any, r: Any, _rest: Any) -> Any:
     """The cosine; nan at infinity."""
-    n, r, _ = _reduced_angle(x)
     return select(abs(x) < INF, _sin_of(n + 1, r), x.const(NAN))
 
 
-def tan(x: Any) -> Any:
+@_of_angles
+def tan(x: Any, n: Any, r: Any, rest: Any) -> Any:
     """sin/cos, or -cos/sin in every other quadrant; the derivative 1 + y² takes in the rest."""
-    n, r, rest = _reduced_angle(x)
     sine, cosine = _sin_cos(r)
     turned = _bit(n, 1)
     y = select(turned, cosine, sine) / select(turned, -sine, cosine)
@@ -179,7 +225,7 @@ ASIN = {
               -0.01622411038464979, 0.03191217485978631),
 }
 # π/2 and π, and what is missing from their nearest floats.
-HALF_PI = {FLOAT32: (1.5707964, -4.371139e-08), FLOAT64: (math.pi / 2, 6.123233995736766e-17)}
+HALF_PI = {FLOAT32: (1.5707964, -4.371139e-08), FLOAT64: HALF_PI_DIGITS[:2]}
 
 
 def atan(x: Any) -> Any:

@@ -19,7 +19,7 @@ from minijax.primitives.axes import Outs
 from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
 from minijax.primitives.examples import Examples, points
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
-                                      elementwise_type, in_numpy, kind_name, of_that_name)
+                                      elementary, elementwise_type, in_numpy, kind_name)
 
 AROUND_ZERO = points((-2., 2.))
 
@@ -65,7 +65,7 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
       derivatives: the rules of `per_argument`, unless `jvp` is given.
       element: the formula of one element; by default the operation or function of that name.
     """
-    element = element or of_that_name(name)
+    element = element or elementary(name)
     return Primitive(name, impl=impl or by_formula(element),
                      abstract_eval=abstract_eval or elementwise_type(name, accepts, result),
                      jvp=jvp or per_argument(*derivatives), transpose=transpose,

@@ -16,7 +16,6 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import ShapedArray, cannot, dtype_name
 from minijax.lazily import importing
-from minijax.primitives.infix import infix
 
 Formula = Callable[..., Any]  # (s, *scalars, **params): one element, in the scalar operations
 
@@ -105,25 +104,13 @@ class Reduction(NamedTuple):
 
 
 def elementary(name: str) -> Formula:
-    """The function of that name written in the scalar operations: what compiled code computes.
+    """The scalar operation or elementary function of that name: what compiled code computes.
 
     Evaluation takes NumPy's function where there is one, so the two may differ in the last bit.
     Step by step over NumPy arrays the polynomial would take a hundred times as long, and one
     operation alone is not worth waiting for a compiler.
     """
-    def formula(s: Any, *scalars: Any) -> Any:
-        with importing:
-            f = getattr(importlib.import_module("minijax.lowering.elementary"), name)
-        return infix(f)(s, *scalars)
-    return wide(formula)
-
-
-def of_that_name(name: str) -> Formula:
-    """The scalar operation, or the elementary function, of a primitive's name."""
-    def formula(s: Any, *scalars: Any) -> Any:
-        operation = getattr(s, name, None) or functools.partial(elementary(name), s)
-        return operation(*scalars)
-    return formula
+    return lambda s, *scalars: getattr(s, name)(*scalars)
 
 
 # ── abstract_eval: the type of the result ────────────────────────────────────────────────────
