@@ -69,9 +69,13 @@ class Arithmetic(Scalars):
     def const(self, value: Any, dtype: Any) -> Constant:
         """A literal of the given dtype; equal literals are one object."""
         dtype = np.dtype(dtype)
+        if type(value) is int and (dtype, value) in self._constants:
+            return self._constants[dtype, value]
         scalar = np.asarray(value).astype(dtype)[()]
-        key = (dtype, scalar.tobytes())
-        return self._constants.setdefault(key, Constant(scalar, dtype))
+        constant = self._constants.setdefault((dtype, scalar.tobytes()), Constant(scalar, dtype))
+        if type(value) is int:
+            self._constants[dtype, value] = constant
+        return constant
 
     def index(self, value: int | Operand) -> Operand:
         """An int64 operand from a Python integer or an operand."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-
+from minijax.caches import cleared_by
 from minijax.primitives.slots import Reduction, nest
 
 from .arithmetic import Part
@@ -32,6 +32,7 @@ OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itsel
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 _UNKNOWN_TRIPS = 16
+_MOST = 4096  # probes that are kept
 _LIBRARY = 1 << 19  # a call is taken for long: one that is not stands in no loop to be shared
 
 
@@ -135,11 +136,36 @@ class _StandIn(Value):
         return self(index)
 
 
+_known: dict[Any, Probe] = {}
+cleared_by(_known.clear)
+
+
 def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
                   params: dict[str, Any]) -> Probe:
-    """Run an element rule once on stand-ins; `in_types` have a shape and a dtype each."""
+    """What an element rule does; `in_types` have a shape and a dtype each.
+
+    Rules that do the same are run once, unless a place is asked that only this rule knows.
+    """
+    types = tuple((t.shape, t.dtype) for t in in_types)
+    key = rule, types, tuple(out_shape), tuple(params.items())
+    try:
+        found = _known.get(key)
+    except TypeError:  # a parameter has no hash
+        return _probe(rule, types, out_shape, params)
+    if found is None:
+        found = _probe(rule, types, out_shape, params)
+        if all(kind != "other" for _, pattern, _ in found.accesses for kind, _ in pattern):
+            if len(_known) >= _MOST:
+                _known.clear()
+            _known[key] = found
+    return found
+
+
+def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], params: dict[str, Any]
+           ) -> Probe:
+    """Run an element rule once on stand-ins."""
     b = _Recorder()
-    operands = [_StandIn(b, t.shape, t.dtype) for t in in_types]
+    operands = [_StandIn(b, *kind) for kind in in_types]
     for k, x in enumerate(operands):
         x.argument = k
     with nest(b, out_shape) as index:
@@ -153,7 +179,7 @@ def probe_element(rule: Any, in_types: Sequence[Any], out_shape: Sequence[int],
     probe.cost, probe.statements = cost_of(statements), sum(1 for _ in walk(statements))
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     if probe.reduction is not None and out_shape and math.prod(probe.reduction.extents) >= 4:
-        asked = [p[-1] for k, p, _ in probe.accesses if p and len(in_types[k].shape) > 1]
+        asked = [p[-1] for k, p, _ in probe.accesses if p and operands[k].ndim > 1]
         probe.reduces_columns = set(asked) == {("axis", len(out_shape) - 1)}
     return probe
 

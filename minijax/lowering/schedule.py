@@ -63,6 +63,10 @@ class Run:
         self.paths = dict(paths(self.nests))
         self.makers = {v: task for task in self.paths for v in task.outvars}
         self.order = {nest: position for position, nest in enumerate(self.nests)}
+        self.readers: dict[Var, list[Node]] = {}
+        for task in self.paths:
+            for v in task.reads:
+                self.readers.setdefault(v, []).append(task)
         for v, place in wanted:
             self.places.setdefault(v, []).extend(
                 [] if place is None else [self._destination(v, place)])
@@ -131,12 +135,11 @@ class Run:
         leaf, at = self.paths[writer][-1], writer.eqn.primitive.in_place
         updates = at is not None and all((x in held) == (k == at)
                                          for k, x in enumerate(writer.eqn.invars))
-        for task, path in self.paths.items():
-            aligned = [p == identity(v.aval.shape) for v in held.intersection(task.reads)
-                       for p in task.reads[v]]
-            beside = path[-1] is leaf and leaf.kind in ("", "flat") and all(aligned)
-            if aligned and not (beside or self._before(task, writer)
-                                or (task is writer and updates)):
+        for task in dict.fromkeys(task for v in held for task in self.readers.get(v, ())):
+            aligned = all(p == identity(v.aval.shape) for v in held.intersection(task.reads)
+                          for p in task.reads[v])
+            beside = self.paths[task][-1] is leaf and leaf.kind in ("", "flat") and aligned
+            if not (beside or self._before(task, writer) or (task is writer and updates)):
                 return False
         return True
 
@@ -148,14 +151,10 @@ class Run:
 
     def _define_values(self) -> None:
         """An operand for every variable: stored, or computed where it is asked."""
-        readers: dict[Var, list[Node]] = {}
-        for task in self.paths:
-            for v in task.reads:
-                readers.setdefault(v, []).append(task)
         for eqn in self.jaxpr.eqns:
             for k, v in enumerate(eqn.outvars):
                 if v in self.makers and not self.makers[v].opaque:
-                    self._find_room(v, readers.get(v, []))
+                    self._find_room(v, self.readers.get(v, []))
                 self.env[v] = Computed(self.b, functools.partial(self._element, eqn, k),
                                        v.aval.shape, v.aval.dtype)
 
