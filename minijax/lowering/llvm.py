@@ -26,7 +26,9 @@ from .scalars import OPS, kind_of
 from .vectors import BYTES, Function, Written, called_in, function
 
 REASSOCIABLE = ("add", "mul")
-FEW, MANY = 9, 99  # turns: LLVM would write such a loop out before it looked for vectors
+# Turns: LLVM would write out a loop of so many before it looked for vectors; and the vectors of a
+# longer one, which takes time and gains nothing.
+FEW, MANY = 9, 99
 
 
 def assembly(kernel: Kernel) -> str:
@@ -431,7 +433,8 @@ class _Function:
         self.parallel = (*before, group) if group else before
         if loop.vectorize == "reduce":
             self.reassociated |= _accumulations(loop)
-        whole = loop.vectorize == "reduce" and FEW <= (loop.turns or 0) <= MANY
+        turns = loop.turns or 0
+        whole = FEW <= turns <= MANY if loop.vectorize == "reduce" else bool(group) and turns > MANY
         self.emit(f"br label %{label}")
         self.begin(label)
         # The incoming block of the second value is known only after the body: its line comes last.
