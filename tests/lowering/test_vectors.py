@@ -1,0 +1,67 @@
+"""Elementary functions are written where they stand, or called: the numbers are the same."""
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax.higher_order.compiled import lowered
+from minijax.lowering import llvm, vectors
+from tests.lowering.test_elementary import EDGES, any_bits
+
+
+def text(f, *args):
+    """The LLVM text of a program."""
+    return llvm.assembly(lowered(jax.jit(f).trace(*args).jaxpr, "f").kernel)
+
+
+def definitions(name, assembly):
+    return [line for line in assembly.split("\n")
+            if line.startswith("define") and f"@{name}." in line]
+
+
+def often(x):
+    for _ in range(10):
+        x = jnp.tanh(x)
+    return x
+
+
+def test_what_stands_often_is_defined_once_and_called():
+    x = jnp.ones(100)
+    assert not definitions("tanh", text(jnp.tanh, x))
+    assert len(definitions("tanh", text(often, x))) == 2  # of vectors, and of one number
+
+
+def test_functions_of_two_dtypes_share_the_lanes_of_the_wider_one():
+    def f(x, y):
+        return often(x).astype("float64") + often(y)
+    with jax.enable_x64(True):
+        assembly = text(f, jnp.ones(100, "float32"), jnp.ones(100, "float64"))
+    assert any("<8 x float>" in line for line in definitions("tanh", assembly))
+    assert any("<8 x double>" in line for line in definitions("tanh", assembly))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["exp", "tanh", "log1p", "pow", "erf_inv", "atan2"])
+def test_called_or_written_gives_the_same_bits(name, dtype, monkeypatch):
+    count = 2 if name in ("pow", "atan2") else 1
+    with jax.enable_x64(True):
+        edges = np.array(EDGES, dtype)
+        args = [np.concatenate([any_bits(np.dtype(dtype), 400), np.roll(edges, k)])
+                for k in range(count)]
+        f = getattr(jax.lax, name)
+        written = jax.jit(lambda *args: f(*args))(*args)
+        monkeypatch.setattr(vectors, "FEW", 0)
+        called = jax.jit(lambda *args: f(*args))(*args)
+    np.testing.assert_array_equal(called, written)
+
+
+@pytest.mark.parametrize("f", [jnp.sin, jnp.cos, jnp.tan])
+def test_a_huge_angle_changes_no_neighbour(f):
+    x = np.random.default_rng(0).normal(size=100).astype(np.float32)
+    mixed = x.copy()
+    mixed[::7] = 1e30
+    few, all_of_them = jax.jit(f)(mixed), jax.jit(f)(x)
+    rest = np.arange(100) % 7 != 0
+    np.testing.assert_array_equal(few[rest], all_of_them[rest])
+    np.testing.assert_allclose(few[::7], getattr(np, f.__name__)(np.float64(mixed[::7])), rtol=3e-7)
