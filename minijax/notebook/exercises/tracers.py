@@ -355,14 +355,16 @@ def grade_exp(exp: Any) -> None:
     expect(callable(getattr(exp, "impl", None)), "`mini.exp` is a Primitive with a rule `impl`, "
            f"and yours is {exp!r}")
     found = exp.impl(0.0)
-    expect(isinstance(found, list), f"for 0.0 `impl` gives [1.0], and yours gives {found!r}: a "
-           "rule gives a list, here of one number")
+    expect(isinstance(found, list | tuple), "for 0.0 `impl` gives [1.0], and yours gives "
+           f"{found!r}: a rule gives a list, here of one number")
     for x in (2.0, 0.0, -1.5):
         agree(f"exp({x})", exp(x), np.exp(x))
     expect(callable(getattr(exp, "jvp", None)), "now the rule `jvp`, as `sin` has one")
     found = exp.jvp((0.0,), (1.0,))
-    expect(isinstance(found, tuple), f"for the primal 0.0 and the tangent 1.0 `jvp` gives ([1.0], "
-           f"[1.0]), and yours {found!r}: two lists, the results and their tangents")
+    expect(isinstance(found, tuple | list) and len(found) == 2
+           and all(isinstance(part, list | tuple) for part in found),
+           "for the primal 0.0 and the tangent 1.0 `jvp` gives ([1.0], [1.0]), and yours gives "
+           f"{found!r}: two lists, the results and their tangents")
     for x, t in ((0.5, 3.0), (-1.0, 0.5), (0.0, 0.0)):
         given = f"mini.jvp(exp, ({x},), ({t},))"
         agree(given, mini.jvp(exp, (x,), (t,)), (np.exp(x), t * np.exp(x)),

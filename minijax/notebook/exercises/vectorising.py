@@ -127,11 +127,11 @@ def seen_shape(shape, axis):
 # -- columns_in_axes -------------------------------------------------------------------------------
 
 def grade_columns_in_axes(answer: Any) -> None:
-    expect(isinstance(answer, tuple) and len(answer) == 2,
+    expect(isinstance(answer, tuple | list) and len(answer) == 2,
            f"for two arguments a tuple of two entries is wanted, and yours is {answer!r}")
     table, row = np.arange(12.0).reshape(3, 4), np.array([5.0, 6.0, 7.0, 8.0])
     try:
-        columns, rows = jax.vmap(lambda column, row: (column, row), in_axes=answer)(table, row)
+        columns, rows = jax.vmap(lambda column, row: (column, row), tuple(answer))(table, row)
     except (TypeError, ValueError, IndexError):
         raise Hint(f"with in_axes={answer} `vmap` refuses, as the axes that you name do not have "
                    "one and the same size: which axis of the table counts its columns?") from None
@@ -224,8 +224,8 @@ def grade_max_p(max_p: Any) -> None:
     x = np.random.default_rng(3).permutation(12).reshape(2, 3, 2).astype(float)
     for axes in ((1,), (0, 2), (0, 1, 2)):
         given, found = f"impl(x, axes={axes}) and x = {shown(x)}", max_p.impl(x, axes=axes)
-        expect(isinstance(found, list), f"for {given} [{shown(x.max(axes))}] is wanted, and yours "
-               f"is {shown(found)}: a rule gives a list, here of one array")
+        expect(isinstance(found, list | tuple), f"for {given} [{shown(x.max(axes))}] is wanted, "
+               f"and yours is {shown(found)}: a rule gives a list, here of one array")
         agree(given, found[0], x.max(axes), "the largest along those axes")
     expect(callable(getattr(max_p, "batch", None)),
            "now the rule `batch`, as `batched` in `linear` is one")
@@ -363,8 +363,8 @@ def grade_hypot_p(hypot_p: Any) -> None:
             found = hypot_p.batch(mini.Axis(2), (one, two), dims)
         finally:
             mini.transpose_p.impl = listened
-        expect(isinstance(found, tuple) and len(found) == 2
-               and all(isinstance(part, list) and len(part) == 1 for part in found),
+        expect(isinstance(found, tuple | list) and len(found) == 2
+               and all(isinstance(part, list | tuple) and len(part) == 1 for part in found),
                f"for {given} two lists of one entry are wanted, the result and where its axis is; "
                f"yours is {' '.join(repr(found).split())}")
         [out], [dim] = found
