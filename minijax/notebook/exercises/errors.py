@@ -47,6 +47,8 @@ def grade_blamed(blamed: Any) -> None:
              "the record knows operations and no algebra: which values went into the last one?"]
     for name, answer, wanted, hint in zip(("first", "second", "third", "fourth"), blamed, BLAMED,
                                           hints, strict=True):
+        expect(isinstance(answer, str | set | list | tuple), f"for {name} yours is {answer!r}, and "
+               'names are wanted, such as "x y"')
         names = set(answer.replace(",", " ").split() if isinstance(answer, str) else answer)
         expect(names <= {"x", "y", "z"}, f"{name}: the arguments are x, y and z")
         expect(names == wanted, f"for {name} the message names {len(wanted)} of the arguments, and "

@@ -164,11 +164,11 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
 
     def rest(x: Any) -> Any:
         was_on.append(jax.config.enable_x64.value)
-        return (x + 1e-9) - 1
+        return jnp.subtract(jnp.add(x, 1e-9), 1)
 
     def product(x: Any, y: Any) -> Any:
         was_on.append(jax.config.enable_x64.value)
-        return (x * y).sum() - 1
+        return jnp.sum(jnp.multiply(x, y)) - 1
 
     try:
         wide = in_64_bits(rest)
@@ -177,13 +177,14 @@ def grade_in_64_bits(in_64_bits: Callable) -> None:
                "64 bits, too")
         for f, args in ((rest, (np.float64(1.0),)), (rest, (np.array([1.0, 1 + 1e-12]),)),
                         (product, (np.array([1 + 1e-10, 0.0]), np.array([1 - 2e-10, 1.0])))):
-            wanted = np.asarray(f(*args))
-            name = "(x + 1e-9) - 1" if f is rest else "(x * y).sum() - 1"
+            x = np.asarray(args[0])
+            wanted = (x + 1e-9) - 1 if f is rest else np.sum(x * args[-1]) - 1
+            name = "(x + 1e-9) - 1" if f is rest else "sum(x * y) - 1"
             given = f"f = {name} and x = {args[0].tolist()!r}"
             with wanting(given, wanted):
                 found = numbers(in_64_bits(f)(*args))
-            expect(jax.config.enable_x64.value == before,
-                   "the flag is left on: what comes after has 64 bits, too")
+            expect(jax.config.enable_x64.value == before, f"after {given} the flag is off again, "
+                   "and yours leaves it on: what comes after has 64 bits, too")
             dtype = getattr(found, "dtype", None)
             expect(dtype == np.float64, f"for {given} the dtype is float64, and yours is {dtype}\n"
                    + ("return what f gave, as it is" if was_on[-1] else
@@ -212,6 +213,7 @@ exercise(
          "        with jax.enable_x64(True):\n"
          "            return f(*[a.astype(jnp.float64) for a in args])\n    return wide",
          "before f began"),
+        ("def in_64_bits(f):\n    return f", "the flag was off"),
         ("def in_64_bits(f):\n    jax.config.update('jax_enable_x64', True)\n"
          "    return lambda *args: f(*map(jnp.asarray, args))", "left on"),
         ("def in_64_bits(f):\n    def wide(*args):\n        with jax.enable_x64(True):\n"
