@@ -1,4 +1,4 @@
-"""Updates by functions, as programs wrote them before `x.at`, and sums over segments.
+"""Updates by functions, as programs wrote them before there was `x.at`; and sums over segments.
 
 Stands on `numpy.indexing`.  Chapter 13, *In-place updates*.
 In JAX: `jax/ops/__init__.py`; the `index_` functions were removed from it in 0.3.2.

@@ -1,7 +1,7 @@
 """Where in the user's program are we: frames, the line of an equation, the names of arguments.
 
-Stands on errors and tree_util. Explained in chapter 06.
-In JAX: jax/_src/source_info_util.py and api_util.py.
+Stands on `errors`, `tree_util`.  Chapter 06, *Programs as data*.
+In JAX: `jax/_src/source_info_util.py`, `jax/_src/api_util.py`.
 """
 
 from __future__ import annotations

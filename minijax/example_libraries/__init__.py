@@ -1,4 +1,4 @@
-"""Two small libraries that old programs bring with them: `optimizers` and `stax`.
+"""Two small libraries that older programs use: `optimizers` and `stax`.
 
 In JAX: `jax/example_libraries/`.
 """

@@ -58,7 +58,7 @@ LeafOptimizer = tuple[Callable[[Any], State], Callable[[Step, Any, State], State
 
 
 def optimizer(opt_maker: Callable[..., LeafOptimizer]) -> Callable[..., Optimizer]:
-    """Make an optimizer of trees of one that is written for a single array.
+    """Make an optimizer of trees out of one that is written for a single array.
 
     >>> @optimizer
     ... def sign_descent(step_size):
@@ -143,7 +143,7 @@ def sgd(step_size: Any) -> LeafOptimizer:
     Array([0.9, 0.8], dtype=float32)
 
     Args:
-      step_size: a number, or a function of the step's number (see the schedules below).
+      step_size: a number, or a schedule: a function of the step's number.
     """
     size = make_schedule(step_size)
     return lambda x: x, lambda i, g, x: x - size(i) * g, lambda x: x
@@ -334,7 +334,7 @@ def inverse_time_decay(step_size: ArrayLike, decay_steps: ArrayLike, decay_rate:
 
 def polynomial_decay(step_size: ArrayLike, decay_steps: ArrayLike, final_step_size: ArrayLike,
                      power: float = 1.0) -> Schedule:
-    """From the first size to the final one in so many steps, along a power of what is left.
+    """From the first size to the final one in `decay_steps` steps, along a power of what is left.
 
     >>> polynomial_decay(1.0, 10, 0.0)(5)
     Array(0.5, dtype=float32, weak_type=True)
@@ -385,7 +385,7 @@ def l2_norm(tree: Params) -> Array:
 
 
 def clip_grads(grad_tree: Params, max_norm: ArrayLike) -> Params:
-    """The gradients, shortened all alike where together they are longer than `max_norm`.
+    """The gradients; all scaled down by one factor if their joint norm is above `max_norm`.
 
     >>> clip_grads([jnp.array([3.]), jnp.array([4.])], 1.0)
     [Array([0.6], dtype=float32), Array([0.8], dtype=float32)]

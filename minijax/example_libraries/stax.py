@@ -141,7 +141,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 # ── Several inputs, several outputs ──────────────────────────────────────────────────────────
 
 def FanOut(num: int) -> Layer:
-    """The input, so many times.
+    """The input, a number of times.
 
     >>> FanOut(2).apply((), 7)
     [7, 7]

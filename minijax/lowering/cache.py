@@ -143,7 +143,7 @@ def directory() -> Path | None:
 
 
 def _is_private(found: os.stat_result) -> bool:
-    """Whether nobody else can change it. (Windows keeps other users out of the whole profile.)"""
+    """Whether no other user can change it; Windows keeps them out of the whole profile."""
     return not hasattr(os, "geteuid") or (
         found.st_uid == os.geteuid() and not found.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
 

@@ -15,10 +15,10 @@ from .library import symbol_in, thread_setting
 
 # A kernel calls `share(part, frame, blocks)`: part(frame, k) is then run for every k below
 # `blocks`, by the calling thread and by the helpers that wake up in time. All of it is machine
-# code, so nobody waits for the interpreter, and a loop inside a `while` is shared as well.
+# code, so no thread waits for the interpreter, and a loop inside a `while` is shared as well.
 #
-# One loop is shared at a time (`busy`); whoever comes second, a kernel in another thread or a
-# shared loop inside a block, runs its blocks alone. Helpers sleep on a lock each, which is
+# One loop is shared at a time (`busy`); one that comes second, in a kernel of another thread or
+# inside a block, has its blocks run by its own thread alone. Helpers sleep on a lock each, which is
 # released to wake them. `left` counts the blocks down: subtracting one, which processors do in
 # one step, is taking a block. A helper makes itself known in `active` *before* it takes a block,
 # and the caller goes on only when `active` is zero and no block left: then no block is running.

@@ -15,7 +15,7 @@ from minijax import caches
 # Fresh memory from the system costs a page fault every 4 kB, as much as writing it does. Small
 # arrays are quicker from NumPy, which keeps their memory itself.
 LARGE = 1 << 18
-MOST = 1 << 27  # bytes held for nobody
+MOST = 1 << 27  # bytes held for later use
 ALIGNMENT = 64  # of a cache line
 
 
@@ -26,7 +26,7 @@ class Room(NamedTuple):
     start: int
 
 
-# What is held for nobody, by its size, that which was given back last at the end. Arrays die
+# What is held for later use, by its size, that which was given back last at the end. Arrays die
 # anywhere, inside this module too, so nothing is locked: each step is one of Python's dicts or
 # lists, and when threads meet, memory goes back to the system that could have been kept.
 _idle: dict[int, list[Room]] = {}

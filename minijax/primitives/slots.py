@@ -92,7 +92,7 @@ def extremum_of_nothing(op: str, dtype: Any) -> Any:
 
 
 class Reduction(NamedTuple):
-    """What an element rule gives that joins many elements to one: who writes the loops says in
+    """What an element rule gives that joins many elements to one; the writer of the loops says in
     which order, and whether for one element or for a row of them.
     """
 
