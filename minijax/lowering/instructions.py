@@ -106,3 +106,18 @@ _function("float @float16_to_float32(i16 %x)", """
 _function("i16 @float32_to_float16(float %x)", """
   %half = fptrunc float %x to half
   %bits = bitcast half %half to i16""")
+
+# What LLVM may know of an elementary function.
+PURE = "noinline nounwind willreturn memory(none)"
+
+
+def one_of_many(name: str, vector: str, count: int, t: str, lanes: int) -> str:
+    """A function of `count` numbers that calls the one of vectors with vectors full of them."""
+    v, numbers = f"<{lanes} x {t}>", range(count)
+    return "\n".join([
+        f"define internal {t} {name}({', '.join(f'{t} %x{k}' for k in numbers)}) {PURE} {{",
+        *(f"  %one{k} = insertelement {v} poison, {t} %x{k}, i64 0\n"
+          f"  %all{k} = shufflevector {v} %one{k}, {v} poison, <{lanes} x i32> zeroinitializer"
+          for k in numbers),
+        f"  %results = call {v} {vector}({', '.join(f'{v} %all{k}' for k in numbers)})",
+        f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])

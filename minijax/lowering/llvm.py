@@ -7,14 +7,14 @@ In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/ll
 import re
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
 
 from .elementary import FORMULAS
 from .entry import DECLARATIONS, ENTER
-from .instructions import CHANGES, CONVERSIONS, FUNCTIONS
+from .instructions import CHANGES, CONVERSIONS, FUNCTIONS, PURE, one_of_many
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
@@ -23,7 +23,7 @@ from .metadata import Metadata
 from .outlined import Outlined, outlined_loops
 from .routines import definition
 from .scalars import OPS, kind_of
-from .vectors import BYTES, Function, Written, called_in, function
+from .vectors import BYTES, Function, called_in, function, of_vectors
 
 REASSOCIABLE = ("add", "mul")
 # Turns: LLVM would write out a loop of so many before it looked for vectors; and the vectors of a
@@ -125,24 +125,25 @@ class _Module:
 
         There is that one only: for one element it is called with a vector full of it.
         """
-        t, lanes, count = llvm_type(f.dtype), self.lanes, len(f.usual.parameters)
-        name, vector = f"@{f.name}.{t}", f"@{f.name}.{lanes}.{t}"
+        t, lanes, count = llvm_type(f.dtype), self.lanes, len(f.parameters)
+        name, vector, v = f"@{f.name}.{t}", f"@{f.name}.{lanes}.{t}", f"<{lanes} x {t}>"
         if name not in self.functions:
-            self.functions[name] = _alone(name, vector, count, f"<{lanes} x {t}>", t)
-            self.functions[vector] = _Function(self, self.metadata).of_vectors(f, vector, lanes)
+            buffers, body = of_vectors(f, lanes)
+            own = Metadata(buffers, {})
+            inner = _Function(self, own, of_vectors=True)
+            for k, buffer in enumerate(buffers):
+                inner.names[buffer] = inner.at_entry(f"alloca {v}, align {BYTES}")
+                if k < count:
+                    inner.emit(f"store {v} %x{k}, ptr {inner.names[buffer]}")
+            inner.body(body)
+            inner.emit(f"%result = load {v}, ptr {inner.names[buffer]}")
+            inner.emit(f"ret {v} %result")
+            given = ", ".join(f"{v} %x{k}" for k in range(count))
+            text = inner.text(f"internal {v} {vector}({given}) {PURE}")
+            self.functions[vector] = self.metadata.take_in(text, own)
+            self.functions[name] = one_of_many(name, vector, count, t, lanes)
         form = f"_ZGV_LLVM_N{lanes}{'v' * count}_{name[1:]}({vector[1:]})"
         return name, f'"vector-function-abi-variant"="{form}"'
-
-
-def _alone(name: str, vector: str, count: int, v: str, t: str) -> str:
-    """A function of numbers that calls one of vectors."""
-    lines = [f"define internal {t} {name}({', '.join(f'{t} %x{k}' for k in range(count))}) "
-             "noinline nounwind willreturn memory(none) {"]
-    lines += [f"  %v{k} = insertelement {v} poison, {t} %x{k}, i64 0\n  %w{k} = shufflevector {v} "
-              f"%v{k}, {v} poison, {v.replace(t, 'i32')} zeroinitializer" for k in range(count)]
-    given = ", ".join(f"{v} %w{k}" for k in range(count))
-    return "\n".join([*lines, f"  %all = call {v} {vector}({given})",
-                      f"  %one = extractelement {v} %all, i64 0", f"  ret {t} %one", "}"])
 
 
 class _Function:
@@ -152,8 +153,8 @@ class _Function:
     are numbers in order of their use: equal loops give equal text.
     """
 
-    def __init__(self, module: _Module, metadata: Metadata) -> None:
-        self.module, self.metadata = module, metadata
+    def __init__(self, module: _Module, metadata: Metadata, of_vectors: bool = False) -> None:
+        self.module, self.metadata, self.of_vectors = module, metadata, of_vectors
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
@@ -248,13 +249,9 @@ class _Function:
             given = ", ".join(map(self.typed, let.args))
             self.define(let.target, f'call {t} {name}({given}) {vector}')
         else:
-            self.names[let.target] = self.written(f.usual, list(map(self.value, let.args)))
-
-    def written(self, formula: Written, args: Sequence[str]) -> str:
-        """The result of a formula written here."""
-        self.names.update(zip(formula.parameters, args, strict=True))
-        self.body(formula.body)
-        return self.value(formula.result)
+            self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
+            self.body(f.body)
+            self.names[let.target] = self.value(f.result)
 
     def fill(self, template: str, dtype: np.dtype, args: tuple[Operand, ...], flags: str) -> str:
         """Write operands and types into a template, and keep the function it calls."""
@@ -346,76 +343,6 @@ class _Function:
         variable = self.names[read.variable]
         self.define(read.target, f"load {llvm_type(read.target.dtype)}, ptr {variable}")
 
-    def of_vectors(self, f: Function, name: str, lanes: int) -> str:
-        """A function of vectors, as loops over their lanes that LLVM makes instructions of. The
-        rare case is computed only where one of the lanes asks for it.
-        """
-        t, count = llvm_type(f.dtype), len(f.usual.parameters)
-        v = f"<{lanes} x {t}>"
-        memory = [self.at_entry(f"alloca {v}, align {BYTES}") for _ in range(count + 1)]
-        asked = self.at_entry(f"alloca <{lanes} x i8>, align {BYTES}")
-        for k in range(count):
-            self.emit(f"store {v} %x{k}, ptr {memory[k]}")
-
-        def element(place: str, t: str, index: str) -> str:
-            at = self.fresh("%at")
-            self.emit(f"{at} = getelementptr {t}, ptr {place}, i64 {index}")
-            return at
-
-        def arguments(index: str) -> list[str]:
-            places = [element(place, t, index) for place in memory[:count]]
-            names = [self.fresh("%local") for _ in places]
-            for local, place in zip(names, places, strict=True):
-                self.emit(f"{local} = load {t}, ptr {place}")
-            return names
-
-        def usual(index: str) -> None:
-            given = arguments(index)
-            y = self.written(f.usual, given)
-            self.emit(f"store {t} {y}, ptr {element(memory[-1], t, index)}")
-            if f.rare:
-                test, byte = self.written(f.rare[0], given), self.fresh("%byte")
-                self.emit(f"{byte} = zext i1 {test} to i8")
-                self.emit(f"store i8 {byte}, ptr {element(asked, 'i8', index)}")
-
-        def rare(index: str) -> None:
-            given = arguments(index)
-            test, y = (self.written(part, given) for part in f.rare)
-            place = element(memory[-1], t, index)
-            old, new = self.fresh("%local"), self.fresh("%local")
-            self.emit(f"{old} = load {t}, ptr {place}")
-            self.emit(f"{new} = select i1 {test}, {t} {y}, {t} {old}")
-            self.emit(f"store {t} {new}, ptr {place}")
-
-        self.lanes(lanes, usual)
-        if f.rare:
-            self.emit(f"%any = load i{8 * lanes}, ptr {asked}")
-            self.emit(f"%rarely = icmp ne i{8 * lanes} %any, 0")
-            self.emit("br i1 %rarely, label %rare, label %done")
-            self.begin("rare")
-            self.lanes(lanes, rare)
-            self.emit("br label %done")
-            self.begin("done")
-        self.emit(f"%result = load {v}, ptr {memory[-1]}")
-        self.emit(f"ret {v} %result")
-        given = ", ".join(f"{v} %x{k}" for k in range(count))
-        return self.text(f"internal {v} {name}({given}) noinline willreturn memory(none)")
-
-    def lanes(self, lanes: int, body: Callable[[str], None]) -> None:
-        """A loop over the lanes of a vector."""
-        label = self.fresh("lane")
-        index, outside = self.fresh("%local"), self.block
-        self.emit(f"br label %{label}")
-        self.begin(label)
-        at = len(self.lines)
-        body(index)
-        self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        self.emit(f"%{label}.more = icmp ult i64 %{label}.next, {lanes}")
-        self.emit(f"br i1 %{label}.more, label %{label}, label %{label}.end"
-                  f"{self.metadata.loop('', True, lanes)}")
-        self.lines.insert(at, f"  {index} = phi i64 [ 0, %{outside} ], [ %{label}.next, %{label} ]")
-        self.begin(f"{label}.end")
-
     # Control flow
 
     def print_for(self, loop: For) -> None:
@@ -444,18 +371,18 @@ class _Function:
         self.begin(f"{label}.body")
         self.body(loop.body)
         self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        lanes = self.module.lanes if self.calls(loop) else 0
+        lanes = self.module.lanes if self.is_of_lanes(loop) else 0
         self.emit(f"br label %{label}{self.metadata.loop(group, whole, lanes)}")
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
         self.parallel = before
 
-    def calls(self, loop: For) -> bool:
-        """Whether elementary functions are called in each turn."""
-        return any(isinstance(each, Let) and each.op in FORMULAS
-                   and function(each.op, each.target.dtype) in self.module.called
-                   for each in loop.body)
+    def is_of_lanes(self, loop: For) -> bool:
+        """Whether elementary functions are called in each turn, or this is a loop in one."""
+        return self.of_vectors or any(
+            isinstance(each, Let) and each.op in FORMULAS
+            and function(each.op, each.target.dtype) in self.module.called for each in loop.body)
 
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""

@@ -78,7 +78,7 @@ class Metadata:
         turns, where that is not for LLVM to choose.
         """
         facts = [self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')] if group else []
-        facts += [self.add('!{!"llvm.loop.unroll.disable"}')] if whole else []
+        facts += [self.add('!{!"llvm.loop.unroll.disable"}')] if whole or lanes else []
         facts += [self.add(f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}'),
                   self.add('!{!"llvm.loop.interleave.count", i32 1}')] if lanes else []
         if not facts:

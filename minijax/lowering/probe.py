@@ -190,7 +190,7 @@ def cost_of(body: Sequence[Statement]) -> float:
     for statement in body:
         match statement:
             case Let(target, op, _) if op in FORMULAS:
-                total += cost_of(function(op, target.dtype).usual.body)
+                total += cost_of(function(op, target.dtype).body)
             case Let(_, op, _):
                 total += _COST.get(op, 1.0)
             case Load():

@@ -1,6 +1,6 @@
 """Elementary functions in machine code: written where they stand, or called, a vector at a time.
 
-Stands on arithmetic.py; llvm.py prints with it. A program with many of them would otherwise take
+Stands on builder.py; llvm.py prints with it. A program with many of them would otherwise take
 longer to compile for each. Chapter 25. In XLA: `xla/codegen/intrinsic`.
 """
 
@@ -8,56 +8,65 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
 from minijax.primitives.infix import infix
 
 from .arithmetic import Arithmetic
+from .builder import Builder
 from .elementary import FORMULAS
-from .loops import Let, Operand, Scalar, Statement, walk
+from .loops import OPS, Buffer, Let, Operand, Scalar, Statement, walk
 
 BYTES = 64  # of a vector: what a processor has no registers for, LLVM cuts into pieces
 FEW = 150   # operations: so many are written where they stand, with no call around them
 
 
-class Written(NamedTuple):
-    """A formula as operations on its parameters."""
-
-    parameters: tuple[Scalar, ...]
-    body: tuple[Statement, ...]
-    result: Operand
-
-
 @dataclass(frozen=True, eq=False)
 class Function:
-    """An elementary function for one dtype, in its parts."""
+    """An elementary function of one dtype, as operations on its parameters."""
 
     name: str
     dtype: np.dtype
-    usual: Written
-    rare: tuple[Written, ...]  # of some: a test of the arguments, and the result where it holds
+    formulas: tuple[Callable, ...]  # the usual one; of some, the test of a rare case and that case
+    parameters: tuple[Scalar, ...]
+    body: tuple[Statement, ...]
+    result: Operand
 
 
 @cache
 def function(name: str, dtype: np.dtype) -> Function:
     """An elementary function as operations.
 
-    >>> len(function("exp", np.dtype("float32")).usual.body)
+    >>> len(function("exp", np.dtype("float32")).body)
     28
     """
-    formula, arity = FORMULAS[name], FORMULAS[name].__code__.co_argcount
-    usual, *rare = (_written(part, arity, dtype)
-                    for part in getattr(formula, "parts", (formula,)))
-    return Function(name, dtype, usual, tuple(rare))
-
-
-def _written(formula: Callable, arity: int, dtype: np.dtype) -> Written:
+    formulas = tuple(map(infix, getattr(FORMULAS[name], "parts", (FORMULAS[name],))))
+    parameters = tuple(Scalar(f"x{k}", dtype) for k in range(OPS[name].arity))
     b = Arithmetic()
-    parameters = tuple(Scalar(f"x{k}", dtype) for k in range(arity))
-    result = infix(formula)(b, *parameters)
-    return Written(parameters, tuple(b.scopes[0].statements), result)
+    result = formulas[0](b, *parameters)
+    return Function(name, dtype, formulas, parameters, tuple(b.scopes[0].statements), result)
+
+
+def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, ...]]:
+    """A function of vectors, as loops over buffers of their elements, the result in the last.
+
+    The rare case is computed only if one of the elements asks for it.
+    """
+    b = Builder()
+    *xs, y = (Buffer("", f.dtype, (lanes,), "output") for _ in (*f.parameters, "result"))
+
+    def at(i: Operand, formula: Callable) -> Operand:
+        return formula(b, *(b.load(x, (i,)) for x in xs))
+
+    with b.loop(lanes, vectorize="parallel") as i:
+        b.store(y, (i,), at(i, f.formulas[0]))
+    if f.formulas[1:]:
+        test, rare = f.formulas[1:]
+        with (b.when(b.accumulate("or", (lanes,), lambda i: at(i, test))),
+              b.loop(lanes, vectorize="parallel") as i):
+            b.store(y, (i,), b.select(at(i, test), at(i, rare), b.load(y, (i,))))
+    return [*xs, y], tuple(b.scopes[0].statements)
 
 
 def functions_in(body: Iterable[Statement]) -> Counter[Function]:
@@ -69,4 +78,4 @@ def functions_in(body: Iterable[Statement]) -> Counter[Function]:
 def called_in(body: Iterable[Statement]) -> set[Function]:
     """Those that are called: long ones, and what has a rare case, which is a branch."""
     return {each for each, count in functions_in(body).items()
-            if each.rare or len(each.usual.body) * count > FEW}
+            if each.formulas[1:] or len(each.body) * count > FEW}
