@@ -96,7 +96,9 @@ def grade_divisor(divisor: Callable) -> None:
 
 _DIVISOR = """
 def divisor(a, b):
-    return lax.while_loop(lambda pair: {goes_on}, lambda pair: {step}, (a, b)){part}
+    def step(pair):
+        return {step}
+    return lax.while_loop(lambda pair: {goes_on}, step, (a, b)){part}
 """
 
 
