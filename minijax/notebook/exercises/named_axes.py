@@ -472,7 +472,7 @@ exercise(
            (_by_level_text(written="JaxprTrace.process = telling(telling(JaxprTrace.process))"),
             "a JaxprTrace interprets 2"),
            (_by_level_text().replace("        tell([", "        tell([]); tell(["), "once")],
-    hints=["begin with the trace of exercise 2 in chapter 02, and join and split as `jvp` does",
+    hints=["begin with the trace of your own of chapter 02, and join and split as `jvp` does",
            "a JaxprTrace interprets in `process`, and all others do in `interpret`"])
 
 
