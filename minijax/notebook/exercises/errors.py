@@ -436,6 +436,7 @@ def grade_halvings(halvings: Any) -> None:
               (isinstance(found, tuple), "give the number of steps, not the whole state"),
               (n == 1, "1 takes no step at all"),
               (n == 8, "8, 4, 2, 1 are three steps"),
+              (n > 2**24, "a float32 lacks the digits of so large a number: stay with integers"),
               (n == 9, "9 // 2 is 4: with whole numbers, 9 takes three steps, too"),
               "rounding down, half of 7 is 3", tolerance=0)
         if n == 7:
@@ -478,6 +479,8 @@ def halvings(n):
         ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: (jnp.round(s[0] / 2), s[1] + 1), "
          "(n * 1.0, 0))[1]", "rounding down"),
         ("lambda n: jnp.floor(jnp.log2(n)).astype(int)", "keep the loop"),
+        ("lambda n: lax.while_loop(lambda s: s[0] > 1, lambda s: ((s[0] / 2).astype(int), "
+         "s[1] + 1), (n, 0))[1]", "stay with integers"),
         ("lambda n: lax.while_loop(lambda s: s[0] > 0, lambda s: (s[0] // 2, s[1] + 1), "
          "(n, 0))[1]", "three steps"),
     ],
