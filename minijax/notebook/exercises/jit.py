@@ -119,7 +119,10 @@ def grade_sqrt(sqrt: Any) -> None:
     for x in (np.array([1.0, 4.0, 9.0]), np.random.default_rng(0).uniform(0.5, 20, 4).round(1)):
         given = f"x = {shown(x)}"
         agree(given, sqrt(x), np.sqrt(x), what="the root")
-        agree(given, mini.grad(lambda x: mini.sum(sqrt(x)))(x), 0.5 / np.sqrt(x),
+        with instead_of(TypeError, "positional argument", "a slope is given three things: the "
+                        "tangent t, the result y, and the argument x"):
+            found = mini.grad(lambda x: mini.sum(sqrt(x)))(x)
+        agree(given, found, 0.5 / np.sqrt(x),
               "the slope may use the result y, the argument x, and the tangent t",
               what="the gradient of the sum")
         expect("sqrt" in mini.TEXT, 'now the text: `TEXT["sqrt"] = "…"`')
@@ -141,6 +144,8 @@ def _sqrt_text(impl: str = "np.sqrt", slope: str = "t / (2.0 * y)",
 exercise(
     "sqrt", chapter=CHAPTER, grade=grade_sqrt, given="%mini begin 08", solution=_sqrt_text(),
     wrong=[(_sqrt_text(slope="t / (2.0 * x)"), "the gradient of the sum"),
+           ('sqrt = elementwise("sqrt", np.sqrt, lambda t, x: t / (2.0 * sqrt(x)))',
+            "three things"),
            (_sqrt_text("np.square"), "the root is [1, 2, 3]"),
            (_sqrt_text(text='TEXT["sqrt"] = "sqrt({0})"'), "Numba cannot compile"),
            (_sqrt_text(text='TEXT.pop("sqrt", None)'), "now the text"),
@@ -222,7 +227,11 @@ VALUES: dict[str, Any] = {
 
 def grade_same_program(same_program: Callable) -> None:
     for (first, x), (second, y) in itertools.product(VALUES.items(), repeat=2):
-        wanted, found = jax.typeof(x) == jax.typeof(y), same_program(x, y)
+        wanted = jax.typeof(x) == jax.typeof(y)
+        with instead_of(AttributeError, "no attribute", f"for {first} and {second} the answer is "
+                        f"{wanted}, and yours asks a plain number for what only arrays have; "
+                        "`jax.typeof` takes numbers, too"):
+            found = same_program(x, y)
         expect(np.ndim(found) == 0, f"for {first} and {second} one truth value is wanted, and "
                f"yours is {found!r}")
         hint = ""
@@ -246,6 +255,7 @@ exercise(
            (_SAME.format("jnp.shape(x) == jnp.shape(y)"), "parts of the type"),
            (_SAME.format("(jnp.shape(x), jnp.result_type(x)) == (jnp.shape(y), "
                          "jnp.result_type(y))"), "weak or not"),
+           (_SAME.format("x.dtype == y.dtype"), "a plain number"),
            (_SAME.format("jnp.array_equal(x, y)"), "the numbers do not matter"),
            (_SAME.format("jax.typeof(x) == jax.typeof(y) and type(x) == type(y)"),
             "their types are")],

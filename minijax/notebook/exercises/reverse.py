@@ -89,10 +89,17 @@ def grade_cumsum_p(cumsum_p: Any) -> None:
         agree(f"x = {shown(x)}", found[0], np.cumsum(x), what="the result of `impl`")
         expect(callable(getattr(cumsum_p, "jvp", None)),
                "now the rule `jvp`: what becomes of a tangent?")
+        found = cumsum_p.jvp([x], [way])
+        expect(isinstance(found, tuple) and [*map(type, found)] == [list, list],
+               f"for {shown(x)} and the tangent {shown(way)} a pair of lists is wanted, of results "
+               f"and of tangents, and your `jvp` gives {found}")
         agree(f"the tangent {shown(way)}", mini.jvp(cumsum_p, (x,), (way,))[1], np.cumsum(way),
               "the operation is linear: what happens to a value happens to its tangent",
               what="the tangent of the result")
         expect(callable(getattr(cumsum_p, "transpose", None)), "now the rule `transpose`")
+        found = cumsum_p.transpose([weights], mini.Undefined(mini.aval_of(x)))
+        expect(isinstance(found, list), f"for the cotangents [{shown(weights)}] a list of one "
+               f"array is wanted, and your `transpose` gives {shown(found)}")
         agree(f"running sums weighted by {shown(weights)}",
               mini.grad(lambda x, w=weights: mini.sum(cumsum_p(x) * w))(x),
               np.cumsum(weights[::-1])[::-1],
@@ -135,6 +142,10 @@ exercise(
            (_cumsum_text("t"), "the tangent of the result"),
            (_cumsum_text(back="cumsum_p(ct)"), "does each element get"),
            (_cumsum_text(back="np.cumsum(ct[::-1])[::-1]"), "which NumPy does not know"),
+           (_cumsum_text().replace("return [cumsum_p(x)], ", "return [cumsum_p(x)] + "),
+            "a pair of lists"),
+           (_cumsum_text().replace("return [dot(", "return (dot(").replace("ct)))]", "ct))))"),
+            "a list of one array"),
            (_cumsum_text(rest=""), "now the rule `transpose`")])
 
 
