@@ -112,10 +112,14 @@ PURE = "noinline nounwind willreturn memory(none)"
 
 
 def one_of_many(name: str, vector: str, count: int, t: str, lanes: int) -> str:
-    """A function of `count` numbers that calls the one of vectors with vectors full of them."""
+    """A function of `count` numbers that calls the one of vectors with vectors full of them.
+
+    Were it internal, LLVM would drop a parameter that is the same number everywhere: then it would
+    no longer go with the one of vectors.
+    """
     v, numbers = f"<{lanes} x {t}>", range(count)
     return "\n".join([
-        f"define internal {t} {name}({', '.join(f'{t} %x{k}' for k in numbers)}) {PURE} {{",
+        f"define hidden {t} {name}({', '.join(f'{t} %x{k}' for k in numbers)}) {PURE} {{",
         *(f"  %one{k} = insertelement {v} poison, {t} %x{k}, i64 0\n"
           f"  %all{k} = shufflevector {v} %one{k}, {v} poison, <{lanes} x i32> zeroinitializer"
           for k in numbers),

@@ -56,6 +56,14 @@ def test_called_or_written_gives_the_same_bits(name, dtype, monkeypatch):
     np.testing.assert_array_equal(called, written)
 
 
+def test_a_function_called_with_one_exponent_everywhere_keeps_its_parameters():
+    def f(x, y):
+        for _ in range(3):
+            y = y ** -1.5 + 1.0
+        return x + y
+    np.testing.assert_allclose(jax.jit(f)(np.ones(100, np.float32), 1.5), 2.5330644, rtol=1e-6)
+
+
 @pytest.mark.parametrize("f", [jnp.sin, jnp.cos, jnp.tan])
 def test_a_huge_angle_changes_no_neighbour(f):
     x = np.random.default_rng(0).normal(size=100).astype(np.float32)
