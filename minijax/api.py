@@ -140,7 +140,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Iterable[int] = (),
     Args:
       fun: a function of arrays and trees of arrays.
       static_argnums: positions of arguments that are not arrays.
-      axis_env: names and sizes of mapped axes, as if the call stood inside `vmap`s that name them.
+      axis_env: names and sizes of mapped axes, as if a function stood here that `vmap` maps.
       return_shape: whether to return the types of the results, too.
 
     Returns:

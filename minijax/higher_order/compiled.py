@@ -300,6 +300,14 @@ class Compiled:
         """The machine code as text: ``"llvm"`` or ``"asm"``."""
         return self._run.as_text(dialect)
 
+    def cost_analysis(self) -> dict[str, float]:
+        """How many floating-point operations, elementary functions and bytes the loops take."""
+        return {name: float(count) for name, count in self._run.costs.items()}
+
+    def memory_analysis(self) -> Any:
+        """How many bytes a call takes for its arguments, its results, and between them."""
+        return self._run.memory
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, _ = tree_util.tree_flatten((args, kwargs))
         values = [core.as_value(x) for x in leaves]

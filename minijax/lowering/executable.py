@@ -6,12 +6,14 @@ In JAX: `jaxlib`'s loaded executables (`xla/pjrt`).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from . import cache, cpu, host, llvm, pool, recycling
+from .costs import CompiledMemoryStats, costs_of, memory_of
 from .loops import Kernel
 
 
@@ -71,6 +73,16 @@ class Executable:
     def __reduce__(self) -> Any:
         raise TypeError(f"cannot pickle the machine code of {self.kernel.name!r}: it belongs to "
                         "this process. Pickle the function, and compile it again.")
+
+    @property
+    def costs(self) -> Counter[str]:
+        """What a call does."""
+        return costs_of(self.kernel.body)
+
+    @property
+    def memory(self) -> CompiledMemoryStats:
+        """What memory a call takes."""
+        return memory_of(self.kernel)
 
     def as_text(self, stage: str = "llvm") -> str:
         """What the processor runs, as text: "llvm" or "asm"."""

@@ -1,0 +1,80 @@
+"""What a kernel does, counted from its loops: operations, elementary functions, bytes, memory.
+
+Stands on routines.py. Chapter 28. In JAX: `HloCostAnalysis`, and the statistics of its buffers.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .elementary import FORMULAS
+from .loops import (
+    INT64, OPS, Call, Constant, For, Kernel, Let, Load, Operand, Statement, Store, bodies, walk,
+)
+from .routines import ROUTINES
+
+FLOPS = {"fma": 2, **dict.fromkeys(("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max",
+                                    "floor", "ceil", "trunc", "round_even"), 1)}
+TRANSCENDENTAL = {"sqrt", *FORMULAS}
+REAL_BYTES = {"s": 4, "d": 8}
+
+
+class CompiledMemoryStats(NamedTuple):
+    """How many bytes a program takes for its arguments, its results, and what is between them."""
+
+    argument_size_in_bytes: int
+    output_size_in_bytes: int
+    temp_size_in_bytes: int
+    alias_size_in_bytes: int = 0
+    generated_code_size_in_bytes: int = 0
+
+
+def memory_of(kernel: Kernel) -> CompiledMemoryStats:
+    """What a call of a kernel takes in memory."""
+    given, made = (sum(x.nbytes for x in buffers) for buffers in (kernel.inputs, kernel.outputs))
+    return CompiledMemoryStats(given, made, kernel.workspace_size)
+
+
+def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = None) -> Counter[str]:
+    """How much a body does, both sides of a branch, and a loop whose turns are unknown once.
+
+    Of library routines products of matrices are counted, whose cost is known from their sizes.
+
+    >>> import minijax
+    >>> minijax.jit(lambda x: minijax.numpy.sin(x) + 1).lower(2.).compile().cost_analysis()
+    {'bytes accessed': 8.0, 'transcendentals': 1.0, 'flops': 1.0}
+    """
+    total: Counter[str] = Counter()
+    numbers = dict(known or {})  # the integers that are known, as the sizes of blocks must be
+
+    def value(x: Any) -> Any:
+        return x.value if isinstance(x, Constant) else numbers.get(x)
+
+    for statement in body:
+        match statement:
+            case Load(_, buffer) | Store(buffer):
+                total["bytes accessed"] += buffer.dtype.itemsize
+            case Let(_, op, _) if op in TRANSCENDENTAL:
+                total["transcendentals"] += 1
+            case Let(_, op, args) if args[-1].dtype.kind == "f":
+                total["flops"] += FLOPS.get(op, 0)
+            case Let(target, op, args) if target.dtype == INT64 and args[0].dtype == INT64:
+                if all(value(x) is not None for x in args):
+                    numbers[target] = OPS[op].meaning(*map(np.int64, map(value, args)))
+            case Call(name, args) if name in ROUTINES and name.endswith("gemm"):
+                sizes = list(map(value, args[2:5]))
+                if None not in sizes:
+                    m, n, k = map(int, sizes)
+                    total["flops"] += 2 * m * n * k
+                    total["bytes accessed"] += (m * n + m * k + k * n) * REAL_BYTES[name[0]]
+            case For(turns=int(turns)) if any(isinstance(x, Call) for x in walk(statement.body)):
+                for i in range(turns):  # the last of some blocks may be smaller
+                    total.update(costs_of(statement.body, {**numbers, statement.index: i}))
+                continue
+        times = statement.turns if isinstance(statement, For) else None
+        for inner in bodies(statement):
+            for name, count in costs_of(inner, numbers).items():
+                total[name] += count * (1 if times is None else times)
+    return total
