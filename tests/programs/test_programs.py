@@ -4,27 +4,16 @@ Numbers agree to 1e-5 of the largest number in their array; whole numbers, truth
 and dtypes agree exactly.
 """
 
-import re
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
+from tests.written_for_jax import with_minijax
+
 PROGRAMS = sorted(path for path in Path(__file__).parent.glob("*.py")
                   if not path.name.startswith("test_"))
-
-# `import jax`, `import jax.x as y`, `from jax.x import y`; in `import jax` the name stays jax.
-IMPORT = re.compile(r"^(import|from) jax(?=[. \n])(?P<rest>.*)$", re.MULTILINE)
-
-
-def with_minijax(source):
-    """The program with its library replaced in the import lines, and nowhere else."""
-    def replaced(line):
-        renamed = " as jax" if line[0] == "import jax" else ""
-        return f"{line[1]} minijax{line['rest']}{renamed}"
-    return IMPORT.sub(replaced, source)
-
 
 def results_of(path, source):
     names = {"__name__": path.stem}

@@ -1,0 +1,50 @@
+"""Products of matrices of every shape, and what is made of them."""
+
+import jax.numpy as jnp
+from jax import jit
+
+from tests.bench._row import Row, bfloat16, normal
+
+
+@jit
+def product(x, y):
+    return x @ y
+
+
+@jit
+def three_factors(a, b, c):
+    return jnp.einsum("ab,bc,c->a", a, b, c)
+
+
+@jit
+def convolve(images, kernel):
+    """Each of the kernel's nine places is a product."""
+    padded = jnp.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
+    _, height, width, _ = images.shape
+    return sum(padded[:, i:i + height, j:j + width] @ kernel[i, j]
+               for i in range(3) for j in range(3))
+
+
+@jit
+def cholesky(x):
+    return jnp.linalg.cholesky(x @ x.mT + 8 * jnp.eye(x.shape[-1]))
+
+
+SHAPES = {"64": (64, 64, 64), "512": (512, 512, 512), "1024": (1024, 1024, 1024),
+          "2048": (2048, 2048, 2048), "tall, 64k×64×64": (65536, 64, 64),
+          "inner, 64×64k×64": (64, 65536, 64), "vector, 2048²": (2048, 2048, 1)}
+BATCHES = {"batched, 256 of 64": (256, 64), "batched, 4096 of 8": (4096, 8)}
+
+ROWS = [
+    *(Row(f"matmul {name}", product, [normal(m, k), normal(k, n)], 2 * m * k * n)
+      for name, (m, k, n) in SHAPES.items()),
+    *(Row(f"matmul {name}", product, [normal(batch, n, n), normal(batch, n, n)],
+          2 * batch * n ** 3) for name, (batch, n) in BATCHES.items()),
+    Row("matmul bfloat16, 1024", product, [bfloat16(1024, 1024), bfloat16(1024, 1024)],
+        2 * 1024 ** 3, tolerance=2e-2),
+    Row("einsum ab,bc,c->a, 512", three_factors, [normal(512, 512), normal(512, 512), normal(512)],
+        4 * 512 ** 2),
+    Row("convolution 3×3, 8×32²×32", convolve, [normal(8, 32, 32, 32), normal(3, 3, 32, 32)],
+        2 * 9 * 8 * 32 ** 4),
+    Row("batched Cholesky, 256 of 16", cholesky, [normal(256, 16, 16)]),
+]

@@ -1,0 +1,50 @@
+"""The benchmark's own promises: the same rows for both libraries, wrong numbers refused."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from tests.bench._picture import Curve, Panel, bars, panels
+from tests.bench._report import geometric_mean
+from tests.bench._workloads import rows
+from tests.bench.ratios import difference
+
+
+def test_both_libraries_run_the_same_rows():
+    ours, theirs = ([(row.name, row.flops) for row in rows(name)] for name in ("minijax", "jax"))
+    assert ours == theirs
+
+
+def test_no_two_rows_have_the_same_name():
+    names = [row.name for row in rows("minijax")]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize("ours, theirs, reason", [
+    (np.float32([1, 2]), np.float32([1, 2.1]), "differ"),
+    (np.float32([1, np.nan]), np.float32([1, 2]), "differ"),
+    (np.int32([1, 100_000]), np.int32([1, 100_001]), "differ"),
+    (np.float32([1]), np.float16([1]), "JAX gives float16"),
+    (np.float32([1]), np.float32([[1]]), "JAX gives"),
+    ([np.float32(1)], [np.float32(1)] * 2, "1 arrays, JAX gives 2"),
+])
+def test_a_result_is_refused_where_it_is_not_jax_s(ours, theirs, reason):
+    assert reason in difference(ours, theirs, 1e-4)
+
+
+def test_a_result_is_taken_where_only_its_last_digits_differ():
+    assert not difference(np.float32([1, 2]), np.float32([1, 2.00001]), 1e-4)
+
+
+def test_the_mean_of_twice_and_half_as_fast_is_as_fast():
+    assert geometric_mean([2.0, 0.5]) == pytest.approx(1)
+
+
+def test_pictures_are_well_formed():
+    chart = bars("a < b", [("x & y", 0.5), ("fast", 30.0), ("complex", None)])
+    growth = panels("growth", ["trace"], [[Panel("line", "seconds", [
+        Curve(0, False, [(100, 0.1), (1000, 1.0)]), Curve(0, True, [])])]])
+    for picture in (chart, growth):
+        ElementTree.fromstring(picture)
+        assert "prefers-color-scheme: dark" in picture
