@@ -47,8 +47,9 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
+# Beside JAX; numbers and pictures in build/bench. BENCH="--quick ratios softmax": some rows, soon
 bench: $(VENV)/.dev
-	$(BIN)/python -m tests.bench
+	$(BIN)/python -m tests.bench $(BENCH)
 
 # What is done is remembered: the same command goes on where it stopped. FUZZ="--against jax"
 fuzz: $(VENV)/.dev

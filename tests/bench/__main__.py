@@ -1,20 +1,24 @@
-"""`python -m tests.bench [benchmark …] [--quick]`: each benchmark in a process of its own."""
+"""`python -m tests.bench [benchmark …] [part of a row's name …] [--quick]`.
+
+Each benchmark runs in a process of its own, all of them if none is named.
+"""
 
 import subprocess
 import sys
-from pathlib import Path
 
-HERE = Path(__file__).parent
+CHOOSING = ("ratios", "first_calls", "growth")  # those that know rows, and `--quick`
+WHOLE = ("import_time", "tour")
 
 
 def main(words: list[str]) -> int:
-    """Run the benchmarks named, or all of them; 0 if every one ran."""
-    options = [word for word in words if word.startswith("--")]
-    names = [word for word in words if word not in options]
+    """0 if every one ran."""
+    named = [word for word in words if word in CHOOSING + WHOLE]
+    choice = [word for word in words if word not in named]
     status = 0
-    for name in names or ["ratios", "first_calls", "growth", "import_time", "tour"]:
+    for name in named or CHOOSING + WHOLE:
         print(f"== {name}", flush=True)
-        status |= subprocess.run([sys.executable, "-m", f"tests.bench.{name}", *options]).returncode
+        command = [sys.executable, "-m", f"tests.bench.{name}"]
+        status |= subprocess.run(command + choice * (name in CHOOSING)).returncode
     return status
 
 
