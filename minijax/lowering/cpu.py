@@ -146,6 +146,13 @@ def host() -> Host:
 
 
 @cache
+def vector_bytes() -> int:
+    """How many bytes the processor's registers for vectors have."""
+    features = host().features.split(",")
+    return 64 if "+avx512f" in features else 32 if "+avx2" in features else 16
+
+
+@cache
 def _llvm() -> Any:
     """llvmlite's binding, ready to make code for this processor."""
     import llvmlite.binding as binding

@@ -12,6 +12,7 @@ from itertools import accumulate
 
 import numpy as np
 
+from . import cpu
 from .elementary import FORMULAS
 from .entry import DECLARATIONS, ENTER
 from .instructions import CHANGES, CONVERSIONS, FUNCTIONS, PURE, one_of_many
@@ -23,7 +24,7 @@ from .metadata import Metadata
 from .outlined import Outlined, outlined_loops
 from .routines import definition
 from .scalars import OPS, kind_of
-from .vectors import BYTES, Function, called_in, function, of_vectors
+from .vectors import Function, called_in, function, functions_of, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
 # Turns: LLVM would write out a loop of so many before it looked for vectors; and the vectors of a
@@ -89,7 +90,7 @@ class _Module:
         self.printed: dict[tuple[str, ...], str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
-        self.lanes = BYTES // max((each.dtype.itemsize for each in self.called), default=BYTES)
+        self.lanes = lanes_of(kernel.body, self.called, cpu.vector_bytes()) if self.called else 0
         self.metadata = Metadata(
             (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps), kernel.offsets)
 
@@ -130,9 +131,9 @@ class _Module:
         if name not in self.functions:
             buffers, body = of_vectors(f, lanes)
             own = Metadata(buffers, {})
-            inner = _Function(self, own, of_vectors=True)
+            inner = _Function(self, own, lanes)
             for k, buffer in enumerate(buffers):
-                inner.names[buffer] = inner.at_entry(f"alloca {v}, align {BYTES}")
+                inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
                 if k < count:
                     inner.emit(f"store {v} %x{k}, ptr {inner.names[buffer]}")
             inner.body(body)
@@ -153,8 +154,8 @@ class _Function:
     are numbers in order of their use: equal loops give equal text.
     """
 
-    def __init__(self, module: _Module, metadata: Metadata, of_vectors: bool = False) -> None:
-        self.module, self.metadata, self.of_vectors = module, metadata, of_vectors
+    def __init__(self, module: _Module, metadata: Metadata, lanes: int = 0) -> None:
+        self.module, self.metadata, self.lanes = module, metadata, lanes
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
@@ -165,7 +166,8 @@ class _Function:
 
     def text(self, signature: str) -> str:
         """What has been printed, as a function."""
-        return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
+        wide = '"prefer-vector-width"="512" ' if self.module.called else ""
+        return "\n".join([f"define {signature} nounwind {wide}{{", "entry:", *self.entry,
                           "  br label %start", "start:", *self.lines, "}"])
 
     def emit(self, instruction: str) -> None:
@@ -371,18 +373,12 @@ class _Function:
         self.begin(f"{label}.body")
         self.body(loop.body)
         self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        lanes = self.module.lanes if self.is_of_lanes(loop) else 0
-        self.emit(f"br label %{label}{self.metadata.loop(group, whole, lanes)}")
+        calls = bool(functions_of(loop, self.module.called))
+        self.emit(f"br label %{label}{self.metadata.loop(group, whole, self.lanes, calls)}")
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
         self.parallel = before
-
-    def is_of_lanes(self, loop: For) -> bool:
-        """Whether elementary functions are called in each turn, or this is a loop in one."""
-        return self.of_vectors or any(
-            isinstance(each, Let) and each.op in FORMULAS
-            and function(each.op, each.target.dtype) in self.module.called for each in loop.body)
 
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""

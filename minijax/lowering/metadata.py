@@ -70,17 +70,17 @@ class Metadata:
         first, second = sorted((one, other), key=lambda temp: self.offsets[temp])
         return self.offsets[second] < self.offsets[first] + first.nbytes
 
-    def loop(self, group: str, whole: bool, lanes: int = 0) -> str:
+    def loop(self, group: str, whole: bool, lanes: int, calls: bool) -> str:
         """What stands behind the branch that closes a loop.
 
         `group`: of its accesses, if those of all turns are independent; `whole`: it is not to be
         written out turn by turn before its turns can be taken side by side; `lanes`: how many
-        turns, where that is not for LLVM to choose.
+        are, where that is not for LLVM to choose; `calls`: one vector at a time is enough.
         """
         facts = [self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')] if group else []
         facts += [self.add('!{!"llvm.loop.unroll.disable"}')] if whole or lanes else []
-        facts += [self.add(f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}'),
-                  self.add('!{!"llvm.loop.interleave.count", i32 1}')] if lanes else []
+        facts += [self.add(f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}')] if lanes else []
+        facts += [self.add('!{!"llvm.loop.interleave.count", i32 1}')] if lanes or calls else []
         if not facts:
             return ""
         identity = f"!{len(self.lines)}"

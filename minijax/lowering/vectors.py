@@ -5,7 +5,7 @@ longer to compile for each. Chapter 25. In XLA: `xla/codegen/intrinsic`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,10 +16,11 @@ from minijax.primitives.infix import infix
 from .arithmetic import Arithmetic
 from .builder import Builder
 from .elementary import FORMULAS
-from .loops import OPS, Buffer, Let, Operand, Scalar, Statement, walk
+from .loops import (
+    OPS, Buffer, For, Let, Load, Operand, Scalar, Statement, Store, touched, walk,
+)
 
-BYTES = 64  # of a vector: what a processor has no registers for, LLVM cuts into pieces
-FEW = 150   # operations: so many are written where they stand, with no call around them
+FEW = 150  # operations: so many are written where they stand, with no call around them
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,13 +70,27 @@ def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, 
     return [*xs, y], tuple(b.scopes[0].statements)
 
 
-def functions_in(body: Iterable[Statement]) -> Counter[Function]:
-    """The elementary functions of a program, and how often each stands there."""
-    return Counter(function(each.op, each.target.dtype) for each in walk(body)
-                   if isinstance(each, Let) and each.op in FORMULAS)
-
-
 def called_in(body: Iterable[Statement]) -> set[Function]:
-    """Those that are called: long ones, and what has a rare case, which is a branch."""
-    return {each for each, count in functions_in(body).items()
+    """The elementary functions of a program that are called: those that stand there often, and
+    those with a rare case, which is a branch.
+    """
+    counts = Counter(function(each.op, each.target.dtype) for each in walk(body)
+                     if isinstance(each, Let) and each.op in FORMULAS)
+    return {each for each, count in counts.items()
             if each.formulas[1:] or len(each.body) * count > FEW}
+
+
+def functions_of(loop: For, called: Collection[Function]) -> list[Function]:
+    """The functions that are called in each turn of a loop."""
+    lets = [each for each in loop.body if isinstance(each, Let) and each.op in FORMULAS]
+    return [f for f in (function(each.op, each.target.dtype) for each in lets) if f in called]
+
+
+def lanes_of(body: Iterable[Statement], called: Collection[Function], nbytes: int) -> int:
+    """How many elements functions take: as many of the widest as a vector of `nbytes` has, among
+    what loops that call functions load and store. LLVM takes as many turns side by side.
+    """
+    loops = [loop for loop in walk(body) if isinstance(loop, For) and functions_of(loop, called)]
+    widths = [buffer.dtype.itemsize for loop in loops for each in loop.body
+              if isinstance(each, Load | Store) for buffer in touched(each)]
+    return nbytes // max([*widths, *(f.dtype.itemsize for f in called)])

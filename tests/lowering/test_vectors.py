@@ -73,3 +73,17 @@ def test_a_huge_angle_changes_no_neighbour(f):
     rest = np.arange(100) % 7 != 0
     np.testing.assert_array_equal(few[rest], all_of_them[rest])
     np.testing.assert_allclose(few[::7], getattr(np, f.__name__)(np.float64(mixed[::7])), rtol=3e-7)
+
+
+def test_llvm_has_nothing_to_remark_on(capfd, monkeypatch):
+    monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
+
+    def serial(x):
+        return jax.lax.scan(lambda c, a: (jnp.sin(c + a), often(c)), 0.0, x)[1]
+
+    def conditional(x):
+        return jax.lax.map(lambda a: jax.lax.cond(a > 0, jnp.cos, often, a), x)
+    for f in (serial, conditional, jnp.sin):
+        jax.jit(f)(np.ones(37, np.float32))
+        jax.jit(jax.grad(lambda x, f=f: f(x).sum()))(np.ones(37, np.float32))
+    assert capfd.readouterr() == ("", "")
