@@ -7,7 +7,7 @@ In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/ll
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -18,10 +18,10 @@ from .entry import DECLARATIONS, ENTER
 from .instructions import CHANGES, CONVERSIONS, FUNCTIONS, PURE, one_of_many
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
-    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While,
+    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
 )
 from .metadata import Metadata
-from .outlined import Outlined, outlined_loops
+from .outlined import Outlined, outlined_loops, stretches
 from .routines import definition
 from .scalars import OPS, kind_of
 from .vectors import Function, called_in, function, functions_of, lanes_of, of_vectors
@@ -96,14 +96,31 @@ class _Module:
 
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
+        stretched = stretches(self.kernel.body)
+        parts = [self.stretch(k, body) for k, body in enumerate(stretched)]
         main = _Function(self, self.metadata)
-        main.point_at_buffers(self.kernel)
-        main.body(self.kernel.body)
+        for k in range(len(parts)):
+            main.emit(f"%status.{k} = call i32 @stretch.{k}(ptr %frame)")
+            main.emit(f"%failed.{k} = icmp ne i32 %status.{k}, 0")
+            main.emit(f"br i1 %failed.{k}, label %return.{k}, label %passed.{k}")
+            main.begin(f"return.{k}")
+            main.emit(f"ret i32 %status.{k}")
+            main.begin(f"passed.{k}")
         main.emit("ret i32 0")
-        function = main.text("internal i32 @kernel(ptr noundef %frame) noinline")
+        kernel = "internal i32 @kernel(ptr noundef %frame) noinline"
+        function = ("\n".join([*parts, main.text(kernel)]) if parts[1:]
+                    else parts[0].replace("@stretch.0", "@kernel", 1))
         parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
         text = "\n".join(parts) + "\n"
         return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
+
+    def stretch(self, k: int, body: Sequence[Statement]) -> str:
+        """A part of the kernel as a function of its frame."""
+        inner = _Function(self, self.metadata)
+        inner.point_at_buffers(self.kernel, {x for each in walk(body) for x in touched(each)})
+        inner.body(body)
+        inner.emit("ret i32 0")
+        return inner.text(f"internal i32 @stretch.{k}(ptr noundef %frame) noinline")
 
     def function(self, loop: For, how: Outlined) -> str:
         """The name of the function that a loop is, with metadata of its own; of equal ones there is
@@ -192,13 +209,15 @@ class _Function:
         """An operand with its type before it."""
         return f"{llvm_type(operand.dtype)} {self.value(operand)}"
 
-    def point_at_buffers(self, kernel: Kernel) -> None:
-        """Load every buffer's address once; temps lie in the workspace, the last pointer."""
+    def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
+        """Load a buffer's address once; temps lie in the workspace, the last pointer."""
         passed = kernel.inputs + kernel.outputs + kernel.constants
         for position, buffer in enumerate(passed):
-            self.names[buffer] = self.from_frame(position, "ptr")
-        if kernel.temps:
-            self.place_temps(self.from_frame(len(passed), "ptr"), kernel.offsets)
+            if buffer in wanted:
+                self.names[buffer] = self.from_frame(position, "ptr")
+        temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in wanted}
+        if temps:
+            self.place_temps(self.from_frame(len(passed), "ptr"), temps)
 
     def from_frame(self, position: int, t: str) -> str:
         """What stands in a slot of the frame, loaded once."""

@@ -7,6 +7,7 @@ its CPU backend, and outlined computations.
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .host import is_host_call
 from .loops import (
@@ -124,3 +125,20 @@ def _pieces(body: Sequence[Statement], shared: Collection[For]
             names = _Names((statement,))
             if not names.leaves and not any(isinstance(x, Variable) for x in names.outside):
                 yield statement, Outlined((*names.buffers, *names.outside))
+
+
+def stretches(body: Sequence[Statement]) -> list[tuple[Statement, ...]]:
+    """A body in parts that are not much longer than LONG, cut where no name is needed later."""
+    needed: dict[Any, int] = {}
+    for k, statement in enumerate(body):
+        needed |= {name: k for each in walk((statement,)) for name in used(each)}
+    found: list[tuple[Statement, ...]] = [()]
+    length = until = 0
+    for k, statement in enumerate(body):
+        if length > LONG and until < k:
+            found.append(())
+            length = 0
+        length += sum(1 for _ in walk((statement,)))
+        until = max(until, needed.get(defined(statement), 0))
+        found[-1] += (statement,)
+    return found
