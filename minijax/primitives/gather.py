@@ -5,6 +5,7 @@ In JAX: `jax/_src/lax/slicing.py`.
 """
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from minijax.primitives.slicing import part
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         Numbers, ScatterDimensionNumbers, batched_numbers,
                                         check_gather, check_scatter, gathered_shape, place_of,
-                                        places_of, window_sizes)
+                                        places_of, whole_axes, window_sizes)
 
 CLIP, FILL_OR_DROP = GatherScatterMode.CLIP, GatherScatterMode.FILL_OR_DROP
 PROMISE = GatherScatterMode.PROMISE_IN_BOUNDS
@@ -59,10 +60,19 @@ def _gather_impl(x: np.ndarray, indices: np.ndarray, *, dimension_numbers: Numbe
     if 0 in shape:
         return [np.zeros(shape, x.dtype)]
     places, inside = places_of(dimension_numbers, x.shape, slice_sizes, indices, shape)
-    taken = np.broadcast_to(x[places], shape)
-    if mode is FILL_OR_DROP:
+    whole = whole_axes(dimension_numbers, x.shape, slice_sizes, len(shape))
+    outer, rows = x.ndim - whole, shape[:len(shape) - whole]
+    at = np.broadcast_to(_flat(places[:outer], x.shape), (*rows, *[1] * whole)).reshape(rows)
+    taken = x.reshape(-1, *x.shape[outer:]).take(at, 0, mode="clip")
+    if mode is FILL_OR_DROP and not np.all(inside):
         taken = np.where(inside, taken, np.asarray(fill_value).astype(x.dtype))
     return [taken]
+
+
+def _flat(places: Sequence[Any], shape: Shape) -> Any:
+    """The row-major positions of places along the first axes of an array of this shape."""
+    return functools.reduce(lambda flat, pair: flat * pair[0] + pair[1],
+                            zip(shape, places, strict=False), 0)
 
 
 def _gather_tangent(t: Array, out: Array, x: Array, indices: Array, *, fill_value: Any,
@@ -161,11 +171,12 @@ def _impl(write: Write) -> Callable[..., list]:
             return [out]
         sizes = window_sizes(dimension_numbers, x.shape, shape)
         places, inside = places_of(dimension_numbers, x.shape, sizes, indices, shape)
-        flat: Any = 0
-        for place, n in zip(places, x.shape, strict=True):
-            flat = flat * n + place
-        kept = np.broadcast_to(inside | (mode is CLIP), shape)
-        write(out.reshape(-1), np.broadcast_to(flat, shape)[kept], updates[kept])
+        flat = np.broadcast_to(_flat(places, x.shape), shape)
+        if mode is CLIP or np.all(inside):
+            write(out.reshape(-1), flat.reshape(-1), updates.reshape(-1))
+        else:
+            kept = np.broadcast_to(inside, shape)
+            write(out.reshape(-1), flat[kept], updates[kept])
         return [out]
     return impl
 

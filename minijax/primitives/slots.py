@@ -244,6 +244,15 @@ def ordered_bits(s: Any, x: Any, nan_is_least: bool = False) -> Any:
     return s.select(s.ne(x, x), s.const(nan, signed), ordered)
 
 
+def falling_bits(s: Any, x: Any) -> Any:
+    """An integer for every value, in falling order; zeros and nans have signs: -0 is below +0."""
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        return s.not_(s.convert(x, np.int8) if x.dtype == np.bool_ else x)
+    word = np.dtype(f"i{x.dtype.itemsize}")
+    bits = s.bitcast(x, word)
+    return s.not_(s.select(s.lt(bits, 0), s.xor(bits, np.iinfo(word).max), bits))
+
+
 # ── element ──────────────────────────────────────────────────────────────────────────────────
 
 def at_each(f: Formula) -> Callable[..., Any]:

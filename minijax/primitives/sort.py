@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import (Array, Primitive, ShapedArray, Zero, as_value, cannot,
-                          dtype_name, has_key_dtype)
-from minijax.primitives import choice, emitted, families, gather, slicing
-from minijax.primitives.axes import Axes, canonical_axis, keeping, without
-from minijax.primitives.convert import bitcast_convert_type, converted
+from minijax.core import (Array, Primitive, ShapedArray, Zero, cannot, dtype_name,
+                          has_key_dtype)
+from minijax.primitives import emitted, families, gather
+from minijax.primitives.axes import Axes, canonical_axis, keeping, replaced, without
 from minijax.primitives.examples import grid, reducible, table
 from minijax.primitives.shape import broadcasted_iota
 from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, Reduction, check_dtypes,
-                                      in_numpy, ordered_bits, widened)
+                                      falling_bits, in_numpy, numpy_scalars, ordered_bits, widened)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -81,6 +80,48 @@ sort_p = Primitive(
         (_INTS, grid(7), 0, True, 1), (_INTS % 3, np.flip(_INTS), grid(7), 0, True, 2),
         (grid(0, 2), 0, True, 1), (grid(2, 1, dtype=np.uint8), 1, True, 1),
         (np.array([True, False, True]), 0, True, 1)))
+
+
+# ── The largest ──────────────────────────────────────────────────────────────────────────────
+
+def _top_k_impl(x: np.ndarray, k: int, axis: int) -> list[np.ndarray]:
+    """All that is above the k-th largest, and as many of those equal to it as there is room for."""
+    x = np.moveaxis(x, axis, -1)
+    places = np.zeros((*x.shape[:-1], k), np.int32)
+    if places.size:
+        keys = falling_bits(numpy_scalars(), x)
+        last = np.partition(keys, k - 1)[..., k - 1:k]
+        above, equal = keys < last, keys == last
+        room = k - np.count_nonzero(above, -1, keepdims=True)
+        taken = np.nonzero(above | equal & (np.cumsum(equal, -1) <= room))[-1]
+        places[...] = taken.reshape(places.shape)
+        order = np.argsort(np.take_along_axis(keys, places, -1), kind="stable")
+        places = np.take_along_axis(places, order, -1)
+    return [np.moveaxis(found, -1, axis) for found in (np.take_along_axis(x, places, -1), places)]
+
+
+def _top_k_jvp(primals: list, tangents: list, *, k: int, axis: int) -> tuple[list, list]:
+    [x], [t] = primals, tangents
+    values, places = top_k_p.bind(x, k=k, axis=axis)
+    return [values, places], [gather.taken_along(t, places, axis),
+                              Zero(places.aval.to_tangent_aval())]
+
+
+top_k_p = Primitive(
+    "top_k",
+    multiple_results=True,
+    impl=_top_k_impl,
+    abstract_eval=lambda x, k, axis: [
+        x.update(shape=replaced(x.shape, axis, k), dtype=dtype)
+        for dtype in (x.dtype, np.dtype(np.int32))],
+    jvp=_top_k_jvp,
+    transpose=cannot("the order depends on the values."),
+    batch=emitted.batch_along("axis"),
+    loop=families.kernel("top_k"),
+    examples=table(
+        "k axis", (_FLOATS, 2, 1), (_FLOATS, 1, 0), (_INTS, 7, 0), (grid(3, 0), 1, 0),
+        (np.tile(_FLOATS, 40), 3, 1), (grid(2, 3, dtype=np.uint8), 0, 1),
+        (np.array([True, False, True]), 3, 0)))
 
 
 # ── What users call ──────────────────────────────────────────────────────────────────────────
@@ -149,23 +190,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
     if shape[axis] < k:
         raise ValueError("k argument to top_k must be no larger than size along axis;"
                          f" got {k=} with {shape=} and {axis=}")
-    # JAX: a primitive of its own.  Here: sort by keys in falling order, and take the first k.
-    operand = as_value(operand)
-    is_float = dtypes.issubdtype(operand.dtype, np.floating)
-    keys = choice.bitwise_not(_total_order(operand) if is_float else operand)
-    places = converted(broadcasted_iota(np.int32, shape, axis), np.dtype(np.int32),
-                       operand.weak_type)
-    _, places = sort((keys, places), axis)
-    places = slicing.slice_in_dim(places, 0, k, axis=axis)
-    return [gather.taken_along(operand, places, axis), places]
-
-
-def _total_order(x: Array) -> Array:
-    """Integers in the order of floats where zeros and nans have signs: -0 is below +0."""
-    word = np.dtype(f"i{x.dtype.itemsize}")
-    bits = bitcast_convert_type(x, word)
-    flipped = choice.bitwise_xor(bits, emitted.constant(np.iinfo(word).max, bits))
-    return choice.select(choice.lt(bits, emitted.constant(0, bits)), flipped, bits)
+    return top_k_p.bind(operand, k=k, axis=axis)
 
 
 # ── Where the extremum is ────────────────────────────────────────────────────────────────────

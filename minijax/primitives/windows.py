@@ -164,6 +164,20 @@ def window_sizes(dnums: Numbers, shape: Shape, updates: Shape) -> Shape:
     return tuple(1 if d in (*hidden, *batching) else next(sizes) for d in range(len(shape)))
 
 
+def whole_axes(dnums: Numbers, shape: Shape, sizes: Shape, rank: int) -> int:
+    """How many of an operand's last axes each window has whole, as the last axes of the result.
+
+    What lies along them moves in one piece.
+    """
+    window, hidden, components, batching, _ = dnums
+    walked = set(range(len(shape))) - {*hidden, *components, *batching}
+    count = 0
+    while (len(shape) - 1 - count in walked and rank - 1 - count in window
+            and sizes[-1 - count] == shape[-1 - count]):
+        count += 1
+    return count
+
+
 # ── Checks ───────────────────────────────────────────────────────────────────────────────────
 
 def _check_numbers(op: str, x: ShapedArray, indices: ShapedArray, dnums: Numbers,

@@ -92,6 +92,20 @@ def test_tangents_go_where_the_elements_went():
     np.testing.assert_array_equal(np.asarray(grad), [3, 1, 2])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.uint8, np.bool_])
+@pytest.mark.parametrize("k", [1, 5, 40, 300])
+@pytest.mark.parametrize("rows", [ROWS[:, :700], np.sort(ROWS[:, :700]), ROWS[:, :700] * 0],
+                         ids=["mixed", "rising", "all equal"])
+def test_the_largest_are_those_of_jax_however_many_are_beside_them(rows, k, dtype):
+    x = np.where(rows == 5, -rows, rows).astype(dtype)
+    if np.issubdtype(dtype, np.floating):
+        x[:, ::7], x[:, ::11], x[:, ::13] = -0.0, np.nan, -np.nan
+    f = lambda x: lax.top_k(x, k)
+    for ours, compiled, theirs in zip(f(x), minijax.jit(f)(x), jax.lax.top_k(x, k), strict=True):
+        for found in (ours, compiled):
+            assert np.asarray(found).tobytes() == np.asarray(theirs).tobytes()
+
+
 def test_the_places_of_the_largest_are_as_weak_as_the_values():
     for number in (2, 2.0, np.float32(2)):
         ours, theirs = ([x.weak_type for x in lib.lax.top_k(lib.numpy.full((2, 3), number), 1)]

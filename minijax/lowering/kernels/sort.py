@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax.primitives.axes import without
-from minijax.primitives.slots import computed_in, nest, ordered_bits
+from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bits
 
-RADIX_FROM = 32  # elements in a row; below, clearing the counters costs more than comparing all
+RADIX_FROM = 48  # elements in a row; below, clearing the counters costs more than comparing all
+BESIDE = 16      # elements that are looked at together, in search of the largest
 
 
 def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool, num_keys: int
@@ -21,8 +22,14 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bo
     size = outputs[0].shape[dimension]
     with nest(b, without(outputs[0].shape, (dimension,)), "parallel") as row:
         place = lambda i: (*row[:dimension], i, *row[dimension:])
-        in_order = _by_digits if size >= RADIX_FROM else _by_counting
-        in_order(b, outputs, operands, place, size, num_keys)
+        _put_in_order(b, outputs, operands, place, size, num_keys)
+
+
+def _put_in_order(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
+                  ) -> None:
+    """One row, into other memory."""
+    by = _by_digits if size >= RADIX_FROM else _by_counting
+    by(b, outputs, operands, place, size, num_keys)
 
 
 def _by_digits(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
@@ -97,3 +104,51 @@ def _is_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
     (x, *xs), (y, *ys) = xs, ys
     before = s.lt(x, y)
     return s.or_(before, s.and_(s.eq(x, y), _is_before(s, xs, ys))) if xs else before
+
+
+def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
+    """The `loop` rule of the primitive of that name.
+
+    What is above the least of the k found so far is kept beside them, until there is no more room:
+    then all are sorted, and the first k are those found so far.
+    """
+    [values, chosen], [x] = outputs, operands
+    size = x.shape[axis]
+    step = min(max(k, BESIDE), size)
+    room, blocks = min(k + 2 * step, size), -(-size // step)
+    if not values.size:
+        return
+    with nest(b, without(x.shape, (axis,)), "parallel") as row:
+        place = lambda i: (*row[:axis], i, *row[axis:])
+        key = lambda i: falling_bits(b, x(place(i)))
+        word = key(0).dtype
+        worst = b.starting_value("min", word)
+        found, ordered = ([b.temp((room,), word), b.temp((room,), np.int32)] for _ in range(2))
+        keys, places = found
+        with b.loop(room, vectorize="parallel") as i:
+            b.store(keys, (i,), worst)
+            b.store(places, (i,), 0)
+        count, least = b.variable(0, np.int64), b.variable(worst)
+        with b.loop(blocks) as t:
+            start = b.mul(b.index(t), step)
+            stop = b.min(b.add(start, step), size)
+            first = b.min(start, size - step)
+            best = b.accumulate("min", (step,), lambda i: key(b.add(first, i)))
+            with (b.when(b.or_(b.lt(best, b.read(least)), b.lt(b.read(count), k))),
+                  b.loop(stop, start) as i):
+                free, own = b.read(count), key(i)
+                b.store(keys, (free,), own)
+                b.store(places, (free,), b.convert(i, np.int32))
+                kept = b.or_(b.lt(own, b.read(least)), b.lt(free, k))
+                b.assign(count, b.add(free, b.convert(kept, np.int64)))
+            with b.when(b.or_(b.gt(b.read(count), k + step), b.eq(t, blocks - 1))):
+                _put_in_order(b, ordered, [*map(b.value, found)], lambda i: (i,), room, 1)
+                with b.loop(room, vectorize="parallel") as i:
+                    for old, new in zip(found, ordered, strict=True):
+                        b.store(old, (i,), b.load(new, (i,)))
+                b.assign(count, k)
+                b.assign(least, b.load(keys, (k - 1,)))
+        with b.loop(k) as j:
+            at = b.load(places, (j,))
+            b.store(chosen, place(j), at)
+            b.store(values, place(j), x(place(b.convert(at, np.int64))))
