@@ -15,7 +15,7 @@ svg { --page: #ffffff; --ink: #222222; --grid: #d0d0d0; --ahead: #0072b2; --behi
 .title { font-size: 16px; font-weight: bold } .end { text-anchor: end } .mid { text-anchor: middle }
 .grid { stroke: var(--grid) } .one { stroke: var(--ink) }
 .ahead { fill: var(--ahead) } .behind { fill: var(--behind) }
-polyline { fill: none; stroke-width: 2 } .theirs { stroke-dasharray: 5 4 }
+polyline { fill: none } polyline, .key { stroke-width: 2 } .theirs { stroke-dasharray: 5 4 }
 .line0 { stroke: var(--line0) } .line1 { stroke: var(--line1) }
 .line2 { stroke: var(--line2) } .line3 { stroke: var(--line3) }
 </style>"""
@@ -117,7 +117,7 @@ def panels(title: str, kinds: Sequence[str], rows: Sequence[Sequence[Panel]]) ->
     parts = [_text(16, 28, title, "title")]
     for kind, name in enumerate(kinds):
         x = 16 + 150 * kind
-        parts += [_line(f"line{kind}", x, 50, x + 26, 50), _text(x + 34, 55, name)]
+        parts += [_line(f"key line{kind}", x, 50, x + 26, 50), _text(x + 34, 55, name)]
     for i, row in enumerate(rows):
         for j, panel in enumerate(row):
             parts += _panel(panel, 70 + j * (size + gap_x), top + i * (size + gap_y), size)
