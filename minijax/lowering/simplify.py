@@ -17,6 +17,7 @@ from minijax.jaxpr import (
 )
 from minijax.primitives.emitted import move_axis
 
+from .steps import with_products_outside
 from .turned import turn_products
 
 # Equations that only call the program in this parameter.
@@ -100,6 +101,8 @@ def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     primitive = eqn.primitive
     if primitive.name in _CALLS:
         return eqn.params.get(_CALLS[primitive.name])
+    if primitive.name == "scan":
+        return with_products_outside(eqn.replace(params=_with_programs(eqn.params, simplify)))
     if primitive.program is None:
         return None
 
