@@ -30,6 +30,12 @@ REASSOCIABLE = ("add", "mul")
 # Turns: LLVM would write out a loop of so many before it looked for vectors; and the vectors of a
 # longer one, which takes time and gains nothing.
 FEW, MANY = 9, 99
+# What LLVM is told of a loop: not to write it out before, or after, its turns are side by side; to
+# have one vector of turns at a time, or none; to have so many turns in it.
+WHOLE = '!"llvm.loop.unroll.disable"'
+ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
+NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
+OF_LANES = f'!"llvm.loop.vectorize.width", i32 {{}}; {ONE_VECTOR}; {WHOLE}'
 
 
 def assembly(kernel: Kernel) -> str:
@@ -370,10 +376,28 @@ class _Function:
         if loop in self.module.outlined:
             self.outline(loop, self.module.outlined[loop])
         else:
-            self.loop(loop, self.value(loop.start), self.value(loop.stop))
+            self.turns(loop, self.value(loop.start), self.value(loop.stop))
 
-    def loop(self, loop: For, start: str, stop: str) -> None:
-        """The turns of a loop from start to stop."""
+    def turns(self, loop: For, start: str, stop: str) -> None:
+        """The turns of a loop from start to stop. If functions are called, those turns come first
+        that fill vectors: LLVM would write the others out, with a call for each element.
+        """
+        side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
+        if self.lanes:
+            self.loop(loop, start, stop, OF_LANES.format(self.lanes).split("; "))
+        elif side_by_side and functions_of(loop, self.module.called):
+            size, most, rest = (self.fresh(stem) for stem in ("%size", "%most", "%rest"))
+            self.emit(f"{size} = sub nuw nsw i64 {stop}, {start}")
+            self.emit(f"{most} = and i64 {size}, {-self.module.lanes}")
+            self.emit(f"{rest} = add nuw nsw i64 {start}, {most}")
+            self.loop(loop, start, rest, [ONE_VECTOR])
+            self.loop(loop, rest, stop, [WHOLE, NO_VECTOR])
+        else:
+            whole = FEW <= turns <= MANY if loop.vectorize == "reduce" else turns > MANY
+            self.loop(loop, start, stop, [WHOLE] if whole and side_by_side else [])
+
+    def loop(self, loop: For, start: str, stop: str, facts: Sequence[str]) -> None:
+        """A loop from start to stop, and what LLVM is to know of it."""
         label = self.fresh("for")
         index = self.names[loop.index] = self.fresh("%local")
         outside, before = self.block, self.parallel
@@ -381,8 +405,6 @@ class _Function:
         self.parallel = (*before, group) if group else before
         if loop.vectorize == "reduce":
             self.reassociated |= _accumulations(loop)
-        turns = loop.turns or 0
-        whole = FEW <= turns <= MANY if loop.vectorize == "reduce" else bool(group) and turns > MANY
         self.emit(f"br label %{label}")
         self.begin(label)
         # The incoming block of the second value is known only after the body: its line comes last.
@@ -392,8 +414,7 @@ class _Function:
         self.begin(f"{label}.body")
         self.body(loop.body)
         self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        calls = bool(functions_of(loop, self.module.called))
-        self.emit(f"br label %{label}{self.metadata.loop(group, whole, self.lanes, calls)}")
+        self.emit(f"br label %{label}{self.metadata.loop(group, facts)}")
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
@@ -421,7 +442,7 @@ class _Function:
             start = self.at_entry(f"mul nuw nsw i64 %block, {how.step}")
             full = self.at_entry(f"add nuw nsw i64 {start}, {how.step}")
             stop = self.at_entry(f"call i64 @llvm.umin.i64(i64 {full}, i64 {stop})")
-        self.loop(loop, start, stop)
+        self.turns(loop, start, stop)
         if own:
             self.emit(f"call void @PyMem_RawFree(ptr {own})")
 

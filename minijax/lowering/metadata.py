@@ -6,7 +6,7 @@ Stands on loops.py; llvm.py prints it. Chapter 24. In XLA: `llvm_ir::AliasAnalys
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from .loops import Buffer
 
@@ -70,19 +70,16 @@ class Metadata:
         first, second = sorted((one, other), key=lambda temp: self.offsets[temp])
         return self.offsets[second] < self.offsets[first] + first.nbytes
 
-    def loop(self, group: str, whole: bool, lanes: int, calls: bool) -> str:
+    def loop(self, group: str, facts: Sequence[str]) -> str:
         """What stands behind the branch that closes a loop.
 
-        `group`: of its accesses, if those of all turns are independent; `whole`: it is not to be
-        written out turn by turn before its turns can be taken side by side; `lanes`: how many
-        are, where that is not for LLVM to choose; `calls`: one vector at a time is enough.
+        `group`: of its accesses, if those of all turns are independent; `facts`: others, in LLVM's
+        words.
         """
-        facts = [self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')] if group else []
-        facts += [self.add('!{!"llvm.loop.unroll.disable"}')] if whole or lanes else []
-        facts += [self.add(f'!{{!"llvm.loop.vectorize.width", i32 {lanes}}}')] if lanes else []
-        facts += [self.add('!{!"llvm.loop.interleave.count", i32 1}')] if lanes or calls else []
-        if not facts:
+        nodes = [self.add(f'!{{!"llvm.loop.parallel_accesses", {group}}}')] if group else []
+        nodes += [self.add(f"!{{{fact}}}") for fact in facts]
+        if not nodes:
             return ""
         identity = f"!{len(self.lines)}"
-        together = ", ".join([identity, *facts])
+        together = ", ".join([identity, *nodes])
         return f", !llvm.loop {self.add(f'distinct !{{{together}}}')}"
