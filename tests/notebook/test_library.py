@@ -245,6 +245,7 @@ def in_a_branch(lib, f):
     return lambda x: lib.cond(lib.sum(x * x) > 0.5, f, lambda y: 2.0 * y, x)
 
 
+COMPILER = "22"  # the last chapter that gives the library's compiler something
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
          ("05", of_a_tree, [forward, twice]),
@@ -259,7 +260,9 @@ CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          ("10", own_rule_backwards, [twice, of_elements]), ("10", own_rule_backwards, [reverse]),
          *[("10", f, [compiled]) for f in (own_rule, own_rule_backwards, computed_again)],
          *[("11", f, [forward, twice, of_elements, reverse]) for f in (shares, numbered)],
-         ("11", shares, [compiled, kept_small])]
+         ("11", shares, [compiled, kept_small]),
+         *[(COMPILER, f, [compiled, reverse, twice]) for f in (coupled, layer, looping, branching)],
+         *[(COMPILER, f, [compiled, forward]) for f in (waiting, own_rule, of_a_tree, shares)]]
 
 
 @pytest.mark.parametrize("number, program, ways", CASES, ids=lambda x: getattr(x, "__name__", ""))
@@ -342,3 +345,17 @@ def test_mini_trains_the_network_of_the_tour_as_minijax_does(monkeypatch):
 
 def test_mini_at_the_end_has_at_most_eight_hundred_lines_of_code():
     assert code_lines((ROOT / "notebooks" / "mini" / "after_11.py").read_text()) <= 800
+
+
+def test_the_compiler_of_mini_has_at_most_three_hundred_lines_of_code():
+    before, after = (code_lines((ROOT / "notebooks" / "mini" / f"after_{n}.py").read_text())
+                     for n in ("11", COMPILER))
+    assert after - before <= 300
+
+
+def test_each_chapter_goes_on_where_the_one_before_it_has_saved(mini, monkeypatch):
+    numbers = [path.stem.split("_")[1] for path in KEPT]
+    for number, following in itertools.pairwise(numbers):
+        monkeypatch.chdir(ROOT / "notebooks")
+        mini.begin(number)
+        assert mini.chapter == following
