@@ -155,14 +155,16 @@ def marking_loads(honest: Any) -> Any:
 
 def marking_a_leaf(honest: Any) -> Any:
     def leaf(self: schedule.Run, tasks: Sequence[Any], index: tuple, *args: Any, **kwargs: Any
-             ) -> None:
-        honest(self, tasks, index, *args, **kwargs)
-        shape = tasks[0].shape
-        element = self.b.within(index, shape)
-        for v in (v for task in tasks for v in task.outvars):
-            for place in self.places.get(v, []):
-                at = self.b.place(place.buffer, (*place.prefix, *index[self.skip.get(v, 0):]))
-                mark(self.b, "writes", self, v, place.buffer, element, shape, at)
+             ) -> Any:
+        terms = honest(self, tasks, index, *args, **kwargs)
+        for task in (task for task in tasks if task not in terms):
+            element = self.whole(index, task.shape)
+            inside = self.b.within(element, task.shape)
+            for v in task.outvars:
+                for place in self.places.get(v, []):
+                    at = self.b.place(place.buffer, (*place.prefix, *self.at(v, element)))
+                    mark(self.b, "writes", self, v, place.buffer, inside, task.shape, at)
+        return terms
     return leaf
 
 

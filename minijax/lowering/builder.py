@@ -4,6 +4,7 @@ Stands on arithmetic.py (expressions); here are memory, variables, control and r
 Chapter 23. In JAX this role is played by MLIR builders and XLA's loop emitters.
 """
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -237,59 +238,65 @@ class Builder(Arithmetic):
 
     # -- reductions ----------------------------------------------------------------------------
 
-    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand],
-                   block: int = BLOCK) -> Operand:
+    def accumulate(self, op: str, extents: Sequence[int], f: Callable[..., Operand]) -> Operand:
         """f(k…) op f(k…) op … over all k below `extents`, in any association.
 
         `op` is one of add, mul, min, max, and, or, xor. The result has the dtype of `f`.
         """
         if not extents:
             return f()
-        n, rest = int(extents[0]), extents[1:]
-        if n == 1:
-            return self.accumulate(op, rest, lambda *ks: f(self.index(0), *ks), block)
-        turn = math.prod(rest)
-        step = max(block // max(turn, 1), 1)
-        if turn != 1 and op == "add":  # short inner loops are unrolled, turns taken side by side
-            step = min(step, CHAIN if turn >= CHAIN else 4 * CHAIN)
-        if n > step:
-            return self._accumulate_blocks(op, n, rest, step, f)
-        return self._accumulate_rows(op, 0, n, rest, f)
-
-    def _accumulate_rows(self, op: str, start: Any, n: int, rest: Sequence[int],
-                         f: Callable[..., Operand]) -> Operand:
-        """One loop over the first axis from `start`, around the accumulations of the others.
-
-        Its variable is declared once the dtype is known.
-        """
-        outside = self.scopes[-1]
-        slot = len(outside.statements)
-        with self.loop(n, vectorize="reduce") as k:
-            x = self.actual(self.accumulate(op, rest, lambda *ks: f(
-                self.add(self.index(k), start), *ks)))
-            variable = Variable(self.fresh("v"), x.dtype)
-            self.assign(variable, self.operation(op, (self.read(variable), x)))
-        outside.statements.insert(slot, Declare(variable, self.starting_value(op, x.dtype)))
-        total = self.read(variable)
-        self.finals[total] = variable
+        n, *rest = map(int, extents)
+        [total] = self.join([op], n, lambda k: [self.accumulate(
+            op, rest, functools.partial(f, k))], math.prod(rest))
         return total
 
-    def _accumulate_blocks(self, op: str, n: int, rest: Sequence[int], step: int,
-                           f: Callable[..., Operand]) -> Operand:
-        """Blocks of `step` turns one by one, in any order; then what they gave, in one order."""
+    def join(self, ops: Sequence[str], n: int, turn: Callable[[Operand], Sequence[Operand]],
+             inside: int = 1, block: int = BLOCK) -> list[Operand]:
+        """What each operation makes of the terms that all turns k below n give it, side by side.
+
+        `inside`: how many terms a turn joins itself. Blocks are joined one by one, in any order;
+        then what they gave, in one order.
+        """
+        step = max(block // max(inside, 1), 1)
+        if inside != 1 and "add" in ops:  # short inner loops are unrolled, turns taken abreast
+            step = min(step, CHAIN if inside >= CHAIN else 4 * CHAIN)
+        if n <= step:
+            return self._join_in_turn(ops, 0, n, turn)
         blocks, left = divmod(n, step)
         with self.loop(blocks, vectorize="apart") as j:
-            first = self.mul(self.index(j), step)
-            x = self.actual(self._accumulate_rows(op, first, step, rest, f))
-            partial = self.temp((blocks,), x.dtype, "partial")
-            self.store(partial, (j,), x)
-        self.freeze(partial)
-        total = self.accumulate(op, [blocks], lambda j: self.load(partial, (j,)),
-                                CHAIN if op == "add" else BLOCK)
-        if not left:
-            return total
-        last = self._accumulate_rows(op, blocks * step, left, rest, f)
-        return self.operation(op, (total, last))
+            found = self._join_in_turn(ops, self.mul(self.index(j), step), step, turn)
+            partials = [self.temp((blocks,), x.dtype, "partial") for x in found]
+            for partial, x in zip(partials, found, strict=True):
+                self.store(partial, (j,), x)
+        for partial in partials:
+            self.freeze(partial)
+        totals = self.join(ops, blocks, lambda j: [self.load(x, (j,)) for x in partials],
+                           block=CHAIN if "add" in ops else BLOCK)
+        if left:
+            last = self._join_in_turn(ops, blocks * step, left, turn)
+            totals = [self.operation(op, (x, y))
+                      for op, x, y in zip(ops, totals, last, strict=True)]
+        return totals
+
+    def _join_in_turn(self, ops: Sequence[str], start: Any, n: int,
+                      turn: Callable[[Operand], Sequence[Operand]]) -> list[Operand]:
+        """One loop of n turns from `start`. The variables are declared once the dtypes are known.
+        """
+        if n == 1:
+            return [self.actual(x) for x in turn(self.index(start))]
+        outside = self.scopes[-1]
+        slot = len(outside.statements)
+        variables: list[Variable] = []
+        with self.loop(n, vectorize="reduce") as k:
+            for op, term in zip(ops, turn(self.add(self.index(k), start)), strict=True):
+                x = self.actual(term)
+                variables.append(Variable(self.fresh("v"), x.dtype))
+                self.assign(variables[-1], self.operation(op, (self.read(variables[-1]), x)))
+        outside.statements[slot:slot] = [Declare(v, self.starting_value(op, v.dtype))
+                                         for op, v in zip(ops, variables, strict=True)]
+        totals = [self.read(variable) for variable in variables]
+        self.finals |= zip(totals, variables, strict=True)
+        return [*totals]
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """What an accumulation begins with: the operation's identity."""

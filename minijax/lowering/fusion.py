@@ -12,7 +12,7 @@ from typing import Any
 from minijax.core import Cannot
 from minijax.jaxpr import JaxprEqn, Literal, Var
 
-from .probe import OPAQUE, Pattern, Probe, compose, identity, probe_element
+from .probe import OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
@@ -28,6 +28,8 @@ class Node:
     kind: str  # "element", "loop" or "library"
     rule: Callable[..., Any]
     probe: Probe = field(default_factory=Probe)
+    loops: tuple[int, ...] = ()  # the turns of those over the result, and those that it reduces
+    rank: int = 0          # how many of them are over the result
     cost: float = 0.0      # of one element, operands included
     depth: int = 0         # how many rules ask one another for one element
     statements: int = 0    # how many are written, those of the operands included
@@ -49,6 +51,17 @@ class Node:
     def shape(self) -> tuple[int, ...]:
         """The shape of the (first) result."""
         return self.outvars[0].aval.shape if self.outvars else ()
+
+    @property
+    def space(self) -> tuple[int, ...]:
+        """The sizes of the axes of its result, then of those it reduces."""
+        extents = self.probe.reduction.extents
+        return (*self.shape, *longer(extents, extents))
+
+    @property
+    def reduces(self) -> bool:
+        """Whether it has loops of its own, around one term of each element."""
+        return self.rank < len(self.loops)
 
 
 Uses = dict[tuple[Node, Pattern], int]
@@ -109,6 +122,8 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
         return node
     node.probe = probe_element(node.rule, [v.aval for v in node.eqn.invars], node.shape,
                                node.eqn.params)
+    node.rank = len(longer(node.shape, node.shape))
+    node.loops = tuple(longer(node.space, node.space))
     node.cost, node.from_scalars = node.probe.cost, True
     node.statements = node.probe.statements
     for position, _, trips in node.probe.accesses:
@@ -123,7 +138,7 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
             node.cost += trips * _LOAD_COST
             node.from_scalars = False
     node.cost = min(node.cost, 1e9)
-    node.stored = node.depth >= _DEEP
+    node.stored = node.reduces or node.depth >= _DEEP
     return node
 
 
@@ -134,14 +149,14 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
             asked[key] = max(asked.get(key, 0), trips)
     node.stored = node.stored or _worth_storing(node, asked)
     if node.stored:
-        asked = {(node, identity(node.shape)): 1}
+        asked = {(node, identity(node.space)): 1}
     for position, pattern, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         if isinstance(atom, Literal):
             continue
         entry = uses.setdefault(atom, {})
         for (root, outer), times in asked.items():
-            key = (root, compose(outer, pattern, root.shape, node.shape, atom.aval.shape))
+            key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
         source = made.get(atom)
         if node.opaque and source is not None:  # a loop may ask for what costs next to nothing
@@ -154,9 +169,9 @@ def _worth_storing(node: Node, asked: Uses) -> bool:
 
     Where all that ask for it come to share its loop, it is computed there, and gets no memory.
     """
-    if len(asked) > _MANY or node.probe.reduces_columns:
+    if len(asked) > _MANY:
         return True
-    evaluations = sum(_evaluations(task.shape, pattern, trips, node.probe.heavy)
+    evaluations = sum(_evaluations(task.loops, pattern, trips, node.probe.heavy)
                       for (task, pattern), trips in asked.items() if pattern != OPAQUE)
     size = math.prod(node.shape)
     if node.probe.heavy:

@@ -13,10 +13,11 @@ from dataclasses import dataclass, field
 from minijax.jaxpr import Var
 
 from .fusion import Node
-from .probe import FLAT, Pattern, identity
+from .probe import FLAT, Pattern, Term, identity, longer
 
 
 _FULL = 2000  # statements in one loop: in longer ones the compiler's time grows with the square
+_FEW = 4  # rows of a column; fewer are written out
 _BIG = 4096  # a transposed walk over fewer elements stays in the first-level cache anyway
 
 
@@ -26,7 +27,7 @@ class Nest:
 
     `kind`: an "opaque" nest is written by its task's rule; a "flat" one runs over all axes from
     `depth` on as one; a "column" computes reductions for a whole stretch of its axis at a time; a
-    "tiled" one runs over two axes in squares.
+    "tiled" one runs over two axes in squares. A loop may reduce for some of its tasks.
     """
 
     depth: int
@@ -39,6 +40,17 @@ class Nest:
     def innermost(self) -> bool:
         """Whether it is a loop around straight code only."""
         return self.size is not None and all(child.size is None for child in self.children)
+
+    @property
+    def turns(self) -> int:
+        """How many it takes."""
+        loops = self.tasks[0].loops[self.depth:]
+        return math.prod(loops if self.kind == "flat" else loops[:1])
+
+    @property
+    def reduced(self) -> list[Node]:
+        """The tasks that join what its turns give."""
+        return [task for task in self.tasks if task.rank <= self.depth < len(task.loops)]
 
 
 def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
@@ -58,7 +70,7 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
 
 
 def _size(task: Node, depth: int) -> int | None:
-    return None if task.opaque or len(task.shape) <= depth else task.shape[depth]
+    return None if task.opaque or len(task.loops) <= depth else task.loops[depth]
 
 
 def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
@@ -67,7 +79,7 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
     for v, patterns in task.reads.items():
         if v in makers:
             at = place[makers[v]]
-            same = _joins(task, nests[at], depth) and _aligned(patterns, v, depth)
+            same = _joins(task, nests[at], depth) and _aligned(patterns, makers[v], v, depth)
             earliest = max(earliest, at if same else at + 1)
     for at in range(earliest, len(nests)):
         if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
@@ -76,19 +88,21 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
 
 
 def _joins(task: Node, nest: Nest, depth: int) -> bool:
-    alone = any(_reduces_columns(t, depth) for t in (task, nest.tasks[0]))
-    return (not (task.opaque or nest.kind == "opaque" or alone) and nest.size == _size(task, depth)
-            and sum(each.statements for each in (*nest.tasks, task)) <= _FULL)
+    together = (*nest.tasks, task)
+    return (not (task.opaque or nest.kind == "opaque") and nest.size == _size(task, depth)
+            and sum(each.statements for each in together) <= _FULL
+            and (not any(_reduces_columns(each, depth) for each in together)
+                 or all(_reduces_columns(each, depth) or len(each.loops) == depth + 1
+                        for each in together)))
 
 
-def _aligned(patterns: set[Pattern], v: Var, depth: int) -> bool:
+def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
     """Whether at each turn of the loop only what that turn produced is asked for."""
     if FLAT in patterns:
         return False
-    if v.aval.ndim <= depth:
-        return True
-    here = identity(v.aval.shape)[depth]
-    return all(p[depth] == here for p in patterns)
+    if maker.rank <= depth:
+        return len(maker.loops) <= depth  # else it is still being reduced
+    return all(longer(p, v.aval.shape)[depth] == ("axis", depth) for p in patterns)
 
 
 def _related(task: Node, nest: Nest, depth: int) -> bool:
@@ -102,48 +116,49 @@ def _related(task: Node, nest: Nest, depth: int) -> bool:
     return any(not rows.isdisjoint(_rows_read(other, depth)) for other in nest.tasks)
 
 
-def _rows_read(task: Node, depth: int) -> set[Var]:
-    return {v for v, patterns in task.reads.items()
-            if v.aval.ndim > depth and v.aval.size > 1 and _aligned(patterns, v, depth)}
+def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:
+    """What it walks along the loop, and along which axis."""
+    here = ("axis", depth)
+    return {(v, axis) for v, patterns in task.reads.items() for axis in range(v.aval.ndim)
+            if FLAT not in patterns and all(p[axis] == here for p in patterns)}
 
 
 def _fill(nest: Nest) -> None:
     """Decide what is inside a nest."""
     if nest.size is None:
         return
-    made = {v for task in nest.tasks for v in task.outvars}
+    made = {v: task for task in nest.tasks for v in task.outvars}
     if all(_is_flat(task, nest, made) for task in nest.tasks):
         nest.kind = "flat"
         return
     nest.children = build_nests(nest.tasks, nest.depth + 1)
     if (len(nest.children) == 1 and nest.children[0].innermost
+            and not any(task.reduces for task in nest.tasks)
             and any(_transposes(task, nest.depth) for task in nest.tasks)):
         nest.kind = "tiled"
-    elif (nest.innermost and len(nest.tasks) == 1 and nest.size > 1
-            and _reduces_columns(nest.tasks[0], nest.depth)):
+    elif nest.size > 1 and any(_reduces_columns(task, nest.depth) for task in nest.tasks):
         nest.kind = "column"
 
 
-def _is_flat(task: Node, nest: Nest, made: set[Var]) -> bool:
+def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
     """Whether one loop over all remaining axes can serve: each is asked for as it is or not at all.
 
     What that loop makes itself is asked for as it is: the rest is not there yet, or overwritten.
     """
     depth = nest.depth
-    rest = [(k, n) for k, n in enumerate(task.shape) if k >= depth and n != 1]
-    if task.shape != nest.tasks[0].shape or len(rest) < 2:
+    axes = range(depth, len(task.loops))
+    if (task.loops != nest.tasks[0].loops or len(axes) < 2
+            or depth < task.rank < len(task.loops)):
         return False
-    if any(not _aligned(patterns, v, axis) for v, patterns in task.reads.items() if v in made
-           for axis in range(depth, len(task.shape))):
+    if any(not _aligned(patterns, made[v], v, axis) for v, patterns in task.reads.items()
+           if v in made for axis in axes):
         return False
-    outer, wanted = [("axis", k) for k in range(depth)], [(("axis", k), n) for k, n in rest]
+    wanted = [(("axis", k), task.loops[k]) for k in axes]
     for v, patterns in task.reads.items():
-        for p in patterns:
-            if p == FLAT:
-                continue
-            terms = [(t, n) for t, n in zip(p, v.aval.shape, strict=False) if n != 1]
-            tail = [(t, n) for t, n in terms if t not in outer]
-            free = all(t[0] == "at" for t, _ in tail)
+        for p in patterns - {FLAT}:
+            terms = longer(zip(p, v.aval.shape, strict=True), v.aval.shape)
+            tail = [each for each in terms if each[0] not in identity(task.loops[:depth])]
+            free = all(kind == "at" for (kind, _), _ in tail)
             if not free and not tail == terms[-len(wanted):] == wanted:
                 return False
     return not task.probe.heavy
@@ -151,16 +166,23 @@ def _is_flat(task: Node, nest: Nest, made: set[Var]) -> bool:
 
 def _transposes(task: Node, depth: int) -> bool:
     """Whether its last axis but one runs along the last axis of something big that it reads."""
-    return (depth == len(task.shape) - 2 and math.prod(task.shape[depth:]) >= _BIG
-            and not task.probe.heavy and any(p[-1] == ("axis", depth) and ("axis", depth + 1) in p
-                    for patterns in task.reads.values() for p in patterns if p))
+    return (depth == len(task.loops) - 2 and math.prod(task.loops[depth:]) >= _BIG
+            and not task.probe.heavy and any(
+                terms[-1:] == [("axis", depth)] and ("axis", depth + 1) in terms
+                for terms in _memory(task)))
+
+
+def _memory(task: Node) -> list[list[Term]]:
+    """How it walks what it reads, by the axes that are longer than one."""
+    return [longer(p, v.aval.shape) for v, patterns in task.reads.items() for p in patterns
+            if p != FLAT]
 
 
 def _reduces_columns(task: Node, axis: int) -> bool:
-    """Whether it is one reduction, and what is behind its operands lies along this last axis."""
-    if not task.probe.reduces_columns or axis != len(task.shape) - 1:
+    """Whether it is a reduction, and what is behind its operands lies along its own last axis."""
+    if axis != task.rank - 1 or math.prod(task.loops[task.rank:]) < _FEW:
         return False
-    last = [p[-1] for v, patterns in task.reads.items() for p in patterns if v.aval.ndim > 1]
+    last = [terms[-1] for terms in _memory(task) if len(terms) > 1]
     return bool(last) and all(term == ("axis", axis) for term in last)
 
 

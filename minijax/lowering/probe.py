@@ -7,24 +7,27 @@ In XLA: HLO cost analysis and the indexing maps of its fusion passes.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
 
 from minijax.caches import cleared_by
 from minijax.primitives.slots import Reduction, nest
 
-from .arithmetic import Part
 from .elementary import FORMULAS
 from .program import ProgramBuilder
-from .loops import Call, Constant, For, If, Let, Load, Operand, Scalar, Statement, While, walk
+from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While, walk
 from .operands import Value
 from .vectors import function
 
-# One term of a pattern for each axis of the operand: ("axis", k): the k-th component of the
-# index of the result; ("at", n): a constant, always 0 on an axis of length one; ("other", token):
-# anything else. Two patterns have no terms.
+# One term of a pattern for each axis of the operand: ("axis", k): the index of the k-th loop, of
+# those over the axes of the result and then over what is reduced, if they are longer than one;
+# ("at", n): a constant, always 0 on an axis of length one; ("other", token): anything else. Two
+# patterns have no terms.
 Term = tuple[str, Any]
 Pattern = tuple[Term, ...]
 FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
@@ -34,6 +37,8 @@ _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fm
 _UNKNOWN_TRIPS = 16
 _MOST = 4096  # probes that are kept
 _LIBRARY = 1 << 19  # a call is taken for long: one that is not stands in no loop to be shared
+
+NO_REDUCTION = Reduction("", np.dtype(bool), (), tuple, tuple)
 
 
 @dataclass
@@ -45,17 +50,23 @@ class Probe:
     # Which operand, at which pattern, how often.
     accesses: list[tuple[int, Pattern, int]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
-    reduction: Reduction | None = None
-    reduces_columns: bool = False  # is a reduction, contiguous along the last axis of the result
+    # Of a reduction, one term of which is described here: its axes go on behind the result's.
+    reduction: Reduction = NO_REDUCTION
 
 
 def identity(shape: Sequence[int]) -> Pattern:
     """The pattern of an operand that is asked at the index of a result of the same shape.
 
-    >>> identity((5, 1))
-    (('axis', 0), ('at', 0))
+    >>> identity((5, 1, 4))
+    (('axis', 0), ('at', 0), ('axis', 1))
     """
-    return tuple(("axis", k) if n != 1 else ("at", 0) for k, n in enumerate(shape))
+    loops = itertools.count()
+    return tuple(("axis", next(loops)) if n != 1 else ("at", 0) for n in shape)
+
+
+def longer(terms: Iterable[Any], shape: Sequence[int]) -> list[Any]:
+    """Those of the axes that are longer than one."""
+    return [t for t, n in zip(terms, shape, strict=True) if n != 1]
 
 
 def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Sequence[int],
@@ -71,15 +82,22 @@ def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Seque
     """
     if OPAQUE in (outer, inner):
         return OPAQUE if operand else ()
-    if inner == FLAT and result == middle and outer == identity(middle):
-        return FLAT
-    if outer == FLAT and (inner == FLAT or (middle == operand and inner == identity(middle))):
-        return FLAT
+    if (outer == FLAT or _is_whole(outer, middle, result)) and (
+            inner == FLAT or _is_whole(inner, operand, middle)):
+        alike = longer(result, result) == longer(operand, operand)
+        return identity(operand) if alike else FLAT
     if FLAT in (outer, inner):
         terms = inner if inner != FLAT else (("other", inner),) * len(operand)
         return tuple(t if t[0] == "at" else _other(outer, k, t) for k, t in enumerate(terms))
-    return tuple(outer[value] if kind == "axis" else (kind, value) if kind == "at"
+    loops = longer(outer, middle)
+    return tuple(loops[value] if kind == "axis" else (kind, value) if kind == "at"
                  else _other(outer, value) for kind, value in inner)
+
+
+def _is_whole(pattern: Pattern, operand: Sequence[int], result: Sequence[int]) -> bool:
+    """Whether an operand is asked at the position of the result itself."""
+    sizes = longer(operand, operand)
+    return sizes == longer(result, result) and longer(pattern, operand) == [*identity(sizes)]
 
 
 def _other(*token: Any) -> Term:
@@ -96,7 +114,7 @@ class _Recorder(ProgramBuilder):
 
     def begin(self, index: tuple[Operand, ...], shape: Sequence[int]) -> None:
         """From here on a rule runs, for the element at an index."""
-        self.axes = {i: axis for axis, i in enumerate(index) if isinstance(i, Scalar)}
+        self.axes = {i: axis for axis, i in enumerate(longer(index, shape))}
         self.position = self.ravel(index, shape)
         self.base = len(self.scopes)
 
@@ -131,7 +149,7 @@ class _StandIn(Value):
     def flat(self, position: Any) -> Operand:
         position = self.b.index(position)
         index = self.b.unravel(position, self.shape)
-        if position is self.b.position and any(isinstance(i, Part) for i in index):
+        if position is self.b.position and any(self.b.term(i)[0] == "other" for i in index):
             return self.b.answer(self, (position,), FLAT)
         return self(index)
 
@@ -171,16 +189,19 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     with nest(b, out_shape) as index:
         b.begin(index, out_shape)
         result = rule(b, index, *operands, **params)
+        statements = b.scopes[-1].statements
         if isinstance(result, Reduction):
             b.probe.reduction = result
-            b.reduced(result)
-        statements = b.scopes[-1].statements
+            with nest(b, result.extents) as inner:
+                b.base = len(b.scopes)
+                b.axes |= {k: len(b.axes) + axis
+                           for axis, k in enumerate(longer(inner, result.extents))}
+                result.finish(result.term(*inner))
+                statements = [*statements, *(b.scopes[-1].statements if any(
+                    n != 1 for n in result.extents) else ())]
     probe = b.probe
     probe.cost, probe.statements = cost_of(statements), sum(1 for _ in walk(statements))
     probe.heavy = any(isinstance(s, For | While) for s in statements)
-    if probe.reduction is not None and out_shape and math.prod(probe.reduction.extents) >= 4:
-        asked = [p[-1] for k, p, _ in probe.accesses if p and operands[k].ndim > 1]
-        probe.reduces_columns = set(asked) == {("axis", len(out_shape) - 1)}
     return probe
 
 

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.slots import Reduction
-
 from . import host, operands
 from .builder import Builder
 from .loops import Address, Buffer, Operand, Scalar, Variable
@@ -113,11 +111,6 @@ class ProgramBuilder(Builder):
         self.call(host.call_name(len(args)), self.materialize(table), raised,
                   *[self.address(x) for x in args])
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
-
-    def reduced(self, reduction: Reduction, total: Operand | None = None) -> Any:
-        """The element that a reduction gives; `total` is that of its terms, where it is known."""
-        op, _, extents, term, finish = reduction
-        return finish(self.accumulate(op, extents, term) if total is None else total)
 
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
         """Say which variable of the jaxpr a scalar or buffer holds; the first saying counts."""

@@ -6,7 +6,7 @@ In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 
 import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -22,11 +22,12 @@ from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths
-from .probe import identity
+from .probe import identity, longer
 from .operands import Computed, Stored, Value
 from .program import ProgramBuilder
 from .simplify import buffer_of, simplify
 
+Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
 Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
 
 
@@ -165,7 +166,12 @@ class Run:
 
     def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
         """An element of a stored value, from memory."""
-        return self.places[v][0](index[self.skip.get(v, 0):])
+        return self.places[v][0](self.at(v, index))
+
+    def at(self, v: Var, index: tuple[Operand, ...]) -> Sequence[Operand]:
+        """Where an element lies in the places of a value."""
+        skip = self.skip.get(v, 0)
+        return longer(index, v.aval.shape)[skip:] if skip else index
 
     def _find_room(self, v: Var, readers: Sequence[Node]) -> None:
         """Where nothing is said, a temp as small as the readers' loops allow, or none."""
@@ -175,10 +181,10 @@ class Run:
         path, outside = self.paths[self.makers[v]], v in self.places
         shared = () if outside else functools.reduce(
             _common, (self.paths[other] for other in readers), path)
-        self.skip[v] = sum(nest.size is not None for nest in shared)
-        rest = v.aval.shape[self.skip[v]:]
+        self.skip[v] = sum(nest.size is not None and nest.kind != "column" for nest in shared)
+        rest = longer(v.aval.shape, v.aval.shape)[self.skip[v]:]
         if rest and shared[-1:] != path[-1:]:
-            buffer = self.b.temp(rest, v.aval.dtype)
+            buffer = self.b.temp(rest if self.skip[v] else v.aval.shape, v.aval.dtype)
             self.b.origin(buffer, v)
             self.places[v] = [Stored(self.b, buffer)]
 
@@ -191,45 +197,80 @@ class Run:
 
     # -- loops ---------------------------------------------------------------------------------
 
-    def emit(self, nest: Nest, prefix: tuple[Operand, ...], alone: bool = True) -> None:
-        """Emit a nest below the loops whose indices are `prefix`.
+    def emit(self, nest: Nest, prefix: tuple[Operand, ...], alone: bool = True) -> Terms:
+        """Emit a nest below the loops whose indices are `prefix`; what these reduce is returned.
 
         `alone`: not the whole body of a loop, so its lines stand over it and not over the loop.
         """
+        terms: Terms = {}
         match nest.kind:
             case "opaque":
                 self._emit_opaque(nest.tasks[0])
-            case "flat":
-                rest = nest.tasks[0].shape[nest.depth:]
-                with self.b.loop(math.prod(rest), vectorize="parallel") as k:
-                    self.leaf(nest.tasks, (*prefix, *self.b.unravel(self.b.index(k), rest)))
             case "column":
-                emit_column(self, nest.tasks[0], prefix)
+                emit_column(self, nest, prefix)
             case "tiled":
                 emit_tiles(self, nest, prefix)
             case _ if nest.size is None:
-                self.leaf(nest.tasks, prefix, alone)
+                terms = self.leaf(nest.tasks, prefix, alone)
             case _:
-                how = "parallel" if nest.innermost else "apart"
-                with self.b.loop(nest.size, vectorize=how) as i:
-                    for child in nest.children:
-                        self.emit(child, (*prefix, self.b.index(i)), not nest.innermost)
+                terms = self._loop(nest, prefix)
         for task in nest.tasks:
             for v in task.outvars:
                 for place in self.places.get(v, []):
                     self.b.freeze(place.buffer)
+        return terms
 
-    def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False) -> None:
-        """Compute every task at one index, then store: what they read may change."""
-        stores = []
+    def _loop(self, nest: Nest, prefix: tuple[Operand, ...]) -> Terms:
+        """A loop over straight code or other nests, which may join terms of theirs to totals."""
+        def turn(k: Operand) -> Terms:
+            if nest.kind == "flat":
+                return self.leaf(nest.tasks, (*prefix, *self.b.unravel(k, loops)))
+            terms: Terms = {}
+            for child in nest.children:
+                terms |= self.emit(child, (*prefix, k), not nest.innermost)
+            return terms
+
+        loops = nest.tasks[0].loops[nest.depth:]
+        if not nest.reduced:
+            rows = any(self.skip.get(v, 0) > nest.depth and self.places.get(v)
+                       for task in nest.tasks for v in task.outvars)
+            with self.b.loop(nest.turns, vectorize="apart" if rows else "parallel") as i:
+                turn(self.b.index(i))
+            return {}
+        inside = 1 if nest.kind == "flat" else max(
+            math.prod(task.loops[nest.depth + 1:]) for task in nest.tasks)
+        totals = self.b.join([task.probe.reduction.op for task in nest.reduced], nest.turns,
+                             lambda k: list(map(turn(k).__getitem__, nest.reduced)), inside)
+        terms = dict(zip(nest.reduced, totals, strict=True))
+        self.leaf([task for task in terms if task.rank == nest.depth], prefix, totals=terms)
+        return terms
+
+    def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False,
+             totals: Mapping[Node, Operand] = {}) -> Terms:
+        """Compute every task at one index, then store: what they read may change.
+
+        Of a reduction it is one term, which is returned; or else what the total of all gives.
+        """
+        terms, stores = {}, []
         for task in tasks:
+            at = self.whole(index, task.shape)
             with self._noting(task) if alone else nullcontext():
-                found = self.evaluate(task.eqn, index)
+                if task.reduces and task not in totals:
+                    _, _, extents, term, _ = self.apply(task.eqn, at)
+                    terms[task] = term(*self.whole(index[task.rank:], extents))
+                    continue
+                found = self.evaluate(task.eqn, at, totals.get(task))
             for v, x in zip(task.outvars, found, strict=True):
-                self.b.remember(("value", self.env[v], index), x)  # for the next that asks
-                stores += [(v, place, x) for place in self.places.get(v, [])]
-        for v, place, x in stores:
-            place.store(index[self.skip.get(v, 0):], x)
+                self.b.remember(("value", self.env[v], at), x)  # for the next that asks
+                stores += [(place, self.at(v, at), x) for place in self.places.get(v, [])]
+        for place, where, x in stores:
+            place.store(where, x)
+        return terms
+
+    def whole(self, loops: Iterable[Operand], shape: Sequence[int]) -> tuple[Operand, ...]:
+        """The index in the turns of some loops: over an axis of length one there is none."""
+        turns = iter(loops)
+        return tuple(next(turns) if n != 1 else self.b.index(0) for n in shape)
 
     @contextmanager
     def _noting(self, task: Node) -> Iterator[None]:
@@ -260,7 +301,9 @@ class Run:
             return found
         result = self.apply(eqn, index)
         if isinstance(result, Reduction):
-            result = self.b.reduced(result, total)
+            if total is None:
+                total = self.b.accumulate(result.op, result.extents, result.term)
+            result = result.finish(total)
         found = list(result) if isinstance(result, list | tuple) else [result]
         found = [self.b.actual(self.b.index(x)) for x in found]
         for v, x in zip(eqn.outvars, found, strict=True):

@@ -28,10 +28,9 @@ TILE = 16     # the side of a square: lines of 64 bytes hold 16 numbers of 4
 def emit_tiles(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
     """Two loops over the last two axes, one square of indices after the other."""
     b, inner = run.b, nest.children[0]
-    assert nest.size is not None and inner.size is not None
-    with (b.loop(-(-nest.size // TILE), vectorize="apart") as p,
-          b.loop(-(-inner.size // TILE)) as q,
-          _stretch(b, p, nest.size, "") as i, _stretch(b, q, inner.size, "parallel") as j):
+    with (b.loop(-(-nest.turns // TILE), vectorize="apart") as p,
+          b.loop(-(-inner.turns // TILE)) as q,
+          _stretch(b, p, nest.turns, "") as i, _stretch(b, q, inner.turns, "parallel") as j):
         for child in inner.children:
             run.emit(child, (*prefix, i, j), alone=False)
 
@@ -45,36 +44,41 @@ def _stretch(b: ProgramBuilder, tile: Any, size: int, vectorize: str) -> Iterato
         yield b.index(i)
 
 
-def emit_column(run: Run, task: Node, prefix: tuple[Operand, ...]) -> None:
-    """The last axis of a reduction, a stretch of it at a time."""
+def emit_column(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+    """The last axis of reductions, and what stands between them, a stretch of it at a time."""
     b = run.b
-    assert task.probe.reduction is not None
-    op, dtype, extents, *_ = task.probe.reduction
-    joined = getattr(b, op)
 
-    def stretch(start: Operand, sums: Sums) -> None:
+    def stretch(start: Operand, width: int) -> None:
+        for child in nest.children:
+            for task in child.tasks if child.size is not None else ():
+                join_rows(task, start, width)
+            if child.size is None:
+                with b.loop(width, vectorize="parallel") as j:
+                    run.leaf(child.tasks, (*prefix, b.add(start, j)))
+
+    def join_rows(task: Node, start: Operand, width: int) -> None:
         """Join all rows, then finish, for some columns from `start`."""
-        def index(j: Any) -> tuple[Operand, ...]:
-            return (*prefix, b.add(start, j))
+        op, dtype, extents, *_ = task.probe.reduction
+        joined = getattr(b, op)
 
         def join(sums: Sums, before: None, rows: Sequence[Operand]) -> None:
             with b.loop(sums.width, vectorize="parallel") as j:
-                reduction = run.apply(task.eqn, index(j))
-                terms = [reduction.term(*b.unravel(row, extents)) for row in rows]
+                index = run.whole((*prefix, b.add(start, j)), task.shape)
+                term = run.apply(task.eqn, index).term
+                terms = [term(*b.unravel(row, extents)) for row in rows]
                 while len(terms) > 1:
                     pairs = list(map(joined, terms[::2], terms[1::2]))
                     terms = [*pairs, *terms[2 * len(pairs):]]
                 b.store(*sums.at(j), joined(b.load(*sums.at(j)), *terms))
 
+        sums = b.sums(width, dtype)
         b.in_chains(op, sums, math.prod(extents), join)
-        with b.loop(sums.width, vectorize="parallel") as j:
-            run.evaluate(task.eqn, index(j), b.load(*sums.at(j)))
-            run.leaf([task], index(j))
+        with b.loop(width, vectorize="parallel") as j:
+            run.leaf([task], (*prefix, b.add(start, j)), totals={task: b.load(*sums.at(j))})
 
-    width = min(task.shape[-1], WIDTH)
-    whole, rest = divmod(task.shape[-1], width)
-    sums = b.sums(width, dtype)
+    width = min(nest.turns, WIDTH)
+    whole, rest = divmod(nest.turns, width)
     with b.loop(whole, vectorize="apart") as t:
-        stretch(b.mul(b.index(t), width), sums)
-    if rest:  # with sums of its own: the loop's are each thread's own
-        stretch(b.index(whole * width), b.sums(rest, dtype))
+        stretch(b.mul(b.index(t), width), width)
+    if rest:
+        stretch(b.index(whole * width), rest)

@@ -6,7 +6,7 @@ import pytest
 from minijax import disable_jit, lax, stage
 from minijax.core import Primitive, ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
-from minijax.lowering.loops import Call, For, If, Kernel, Let, Load, Store, While
+from minijax.lowering.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
 from minijax.lowering.lowered import Lowered
 from tests.running_text import run_text
 
@@ -99,6 +99,45 @@ def test_each_row_is_handled_while_it_is_in_cache(f):
     [over_rows] = [s for s in kernel.body if isinstance(s, For)]
     assert over_rows.stop.value == 7
     assert all(temp.shape == (33,) for temp in kernel.temps)
+
+
+@pytest.mark.parametrize("f", [softmax, layer_norm])
+def test_a_row_is_reduced_by_the_loop_that_makes_it(f):
+    [over_rows] = [s for s in check(f, numbers(7, 33)).body if isinstance(s, For)]
+    assert [s.vectorize for s in over_rows.body if isinstance(s, For)] == [
+        "reduce", "reduce", "parallel"]
+
+
+@pytest.mark.parametrize("shape", [(33,), (5000,), (70, 90), (3, 40, 50)])
+def test_reductions_of_the_same_numbers_read_them_once(shape):
+    axes = tuple(range(len(shape)))
+    kernel = check(lambda x: [lax.reduce_sum_p.bind(x, axes=axes), lax.reduce_max(x, axes)],
+                   numbers(*shape))
+    loops = [s for s in statements(kernel.body, For) if any(
+        isinstance(each, Load) and each.buffer.role == "input" for each in s.body)]
+    assert sum(loop.turns for loop in loops) <= np.prod(shape)
+    assert all(sum(isinstance(each, Assign) for each in loop.body) == 2 for loop in loops)
+
+
+def test_what_is_made_of_rows_is_added_up_while_they_are_handled():
+    def loss(x):
+        e = lax.sub(x, rows(lax.reduce_max(x, (1,)), x))
+        return [lax.reduce_sum_p.bind(lax.log(lax.reduce_sum_p.bind(lax.exp(e), axes=(1,))),
+                                      axes=(0,))]
+    kernel = check(loss, numbers(50, 700))
+    assert not any(temp.shape == (50, 700) for temp in kernel.temps)
+    assert {s.buffer.role for s in kernel.body[0].body if isinstance(s, Store)} == {"temp"}
+
+
+@pytest.mark.parametrize("kept", [(1, 512), (512,)])
+def test_reductions_down_the_columns_and_what_stands_between_share_stretches(kept):
+    def log_sum_exp(x):
+        largest = lax.reshape(lax.reduce_max(x, (0,)), kept)
+        wide = lax.broadcast_in_dim(largest, x.shape, tuple(range(2 - len(kept), 2)))
+        total = lax.reduce_sum_p.bind(lax.exp(lax.sub(x, wide)), axes=(0,))
+        return [lax.add(lax.log(total), lax.reshape(largest, (512,)))]
+    [over_stretches] = check(log_sum_exp, numbers(21, 512)).body
+    assert over_stretches.turns == 2
 
 
 def test_a_reshape_costs_nothing():
