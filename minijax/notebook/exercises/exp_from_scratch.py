@@ -1,0 +1,548 @@
+"""The exercises of chapter 25, *exp from scratch*."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.lowering.exponential import LOG_32
+from minijax.lowering.trigonometric import TWO_OVER_PI
+from minijax.notebook.checks import agree, exercise, expect, numbers, shown, wanting
+
+CHAPTER = "25_exp_from_scratch"
+LOG2 = math.log(2)
+
+GIVEN = f"""
+import math
+LOG2 = math.log(2)
+HIGH = np.float32(LOG2)
+LOW = np.float32(LOG2 - float(HIGH))
+
+def fma(x, y, z):
+    return np.float32(np.multiply(x, y, dtype=np.float64) + z)
+
+def polynomial(coefficients, x):
+    total = coefficients[-1]
+    for coefficient in reversed(coefficients[:-1]):
+        total = fma(total, x, coefficient)
+    return total
+
+def power_of_two(k):
+    return ((k + 127) << 23).view(np.float32)
+
+def scale(y, k):
+    half = k >> 1
+    with np.errstate(over="ignore"):
+        return y * power_of_two(half) * power_of_two(k - half)
+
+EXP = np.float32([0.49999994, 0.16666521, 0.04166839, 0.00836871, 0.00138146])
+LOG = np.float32({LOG_32})
+"""
+
+
+def ulps(found: Any, exact: Any) -> np.ndarray:
+    """How far results are from numbers, in gaps between float32s there; 0 where they are equal."""
+    with np.errstate(all="ignore"):
+        gap = np.spacing(np.abs(exact).astype(np.float32)).astype(float)
+        misses = np.abs(np.asarray(found, float) - exact) / gap
+    same = (found == exact.astype(np.float32)) | (np.isnan(found) & np.isnan(exact))
+    return np.where(same, 0.0, misses)
+
+
+def float32s(found: Any, given: str, size: int) -> np.ndarray:
+    """An answer's result, if it is float32s, as many as were given; otherwise a hint."""
+    array = np.asarray(numbers(found))
+    expect(array.shape == (size,), f"for {given} {size} numbers are wanted, and yours is of shape "
+           f"{array.shape}: compute with the array")
+    expect(array.dtype == np.float32, f"for {given} the dtype is float32, and yours is "
+           f"{array.dtype}: a constant of 64 bits makes everything 64 bits wide")
+    return array
+
+
+def exact_enough(function: Callable, x: np.ndarray, exact: np.ndarray, most: float,
+                 hint: Callable[[float], str]) -> None:
+    """Go on if results miss by at most so many ulps; otherwise show the worst."""
+    with wanting(f"x = {shown(x[:3])}", exact[:3].astype(np.float32)):
+        found = function(x)
+    array = float32s(found, f"x = {shown(x[:3])}, …", len(x))
+    misses = ulps(array, exact)
+    misses = np.where(np.isnan(misses), np.inf, misses)
+    k = int(np.argmax(misses))
+    expect(misses[k] <= most, f"for x = {float(x[k])!r} the answer is {exact[k]:.9g}, and yours is "
+           f"{array[k]:.9g}: {misses[k]:.3g} ulps away\n{hint(float(x[k]))}")
+
+
+# ---------------------------------------------------------------- floats
+
+
+def grade_float_of_bits(float_of_bits: Callable) -> None:
+    random = np.random.default_rng(0)
+    values = [1.0, 2.0, 0.5, 6.5, 0.1, 1e30, 3e-30, *random.uniform(0, 100, 20)]
+    groups = [(values, "the fraction is a part of 2**23, and the leading 1 is not stored"),
+              ([-1.0, -6.5, -1e-20], "the highest bit is the sign"),
+              ([1e-40, -3e-42, 2.0**-149], "where the exponent's bits are all 0 there is no leading"
+               " 1, and the power is that of the exponent 1"),
+              ([0.0], "zero is the smallest of the numbers without a leading 1"),
+              ([np.inf, -np.inf, np.nan], "where the exponent's bits are all 1 it is infinity, or, "
+               "with any other fraction than 0, a nan")]
+    for group, hint in groups:
+        for value in np.array(group, np.float32):
+            bits = int(value.view(np.uint32))
+            wanted = float(value)
+            with wanting(f"bits = {bits:#010x}", wanted):
+                found = numbers(float_of_bits(bits))
+            same = found == wanted or (np.isnan(found) and np.isnan(wanted))
+            expect(same, f"for bits = {bits:#010x} the answer is {wanted!r}, and yours is "
+                   f"{found!r}\n{hint}")
+
+
+_BITS = """
+def float_of_bits(bits):
+    sign = -1.0 if bits >> 31 else 1.0
+    exponent = (bits >> 23) & 255
+    fraction = (bits & (2**23 - 1)) / 2**23
+    if exponent == 255:
+        return sign * math.inf if fraction == 0 else math.nan
+    if exponent == 0:
+        return sign * fraction * 2.0**-126
+    return sign * (1 + fraction) * 2.0**(exponent - 127)
+"""
+
+exercise(
+    "float_of_bits", chapter=CHAPTER, grade=grade_float_of_bits, given=GIVEN, solution=_BITS,
+    wrong=[
+        (_BITS.replace("(1 + fraction)", "fraction"), "the leading 1"),
+        (_BITS.replace("-1.0 if bits >> 31 else 1.0", "1.0"), "the sign"),
+        (_BITS.replace("    if exponent == 0:\n        return sign * fraction * 2.0**-126\n", ""),
+         "there is no leading"),
+        (_BITS.replace("2.0**-126", "2.0**-127"), "that of the exponent 1"),
+        (_BITS.replace("    if exponent == 255:\n        return sign * math.inf if fraction == 0 "
+                       "else math.nan\n", ""), "it is infinity"),
+    ],
+    afterthought="numbers without a leading 1 are called subnormal; they fill the gap around 0",
+    hints=["`bits >> 23 & 255` is the exponent's byte", "three cases: the byte is 0, 255, or "
+           "between them"])
+
+
+def grade_terms(terms: Callable) -> None:
+    def count(a: float, least: float) -> int:
+        n, term = 0, 1.0
+        while term > least:
+            n += 1
+            term *= a / n
+        return n
+
+    for a in (0.35, 0.1, 1.0, 0.7, 2.0, 5.0, 10.0, 20.0, 0.01):
+        wanted = count(a, 2.0**-25 * math.exp(-a))
+        with wanting(f"a = {a}", wanted):
+            found = numbers(terms(a))
+        agree(f"a = {a}", found, wanted,
+              (found == wanted + 1, "the first term is 1, and it is number 0: if the term with n "
+               "is small enough, n terms stand before it"),
+              (found == count(a, 2.0**-25), "the result may be as small as exp(-a), and the error "
+               "must be small beside that"),
+              (found == wanted - 1, "so many terms are not enough: look at the first one that is "
+               "left out"),
+              "the term with number n is a**n / n!", tolerance=0)
+
+
+_TERMS = """
+def terms(a):
+    n, term = 0, 1.0
+    while term > 2.0**-25 * math.exp(-a):
+        n += 1
+        term *= a / n
+    return n
+"""
+
+exercise(
+    "terms", chapter=CHAPTER, grade=grade_terms, given=GIVEN, solution=_TERMS,
+    wrong=[
+        (_TERMS.replace(" * math.exp(-a)", ""), "as small as exp(-a)"),
+        (_TERMS.replace("return n", "return n + 1"), "it is number 0"),
+        (_TERMS.replace("return n", "return n - 1"), "are not enough"),
+        (_TERMS.replace("term *= a / n", "term *= a"), "a**n / n!"),
+    ],
+    hints=["each term is the one before it, times a, divided by its number"])
+
+
+# ---------------------------------------------------------------- k and r
+
+
+def grade_high_and_low(high_and_low: Callable) -> None:
+    numbers_to_split = {"log 2": LOG2, "π/2": math.pi / 2, "1/3": 1 / 3, "1000e": 1000 * math.e}
+    for name, c in numbers_to_split.items():
+        for bits in (16, 12, 20):
+            given = f"c = {name} and bits = {bits}"
+            with wanting(given, "two float32s", "return high, low"):
+                high, low = high_and_low(c, bits)
+            expect(all(np.asarray(x).dtype == np.float32 for x in (high, low)),
+                   f"for {given} two float32s are wanted, and yours are {high!r} and {low!r}")
+            most = 2**(24 - bits) - 1
+            exact = float(most) * float(high)
+            product = float(np.float32(most) * high)
+            expect(product == exact, f"for {given} the product {most} * high is {exact!r}, and as "
+                   f"a float32 it is {product!r}: high is {float(high)!r}, and has too many bits")
+            wanted = c - float(high)
+            expect(abs(wanted) <= 2.0**(math.frexp(c)[1] - bits), f"for {given} high is near "
+                   f"{c:.7g}, and yours is {float(high)!r}: keep as many bits as you may")
+            agree(given, float(low), wanted,
+                  (low == 0, "what high has not must be found before c is rounded to 24 bits"),
+                  "low is c - high, rounded only then", what="low",
+                  tolerance=2.0**-23 * abs(wanted))
+
+
+_SPLIT = """
+def high_and_low(c, bits):
+    gap = 2.0**(math.frexp(c)[1] - bits)
+    high = round(c / gap) * gap
+    return np.float32(high), np.float32(c - high)
+"""
+
+exercise(
+    "high_and_low", chapter=CHAPTER, grade=grade_high_and_low, given=GIVEN, solution=_SPLIT,
+    wrong=[
+        ("def high_and_low(c, bits):\n    high = np.float32(c)\n"
+         "    return high, np.float32(c - float(high))", "too many bits"),
+        ("def high_and_low(c, bits):\n    high = np.float32(round(c, 4))\n"
+         "    return high, np.float32(c - float(high))", "keep as many bits"),
+        (_SPLIT.replace("c - high", "np.float32(c) - np.float32(high)"), "rounded only then"),
+        ("def high_and_low(c, bits):\n    high = np.float32(math.floor(c))\n"
+         "    return high, np.float32(c - float(high))", "as many bits as you may"),
+        (_SPLIT.replace("return np.float32(high), np.float32(c - high)", "return high, c - high"),
+         "two float32s are wanted"),
+    ],
+    afterthought="Cody and Waite's manual of 1980 does so; it is needed where there is no fma",
+    hints=["find the gap first: c lies below 2**e, and high is a whole multiple of 2**(e - bits)"])
+
+
+# ---------------------------------------------------------------- a polynomial
+
+
+def grade_alternations(alternations: Callable) -> None:
+    x = np.linspace(-1, 1, 2001)
+    cases = {f"the Chebyshev polynomial {n}": (np.cos(n * np.arccos(x)), n + 1) for n in (2, 5, 6)}
+    cases["x**2"] = x**2, 1
+    cases["x"] = x, 2
+    cases["cos(9x) where the last wave is higher"] = np.cos(9 * x) * (1 + (x > 0.5)), 1
+    cases["minus a millionth of a Chebyshev polynomial"] = -1e-6 * np.cos(4 * np.arccos(x)), 5
+    cases["x * (1 - x)"] = x * (1 - x), 1
+    for name, (errors, wanted) in cases.items():
+        given = f"errors = {name}, from -1 to 1,"
+        with wanting(given, wanted):
+            found = numbers(alternations(errors))
+        big = np.abs(errors) >= 0.99 * np.abs(errors).max()
+        agree(given, found, wanted,
+              (found == wanted - 1, "between two neighbours is one change: how many are there in "
+               "all?"),
+              (found == np.count_nonzero(np.diff(np.sign(errors))) + 1, "small ones do not count: "
+               "only where the error is at its largest, or within 1 % of it"),
+              (found == np.count_nonzero(big), "neighbours of one sign belong to one extreme"),
+              "the largest is to be taken by its size, without the sign", tolerance=0)
+
+
+exercise(
+    "alternations", chapter=CHAPTER, grade=grade_alternations, given=GIVEN,
+    solution="""
+def alternations(errors):
+    size = np.abs(errors)
+    signs = np.sign(errors[size >= 0.99 * size.max()])
+    return 1 + np.count_nonzero(np.diff(signs))
+""",
+    wrong=[
+        ("def alternations(errors):\n    return 1 + np.count_nonzero(np.diff(np.sign(errors)))",
+         "small ones do not count"),
+        ("def alternations(errors):\n    size = np.abs(errors)\n"
+         "    return np.count_nonzero(size >= 0.99 * size.max())", "belong to one extreme"),
+        ("def alternations(errors):\n    size = np.abs(errors)\n"
+         "    signs = np.sign(errors[size >= 0.99 * size.max()])\n"
+         "    return np.count_nonzero(np.diff(signs))", "one change"),
+        ("def alternations(errors):\n    signs = np.sign(errors[errors >= 0.99 * errors.max()])\n"
+         "    return 1 + np.count_nonzero(np.diff(signs))", "without the sign"),
+    ],
+    hints=["keep the places where the error is large; then look at the signs there, in order"])
+
+
+# ---------------------------------------------------------------- 2**k
+
+
+def grade_scaled(scaled: Callable) -> None:
+    random = np.random.default_rng(1)
+    groups = [(random.integers(-100, 100, 300), "multiply y by 2**k"),
+              (np.arange(127, 140), "2**128 is infinite, and the product need not be: take more "
+               "than one step"),
+              (np.arange(-155, -126).repeat(20), "2**-127 has no normal exponent; and what is left "
+               "of y is to be rounded once, so no step but the last may leave the normal numbers"),
+              (np.array([-250, 250, -200, 200]), "no step may leave the range of normal numbers, "
+               "-126 to 127")]
+    for ks, hint in groups:
+        k = ks.astype(np.int32)
+        y = random.uniform(0.71, 1.41, len(k)).astype(np.float32)
+        with np.errstate(all="ignore"):
+            wanted = np.ldexp(y.astype(float), k).astype(np.float32)
+            with wanting(f"y = {shown(y[:2])} and k = {shown(k[:2])}", wanted[:2]):
+                found = scaled(y, k)
+        array = float32s(found, f"k = {shown(k[:3])}, …", len(k))
+        for i in np.flatnonzero(array != wanted)[:1]:
+            expect(False, f"for y = {y[i]:.6g} and k = {k[i]} the answer is {wanted[i]:.6g}, and "
+                   f"yours is {array[i]:.6g}\n{hint}")
+
+
+_SCALED = """
+def scaled(y, k):
+    half = k >> 1
+    return y * power_of_two(half) * power_of_two(k - half)
+"""
+
+exercise(
+    "scaled", chapter=CHAPTER, grade=grade_scaled, given=GIVEN, solution=_SCALED,
+    wrong=[
+        ("def scaled(y, k):\n    return y * power_of_two(k)", "2**128 is infinite"),
+        ("def scaled(y, k):\n    return y * power_of_two(np.clip(k, -126, 127))", "need not be"),
+        ("def scaled(y, k):\n    half = k >> 1\n    return y * power_of_two(half) ** 2",
+         "multiply y by"),
+        ("def scaled(y, k):\n    first = np.clip(k, -126, 127)\n"
+         "    return y * power_of_two(first) * power_of_two(k - first)", "rounded once"),
+        ("def scaled(y, k):\n    return y * (power_of_two(k >> 1) * power_of_two(k - (k >> 1)))",
+         "no step but the last"),
+    ],
+    afterthought="the first product is exact, and so there is one rounding, even in the subnormal "
+                 "numbers",
+    hints=["2**k is the product of two powers that are both in range", "in which order are three "
+           "factors multiplied?"])
+
+
+def grade_exp2(exp2: Callable) -> None:
+    whole = np.arange(-20, 20).astype(np.float32)
+    small = np.linspace(-1, 1, 20_001).astype(np.float32)
+    large = np.linspace(-126, 127.9, 40_001).astype(np.float32)
+    ends = np.array([128.0, 200.0, 1e30, np.inf, -150.5, -1e30, -np.inf, -140, 127.99], np.float32)
+
+    with np.errstate(all="ignore"):
+        for x, hint in ((small, "2**r is exp(r log 2), and the polynomial is good for |r log 2| up "
+                         "to log(2) / 2"),
+                        (large, "x * log 2 is rounded, and of a large number much is rounded away: "
+                         "find k and r before you multiply"),
+                        (whole, "of a whole number the result is a power of two, exactly")):
+            exact_enough(exp2, x, np.exp2(x.astype(float)), 1.5, lambda x, hint=hint: hint)
+        exact_enough(exp2, ends, np.exp2(ends.astype(float)), 1.5,
+                     lambda x: "hold x within a range in which k has a power of two, as exp does")
+        nan = float32s(exp2(np.array([np.nan], np.float32)), "x = [nan]", 1)
+    expect(np.isnan(nan[0]), f"for x = nan the answer is nan, and yours is {nan[0]}")
+
+
+_EXP2 = """
+def exp2(x):
+    x = np.clip(x, -151, 129)
+    k = np.rint(np.nan_to_num(x))
+    r = (x - k) * HIGH
+    y = fma(r * r, polynomial(EXP, r), r) + 1
+    return scale(y, k.astype(np.int32))
+"""
+
+exercise(
+    "exp2", chapter=CHAPTER, grade=grade_exp2, given=GIVEN, solution=_EXP2,
+    wrong=[
+        (_EXP2.replace("k = np.rint(np.nan_to_num(x))\n    r = (x - k) * HIGH",
+                       "x = x * HIGH\n    k = np.rint(np.nan_to_num(x / HIGH))\n"
+                       "    r = fma(k, -LOW, fma(k, -HIGH, x))"), "before you multiply"),
+        (_EXP2.replace("rint", "floor"), "up to log(2) / 2"),
+        (_EXP2.replace("(x - k) * HIGH", "x - k"), "2**r is exp(r log 2)"),
+        (_EXP2.replace("np.clip(x, -151, 129)", "x"), "hold x within"),
+        ("def exp2(x):\n    return 2.0 ** x.astype(np.float64)", "64 bits wide"),
+    ],
+    afterthought="x - k is exact, so no second piece of log 2 is needed",
+    hints=["2**x is 2**k times 2**(x - k), and x - k is exact"])
+
+
+# ---------------------------------------------------------------- log
+
+
+def grade_log(log: Callable) -> None:
+    random = np.random.default_rng(2)
+    near = (1 + np.linspace(-0.25, 0.25, 20_001)).astype(np.float32)
+    usual = np.exp(random.uniform(-87, 88, 40_000)).astype(np.float32)
+    with np.errstate(all="ignore"):
+        for x, hint in (
+                (near, "near 1 the result is small, and e log 2 must not cancel against it: e is 0 "
+                 "from √½ to √2"),
+                (usual, "is it log(1 + f) + e log 2, with the f and e of `parts`?")):
+            exact_enough(log, x, np.log(x.astype(float)), 1.5, lambda x, hint=hint: hint)
+        rims = [(np.inf, np.inf, "infinity has no parts: choose, at the end, with np.where"),
+                (0.0, -np.inf, "the logarithm of 0 is -inf"),
+                (-1.0, np.nan, "a negative number has no logarithm"),
+                (np.nan, np.nan, "nan stays nan")]
+        for value, wanted, why in rims:
+            x = np.array([value, 1.0], np.float32)
+            with wanting(f"x = [{value}, 1.0]", [wanted, 0.0]):
+                found = log(x)
+            agree(f"x = [{value}, 1.0]", float32s(found, f"x = [{value}, 1.0]", 2), [wanted, 0.0],
+                  why)
+
+
+LOG_GIVEN = GIVEN + """
+def parts(x):
+    root = np.float32(math.sqrt(0.5))
+    e = (x.view(np.int32) - root.view(np.int32)) >> 23
+    m = (x.view(np.int32) - (e << 23)).view(np.float32)
+    return m - 1, e.astype(np.float32)
+"""
+_LOG = """
+def log(x):
+    f, e = parts(x)
+    rest = f * f * f * polynomial(LOG, f)
+    y = fma(e, HIGH, f + fma(f * f, np.float32(-0.5), rest))
+    y = np.where(x < np.inf, y, x)
+    return np.where(x > 0, y, np.where(x == 0, np.float32(-np.inf), np.float32(np.nan)))
+"""
+
+exercise(
+    "log", chapter=CHAPTER, grade=grade_log, given=LOG_GIVEN, solution=_LOG,
+    wrong=[
+        (_LOG.replace("f * f * f * ", ""), "near 1 the result"),
+        (_LOG.replace("f, e = parts(x)", "m, e = np.frexp(x)\n    f, e = 2 * m - 1, "
+                      "np.float32(e) - 1"), "must not cancel"),
+        (_LOG.replace("    y = np.where(x < np.inf, y, x)\n", ""), "has no parts"),
+        (_LOG.replace("np.float32(-np.inf)", "np.float32(np.nan)"), "the logarithm of 0"),
+        (_LOG.replace("fma(e, HIGH, ", "("), "with the f and e"),
+        (_LOG.replace("x > 0", "x != 0").replace("np.where(x == 0", "np.where(x <= 0"),
+         "negative number"),
+    ],
+    afterthought="subnormal numbers are still missing: the real one first multiplies them by 2**23",
+    hints=["start with the smallest terms: the largest one, e * HIGH, comes last",
+           "`np.where` with three answers is two of them, one in the other"])
+
+
+# ---------------------------------------------------------------- angles
+
+
+DIGITS = 0
+for _word in TWO_OVER_PI:
+    DIGITS = DIGITS << 32 | _word
+PLACES = 32 * len(TWO_OVER_PI)
+
+
+def exact_quarters(x: float) -> tuple[int, float]:
+    fraction, exponent = math.frexp(x)
+    m, p = int(fraction * 2**24), exponent - 24
+    product, point = m * DIGITS, PLACES - p
+    n = (product + (1 << point - 1)) >> point
+    return n % 4, (product - (n << point)) / (1 << point)
+
+
+def grade_few_digits(few_digits: Callable) -> None:
+    random = np.random.default_rng(3)
+    large = [float(2**100), *map(float, np.exp(random.uniform(22, 88, 40)).astype(np.float32))]
+    for x in np.float32([16367174.0, 3e7, 1e10, *large]).tolist():
+        n, part = exact_quarters(x)
+        with wanting(f"x = {x!r}", (n, part)):
+            answer = few_digits(x)
+        expect(isinstance(answer, tuple) and len(answer) == 3, "return three: the 96 digits as an "
+               f"integer, n and the part; yours is {answer!r}")
+        digits, found, rest = answer
+        expect(isinstance(digits, int) and 0 <= digits < 2**96, f"for x = {x!r} an integer of 96 "
+               f"digits is wanted, and yours is {digits!r}")
+        expect(found == n, f"for x = {x!r} n is {n}, and yours is {found}\n" + (
+            "n counts to 3, and then begins again" if found % 4 == n else
+            "which digit of 2/π is the first that does not just add whole turns? It is number "
+            "p - 1"))
+        expect(abs(rest - part) <= 1e-7 * abs(part) + 1e-20, f"for x = {x!r} the part is {part!r}, "
+               f"and yours is {rest!r}\n" + (
+                   "take the nearest n: the part lies between -½ and ½" if abs(rest) > 0.5 else
+                   "where in the product does the point stand? The 96 digits end at number p + 94"))
+
+
+_FEW = """
+def few_digits(x):
+    fraction, exponent = math.frexp(x)
+    m, p = int(fraction * 2**24), exponent - 24
+    digits = (DIGITS >> PLACES - (p + 94)) & (2**96 - 1)
+    product = m * digits
+    n = (product + 2**93) >> 94
+    return digits, n % 4, (product - (n << 94)) / 2**94
+"""
+
+exercise(
+    "few_digits", chapter=CHAPTER, grade=grade_few_digits,
+    given=GIVEN + f"DIGITS, PLACES = {DIGITS}, {PLACES}\n", solution=_FEW,
+    wrong=[
+        (_FEW.replace("(p + 94)", "96"), "number p - 1"),
+        (_FEW.replace("n % 4", "n"), "begins again"),
+        (_FEW.replace(" & (2**96 - 1)", ""), "of 96 digits"),
+        (_FEW.replace("n = (product + 2**93) >> 94", "n = product >> 94"), "n is"),
+        (_FEW.replace("/ 2**94", "/ 2**96"), "does the point stand"),
+    ],
+    afterthought="the product of 24 and 96 digits is four multiplications of 32 bits",
+    hints=["digit number i of 2/π counts 2**-i; times x = m 2**p that is m 2**(p - i) quarter "
+           "turns",
+           "`DIGITS >> PLACES - j` ends with digit number j"])
+
+
+# ---------------------------------------------------------------- a branch
+
+
+def grade_only_where(only_where: Callable) -> None:
+    seen: list[np.ndarray] = []
+
+    def rare(x: Any) -> Any:
+        seen.append(np.asarray(x))
+        if np.size(x) == 0:
+            raise ValueError("there is nothing to compute")
+        return -np.sqrt(x)
+
+    def usual(x: Any) -> Any:
+        return x * 2
+
+    for values in ([1.0, 2.0, 100.0, 3.0, 400.0], [1.0, 2.0], [100.0, 900.0, 400.0], [5.0]):
+        x = np.array(values, np.float32)
+        before = x.copy()
+        test = x > 50
+        wanted = np.where(test, -np.sqrt(x), x * 2)
+        seen.clear()
+        given = f"usual = 2x, rare = -√x, test = x > 50 and x = {shown(x)}"
+        with wanting(given, wanted, (ValueError, "if no element asks for the rare case, it is not "
+                                     "to be computed at all: not even of nothing")):
+            f = only_where(lambda x: x > 50, rare, usual)
+            expect(callable(f), "return a function of x")
+            found = f(x)
+        expect((x == before).all(), f"for {given} x is to stay as it is, and yours changed it to "
+               f"{shown(x)}: `usual` may have given back an array that others hold")
+        agree(given, found, wanted, "the rare elements go back to the places that they came from",
+              tolerance=1e-6)
+        count = sum(part.size for part in seen)
+        expect(count == test.sum(), f"for {given} the rare function is to see "
+               f"{test.sum()} numbers, and yours showed it {count}: pick them out first, with "
+               "x[test]")
+    x = np.array([1.0, 100.0], np.float32)
+    only_where(lambda x: x > 50, np.negative, lambda x: x)(x)
+    expect((x == [1, 100]).all(), f"for usual = x, rare = -x and x = [1, 100], x is to stay as it "
+           f"is, and yours changed it to {shown(x)}\n`usual` gave back x itself: write into a copy")
+
+
+_ONLY = """
+def only_where(test, rare, usual):
+    def f(x):
+        asks = test(x)
+        y = np.array(usual(x))
+        if asks.any():
+            y[asks] = rare(x[asks])
+        return y
+    return f
+"""
+
+exercise(
+    "only_where", chapter=CHAPTER, grade=grade_only_where, given=GIVEN, solution=_ONLY,
+    wrong=[
+        ("def only_where(test, rare, usual):\n    return lambda x: np.where(test(x), rare(x), "
+         "usual(x))", "pick them out first"),
+        (_ONLY.replace("if asks.any():", "if True:"), "not even of nothing"),
+        (_ONLY.replace("np.array(usual(x))", "usual(x)"), "write into a copy"),
+        (_ONLY.replace("if asks.any():", "if asks.all():"), "places that they came from"),
+        (_ONLY.replace("y[asks] = rare(x[asks])", "y = np.where(asks, rare(x), y)"),
+         "pick them out first"),
+    ],
+    hints=["`x[test]` with an array of truth values picks elements out; `y[test] = …` puts them "
+           "back"])
