@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.lowering.exponential import LOG_32
-from minijax.lowering.trigonometric import TWO_OVER_PI
 from minijax.notebook.checks import agree, exercise, expect, numbers, shown, wanting
 
 CHAPTER = "25_exp_from_scratch"
 LOG2 = math.log(2)
 
-GIVEN = f"""
+GIVEN = """
 import math
 LOG2 = math.log(2)
 HIGH = np.float32(LOG2)
@@ -39,7 +37,8 @@ def scale(y, k):
         return y * power_of_two(half) * power_of_two(k - half)
 
 EXP = np.float32([0.49999994, 0.16666521, 0.04166839, 0.00836871, 0.00138146])
-LOG = np.float32({LOG_32})
+LOG = np.float32([0.33333331, -0.2500082, 0.20001227, -0.16623357, 0.14201759, -0.13160183,
+                  0.12761574, -0.07634493])
 """
 
 
@@ -419,10 +418,26 @@ exercise(
 # ---------------------------------------------------------------- angles
 
 
-DIGITS = 0
-for _word in TWO_OVER_PI:
-    DIGITS = DIGITS << 32 | _word
-PLACES = 32 * len(TWO_OVER_PI)
+PLACES = 400
+
+
+def _arctan_of_inverse(n: int, one: int) -> int:
+    """The arc tangent of 1/n, in units of 1/one, from its series."""
+    power, total, k = one // n, 0, 1
+    while power:
+        total += power // k if k % 4 == 1 else -(power // k)
+        power, k = power // (n * n), k + 2
+    return total
+
+
+def two_over_pi() -> int:
+    """2/π, in units of 2**-PLACES: by Machin's formula, with some digits more on the way."""
+    one = 1 << PLACES + 64
+    pi = 4 * (4 * _arctan_of_inverse(5, one) - _arctan_of_inverse(239, one))
+    return (2 * one << PLACES) // pi
+
+
+DIGITS = two_over_pi()
 
 
 def exact_quarters(x: float) -> tuple[int, float]:
