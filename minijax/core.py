@@ -595,7 +595,7 @@ class Primitive:
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
-      in_place: the argument whose buffer the first output may take over inside a loop.
+      in_place: ``(k, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
     """
 
@@ -607,7 +607,8 @@ class Primitive:
                  multiple_results: bool = False,
                  # rare: for random keys, for loops that reuse memory, for what is long to print
                  handles_keys: bool = False, consumes_key: bool = False,
-                 in_place: int | None = None, printed: Callable[..., Params] | None = None):
+                 in_place: Callable[..., Sequence[int]] = lambda k, **params: (),
+                 printed: Callable[..., Params] | None = None):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (
             types.MethodType(slot.rule, self) if isinstance(slot, ForPrimitive) else slot

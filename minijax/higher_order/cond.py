@@ -111,6 +111,13 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
             b.jaxpr(branch, operands[1:], into=outputs)
 
 
+def _in_place(k: int, *, branches: Branches) -> list[int]:
+    """Each branch knows what it still reads: any operand of the type may be overwritten."""
+    wanted = branches[0].out_avals[k].strip_weak_type()
+    return [n for n, aval in enumerate(branches[0].in_avals, 1)
+            if aval.strip_weak_type() is wanted]
+
+
 def _examples() -> list[Example]:
     aval = ShapedArray((3,), np.float32)
     one = stage(lambda x, y: [x * y, x], [aval, aval])
@@ -126,6 +133,7 @@ cond_p = compiled.ProgramPrimitive(
     **RULES | {"batch": _batch},
     loop=_lower,
     split=_split,
+    in_place=_in_place,
     examples=_examples,
     multiple_results=True,
     handles_keys=True)

@@ -41,6 +41,11 @@ def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
     return tuple(nest for nest in x if nest in y)
 
 
+def _may_change(task: Node, new: Var) -> Sequence[int]:
+    """The places of the operands whose memory an output of a task may be written to."""
+    return task.eqn.primitive.in_place(task.outvars.index(new), **task.eqn.params)
+
+
 class Run:
     """One program being emitted."""
 
@@ -105,15 +110,16 @@ class Run:
         return {v for v, x in self.env.items() if x.buffer is buffer}
 
     def _share_places(self) -> None:
-        """Let a rule that changes its operand do so in place, if the old value is not read."""
+        """Let a rule that changes its operands do so in place, if the old values are not read."""
         for writer in reversed(self.paths):
-            at = writer.eqn.primitive.in_place
-            old = writer.eqn.invars[at] if at is not None else None
-            if (isinstance(old, Var) and old in self.makers and old not in self.places
-                    and old.aval.shape and self._safe_in_place(writer, {old})):
-                place = self._whole_place(writer.outvars[0])
-                if self._safe_in_place(self.makers[old], self._held(place.buffer)):
-                    self.places[old] = [place]
+            for new in writer.outvars:
+                for old in (writer.eqn.invars[k] for k in _may_change(writer, new)):
+                    if (isinstance(old, Var) and old in self.makers and old not in self.places
+                            and old.aval.shape and self._safe_in_place(new, {old})):
+                        place = self._whole_place(new)
+                        if self._safe_in_place(old, self._held(place.buffer)):
+                            self.places[old] = [place]
+                            break
 
     def _whole_place(self, v: Var) -> Stored:
         """A place that holds all of an output in one buffer of its own."""
@@ -124,18 +130,19 @@ class Run:
 
     def _destination(self, v: Var, place: Stored) -> Stored:
         """Where loops store an output: in its place, or first elsewhere."""
-        if self._safe_in_place(self.makers[v], self._held(place.buffer)):
+        if self._safe_in_place(v, self._held(place.buffer)):
             return place
         temp = Stored(self.b, self.b.temp(place.shape, place.dtype))
         self.later.append((temp, place))
         return temp
 
-    def _safe_in_place(self, writer: Node, held: set[Var]) -> bool:
-        """Whether everything that reads these values has done so when a task writes over them."""
+    def _safe_in_place(self, new: Var, held: set[Var]) -> bool:
+        """Whether everything that reads these values has done so when a new one takes their place.
+        """
         # Each reader must be done, or beside the writer in one turn, or be the update itself.
-        leaf, at = self.paths[writer][-1], writer.eqn.primitive.in_place
-        updates = at is not None and all((x in held) == (k == at)
-                                         for k, x in enumerate(writer.eqn.invars))
+        writer = self.makers[new]
+        leaf, places = self.paths[writer][-1], _may_change(writer, new)
+        updates = all(k in places for k, x in enumerate(writer.eqn.invars) if x in held)
         for task in dict.fromkeys(task for v in held for task in self.readers.get(v, ())):
             aligned = all(p == identity(v.aval.shape) for v in held.intersection(task.reads)
                           for p in task.reads[v])

@@ -248,9 +248,7 @@ def test_a_carry_that_is_read_elsewhere_is_not_updated_in_place():
     assert any(temp.shape == (8,) for temp in kernel.temps)
 
 
-def test_an_update_of_a_carry_copies_nothing_unless_the_old_value_is_needed(monkeypatch):
-    monkeypatch.setattr(lax.dynamic_update_slice_p, "in_place", 0, raising=False)
-
+def test_an_update_of_a_carry_copies_nothing_unless_the_old_value_is_needed():
     def double_each(x):
         return [lax.fori_loop(0, 6, lambda i, c: lax.dynamic_update_slice(
             c, lax.mul(lax.dynamic_slice(c, (i,), (1,)), F32(2)), (i,)), x)]
@@ -262,6 +260,45 @@ def test_an_update_of_a_carry_copies_nothing_unless_the_old_value_is_needed(monk
     kernel = check(double_each, numbers(6))
     assert not any(temp.shape == (6,) for temp in kernel.temps)
     check(keep_the_old, numbers(6))
+
+
+def test_loops_and_branches_inside_of_a_loop_work_on_its_state():
+    def sieve(marks):
+        def strike(i, marks):
+            def all_of(marks):
+                return lax.while_loop(lambda s: s[0] < 50,
+                                      lambda s: (s[0] + i, s[1].at[s[0]].set(0)), (i * i, marks))[1]
+            return lax.cond(marks[i] > 0, all_of, lambda marks: marks, marks)
+        return [lax.fori_loop(2, 8, strike, marks)]
+
+    def twice(x):
+        return [lax.fori_loop(0, 3, lambda i, x: lax.fori_loop(
+            0, 4, lambda j, x: x.at[j].add(x[i]), x), x)]
+
+    for f in (sieve, twice):
+        kernel = check(f, np.ones(50, F32))
+        assert not any(temp.shape == (50,) for temp in kernel.temps)
+        assert sum(loop.stop.value == 50 for loop in statements(kernel.body, For)) == 1
+
+
+@pytest.mark.parametrize("f", [
+    lambda x, y: lax.cond(x[0] > 0, lambda x, y: [y, x], lambda x, y: [x, y], x, y),
+    lambda x, y: lax.cond(x[0] > 0, lambda x, y: [x[::-1], x], lambda x, y: [y, y], x, y),
+    lambda x, y: lax.scan(lambda c, _: (c.at[0].add(x[1]), c), x, None, length=3),
+    lambda x, y: lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] + x), (x, y)),
+    lambda x, y: lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] + c[1][::-1]), (x, x)),
+    lambda x, y: [lax.fori_loop(0, 3, lambda i, c: c * y, x), x],
+    lambda x, y: lax.while_loop(lambda c: c[0].sum() < 50, lambda c: (c[0] * 2, c[0]), (x, x)),
+])
+def test_what_loops_and_branches_change_is_not_what_others_read(f):
+    def inside_of_a_loop(x, y):
+        def turn(i, state):
+            x, y = state
+            z, *rest = f(x * 2 + 1, y)
+            return z, rest[0][..., :5].sum(tuple(range(rest[0].ndim - 1))) + y
+        return lax.fori_loop(0, 3, turn, (x, y))
+    check(f, numbers(5), numbers(5) + 1)
+    check(inside_of_a_loop, numbers(5), numbers(5) + 1)
 
 
 def test_updates_of_what_nobody_else_reads_are_made_in_place():
