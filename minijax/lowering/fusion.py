@@ -34,6 +34,7 @@ class Node:
     depth: int = 0         # how many rules ask one another for one element
     statements: int = 0    # how many are written, those of the operands included
     from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
+    counts: bool = False   # computes with its index, or asks for what does
     stored: bool = False
     reads: dict[Var, set[Pattern]] = field(default_factory=dict)  # of a task: what is in memory
 
@@ -124,7 +125,7 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
                                node.eqn.params)
     node.rank = len(longer(node.shape, node.shape))
     node.loops = tuple(longer(node.space, node.space))
-    node.cost, node.from_scalars = node.probe.cost, True
+    node.cost, node.from_scalars, node.counts = node.probe.cost, True, node.probe.counts
     node.statements = node.probe.statements
     for position, _, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
@@ -134,6 +135,7 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
             node.depth = max(node.depth, source.depth + 1)
             node.statements += source.statements
             node.from_scalars &= source.from_scalars
+            node.counts |= source.counts
         elif atom.aval.shape:
             node.cost += trips * _LOAD_COST
             node.from_scalars = False

@@ -27,8 +27,8 @@ from .scalars import OPS, kind_of
 from .vectors import Function, called_in, function, functions_of, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
-# Turns: LLVM would write out a loop of so many before it looked for vectors; and the vectors of a
-# longer one, which takes time and gains nothing.
+# Turns: a loop of so many LLVM would write out before it looked for vectors, and a longer one after
+# that, which takes time and helps none but sums.
 FEW, MANY = 9, 99
 # What LLVM is told of a loop: not to write it out before, or after, its turns are side by side; to
 # have one vector of turns at a time, or none; to have so many turns in it.
@@ -393,8 +393,9 @@ class _Function:
             self.loop(loop, start, rest, [ONE_VECTOR])
             self.loop(loop, rest, stop, [WHOLE, NO_VECTOR])
         else:
-            whole = FEW <= turns <= MANY if loop.vectorize == "reduce" else turns > MANY
-            self.loop(loop, start, stop, [WHOLE] if whole and side_by_side else [])
+            long_sum = loop.vectorize == "reduce" and turns > MANY
+            whole = side_by_side and turns >= FEW and not long_sum
+            self.loop(loop, start, stop, [WHOLE] if whole else [])
 
     def loop(self, loop: For, start: str, stop: str, facts: Sequence[str]) -> None:
         """A loop from start to stop, and what LLVM is to know of it."""

@@ -144,10 +144,11 @@ def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
     """Whether one loop over all remaining axes can serve: each is asked for as it is or not at all.
 
     What that loop makes itself is asked for as it is: the rest is not there yet, or overwritten.
+    Where an index is computed with, it would have to be divided out of the position.
     """
     depth = nest.depth
     axes = range(depth, len(task.loops))
-    if (task.loops != nest.tasks[0].loops or len(axes) < 2
+    if (task.loops != nest.tasks[0].loops or len(axes) < 2 or task.counts
             or depth < task.rank < len(task.loops)):
         return False
     if any(not _aligned(patterns, made[v], v, axis) for v, patterns in task.reads.items()

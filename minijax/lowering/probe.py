@@ -50,6 +50,7 @@ class Probe:
     # Which operand, at which pattern, how often.
     accesses: list[tuple[int, Pattern, int]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
+    counts: bool = False  # computes with its index, as iota does
     # Of a reduction, one term of which is described here: its axes go on behind the result's.
     reduction: Reduction = NO_REDUCTION
 
@@ -188,6 +189,7 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
         x.argument = k
     with nest(b, out_shape) as index:
         b.begin(index, out_shape)
+        begun = len(b.scopes[-1].statements)
         result = rule(b, index, *operands, **params)
         statements = b.scopes[-1].statements
         if isinstance(result, Reduction):
@@ -202,6 +204,8 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
     probe = b.probe
     probe.cost, probe.statements = cost_of(statements), sum(1 for _ in walk(statements))
     probe.heavy = any(isinstance(s, For | While) for s in statements)
+    probe.counts = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
+                       for s in statements[begun:])
     return probe
 
 

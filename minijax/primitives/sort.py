@@ -120,7 +120,7 @@ top_k_p = Primitive(
     loop=families.kernel("top_k"),
     examples=table(
         "k axis", (_FLOATS, 2, 1), (_FLOATS, 1, 0), (_INTS, 7, 0), (grid(3, 0), 1, 0),
-        (np.tile(_FLOATS, 40), 3, 1), (grid(2, 3, dtype=np.uint8), 0, 1),
+        (grid(3, 0), 0, 1), (np.tile(_FLOATS, 40), 3, 1), (grid(2, 3, dtype=np.uint8), 0, 1),
         (np.array([True, False, True]), 3, 0)))
 
 

@@ -114,10 +114,10 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     """
     [values, chosen], [x] = outputs, operands
     size = x.shape[axis]
-    step = min(max(k, BESIDE), size)
-    room, blocks = min(k + 2 * step, size), -(-size // step)
     if not values.size:
         return
+    step = min(max(k, BESIDE), size)
+    room, blocks = min(k + 2 * step, size), -(-size // step)
     with nest(b, without(x.shape, (axis,)), "parallel") as row:
         place = lambda i: (*row[:axis], i, *row[axis:])
         key = lambda i: falling_bits(b, x(place(i)))
