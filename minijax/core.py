@@ -595,7 +595,7 @@ class Primitive:
       examples: a function that lists arguments inside its domain.
       handles_keys: whether `impl` and lowering take the words of PRNG keys themselves.
       consumes_key: whether the key that is its first argument must not be used again.
-      in_place: ``(k, **params) -> places`` of the arguments whose buffer output k may take over.
+      in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
       printed: ``(**params) -> params``: which of them a printed program shows.
     """
 
@@ -607,7 +607,7 @@ class Primitive:
                  multiple_results: bool = False,
                  # rare: for random keys, for loops that reuse memory, for what is long to print
                  handles_keys: bool = False, consumes_key: bool = False,
-                 in_place: Callable[..., Sequence[int]] = lambda k, **params: (),
+                 in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
                  printed: Callable[..., Params] | None = None):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (

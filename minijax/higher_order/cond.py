@@ -111,7 +111,7 @@ def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, branches:
             b.jaxpr(branch, operands[1:], into=outputs)
 
 
-def _in_place(k: int, *, branches: Branches) -> list[int]:
+def _in_place(k: int, /, *, branches: Branches) -> list[int]:
     """Each branch knows what it still reads: any operand of the type may be overwritten."""
     wanted = branches[0].out_avals[k].strip_weak_type()
     return [n for n, aval in enumerate(branches[0].in_avals, 1)

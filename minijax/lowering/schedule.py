@@ -141,8 +141,9 @@ class Run:
         """
         # Each reader must be done, or beside the writer in one turn, or be the update itself.
         writer = self.makers[new]
-        leaf, places = self.paths[writer][-1], _may_change(writer, new)
-        updates = all(k in places for k, x in enumerate(writer.eqn.invars) if x in held)
+        leaf, changes = self.paths[writer][-1], _may_change(writer, new)
+        reads = {k for k, x in enumerate(writer.eqn.invars) if x in held}
+        updates = reads and reads.issubset(changes)
         for task in dict.fromkeys(task for v in held for task in self.readers.get(v, ())):
             aligned = all(p == identity(v.aval.shape) for v in held.intersection(task.reads)
                           for p in task.reads[v])

@@ -245,7 +245,7 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
         transpose=transpose,
         batch=_batch_scatter,
         loop=_loop(op),
-        in_place=lambda k, **params: (0,),
+        in_place=lambda k, /, **params: (0,),
         examples=examples or scatter_examples(np.float32, np.int32))
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from minijax import disable_jit, lax, stage
+from minijax import disable_jit, lax, numpy as jnp, stage
 from minijax.core import Primitive, ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
 from minijax.lowering.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
@@ -288,6 +288,8 @@ def test_loops_and_branches_inside_of_a_loop_work_on_its_state():
     lambda x, y: lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] + x), (x, y)),
     lambda x, y: lax.fori_loop(0, 3, lambda i, c: (c[1], c[0] + c[1][::-1]), (x, x)),
     lambda x, y: [lax.fori_loop(0, 3, lambda i, c: c * y, x), x],
+    lambda x, y: [lax.fori_loop(0, 3, lambda i, c: lax.rev(jnp.exp(jnp.sin(c)) + c, (0,)), x), y],
+    lambda x, y: [lax.top_k(x, 5)[0], x],
     lambda x, y: lax.while_loop(lambda c: c[0].sum() < 50, lambda c: (c[0] * 2, c[0]), (x, x)),
 ])
 def test_what_loops_and_branches_change_is_not_what_others_read(f):
