@@ -409,7 +409,7 @@ exercise("exponentials", chapter=CHAPTER, grade=grade_exponentials, given=_MINI,
 def grade_noisy_lines(answer: Any) -> None:
     expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
     expect(answer not in (1, 2), f"yours is {answer}: what prints is never shared, even if "
-                    "it is the same twice")
+           "it is the same twice")
     expect(answer != 3, f"yours is {answer}: either the words in the loop or the numbers are "
            "missing")
     expect(answer != 0, f"yours is {answer}: what prints is never left out")
