@@ -240,9 +240,13 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────
 
-def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = None,
+def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
            precision: Any = None, preferred_element_type: Any = None) -> Array:
     """Sums of products: a letter for each axis, and a sum over each that the result lacks.
+
+    Args:
+      optimize: the places of the arrays that are multiplied in each step, what comes out being the
+        last from then on; False: from left to right; otherwise in the order of least work.
 
     >>> x, y = np.ones((2, 3)), np.ones((3, 4))
     >>> einsum("ij,jk->ik", x, y).shape
@@ -253,7 +257,6 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     Raises:
       ValueError: where sizes of one letter differ, or the letters do not fit the arrays.
     """
-    # JAX: contracts in the order that costs least; here from left to right.
     if not isinstance(subscripts, str):  # as in einsum(x, [0, 1], y, [1, 2], [0, 2])
         given, arrays_end = (subscripts, *operands), (len(operands) + 1) // 2 * 2
         operands = given[:arrays_end:2]
@@ -261,13 +264,37 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
     arrays = promoted("einsum", promote_dtypes, *operands)
     terms, result = _parse(subscripts, tuple(x.ndim for x in arrays))
     sizes = _sizes(terms, arrays)
-    (x, labels), *others = [_diagonal(*_without_ones(x, term, sizes))
-                            for x, term in zip(arrays, terms, strict=True)]
-    for place, (y, y_labels) in enumerate(others, 1):
-        needed = {*result}.union(*(later for _, later in others[place:]))
-        x, labels = _contracted(x, labels, y, y_labels, needed, precision, preferred_element_type)
-    x, labels = _summed(x, labels, {*result})
+    left = [_diagonal(*_without_ones(x, term, sizes))
+            for x, term in zip(arrays, terms, strict=True)]
+    for step in _order(optimize, left, result):
+        (x, labels), *others = [left[place] for place in step]
+        left = [each for place, each in enumerate(left) if place not in step]
+        for later, (y, y_labels) in enumerate(others, 1):
+            needed = {*result}.union(*(labels for _, labels in (*left, *others[later:])))
+            x, labels = _contracted(x, labels, y, y_labels, needed, precision,
+                                    preferred_element_type)
+        left.append((x, labels))
+    x, labels = _summed(*left[0], {*result})
     return lax.transpose(x, [labels.index(label) for label in result])
+
+
+def _order(optimize: Any, arrays: list, result: str) -> Sequence[Sequence[int]]:
+    """The places of the arrays that are multiplied in each step."""
+    if optimize is False or len(arrays) < 3:
+        return [range(len(arrays))]
+    if not isinstance(optimize, str | bool):
+        return optimize
+    subscripts = ",".join("".join(labels) for _, labels in arrays) + "->" + result
+    return _least_work(subscripts, tuple(x.shape for x, _ in arrays))
+
+
+@caches.remembered(maxsize=256)
+def _least_work(subscripts: str, shapes: tuple) -> Sequence[Sequence[int]]:
+    """The steps that NumPy finds, which tries every order of a few arrays."""
+    search = "optimal" if len(shapes) <= 5 else "greedy"
+    arrays = [np.broadcast_to(np.float32(0), shape) for shape in shapes]
+    found, _ = np.einsum_path(subscripts, *arrays, optimize=(search, 1 << 60))
+    return tuple(found[1:])
 
 
 def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:

@@ -4,7 +4,7 @@ Stands on `factorisations`, `equations`, `contractions`.
 In JAX: `jax/numpy/linalg.py`.
 """
 
-import functools
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,14 +51,14 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
 
 
 def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
-    """The product of several matrices, from left to right.
+    """The product of several matrices, in the order of least work; first and last may be vectors.
 
     >>> import numpy as np
     >>> multi_dot([np.ones((2, 3)), np.ones((3, 4)), np.ones((4, 1))]).shape
     (2, 1)
     """
-    # JAX: in the order that costs least.
-    return functools.reduce(contractions.dot, arrays)
+    axes = [[k, k + 1][:x.ndim] if k else [0, 1][-x.ndim:] for k, x in enumerate(arrays)]
+    return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)))
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:

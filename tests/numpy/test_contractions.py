@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import minijax
 import minijax.numpy as jnp
 
 
@@ -66,6 +67,31 @@ def test_refusals(agrees_with_jax, expression):
 ])
 def test_einsum(agrees_with_jax, expression):
     agrees_with_jax(expression, rtol=1e-05)
+
+
+@pytest.mark.parametrize("expression", [
+    "jnp.einsum('ij,jk,kl,l', f, f.T, f, jnp.ones(3))", "jnp.einsum('bi,ijk,bk->bj', f, t.T, f)",
+    "jnp.einsum('a,b,c,d,e,f->', *[v] * 6)", "jnp.einsum('ij,ij,ij,ij', f, g, f, g)",
+    "jnp.einsum('ii,i,ij,kj->k', jnp.ones((2, 2)), jnp.ones(2), f, g)",
+    "jnp.einsum('ij,jk,k', f, f.T, jnp.ones(2), optimize=False)",
+    "jnp.einsum('ij,jk,k', f, f.T, jnp.ones(2), optimize=[(0, 2), (0, 1)])",
+])
+def test_einsum_of_many(agrees_with_jax, expression):
+    agrees_with_jax(expression, rtol=1e-05)
+
+
+def sizes_of_products(program, *shapes):
+    """How many numbers each product of a program gives."""
+    eqns = minijax.make_jaxpr(program)(*map(np.ones, shapes)).eqns
+    return [eqn.outvars[0].aval.size for eqn in eqns if eqn.primitive.name == "dot_general"]
+
+
+def test_the_order_of_a_sum_of_products_is_that_of_least_work():
+    chain = lambda *arrays: jnp.einsum("ab,bc,c->a", *arrays)
+    assert sizes_of_products(chain, (9, 9), (9, 9), (9,)) == [9, 9]
+    assert sizes_of_products(lambda *x: jnp.linalg.multi_dot(x), (2, 9), (9, 9), (9,)) == [9, 2]
+    assert sizes_of_products(lambda *x: jnp.einsum("ab,bc,c->a", *x, optimize=False),
+                             (9, 9), (9, 9), (9,)) == [81, 9]
 
 
 @pytest.mark.parametrize("expression", [
