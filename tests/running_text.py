@@ -61,6 +61,8 @@ def meaning(external: str) -> Callable[..., None]:
     """
     if external == routines.ALONE:
         return lambda change: None
+    if match := re.fullmatch(routines.BLOCK, external):
+        return partial(_block, int(match[2]), bool(match[4]))
     return partial(_host_call if host.is_host_call(external) else _routine, external)
 
 
@@ -78,6 +80,17 @@ def _routine(name: str, *args: Any) -> None:
             passed.append(ctypes.byref(ctypes.c_int64(number)))
             letters += [ctypes.c_int64(1)] if fixed or word[-1] == ":" else []
     ctypes.CFUNCTYPE(None)(library.blas(name))(*passed, *letters)
+
+
+def _block(rows: int, added: bool, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,
+           k: int, z: np.ndarray, below: int, row: int, column: int, stop: int) -> None:
+    def matrix(start: np.ndarray, shape: tuple[int, int], *steps: int) -> np.ndarray:
+        strides = [int(each) * start.itemsize for each in steps]
+        return np.lib.stride_tricks.as_strided(start, shape, strides)
+
+    total = matrix(x, (rows, k), down, right) @ matrix(y, (k, stop), step, 1)
+    into = matrix(z, (rows, stop), below, 1)[row:, column:]
+    into[...] = into * added + total[row:, column:]
 
 
 def _host_call(external: str, table: np.ndarray, *arrays: np.ndarray) -> None:

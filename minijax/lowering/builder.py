@@ -357,4 +357,4 @@ class Builder(Arithmetic):
     def sums(self, width: int, dtype: np.dtype) -> Sums:
         """A row of sums in the workspace."""
         buffer = self.temp((width,), dtype, "sums")
-        return Sums(width, buffer.dtype, lambda j: (buffer, (j,)))
+        return Sums(width, buffer.dtype, lambda j: (buffer, Flat(self.index(j))))

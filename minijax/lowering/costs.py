@@ -3,6 +3,7 @@
 Stands on routines.py. Chapter 28. In JAX: `HloCostAnalysis`, and the statistics of its buffers.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -13,12 +14,11 @@ from .elementary import FORMULAS
 from .loops import (
     INT64, OPS, Call, Constant, For, Kernel, Let, Load, Operand, Statement, Store, bodies, walk,
 )
-from .routines import ROUTINES
+from .routines import BLOCK
 
 FLOPS = {"fma": 2, **dict.fromkeys(("add", "sub", "mul", "div", "rem", "neg", "abs", "min", "max",
                                     "floor", "ceil", "trunc", "round_even"), 1)}
 TRANSCENDENTAL = {"sqrt", *FORMULAS}
-REAL_BYTES = {"s": 4, "d": 8}
 
 
 class CompiledMemoryStats(NamedTuple):
@@ -40,7 +40,7 @@ def memory_of(kernel: Kernel) -> CompiledMemoryStats:
 def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = None) -> Counter[str]:
     """How much a body does, both sides of a branch, and a loop whose turns are unknown once.
 
-    Of library routines products of matrices are counted, whose cost is known from their sizes.
+    Of routines those of products are counted, whose cost is known from their sizes.
 
     >>> import minijax
     >>> minijax.jit(lambda x: minijax.numpy.sin(x) + 1).lower(2.).compile().cost_analysis()
@@ -63,15 +63,17 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
             case Let(target, op, args) if target.dtype == INT64 and args[0].dtype == INT64:
                 if all(value(x) is not None for x in args):
                     numbers[target] = OPS[op].meaning(*map(np.int64, map(value, args)))
-            case Call(name, args) if name in ROUTINES and name.endswith("gemm"):
-                sizes = list(map(value, args[2:5]))
-                if None not in sizes:
-                    m, n, k = map(int, sizes)
+            case Call(name, args) if match := re.fullmatch(BLOCK, name):
+                k, row, column, stop = (value(args[place]) for place in (5, 8, 9, 10))
+                if None not in (row, column):
+                    m, n = int(match[2]) - row, stop - column
                     total["flops"] += 2 * m * n * k
-                    total["bytes accessed"] += (m * n + m * k + k * n) * REAL_BYTES[name[0]]
+                    total["bytes accessed"] += (m * n + m * k + k * n) * np.dtype(match[1]).itemsize
             case For(turns=int(turns)) if any(isinstance(x, Call) for x in walk(statement.body)):
-                for i in range(turns):  # the last of some blocks may be smaller
-                    total.update(costs_of(statement.body, {**numbers, statement.index: i}))
+                for i, like_it in ((0, turns - 1), (turns - 1, 1)):  # the last may be smaller
+                    for name, count in costs_of(
+                            statement.body, {**numbers, statement.index: i}).items():
+                        total[name] += like_it * count
                 continue
         times = statement.turns if isinstance(statement, For) else None
         for inner in bodies(statement):

@@ -146,10 +146,12 @@ def host() -> Host:
 
 
 @cache
-def vector_bytes() -> int:
-    """How many bytes the processor's registers for vectors have."""
-    features = host().features.split(",")
-    return 64 if "+avx512f" in features else 32 if "+avx2" in features else 16
+def vector_registers() -> tuple[int, int]:
+    """How many registers for vectors the processor has, and of how many bytes."""
+    has = set(host().features.split(","))
+    if "+avx512f" in has:
+        return 32, 64
+    return (16, 32) if "+avx2" in has else (32 if "+neon" in has else 16, 16)
 
 
 @cache

@@ -96,7 +96,8 @@ class _Module:
         self.printed: dict[tuple[str, ...], str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
-        self.lanes = lanes_of(kernel.body, self.called, cpu.vector_bytes()) if self.called else 0
+        size = cpu.vector_registers()[1] if self.called else 0
+        self.lanes = lanes_of(kernel.body, self.called, size) if self.called else 0
         self.metadata = Metadata(
             (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps), kernel.offsets)
 

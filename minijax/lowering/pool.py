@@ -104,7 +104,7 @@ sleep:
 }
 """
 
-# BLAS has threads of its own, which would fight with these: while a product of ours runs it is
+# BLAS has threads of its own, which would fight with these: while a kernel calls it for much it is
 # told to use one. The first to come in (`change` is 1) says so, the last to go out (-1) restores
 # what was set before, unless the program has asked for another number meanwhile.
 BLAS = """

@@ -22,6 +22,7 @@ from .elementary import FORMULAS
 from .program import ProgramBuilder
 from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While, walk
 from .operands import Value
+from .routines import work
 from .vectors import function
 
 # One term of a pattern for each axis of the operand: ("axis", k): the index of the k-th loop, of
@@ -221,7 +222,7 @@ def cost_of(body: Sequence[Statement]) -> float:
             case Load():
                 total += 1.0
             case Call():
-                total += _LIBRARY
+                total += work(statement) or _LIBRARY
             case For(body=inner, turns=turns):
                 trips = _UNKNOWN_TRIPS if turns is None else turns
                 total += trips * (cost_of(inner) + 1.0)

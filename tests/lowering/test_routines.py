@@ -5,7 +5,8 @@ import pytest
 
 import minijax
 from minijax import lax
-from minijax.lowering import library, routines
+from minijax.lowering import cache, library, routines
+from minijax.lowering.loops import INT64, Buffer, Call, Constant, Kernel
 from minijax.lowering.routines import ROUTINES, definition, symbols
 from tests.running_text import meaning
 
@@ -18,6 +19,34 @@ def test_a_routine_has_machine_code_and_calls_it(name):
     assert f"declare void @{symbol}(" in text
     assert f"call void @{symbol}(" in text
     assert text.count("store ") == text.count("alloca ")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("rows", "columns", "k", "row", "column", "stop"), [
+    (8, 32, 40, 0, 0, 32), (5, 16, 1, 2, 3, 11), (1, 8, 256, 0, 7, 8), (3, 4, 7, 2, 0, 4)])
+@pytest.mark.parametrize("added", [False, True])
+def test_a_block_of_a_product_leaves_what_is_outside(dtype, rows, columns, k, row, column, stop,
+                                                     added):
+    draw = np.random.default_rng(0)
+    x, y, z = (draw.normal(size=shape).astype(dtype)
+               for shape in ((k, rows + 2), (k, stop + 3), (rows, stop + 1)))
+    name = f"block_{dtype}_{rows}x{columns}" + "_added" * added
+    numbers = 1, rows + 2, stop + 3, k, stop + 1, row, column, stop
+    wanted, expected = z.copy(), z.copy()
+    expected[row:, column:stop] *= added
+    expected[row:, column:stop] += (x.T[:rows] @ y[:, :stop])[row:, column:]
+    down, right, step, terms, below, *rest = numbers
+    meaning(name)(x.ravel(), down, right, y.ravel(), step, terms, wanted.ravel(), below, *rest)
+    np.testing.assert_allclose(wanted, expected, rtol=1e-4, atol=1e-4)
+
+    buffers = [Buffer("x", x.dtype, x.shape, "input"), Buffer("y", x.dtype, y.shape, "input")]
+    out, at = Buffer("z", x.dtype, z.shape, "output"), lambda n: Constant(np.int64(n), INT64)
+    call = Call(name, (buffers[0], at(down), at(right), buffers[1], at(step), at(terms), out,
+                       at(below), *map(at, rest)))
+    found = z.copy()
+    made = Kernel("k", tuple(buffers), (out,), (), (), 0, {}, (call,))
+    assert cache.compile_or_load(made)([x, y, found]) == 0
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 
 def test_the_meaning_of_syevd_replaces_a_matrix_by_its_vectors():

@@ -1,12 +1,13 @@
-"""How a product of arrays is computed: small ones in place, the others by BLAS or row by row.
+"""How a product of arrays is computed: small ones in place, the others row by row or in blocks.
 
-The `library` rule of `dot_general`.  Chapter 24, *Loops and Numba*, shows where BLAS takes over.
+The `library` rule of `dot_general`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -17,18 +18,15 @@ from minijax.primitives.axes import Axes, without
 from minijax.primitives.slots import computed_in, nest
 from minijax.primitives.summation import LONG
 
+from .. import cpu
 from ..builder import Sums
 from ..loops import Address, Flat
 
-INLINE = 8 * 8 * 8  # products of at most so many terms cost less than a call of a library
-ADDED_IN_A_ROW = 1 << 20  # a library adds up LONG terms in a row in products of so many or fewer,
-LONGER = 1 << 14  # and so many where it has blocks of its own, which it adds up in a row
+INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
-ALONE = 64**3  # terms: a library does so few in one thread anyway
-SHARED = 1 << 20  # terms: about 20 µs, twice what waking a thread takes
-LEAST = 64  # rows or columns in a block; fewer waste what BLAS rearranges for each call
-BLOCKS = 4  # a thread that the system takes away for a while leaves the rest to others
-GEMM = {np.dtype(np.float32): "sgemm", np.dtype(np.float64): "dgemm"}
+ENOUGH = 16  # panels, the columns of a block each, for threads to share, or else the blocks of
+SHARED = 1 << 21  # terms in a panel: some 20 µs
+MANY = 4  # blocks below each other for which the columns are brought near each other
 
 
 class Side(NamedTuple):
@@ -70,11 +68,12 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     is_vector = 1 in (left.size(left.free), right.size(right.free))
     if terms > INLINE and is_vector and wide.kind == "f":
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
-    by_blas = wide in GEMM and not is_vector
-    if terms <= INLINE or not (by_blas or right.runs_along_free or left.runs_along_free):
+    if terms > INLINE and not is_vector and wide.kind == "f":
+        return by_blocks(b, out, left, right, wide)
+    if terms <= INLINE or not (right.runs_along_free or left.runs_along_free):
         return one_by_one(b, out, left, right, wide)
     sums = out if out.dtype == wide else b.temp(out.shape, wide)
-    (by_library if by_blas else by_rows)(b, sums, left, right)
+    by_rows(b, sums, left, right)
     if sums is not out:
         rearranged(b, sums, out, range(len(out.shape)))
 
@@ -134,99 +133,125 @@ def by_rows(b: Any, sums: Any, left: Side, right: Side) -> None:
         b.in_chains("add", row, fixed.size(fixed.contract), add_rows)
 
 
-# ── BLAS ─────────────────────────────────────────────────────────────────────────────────────
+# ── Blocks ───────────────────────────────────────────────────────────────────────────────────
 
 class Matrix(NamedTuple):
-    """Numbers in a buffer from a flat position on: a row begins `stride` after the one before it;
-    or a column, where they are `turned`.
-    """
+    """Numbers in a buffer: from one to that below it, and to the right, are so many places."""
 
     buffer: Any
-    start: Any
-    stride: int
-    turned: bool = False
+    down: int
+    right: int
+    start: Any = 0
 
-    def part(self, b: Any, row: Any, column: Any) -> Matrix:
-        """What lies below and right of an element."""
-        down, right = (1, self.stride) if self.turned else (self.stride, 1)
-        offset = b.add(b.mul(b.index(row), down), b.mul(b.index(column), right))
-        return self._replace(start=b.add(self.start, offset))
-
-    @property
-    def argument(self) -> tuple:
-        return Address(self.buffer, Flat(self.start)), max(self.stride, 1)  # BLAS refuses a zero
+    def at(self, b: Any, i: Any, j: Any) -> tuple:
+        """Where the element in row i, column j is."""
+        steps = b.add(b.mul(b.index(i), self.down), b.mul(b.index(j), self.right))
+        return self.buffer, Flat(b.add(steps, self.start))
 
 
-def gemm(b: Any, result: Matrix, left: Matrix, right: Matrix, m: int, n: int, k: int) -> None:
-    """One product of matrices by BLAS.
-
-    BLAS reads columns where we have rows: its operands change places. Threads share what is much,
-    in blocks of rows or of columns, whichever are more; the blocks do not depend on the threads.
-    """
-    size, work = max(m, n), m * n * k
-    parts = max(min(size // LEAST, BLOCKS), 1) if work >= SHARED else 1
-    each = -(-size // parts)
-    with b.threads_of_ours(work > ALONE), b.loop(parts, vectorize="parallel") as part:
-        first = b.mul(b.index(part), each)
-        count = b.min(each, b.sub(size, first))
-        row, column = (first, 0) if m >= n else (0, first)
-        rows, columns = (count, n) if m >= n else (m, count)
-        with contextlib.nullcontext() if parts == 1 else b.when(b.gt(count, 0)):
-            b.call(GEMM[result.buffer.dtype], *(ord("NT"[x.turned]) for x in (right, left)),
-                   columns, rows, k, *right.part(b, 0, column).argument,
-                   *left.part(b, row, 0).argument, *result.part(b, row, column).argument)
-
-
-def by_library(b: Any, product: Any, left: Side, right: Side) -> None:
-    """One product for each place of the batch axes, or a few whose results are added up."""
+def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
+    """One product of matrices for each place of the batch axes."""
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
-    stacks = (_as_matrices(b, left, product.dtype, left.free, left.contract),
-              _as_matrices(b, right, product.dtype, right.contract, right.free),
-              Matrix(product, b.index(0), n))
+    x, of_x = as_matrices(b, left, left.free, left.contract, wide)
+    y, of_y = as_matrices(b, right, right.contract, right.free, None)
+    sums = out if out.dtype == wide else b.temp(out.shape, wide)
     batch = left.sizes(left.batch)
-    with nest(b, batch) as place:
-        here = b.ravel(place, batch)
-        x, y, result = (stack._replace(start=b.mul(here, size))
-                        for stack, size in zip(stacks, (m * k, k * n, m * n), strict=True))
-
-        def multiply(start: Any, terms: int, into: Matrix) -> None:
-            gemm(b, into, x.part(b, 0, start), y.part(b, start, 0), m, n, terms)
-        most = LONG if m * n * min(k, LONGER) <= ADDED_IN_A_ROW else LONGER
-        if k <= most:
-            multiply(0, k, result)
+    with b.loop(math.prod(batch), vectorize="parallel") as place:
+        here = b.unravel(b.index(place), batch)
+        x, y = (matrix._replace(start=functools.reduce(b.add, map(b.mul, here, steps), b.index(0)))
+                for matrix, steps in ((x, of_x), (y, of_y)))
+        start = b.mul(b.index(place), m * n)
+        row = Sums(m * n, sums.dtype, lambda j: (sums, Flat(b.add(start, b.index(j)))))
+        if k <= LONG:
+            multiply(b, row, x, y, (m, k, n))
         else:
-            _in_parts(b, result, m, n, k, most, multiply)
+            in_parts(b, row, x, y, (m, k, n))
+    if sums is not out:
+        rearranged(b, sums, out, range(len(out.shape)))
 
 
-def _in_parts(b: Any, result: Matrix, m: int, n: int, k: int, most: int, multiply: Any) -> None:
-    """A product as a sum of products of `most` columns by rows."""
-    dtype = result.buffer.dtype
-    part = b.temp((m * n,), dtype)
-    row = Sums(m * n, dtype,
-               lambda j: (result.buffer, Flat(b.add(result.start, b.index(j)))))
+def as_matrices(b: Any, side: Side, rows: Axes, columns: Axes, wide: np.dtype | None
+                ) -> tuple[Matrix, list[int]]:
+    """The first matrix of a batch, and how far the next is along each batch axis; a copy of them
+    where they have another dtype, or axes that are not one after the other.
+    """
+    x = side.buffer
+    steps = [math.prod(x.shape[d + 1:]) for d in range(len(x.shape))]
 
-    def add(row: Any, before: None, parts: Sequence, terms: int = most) -> None:
-        for i in parts:
-            multiply(b.mul(i, most), terms, Matrix(part, b.index(0), n))
-            with b.loop(row.width, vectorize="parallel") as j:
-                b.store(*row.at(j), b.add(b.load(*row.at(j)), b.load(part, (j,))))
+    def step(axes: Axes) -> int | None:
+        """Between neighbours, where all that lie along these axes are equally far apart."""
+        long = [d for d in axes if x.shape[d] > 1]
+        joined = all(steps[d] == steps[e] * x.shape[e] for d, e in itertools.pairwise(long))
+        return (steps[long[-1]] if long else 0) if joined else None
 
-    b.in_chains("add", row, k // most, add)
-    if k % most:
-        add(row, None, [b.index(k // most)], k % most)
-
-
-def _as_matrices(b: Any, side: Side, wide: np.dtype, rows: Axes, columns: Axes) -> Matrix:
-    """The first of the matrices that lie one after the other, one for each place of the batch."""
-    x, order = side.buffer, tuple(range(len(side.buffer.shape)))
-    if x.dtype == wide and side.batch + columns + rows == order != side.batch + rows + columns:
-        return Matrix(x, b.index(0), side.size(rows), turned=True)
+    down, right = step(rows), step(columns)
+    if down is not None and right is not None and wide in (None, x.dtype):
+        return Matrix(x, down, right), [steps[d] for d in side.batch]
     axes = side.batch + rows + columns
-    if x.dtype != wide or axes != order:
-        matrices = b.temp(tuple(x.shape[d] for d in axes), wide)
-        rearranged(b, x, matrices, axes)
-        x = matrices
-    return Matrix(x, b.index(0), side.size(columns))
+    copy = b.temp(tuple(x.shape[d] for d in axes), wide or x.dtype)
+    rearranged(b, x, copy, axes)
+    b.freeze(copy)
+    order = tuple(range(len(axes)))
+    first, second = len(side.batch), len(side.batch + rows)
+    return as_matrices(b, Side(copy, order[:first], (), ()), order[first:second], order[second:],
+                       None)
+
+
+def in_parts(b: Any, row: Sums, x: Matrix, y: Matrix, sizes: tuple[int, int, int]) -> None:
+    """A product as a sum of products of some columns by as many rows."""
+    m, k, n = sizes
+    least = -(-k // LONG)
+    most = next((k // parts for parts in range(least, 2 * least) if k % parts == 0), LONG)
+
+    def join(row: Sums, before: None, parts: Sequence, terms: int = most) -> None:
+        with b.loop(len(parts)) as part:
+            first = b.mul(b.add(parts[0], b.index(part)), most)
+            multiply(b, row, x._replace(start=b.add(x.start, b.mul(first, x.right))),
+                     y._replace(start=b.add(y.start, b.mul(first, y.down))), (m, terms, n), True)
+
+    b.in_chains("add", row, k // most, join)
+    if k % most:
+        join(row, None, [b.index(k // most)], k % most)
+
+
+def multiply(b: Any, row: Sums, x: Matrix, y: Matrix, sizes: tuple[int, int, int],
+             added: bool = False) -> None:
+    """Put a product into a row of numbers, or add it to them, block by block.
+
+    The columns of y that belong to a block are first brought near each other, where they serve for
+    many rows. The last blocks may overlap those before them, and there give nothing.
+    """
+    m, k, n = sizes
+    routine, height, width = block_routine(m, n, row.dtype)
+    strips, panels, taken = -(-m // height), -(-n // width), min(n, width)
+    whole = panels >= ENOUGH or m * k * width < SHARED
+    with b.loop(panels, vectorize="parallel" * whole) as panel:
+        left = b.mul(b.index(panel), width)
+        first = b.min(left, n - taken) if n % width else left
+        near, column = y, first
+        if y.right != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != row.dtype:
+            near, column = Matrix(b.temp((k, taken), row.dtype, "near"), taken, 1), b.index(0)
+            with nest(b, (k, taken), "parallel") as (t, j):
+                term = b.load(*y.at(b, t, b.add(first, j)))
+                b.store(near.buffer, (t, j), b.convert(term, row.dtype))
+            b.freeze(near.buffer)
+        with b.loop(strips, vectorize="parallel") as strip:
+            top = b.mul(b.index(strip), height)
+            start = b.min(top, m - height) if m % height else top
+            b.call(routine + "_added" * added, Address(*x.at(b, start, 0)), x.down, x.right,
+                   Address(*near.at(b, 0, column)), near.down, k,
+                   Address(*row.at(b.add(b.mul(start, n), first))), n,  # type: ignore[arg-type]
+                   b.sub(top, start), b.sub(left, first), taken)
+
+
+def block_routine(m: int, n: int, dtype: np.dtype) -> tuple[str, int, int]:
+    """The routine of a block, with its rows and columns: as many as fit into registers."""
+    count, size = cpu.vector_registers()
+    most = 2 * size // dtype.itemsize
+    width = min((most, most // 2, most // 4), key=lambda w: (-(-n // w) * (w + 4), -w))
+    height = min(count // 4, m)
+    height = min(range(-(-height // 2), height + 1), key=lambda h: (-m % h, -h))
+    return f"block_{dtype.name}_{height}x{width}", height, width
 
 
 def rearranged(b: Any, x: Any, out: Any, axes: Sequence[int]) -> None:
