@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.lowering import host, library, routines
-from minijax.lowering.loops import OPS, Call, Kernel, NumpyScalars, walk
+from minijax.lowering.loops import OPS, Buffer, Call, Kernel, NumpyScalars, walk
 from minijax.lowering.text import CALLS, CONVERTERS, NUMPYS, kernel_text
 
 
@@ -26,10 +26,18 @@ def run_text(kernel: Kernel, inputs: list[np.ndarray]) -> list[np.ndarray]:
     function = namespace[re.match(r"def (\w+)", text)[1]]
     outputs = [np.zeros(buffer.shape, buffer.dtype) for buffer in kernel.outputs]
     with np.errstate(all="ignore"):
-        status = function(*inputs, *outputs, *[buffer.value for buffer in kernel.constants])
+        status = function(*map(laid_out, inputs, kernel.inputs), *outputs,
+                          *[buffer.value for buffer in kernel.constants])
     if status:
         raise RuntimeError(f"{kernel.name}: check {status} failed")
     return outputs
+
+
+def laid_out(x: np.ndarray, buffer: Buffer) -> np.ndarray:
+    """What lies in the buffer of an input: of complex numbers, both parts side by side."""
+    if x.dtype.kind == "c":
+        return np.ascontiguousarray(x).view(buffer.dtype).reshape(buffer.shape)
+    return x.astype(buffer.dtype, copy=False)
 
 
 def runtime(externals: Iterable[str] = ()) -> dict[str, Any]:

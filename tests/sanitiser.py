@@ -46,7 +46,7 @@ def check(f: Any, *args: Any, seed: int = 0, loads: int | None = None) -> int | 
     """Run what `jit` makes of a function of trees of arrays; returns the kernel's status."""
     closed = minijax.make_jaxpr(f)(*args)
     leaves = [np.asarray(x) for x in minijax.tree.leaves(args)]
-    return run(kernel_of(Lowered(closed, "f").simplified), leaves, seed, loads)
+    return run(kernel_of(Lowered(closed, "f")), leaves, seed, loads)
 
 
 @contextmanager
@@ -59,7 +59,7 @@ def watching(most: int = 2_000) -> Iterator[None]:
         calls_host = any(map(is_host_call, external_names(executable.kernel.body)))
         if calls_host or sum(x.size for x in executable.kernel.buffers) > most:
             return executable
-        call, marked = executable.call, [kernel_of(self.simplified, self.name)]
+        call, marked = executable.call, [kernel_of(self)]
 
         def watched(*inputs: np.ndarray) -> list[np.ndarray]:
             while marked:
@@ -76,13 +76,13 @@ def watching(most: int = 2_000) -> Iterator[None]:
         Lowered.compile = honest  # type: ignore[method-assign]
 
 
-def kernel_of(closed: Any, name: str = "f") -> Kernel:
-    """The loops of a simplified program, with what the planner believes written into them."""
+def kernel_of(program: Lowered) -> Kernel:
+    """The loops of a program, with what the planner believes written into them."""
     with ExitStack() as stack:
         for owner, name_of_it, around in MARKING:
             stack.enter_context(mock.patch.object(
                 owner, name_of_it, around(getattr(owner, name_of_it))))
-        return schedule.lower_to_kernel(closed, name)
+        return schedule.lower_to_kernel(program.simplified, program.name, program.passed)
 
 
 # -- what the planner believes ---------------------------------------------------------------------
@@ -116,7 +116,7 @@ class Held(NamedTuple):
 
     def mark(self, what: str, at: Stored, target: Any, index: Sequence[Any]) -> None:
         """Say it of an element, or of the part of a buffer below an index."""
-        shape = at.buffer.shape
+        shape = at.buffer.shape[:len(at.buffer.shape) - len(at.suffix)]
         whole = at.b.within((*index, *shape[len(index):]), shape)[:len(index)]
         skip = self.outer if what == "reads" else 0
         mark(at.b, what, self.owner, self.value, target, whole[skip:], shape[self.outer:])
@@ -162,7 +162,8 @@ def marking_a_leaf(honest: Any) -> Any:
             inside = self.b.within(element, task.shape)
             for v in task.outvars:
                 for place in self.places.get(v, []):
-                    at = self.b.place(place.buffer, (*place.prefix, *self.at(v, element)))
+                    at = self.b.place(place.buffer, (
+                        *place.prefix, *self.at(v, element), *place.suffix))
                     mark(self.b, "writes", self, v, place.buffer, inside, task.shape, at)
         return terms
     return leaf
@@ -174,7 +175,7 @@ def marking_a_rule(honest: Any) -> Any:
 
         def marked(b: Any, outputs: Sequence, given: Sequence, **params: Any) -> None:
             for x in map(self.in_memory, task.eqn.invars):
-                if held := held_by(x):
+                if (held := held_by(x)) and not x.suffix:  # type: ignore[attr-defined]
                     held.mark("expects", x, x.buffer, x.prefix)  # type: ignore[arg-type, attr-defined]
             rule(b, outputs, given, **params)
             for v, buffer in zip(task.outvars, outputs, strict=True):
@@ -193,7 +194,7 @@ def marking_what_is_in_memory(honest: Any) -> Any:
         x = honest(self, atom)
         if not isinstance(x, Stored) or x is self.read(atom):  # what others have stored
             return x
-        x = Stored(x.b, x.buffer, x.prefix)
+        x = Stored(x.b, x.buffer, x.prefix, x.suffix)
         x.held = Held(self, atom, len(x.prefix))  # type: ignore[attr-defined]
         return x
     return in_memory
@@ -252,7 +253,7 @@ def run(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0, loads: int 
     writer = _Writer(kernel)
     machine = _Machine(kernel, seed, loads)
     for buffer, x in zip(kernel.inputs, inputs, strict=True):
-        machine.fill(buffer, np.asarray(x, buffer.dtype))
+        machine.fill(buffer, running_text.laid_out(np.asarray(x), buffer))
     for buffer in kernel.constants:
         machine.fill(buffer, buffer.value)
     namespace = writer.names | {"m": machine, "np": np, "Found": Found}

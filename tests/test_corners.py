@@ -189,7 +189,7 @@ CANCELLING = {"lgamma", "digamma", "logaddexp", "logaddexp2", "cumlogsumexp", "l
 KEEPS_SIGN_OF_NAN = {"lax.neg", "lax.abs", "numpy.copysign", "where", "numpy.signbit"}
 
 
-# Eagerly alone; other functions of infinite and nan parts are a row of jax_differences.toml.
+# Other functions of infinite and nan parts are a row of jax_differences.toml.
 COMPLEX = {
     "lax.neg", "lax.sign", "lax.abs", "lax.sqrt", "lax.real", "lax.imag",
     "numpy.sign", "numpy.isinf", "numpy.nan_to_num", "numpy.logical_not", "numpy.diff", "lax.add",
@@ -316,15 +316,13 @@ def of_jax(name, every):
 def found_at(name):
     """All differences at a dtype: (operation, where, pairs)."""
     ops, theirs = chosen(name), of_jax(name, EVERY)
-    compiled = {op: f for op, f in ops.items() if op != "lax.complex"}  # refused under jit
-    ways = {"eager": (ops, False)} | ({"compiled": (compiled, True)} if name != "complex64" else {})
-    for way, (taken, jitted) in ways.items():
-        ours = run(minijax, taken, arguments(name), jitted)
+    for way in ("eager", "compiled"):
+        ours = run(minijax, ops, arguments(name), way == "compiled")
         for op in ours:
             if bad := differences(op, ours[op], theirs[op]):
                 yield op, way, bad
     if name in FLOATS:
-        one, other = (run(minijax, compiled, arguments(name, subnormal=True), jitted)
+        one, other = (run(minijax, ops, arguments(name, subnormal=True), jitted)
                       for jitted in (False, True))
         for op in one:
             if bad := differences(op, one[op], other[op], of_jax=False):

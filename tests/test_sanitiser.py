@@ -81,7 +81,7 @@ def test_values_with_several_readers_are_there_when_they_are_read(name):
 @pytest.mark.parametrize("seed", range(60))
 def test_random_programs_read_what_was_written(seed):
     program, arrays = random_program(seed, 12)
-    sanitiser.run(sanitiser.kernel_of(program.simplified), arrays, seed)
+    sanitiser.run(sanitiser.kernel_of(program), arrays, seed)
 
 
 def test_a_row_of_an_output_is_not_taken_for_the_whole():
@@ -140,7 +140,7 @@ PLANTED = {
 def run_from(seed):
     for s in range(seed, seed + 400):
         program, arrays = random_program(s, 12)
-        sanitiser.run(sanitiser.kernel_of(program.simplified), arrays, s)
+        sanitiser.run(sanitiser.kernel_of(program), arrays, s)
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -155,7 +155,7 @@ def test_a_planted_mistake_is_found(name, monkeypatch):
 def test_turns_that_depend_on_each_other_are_found():
     x = np.ones(9, np.float32)
     closed = jax.make_jaxpr(lambda x: lax.fori_loop(0, 4, lambda i, y: y.at[i + 1].set(y[i]), x))(x)
-    kernel = sanitiser.kernel_of(Lowered(closed, "f").simplified)
+    kernel = sanitiser.kernel_of(Lowered(closed, "f"))
     [loop] = [s for s in kernel.body if isinstance(s, For) and s.stop.value == 4]
     sanitiser.run(kernel, [x])
     object.__setattr__(loop, "vectorize", "parallel")

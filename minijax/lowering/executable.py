@@ -7,10 +7,12 @@ In JAX: `jaxlib`'s loaded executables (`xla/pjrt`).
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+
+from minijax.core import ShapedArray
 
 from . import cache, cpu, host, llvm, pool, recycling
 from .costs import CompiledMemoryStats, costs_of, memory_of
@@ -20,8 +22,8 @@ from .loops import Kernel
 class Executable:
     """A compiled kernel: call it with the input buffers, it returns new output buffers."""
 
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
+    def __init__(self, kernel: Kernel, gives: Sequence[ShapedArray]) -> None:
+        self.kernel, self.gives = kernel, gives
         self.constants = [np.asarray(buffer.value) for buffer in kernel.constants]
         self.code = cache.compile_or_load(kernel)
         self.call = self._written()
@@ -46,8 +48,8 @@ class Executable:
         for x in inputs:
             # Anything but an array has no address to pass on: machine code would read elsewhere.
             lines.append(f"if type({x}) is not ndarray: {x} = asarray({x})")
-        for k, buffer in enumerate(kernel.outputs):
-            names[f"shape{k}"], names[f"dtype{k}"] = buffer.shape, buffer.dtype
+        for k, (buffer, aval) in enumerate(zip(kernel.outputs, self.gives, strict=True)):
+            names[f"shape{k}"], names[f"dtype{k}"] = aval.shape, np.dtype(aval.dtype)
             make = "large" if buffer.nbytes >= recycling.LARGE else "empty"
             lines.append(f"o{k} = {make}(shape{k}, dtype{k})")
         names |= {f"c{k}": value for k, value in enumerate(self.constants)}

@@ -4,6 +4,8 @@ Stands on probe.py. Walks a program backwards, counting how often each value is 
 Chapter 23. In XLA: instruction fusion and its cost model.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +34,7 @@ class Node:
     rank: int = 0          # how many of them are over the result
     cost: float = 0.0      # of one element, operands included
     depth: int = 0         # how many rules ask one another for one element
-    statements: int = 0    # how many are written, those of the operands included
+    behind: set[Node] = field(default_factory=set)  # what is written for one element, and itself
     from_scalars: bool = False  # reads nothing but scalars, so costs no memory traffic
     counts: bool = False   # computes with its index, or asks for what does
     stored: bool = False
@@ -72,14 +74,9 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
     """The kind and the function of an equation's lowering rule.
 
     Raises:
-      NotImplementedError: where there is none, or the dtype has no loops; names the user's line.
+      NotImplementedError: where there is none; names the user's line.
     """
     primitive = eqn.primitive
-    for atom in (*eqn.invars, *eqn.outvars):
-        if getattr(atom.aval.dtype, "kind", "") == "c":
-            raise NotImplementedError(
-                f"'{primitive.name}' on {atom.aval.str_short()} cannot be compiled: loops have no "
-                f"complex scalars yet. Run it under `disable_jit`.{_line(eqn)}")
     reason = ""
     for kind in ("element", "loop", "library"):
         rule = getattr(primitive, kind, None)
@@ -90,10 +87,11 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
     cure = "" if reason else (" Give it an element, a loop or a library rule, or run the function "
                               "under jax.disable_jit().")
     raise NotImplementedError(
-        f"'{primitive.name}' has no lowering rule{reason}.{_line(eqn)}{cure}")
+        f"'{primitive.name}' has no lowering rule{reason}.{called_at(eqn)}{cure}")
 
 
-def _line(eqn: JaxprEqn) -> str:
+def called_at(eqn: JaxprEqn) -> str:
+    """Which line of the user's made an equation, for errors."""
     source = eqn.source_info
     return "" if source is None else f" It is called at {source.place}."
 
@@ -126,14 +124,14 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
     node.rank = len(longer(node.shape, node.shape))
     node.loops = tuple(longer(node.space, node.space))
     node.cost, node.from_scalars, node.counts = node.probe.cost, True, node.probe.counts
-    node.statements = node.probe.statements
+    node.behind = {node}
     for position, _, trips in node.probe.accesses:
         atom = node.eqn.invars[position]
         source = made.get(atom) if isinstance(atom, Var) else None
         if source is not None and not source.stored:
             node.cost += trips * source.cost
             node.depth = max(node.depth, source.depth + 1)
-            node.statements += source.statements
+            node.behind |= source.behind
             node.from_scalars &= source.from_scalars
             node.counts |= source.counts
         elif atom.aval.shape:

@@ -6,12 +6,14 @@ In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 
 from dataclasses import dataclass
 
+from minijax.core import physical_aval
 from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import cached_property
 
 from .executable import Executable
 from .loops import Kernel
-from .schedule import lower_to_kernel
+from .pairs import in_pairs
+from .schedule import Passed, lower_to_kernel
 from .simplify import physical, simplify
 
 
@@ -24,13 +26,21 @@ class Lowered:
 
     @cached_property
     def simplified(self) -> ClosedJaxpr:
-        """The program without what can be computed or dropped beforehand, keys as words."""
-        return simplify(physical(self.jaxpr))
+        """The program without what can be computed or dropped beforehand, keys as words,
+        complex numbers as pairs.
+        """
+        return simplify(in_pairs(physical(self.jaxpr)))
+
+    @property
+    def passed(self) -> Passed:
+        """The types of what is passed to machine code, and of what it gives."""
+        return (list(map(physical_aval, self.jaxpr.in_avals)),
+                list(map(physical_aval, self.jaxpr.out_avals)))
 
     @cached_property
     def kernel(self) -> Kernel:
         """The loops."""
-        return lower_to_kernel(self.simplified, self.name)
+        return lower_to_kernel(self.simplified, self.name, self.passed)
 
     def as_text(self, stage: str = "source") -> str:
         """One stage as text: "jaxpr", "simplified", "loops" or "source" (readable Python)."""
@@ -46,4 +56,4 @@ class Lowered:
 
     def compile(self) -> Executable:
         """Machine code, from the cache on disk where it has been compiled before."""
-        return Executable(self.kernel)
+        return Executable(self.kernel, self.passed[1])

@@ -35,6 +35,8 @@ class Nest:
     tasks: list[Node]
     children: list[Nest] = field(default_factory=list)
     kind: str = ""
+    behind: set[Node] = field(default_factory=set)  # all that its turns compute,
+    statements: int = 0                             # in so many statements
 
     @property
     def innermost(self) -> bool:
@@ -63,6 +65,8 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
         if at == len(nests):
             nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         nests[at].tasks.append(task)
+        nests[at].statements += _more(task, nests[at])
+        nests[at].behind |= task.behind
         place[task] = at
     for nest in nests:
         _fill(nest)
@@ -90,10 +94,15 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
 def _joins(task: Node, nest: Nest, depth: int) -> bool:
     together = (*nest.tasks, task)
     return (not (task.opaque or nest.kind == "opaque") and nest.size == _size(task, depth)
-            and sum(each.statements for each in together) <= _FULL
+            and nest.statements + _more(task, nest) <= _FULL
             and (not any(_reduces_columns(each, depth) for each in together)
                  or all(_reduces_columns(each, depth) or len(each.loops) == depth + 1
                         for each in together)))
+
+
+def _more(task: Node, nest: Nest) -> int:
+    """How many statements a task adds to those of a nest."""
+    return sum(each.probe.statements for each in task.behind - nest.behind)
 
 
 def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:

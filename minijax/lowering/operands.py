@@ -49,24 +49,25 @@ class Value:
 
 
 class Stored(Value):
-    """The elements of a buffer, or of the part of it below some leading indices."""
+    """The elements of a buffer, or of a part of it: below some first indices, at some last ones."""
 
     buffer: Buffer
 
-    def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = ()) -> None:
-        super().__init__(b, buffer.shape[len(prefix):], buffer.dtype)
-        self.buffer, self.prefix = buffer, tuple(prefix)
-        self.whole = None if prefix else buffer
+    def __init__(self, b: Builder, buffer: Buffer, prefix: Sequence[Operand] = (),
+                 suffix: Sequence[int] = ()) -> None:
+        super().__init__(b, buffer.shape[len(prefix):len(buffer.shape) - len(suffix)], buffer.dtype)
+        self.buffer, self.prefix, self.suffix = buffer, tuple(prefix), tuple(suffix)
+        self.whole = None if prefix or suffix else buffer
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
-        return self.b.load(self.buffer, (*self.prefix, *index))
+        return self.b.load(self.buffer, (*self.prefix, *index, *self.suffix))
 
     def store(self, index: Sequence[Any], x: Any) -> None:
         """Write one element."""
-        self.b.store(self.buffer, (*self.prefix, *index), x)
+        self.b.store(self.buffer, (*self.prefix, *index, *self.suffix), x)
 
     def row(self, i: Any) -> Stored:
-        return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)))
+        return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)), self.suffix)
 
     def flat_index(self) -> Flat:
         """The position of the first element in the buffer."""

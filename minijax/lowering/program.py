@@ -62,12 +62,26 @@ class ProgramBuilder(Builder):
     def materialize(self, x: Value | Variable, into: Buffer | None = None) -> Buffer:
         """A buffer that holds x: `into`, or the one it lives in, or a new one."""
         value = self.value(x)
+        if into is None and isinstance(value, Stored) and value.suffix and not value.prefix:
+            return self._gathered(value)
         buffer = into or value.whole or self.temp(value.shape, value.dtype)
         if buffer is not value.whole:
             operands.copy(self, value, Stored(self, buffer))
             if into is None:
                 self.freeze(buffer)
         return buffer
+
+    def _gathered(self, x: Stored) -> Buffer:
+        """A copy of what does not lie together, made once, before the loops that read it."""
+        key = ("gathered", x.buffer, x.suffix)
+        found = self.find(key)
+        if found is None:
+            with self.before_loops(x.buffer):
+                found = self.temp(x.shape, x.dtype)
+                operands.copy(self, x, Stored(self, found))
+                self.freeze(found)
+                self.remember(key, found)
+        return found
 
     def changes_in_loop(self, buffer: Buffer) -> bool:
         """Whether the innermost loop may write to a buffer; outside of loops, always."""
@@ -85,7 +99,7 @@ class ProgramBuilder(Builder):
 
     def address(self, x: Value) -> Any:
         """What a library call is given for an operand: its buffer, or an address inside one."""
-        if isinstance(x, Stored) and x.prefix:
+        if isinstance(x, Stored) and x.prefix and not x.suffix:
             return Address(x.buffer, x.flat_index())
         return self.materialize(x)
 

@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import ShapedArray
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.convert import copy_p
-from minijax.primitives.slots import Reduction
+from minijax.primitives.slots import Reduction, real_dtype
 
 from . import operands
 from .tiles import emit_column, emit_tiles
@@ -28,6 +29,7 @@ from .program import ProgramBuilder
 from .simplify import buffer_of, simplify
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
+Passed = tuple[Sequence[ShapedArray], Sequence[ShapedArray]]  # to a kernel, and by it
 Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
 
 
@@ -124,9 +126,9 @@ class Run:
     def _whole_place(self, v: Var) -> Stored:
         """A place that holds all of an output in one buffer of its own."""
         places = self.places.setdefault(v, [])
-        if all(place.prefix for place in places):
+        if not any(place.whole for place in places):
             places.insert(0, Stored(self.b, self.b.temp(v.aval.shape, v.aval.dtype)))
-        return next(place for place in places if not place.prefix)
+        return next(place for place in places if place.whole)
 
     def _destination(self, v: Var, place: Stored) -> Stored:
         """Where loops store an output: in its place, or first elsewhere."""
@@ -378,19 +380,23 @@ class NestingBuilder(ProgramBuilder):
         return Run(self, closed.jaxpr, [*consts, *map(self.value, args)], places).run()
 
 
-def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
+def lower_to_kernel(closed: ClosedJaxpr, name: str, passed: Passed | None = None) -> Kernel:
     """The loop tree of a whole program.
+
+    `passed` are the types of what it is given and gives; a complex one is of two real values, whose
+    elements lie side by side.
 
     Raises:
       NotImplementedError: for an equation that has no lowering rule; names the user's line.
     """
-    b = NestingBuilder()
-    jaxpr = closed.jaxpr
-    inputs = [_buffer(f"in{k}", v, "input") for k, v in enumerate(jaxpr.invars)]
-    outputs = [_buffer(f"out{k}", v, "output") for k, v in enumerate(jaxpr.outvars)]
-    b.jaxpr(closed, inputs, into=outputs)
-    for buffer, v in zip((*inputs, *outputs), (*jaxpr.invars, *jaxpr.outvars), strict=True):
-        b.origin(buffer, v)
+    b, jaxpr = NestingBuilder(), closed.jaxpr
+    given, gives = passed or (closed.in_avals, closed.out_avals)
+    inputs = [_buffer(f"in{k}", aval, "input") for k, aval in enumerate(given)]
+    outputs = [_buffer(f"out{k}", aval, "output") for k, aval in enumerate(gives)]
+    args, into = _values(b, inputs, given), _values(b, outputs, gives)
+    b.jaxpr(closed, args, into=into)
+    for x, v in zip((*args, *into), (*jaxpr.invars, *jaxpr.outvars), strict=True):
+        b.origin(x.buffer, v)
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "lines": b.lines, "finals": b.finals}
@@ -398,5 +404,13 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
                   offsets, body, notes)
 
 
-def _buffer(name: str, v: Atom, role: str) -> Buffer:
-    return Buffer(name, np.dtype(v.aval.dtype), v.aval.shape, role)
+def _buffer(name: str, aval: ShapedArray, role: str) -> Buffer:
+    parts = (2,) if aval.dtype.kind == "c" else ()
+    return Buffer(name, real_dtype(np.dtype(aval.dtype)), (*aval.shape, *parts), role)
+
+
+def _values(b: NestingBuilder, buffers: Sequence[Buffer], avals: Sequence[ShapedArray]
+            ) -> list[Stored]:
+    """What lies in buffers: of complex numbers both parts."""
+    return [Stored(b, buffer, suffix=part) for buffer, aval in zip(buffers, avals, strict=True)
+            for part in ([(0,), (1,)] if aval.dtype.kind == "c" else [()])]

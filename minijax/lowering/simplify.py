@@ -80,7 +80,7 @@ class _Simplifier:
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
         """What stands for the outputs of an equation, which is kept where it is the first."""
         invars = tuple(self.atom(x) for x in eqn.invars)
-        called = _called(eqn)
+        called = program_called(eqn)
         if called is not None:
             self.enter(called.jaxpr, called.consts, invars)
             return [self.atom(v) for v in called.jaxpr.outvars]
@@ -91,18 +91,18 @@ class _Simplifier:
         if key not in self.seen:
             # Fresh variables: a program that is inlined twice defines its own only once.
             self.seen[key] = outs = tuple(Var(v.aval) for v in eqn.outvars)
-            params = _with_programs(eqn.params, simplify)
+            params = with_programs(eqn.params, simplify)
             self.eqns.append(eqn.replace(invars=invars, outvars=outs, params=params))
         return self.seen[key]
 
 
-def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
+def program_called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The program that an equation runs once, or stands for."""
     primitive = eqn.primitive
     if primitive.name in _CALLS:
         return eqn.params.get(_CALLS[primitive.name])
     if primitive.name == "scan":
-        return with_products_outside(eqn.replace(params=_with_programs(eqn.params, simplify)))
+        return with_products_outside(eqn.replace(params=with_programs(eqn.params, simplify)))
     if primitive.program is None:
         return None
 
@@ -113,7 +113,7 @@ def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     return stage.stage(run, [x.aval for x in eqn.invars])
 
 
-def _with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
+def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
                    ) -> dict[str, Any]:
     """The parameters of an equation with every program among them changed."""
 
@@ -210,5 +210,5 @@ def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
         return [program(*args, **eqn.params)]
     trace = core.current_trace.get()
     assert isinstance(trace, stage.DynamicJaxprTrace)
-    return trace.record(eqn.primitive, args, _with_programs(eqn.params, physical),
+    return trace.record(eqn.primitive, args, with_programs(eqn.params, physical),
                         [physical_aval(v.aval) for v in eqn.outvars])

@@ -201,7 +201,7 @@ cbrt_p, cbrt = unary(
     examples=points((.5, 2.)))
 
 
-def _product_of_equals(x: Any, count: int) -> Any:
+def product_of_equals(x: Any, count: int) -> Any:
     """x to a positive power by squaring, in XLA's order of multiplications."""
     result = None
     while count:
@@ -213,7 +213,7 @@ def _product_of_equals(x: Any, count: int) -> Any:
 
 
 def _integer_power(x: Any, y: int) -> Any:
-    power = _product_of_equals(x, builtins.abs(y)) if y else x.const(1)
+    power = product_of_equals(x, builtins.abs(y)) if y else x.const(1)
     return power if y >= 0 else 1. / power
 
 
@@ -227,7 +227,7 @@ def _integer_pow_type(x: ShapedArray, *, y: int) -> list[ShapedArray]:
 
 def _integer_pow_impl(x: np.ndarray, y: int) -> list[np.ndarray]:
     """Every product of 16-bit floats is rounded, as XLA's are: a square may overflow."""
-    power = _product_of_equals(x, builtins.abs(y)) if y else np.ones_like(x)
+    power = product_of_equals(x, builtins.abs(y)) if y else np.ones_like(x)
     return [power if y >= 0 else _quotient(x.dtype.type(1), power)]
 
 

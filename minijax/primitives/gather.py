@@ -190,20 +190,28 @@ def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
     return [p.bind(x, indices, updates, dimension_numbers=dnums, **params)], [0]
 
 
-def _loop(op: str) -> Callable[..., None]:
-    """Copy the operand, then visit the updates in order; each is joined with what is there."""
+Join = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
+
+
+def scatter_loop(join: Join | None) -> Callable[..., None]:
+    """Copy the operands, then visit the updates; ``join(b, there, updates)`` is written back."""
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
              mode: GatherScatterMode, **_: Any) -> None:
-        [out], (x, indices, updates) = outputs, operands
-        b.materialize(x, into=out)
-        if 0 in out.shape:
+        count, shape = len(outputs), outputs[0].shape
+        indices, *updates = operands[count:]
+        for x, out in zip(operands, outputs, strict=False):
+            b.materialize(x, into=out)
+        if 0 in shape:
             return  # no place is inside
-        sizes = window_sizes(dimension_numbers, out.shape, updates.shape)
-        with slots.nest(b, updates.shape) as index:
-            place, inside = place_of(b, dimension_numbers, out.shape, sizes, indices, index)
+        sizes = window_sizes(dimension_numbers, shape, updates[0].shape)
+        with slots.nest(b, updates[0].shape) as index:
+            place, inside = place_of(b, dimension_numbers, shape, sizes, indices, index)
             with contextlib.nullcontext() if mode is CLIP else b.when(inside):
-                new = updates(index)
-                b.store(out, place, getattr(b, op)(b.load(out, place), new) if op else new)
+                new: Sequence[Any] = [x(index) for x in updates]
+                if join:
+                    new = join(b, [b.load(out, place) for out in outputs], new)
+                for out, x in zip(outputs, new, strict=True):
+                    b.store(out, place, x)
     return loop
 
 
@@ -244,8 +252,8 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
         jvp=jvp or linear(0, 2),
         transpose=transpose,
         batch=_batch_scatter,
-        loop=_loop(op),
-        in_place=lambda k, /, **params: (0,),
+        loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None),
+        in_place=lambda k, /, **params: (k,),
         examples=examples or scatter_examples(np.float32, np.int32))
 
 

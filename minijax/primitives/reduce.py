@@ -250,8 +250,10 @@ def _running_loop(op: str) -> Callable[..., None]:
 # ── The primitives and their functions ───────────────────────────────────────────────────────
 
 def _extrema(op: str, x: np.ndarray, axis: int) -> Any:
-    start = extremum_of_nothing(op, x.dtype)
-    return extremum(op, lambda ufunc, x, start: ufunc.accumulate(ufunc(start, x), axis), x, start)
+    start = np.full(replaced(x.shape, axis, 1), extremum_of_nothing(op, x.dtype))
+    found = extremum(op, lambda ufunc, x: ufunc.accumulate(x, axis),
+                     np.concatenate([start, x], axis))
+    return np.delete(found, 0, axis)
 
 
 cumsum_p = cumulative(

@@ -55,7 +55,7 @@ def test_an_unknown_backend_is_refused_with_those_there_are():
     lambda f: jax.vmap(jax.grad(jax.jit(f)))(jnp.ones(2))],
     ids=["jit", "lower", "scan", "vmap of grad"])
 def test_a_mistake_of_the_compiler_says_whose_it_is_and_what_to_do(call, monkeypatch):
-    def broken(closed, name):
+    def broken(*_):
         raise IndexError("list index out of range")
 
     def half(x):
@@ -71,7 +71,7 @@ def test_a_mistake_of_the_compiler_says_whose_it_is_and_what_to_do(call, monkeyp
 
 
 def test_what_the_compiler_says_to_users_is_left_as_it_is(monkeypatch):
-    def refuses(closed, name):
+    def refuses(*_):
         raise NotImplementedError("it cannot be compiled")
     monkeypatch.setattr("minijax.lowering.lowered.lower_to_kernel", refuses)
     with pytest.raises(NotImplementedError, match="it cannot be compiled"):

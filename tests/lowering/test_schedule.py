@@ -355,11 +355,6 @@ def test_products_are_library_calls_and_their_surroundings_fuse():
 # -- what cannot be lowered
 
 
-def test_complex_numbers_are_refused_with_the_users_line():
-    with pytest.raises(NotImplementedError, match=r"'mul' on c64\[3\].*test_schedule.py:\d+"):
-        lowered(lambda x: [lax.mul(x, x)], np.ones(3, np.complex64)).kernel  # noqa: B018
-
-
 def test_a_primitive_without_a_rule_is_named_with_the_users_line():
     odd_p = Primitive("odd", abstract_eval=lambda x: [x])
     with pytest.raises(NotImplementedError, match=r"'odd' has no lowering rule.*test_schedule.py"):
