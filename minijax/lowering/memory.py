@@ -4,12 +4,13 @@ Stands on loops.py. Chapter 24. In XLA: buffer assignment.
 """
 
 import itertools
-from bisect import insort
 from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from .loops import Buffer, Statement, bodies, touched
 
-ALIGNMENT = 64
+ALIGNMENT = 64  # of a cache line
 
 # From when to when something is needed: moments, of which each statement has a first and a last.
 Span = tuple[int, int]
@@ -18,30 +19,30 @@ Span = tuple[int, int]
 def layout(temps: Sequence[Buffer], body: Sequence[Statement]) -> tuple[dict[Buffer, int], int]:
     """Offsets of the temps that are used, and the size of the workspace."""
     spans = _spans(body, itertools.count())
-    offsets: dict[Buffer, int] = {}
-    placed: list[tuple[int, int, int, int]] = []  # from byte to byte, from moment to moment
-    size = 0
-    for temp in sorted((t for t in temps if t in spans), key=lambda t: -t.nbytes):
-        begin, end = spans[temp]
-        nbytes = max(temp.nbytes, 1)
-        taken = [(low, high) for low, high, first, last in placed if first <= end and begin <= last]
-        offset = offsets[temp] = _first_gap(taken, nbytes)
-        insort(placed, (offset, offset + nbytes, begin, end))
-        size = max(size, offset + _round_up(nbytes))
-    return offsets, size
+    largest_first = sorted((t for t in temps if t in spans), key=lambda t: -t.nbytes)
+    # Of each that has its place: from byte to byte, from moment to moment.
+    low, high, first, last = np.zeros((4, len(largest_first)), np.int64)
+    for k, temp in enumerate(largest_first):
+        first[k], last[k] = spans[temp]
+        meanwhile = (first[:k] <= last[k]) & (first[k] <= last[:k])
+        nbytes = round_up(max(temp.nbytes, 1))
+        low[k] = _first_gap(low[:k][meanwhile], high[:k][meanwhile], nbytes)
+        high[k] = low[k] + nbytes
+    offsets = dict(zip(largest_first, low.tolist(), strict=True))
+    return offsets, int(high.max(initial=0))
 
 
-def _round_up(n: int) -> int:
+def round_up(n: int) -> int:
+    """To whole cache lines."""
     return -(-n // ALIGNMENT) * ALIGNMENT
 
 
-def _first_gap(taken: Sequence[tuple[int, int]], nbytes: int) -> int:
-    start = 0
-    for first, last in taken:
-        if start + nbytes <= first:
-            break
-        start = max(start, _round_up(last))
-    return start
+def _first_gap(low: np.ndarray, high: np.ndarray, nbytes: int) -> int:
+    """Where so many bytes are free between what is taken."""
+    order = np.argsort(low)
+    free = np.maximum.accumulate(np.concatenate([[0], high[order]]))  # from here to the next
+    fits = free[:-1] + nbytes <= low[order]
+    return int(free[np.argmax(fits) if fits.any() else -1])
 
 
 def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span]:
