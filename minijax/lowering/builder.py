@@ -28,6 +28,16 @@ CHAIN = 16
 ROWS = 8  # of terms, taken together before the row of sums is touched
 
 
+def block_of(n: int, most: int) -> int:
+    """How many of n stand in a block: at best all blocks are alike, and full of vectors.
+
+    >>> block_of(100, 1024), block_of(1_000_000, 1024), block_of(1009, 16)
+    (100, 1000, 16)
+    """
+    alike = [size for size in range(min(n, most), most // 2, -1) if n % size == 0]
+    return max(alike or [min(n, most)], key=lambda size: (size % ROWS == 0, size))
+
+
 class Sums(NamedTuple):
     """A row of running sums, `at(j)` is the place of the j-th: a buffer and an index."""
 
@@ -262,6 +272,7 @@ class Builder(Arithmetic):
             step = min(step, CHAIN if inside >= CHAIN else 4 * CHAIN)
         if n <= step:
             return self._join_in_turn(ops, 0, n, turn)
+        step = block_of(n, step)
         blocks, left = divmod(n, step)
         with self.loop(blocks, vectorize="apart") as j:
             found = self._join_in_turn(ops, self.mul(self.index(j), step), step, turn)
@@ -297,6 +308,56 @@ class Builder(Arithmetic):
         totals = [self.read(variable) for variable in variables]
         self.finals |= zip(totals, variables, strict=True)
         return [*totals]
+
+    def join_rows(self, ops: Sequence[str], dtypes: Sequence[np.dtype], n: int, width: int,
+                  terms: Callable[[Operand, Operand], Sequence[Operand]]) -> list[Buffer]:
+        """For each operation a row: what it makes of the terms that terms(k, j) gives it for all k
+        below n, for each j below `width`. Blocks of rows are joined as by `join`.
+        """
+        size = block_of(n, ROWS * (CHAIN if "add" in ops else BLOCK))
+        whole, left = divmod(n, size)
+        if n <= size:
+            return self._join_some_rows(ops, dtypes, self.index(0), n, width, terms)
+        partials = [self.temp((whole + bool(left), width), dtype, "partial") for dtype in dtypes]
+
+        def block(i: Operand, count: int) -> None:
+            rows = self._join_some_rows(ops, dtypes, self.mul(i, size), count, width, terms)
+            with self.loop(width, vectorize="parallel") as j:
+                for partial, row in zip(partials, rows, strict=True):
+                    self.store(partial, (i, j), self.load(row, (j,)))
+
+        with self.loop(whole, vectorize="apart") as i:
+            block(self.index(i), size)
+        if left:
+            block(self.index(whole), left)
+        for partial in partials:
+            self.freeze(partial)
+        return self.join_rows(ops, dtypes, whole + bool(left), width,
+                              lambda k, j: [self.load(x, (k, j)) for x in partials])
+
+    def _join_some_rows(self, ops: Sequence[str], dtypes: Sequence[np.dtype], first: Operand,
+                        n: int, width: int, terms: Callable) -> list[Buffer]:
+        """n rows from `first` on, several at a time."""
+        sums = [self.temp((width,), dtype, "sums") for dtype in dtypes]
+        with self.loop(width, vectorize="parallel") as j:
+            for op, x in zip(ops, sums, strict=True):
+                self.store(x, (j,), self.starting_value(op, x.dtype))
+
+        def join(k: Operand, count: int) -> None:
+            with self.loop(width, vectorize="parallel") as j:
+                rows = [terms(self.add(k, u), self.index(j)) for u in range(count)]
+                for op, x, *xs in zip(ops, sums, *rows, strict=True):
+                    while len(xs) > 1:
+                        pairs = zip(xs[::2], xs[1::2], strict=False)
+                        xs = [*(self.operation(op, pair) for pair in pairs), *xs[len(xs) & ~1:]]
+                    self.store(x, (j,), self.operation(op, (self.load(x, (j,)), *xs)))
+
+        step = ROWS if n >= 2 * ROWS else 1
+        with self.loop(n // step) as k:
+            join(self.add(first, self.mul(self.index(k), step)), step)
+        if n % step:
+            join(self.add(first, n - n % step), n % step)
+        return sums
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """What an accumulation begins with: the operation's identity."""

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .builder import Sums
 from .loops import Operand
 
 if TYPE_CHECKING:
@@ -50,31 +49,23 @@ def emit_column(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
 
     def stretch(start: Operand, width: int) -> None:
         for child in nest.children:
-            for task in child.tasks if child.size is not None else ():
-                join_rows(task, start, width)
-            if child.size is None:
-                with b.loop(width, vectorize="parallel") as j:
-                    run.leaf(child.tasks, (*prefix, b.add(start, j)))
+            for loops in dict.fromkeys(task.loops for task in child.tasks):
+                tasks = [task for task in child.tasks if task.loops == loops]
+                some_columns(tasks, start, width, math.prod(loops[nest.depth + 1:]))
 
-    def join_rows(task: Node, start: Operand, width: int) -> None:
-        """Join all rows, then finish, for some columns from `start`."""
-        op, dtype, extents, *_ = task.probe.reduction
-        joined = getattr(b, op)
+    def some_columns(tasks: list[Node], start: Operand, width: int, rows: int) -> None:
+        """Straight code, or what joins all rows, for the columns from `start`."""
+        def terms(k: Operand, j: Operand) -> list[Operand]:
+            found = run.leaf(tasks, (*prefix, b.add(start, j), *b.unravel(k, extents)))
+            return [found[task] for task in tasks]
 
-        def join(sums: Sums, before: None, rows: Sequence[Operand]) -> None:
-            with b.loop(sums.width, vectorize="parallel") as j:
-                index = run.whole((*prefix, b.add(start, j)), task.shape)
-                term = run.apply(task.eqn, index).term
-                terms = [term(*b.unravel(row, extents)) for row in rows]
-                while len(terms) > 1:
-                    pairs = list(map(joined, terms[::2], terms[1::2]))
-                    terms = [*pairs, *terms[2 * len(pairs):]]
-                b.store(*sums.at(j), joined(b.load(*sums.at(j)), *terms))
-
-        sums = b.sums(width, dtype)
-        b.in_chains(op, sums, math.prod(extents), join)
+        extents = tasks[0].loops[nest.depth + 1:]
+        given = [task.probe.reduction for task in tasks]
+        sums = b.join_rows([x.op for x in given], [x.dtype for x in given], rows, width,
+                           terms) if extents else []
         with b.loop(width, vectorize="parallel") as j:
-            run.leaf([task], (*prefix, b.add(start, j)), totals={task: b.load(*sums.at(j))})
+            totals = {task: b.load(x, (j,)) for task, x in zip(tasks, sums, strict=False)}
+            run.leaf(tasks, (*prefix, b.add(start, j)), totals=totals)
 
     width = min(nest.turns, WIDTH)
     whole, rest = divmod(nest.turns, width)

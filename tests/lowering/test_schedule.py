@@ -6,8 +6,10 @@ import pytest
 from minijax import disable_jit, lax, numpy as jnp, stage
 from minijax.core import Primitive, ShapedArray, as_value
 from minijax.jaxpr import eval_jaxpr
+from minijax.lowering.builder import block_of
 from minijax.lowering.loops import Assign, Call, For, If, Kernel, Let, Load, Store, While
 from minijax.lowering.lowered import Lowered
+from minijax.lowering.outlined import shared_loops
 from tests.running_text import run_text
 
 F32 = np.float32
@@ -117,6 +119,29 @@ def test_reductions_of_the_same_numbers_read_them_once(shape):
         isinstance(each, Load) and each.buffer.role == "input" for each in s.body)]
     assert sum(loop.turns for loop in loops) <= np.prod(shape)
     assert all(sum(isinstance(each, Assign) for each in loop.body) == 2 for loop in loops)
+
+
+def test_reductions_down_the_same_columns_read_them_once():
+    kernel = check(lambda x: [lax.reduce_sum_p.bind(x, axes=(0,)), lax.reduce_max(x, (0,))],
+                   numbers(130, 64))
+    loads = [s for s in statements(kernel.body, Load) if s.buffer.role == "input"]
+    stores = [s for s in statements(kernel.body, Store) if s.buffer.role == "output"]
+    assert len(loads) < 2 * 8 and len(stores) == 2
+
+
+@pytest.mark.parametrize("width", [3, 16, 2000])
+def test_threads_share_sums_of_columns_of_any_width(width):
+    aval = ShapedArray(((1 << 22) // width, width), np.dtype(F32))
+    program = stage.stage(lambda x: [lax.reduce_sum_p.bind(x, axes=(0,))], [aval])
+    assert shared_loops(Lowered(program, "f").kernel)
+
+
+@pytest.mark.parametrize("n", [1, 7, 100, 128, 1000, 1009, 5000, 99991])
+def test_a_block_is_never_far_below_what_it_may_be(n):
+    for most in (16, 128, 1024):
+        size = block_of(n, most)
+        assert size == n if n <= most // 2 else most // 2 < size <= most
+        assert size == most or n % size == 0
 
 
 def test_what_is_made_of_rows_is_added_up_while_they_are_handled():
