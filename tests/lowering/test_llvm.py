@@ -1,6 +1,7 @@
 """Every scalar operation and every statement, compiled, does what its NumPy meaning does."""
 
 import itertools
+import math
 
 import ml_dtypes
 import numpy as np
@@ -349,3 +350,22 @@ def test_a_parallel_loop_over_separate_buffers_becomes_vector_instructions():
     made = elementwise("add", [F32, F32], F32, 1000)
     text = cpu.undisturbed(lambda: cpu.as_text(llvm.assembly(made), "llvm"))
     assert " x float>" in text
+
+
+@pytest.mark.parametrize("constant", [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, math.nan, 1e-45])
+@pytest.mark.parametrize("op", ["min", "max"])
+def test_an_extremum_with_a_constant_knows_nans_and_the_signs_of_zeros(op, constant):
+    values = np.array([0.0, -0.0, math.nan, math.inf, -math.inf, 1.0, -1.0, 1e-45, 2.5] * 3, F32)
+    i, v, left, right = Scalar("i", INT64), Scalar("v", F32), Scalar("l", F32), Scalar("r", F32)
+    x, y, z = (Buffer(name, F32, values.shape, role) for name, role in
+               (("x", "input"), ("y", "output"), ("z", "output")))
+    number = Constant(F32.type(constant), F32)
+    status, got = run(kernel([x], [y, z], loop(i, len(values), Load(v, x, (i,)),
+                                       Let(left, op, (number, v)), Let(right, op, (v, number)),
+                                       Store(y, (i,), left), Store(z, (i,), right))), values)
+    wanted = OPS[op].meaning(values, F32.type(constant))
+    assert status == 0
+    for found in got:
+        np.testing.assert_array_equal(found, wanted)
+        real = ~np.isnan(wanted)
+        np.testing.assert_array_equal(np.signbit(found[real]), np.signbit(wanted[real]))
