@@ -245,7 +245,7 @@ def in_a_branch(lib, f):
     return lambda x: lib.cond(lib.sum(x * x) > 0.5, f, lambda y: 2.0 * y, x)
 
 
-COMPILER = "23"  # the last chapter that gives the library's compiler something
+COMPILER = "24"  # the last chapter that gives the library's compiler something
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
          ("05", of_a_tree, [forward, twice]),

@@ -1,0 +1,331 @@
+"""The exercises of chapter 24, *Loops and Numba*."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from minijax.notebook.checks import agree, chosen, exercise, expect, shown, trouble, wanting
+
+CHAPTER = "24_loops_and_numba"
+
+
+_MINI = """
+from minijax.notebook.library import library
+library.begin("24")
+import mini
+"""
+
+
+def _library() -> Any:
+    from minijax.notebook.library import library
+    return library.module
+
+
+# -- position --------------------------------------------------------------------------------------
+
+_SHAPES = [(5,), (2, 3), (3, 2), (2, 3, 4), (4, 1, 2), ()]
+
+
+def grade_position(position: Callable) -> None:
+    for shape in _SHAPES:
+        for at in np.ndindex(shape):
+            wanted = int(np.ravel_multi_index(at, shape)) if shape else 0
+            given = f"at = {at} and shape = {shape}"
+            found = position(at, shape)
+            columns = int(np.ravel_multi_index(at, shape, order="F")) if shape else 0
+            agree(given, found, wanted,
+                  (found == columns != wanted, "there the first index runs fastest"),
+                  (len(shape) == 0, "an array without axes has one element, the first"),
+                  "for each index: so many rows of all that lies behind it", what="the position",
+                  tolerance=0)
+
+
+_POSITION = """
+def position(at, shape):
+    found = {start}
+    for i, n in {pairs}:
+        found = {step}
+    return found
+"""
+
+
+def _position_text(pairs: str = "zip(at, shape)", step: str = "found * n + i", start: str = "0"
+                   ) -> str:
+    return _POSITION.format(pairs=pairs, step=step, start=start)
+
+
+exercise("position", chapter=CHAPTER, grade=grade_position, solution=_position_text(),
+         wrong=[(_position_text(pairs="zip(at[::-1], shape[::-1])"), "runs fastest"),
+                (_position_text(step="(found + i) * n"), "the position"),
+                (_position_text(step="found + i * n"), "the position"),
+                (_position_text(start="1"), "the position")])
+
+
+# -- distance --------------------------------------------------------------------------------------
+
+def grade_distance(distance: Callable) -> None:
+    for shape in _SHAPES[:-1]:
+        for axis in range(len(shape)):
+            wanted, found = math.prod(shape[axis + 1:]), distance(shape, axis)
+            agree(f"shape = {shape} and axis = {axis}", found, wanted,
+                  (found == math.prod(shape[axis:]), "its own length does not count: the next one "
+                   "lies behind all that has this index"),
+                  (found == math.prod(shape[:axis]), "the axes *behind* it lie in between"),
+                  "how many elements have the same index along this axis and those before it?",
+                  what="the distance", tolerance=0)
+
+
+_DISTANCE = "def distance(shape, axis):\n    return int(np.prod(shape[{}], dtype=int))"
+
+exercise("distance", chapter=CHAPTER, grade=grade_distance, solution=_DISTANCE.format("axis + 1:"),
+         wrong=[(_DISTANCE.format("axis:"), "its own length"),
+                (_DISTANCE.format(":axis"), "lie in between"),
+                ("def distance(shape, axis):\n    return shape[axis]", "its own length"),
+                ("def distance(shape, axis):\n    return 1", "the distance is")])
+
+
+# -- loops_of_three --------------------------------------------------------------------------------
+
+def grade_loops_of_three(answer: Any) -> None:
+    expect(isinstance(answer, list | tuple) and len(answer) == 3,
+           f"three numbers are wanted, for f, g and h, and yours is {answer!r}")
+    told = f"yours is {list(answer)}\n"
+    f, g, h = answer
+    expect(f != 3, told + "f: is the vector of the sums of rows ever needed as an array?")
+    expect(f == 2, told + "f: one loop over the rows, and what in it?")
+    expect(g != 4, told + "g: the sum needs no loop over the rows to itself")
+    expect(g == 3, told + "g: over the rows; and in it, one for the sum, and one for the result")
+    expect(h != 3, told + "h: `e` is read in two loops, and an exponential costs more than a store")
+    expect(h == 5, told + "h: two to store `e`, and what follows is like g")
+
+
+exercise("loops_of_three", chapter=CHAPTER, grade=grade_loops_of_three, solution="[2, 3, 5]",
+         wrong=[("[3, 3, 5]", "as an array"), ("[2, 4, 5]", "to itself"),
+                ("[2, 3, 3]", "more than a store"), ("[2, 3, 6]", "is like g"),
+                ("[2]", "three numbers")],
+         afterthought="print them with `text_of`")
+
+
+# -- largest_p -------------------------------------------------------------------------------------
+
+def grade_largest_p(largest: Any) -> None:
+    mini = _library()
+    expect(isinstance(largest, mini.Primitive), "`largest_p` is a `Primitive`")
+    cases = [(np.array([3.0, -1.0, 2.0]), (0,)), (np.array([-3.0, -1.0]), (0,)),
+             *((np.array([[1.0, 5.0], [7.0, -2.0]]), (k,)) for k in (0, 1)),
+             (-np.arange(1.0, 41.0).reshape(2, 20), (0, 1))]
+    for x, axes in cases:
+        given, wanted = f"largest_p({shown(x)}, axes={axes})", np.max(x, axis=axes)
+        with wanting(given, wanted, (ValueError, "an `impl` gives a list, of one array here"),
+                     (TypeError, "an `impl` gives a list, of one array here")):
+            found = largest(x, axes=axes)
+        agree(given, found, wanted, "`np.max(x, axis=axes)` does it")
+    for table in ("REDUCE", "ELEMENT"):
+        expect("max" in getattr(mini, table), f'now the compiler: `{table}["max"] = …`')
+    for x, axes in cases:
+        given, wanted = f"the text of largest_p({shown(x)}, axes={axes})", np.max(x, axis=axes)
+        program = mini.make_jaxpr(lambda x, axes=axes: largest(x, axes=axes))(x)
+        names: dict[str, Any] = {"np": np, "inf": math.inf}
+        exec(mini.Text(program, {}).text, names)
+        with wanting(given, wanted):
+            [found] = names["program"](x)
+        agree(given, found, wanted,
+              (bool(np.all(x < 0)), "all numbers are negative here; what does it start from?"),
+              "what does the step do with the next element?", what="the result")
+
+
+_MAX = """
+largest_p = Primitive("max", impl={impl})
+REDUCE["max"] = ({start}, "{step}")
+ELEMENT["{name}"] = reduced
+"""
+
+
+def _max_text(impl: str = "lambda x, axes: [np.max(x, axis=axes)]", start: str = '"-inf"',
+              step: str = "max({0}, {1})", name: str = "max") -> str:
+    return _MAX.format(impl=impl, start=start, step=step, name=name)
+
+
+exercise(
+    "largest_p", chapter=CHAPTER, grade=grade_largest_p, given="%mini begin 24",
+    solution=_max_text(),
+    wrong=[(_max_text(start='"0"'), "what does it start from"),
+           (_max_text(impl="lambda x, axes: np.max(x, axis=axes)"), "gives a list"),
+           (_max_text(impl="lambda x, axes: [np.max(x)]"), "does it"),
+           (_max_text(step="max({0}, 0)"), "what does"),
+           (_max_text(name="maximum"), "now the compiler")],
+    hints=["no number is smaller than minus infinity"])
+
+
+# -- lane_sums -------------------------------------------------------------------------------------
+
+def _lane_sums(x: np.ndarray, lanes: int) -> float:
+    whole = len(x) - len(x) % lanes
+    parts = [0.0] * lanes
+    for k in range(whole):
+        parts[k % lanes] += float(x[k])
+    for k in range(whole, len(x)):
+        parts[0] += float(x[k])
+    while len(parts) > 1:
+        parts = [a + b for a, b in zip(parts[::2], parts[1::2], strict=True)]
+    return parts[0]
+
+
+def grade_lane_sums(lane_sums: Callable) -> None:
+    for lanes, n in itertools.product((1, 2, 4, 8), (0, 1, 3, 8, 21, 40)):
+        x = np.random.default_rng(n).normal(size=n) * 10.0 ** np.arange(n)
+        given, wanted = f"{lanes} lanes and {n} numbers", _lane_sums(x, lanes)
+        with wanting(given, wanted, (IndexError, "those that do not fill a round go to the first")):
+            found = lane_sums(x, lanes)
+        expect(found is not None, f"for {given} the sum is {wanted!r}, and yours is None: return "
+               "it")
+        hint = "in another order the last digits differ: follow the order of the text"
+        if n < lanes or abs(found - wanted) > 1e-9 * abs(wanted):
+            hint = "some numbers are missing, or there are too many: think of the end"
+        expect(float(found) == wanted, f"for {given} the sum is {wanted!r}, and yours is "
+               f"{float(found)!r}\n{hint}")
+
+
+_LANE = """
+def lane_sums(x, lanes):
+    whole = len(x) - len(x) % lanes
+    parts = [0.0] * lanes
+    for k in range(whole):
+        parts[{lane}] += x[k]
+    for k in range(whole, len(x)):
+        parts[{last}] += x[k]
+    while len(parts) > 1:
+        parts = [a + b for a, b in zip({pairs})]
+    return {result}
+"""
+
+
+def _lane_text(lane: str = "k % lanes", last: str = "0", pairs: str = "parts[::2], parts[1::2]",
+               result: str = "parts[0]") -> str:
+    return _LANE.format(lane=lane, last=last, pairs=pairs, result=result)
+
+
+exercise(
+    "lane_sums", chapter=CHAPTER, grade=grade_lane_sums, solution=_lane_text(),
+    wrong=[("def lane_sums(x, lanes):\n    return float(np.sum(x))", "the last digits"),
+           (_lane_text(last="k % lanes"), "the last digits"),
+           (_lane_text(pairs="parts[:len(parts) // 2], parts[len(parts) // 2:]"),
+            "the last digits"),
+           (_lane_text(result="None"), "yours is None"),
+           ("def lane_sums(x, lanes):\n    return sum(float(sum(x[k:len(x) // lanes * lanes:lanes]"
+            ")) for k in range(lanes))", "think of the end"),
+           (_lane_text(lane="k // (whole // lanes)"), "the last digits")])
+
+
+# -- in_registers ----------------------------------------------------------------------------------
+
+_SUMS = {
+    "a": ("over axis 0", False, "the last axis is not summed over"),
+    "b": ("over axis 1", False, "the last axis is not summed over"),
+    "c": ("over axis 2", True, "neighbours are added up"),
+    "d": ("over axes 0 and 1", False, "the last axis is not summed over"),
+    "e": ("over axes 0 and 2", True, "the last axis is one of those that are summed over"),
+    "f": ("over all axes", True, "the last axis is one of them"),
+    "g": ("over axis 0 of the transposed array", False, "the rule looks at the axes of the sum's "
+          "operand, and the last one of the transposed array stays; it does not look at memory")}
+
+
+def grade_in_registers(answer: Any) -> None:
+    chosen(answer, _SUMS, "is in a register", "is in memory")
+
+
+exercise("in_registers", chapter=CHAPTER, grade=grade_in_registers, solution='"cef"',
+         wrong=[('"abd"', "last axis"), ('"cefg"', "does not look at memory"),
+                ('"cf"', "one of those"), ('"c"', "one of those"), ("3", "a string of letters")])
+
+
+# -- versions --------------------------------------------------------------------------------------
+
+def grade_versions(answer: Any) -> None:
+    expect(isinstance(answer, int), f"a whole number is wanted, and yours is {answer!r}")
+    told = f"yours is {answer}: "
+    expect(answer != 8, told + "the number itself is no part of a type, nor is the length")
+    expect(answer != 7, told + "one of these arrays has the type of an earlier one")
+    expect(answer != 4, told + "how the elements lie is part of a type, and `.T` changes it")
+    expect(answer != 5, told + "`.T` and `[::2]` lie in two different ways, and 1 is not 2.0")
+    expect(answer == 6, told + "numbers: int and float; arrays: how many axes, and how they lie")
+
+
+exercise("versions", chapter=CHAPTER, grade=grade_versions, solution="6",
+         wrong=[("8", "the number itself"), ("7", "an earlier one"), ("4", "how the elements lie"),
+                ("5", "two different ways"), ("3", "how many axes"), ('"6"', "a whole number")],
+         afterthought="`f.signatures` lists them")
+
+
+# -- spread_text -----------------------------------------------------------------------------------
+
+def grade_spread_text(text: Any) -> None:
+    mini = _library()
+    expect(isinstance(text, str), "the text of a function is wanted, a string, and yours is "
+           f"{text!r}")
+    expect("def program(x)" in text, "the text begins with `def program(x):`")
+    reads, made = text.count("x["), text.count("np.")
+    expect(reads == 1, "in one place of the text an element of x is read, and in yours in "
+           f"{reads}: "
+           "give it a name")
+    expect(made == 1, f"one array is made, the result, and your text uses `np.` {made} times")
+    x = np.random.default_rng(0).normal(size=(40, 30)) - 10.0
+    wanted = x.max(1) - x.min(1)
+    names: dict[str, Any] = {"np": np, "math": math}
+    exec(text, names)
+    given = "a matrix of negative numbers"
+    compiled = mini.compiled(SimpleNamespace(text=text, functions={}))
+    for how, run in (("Python", names["program"]), ("Numba", compiled)):
+        try:
+            found = run(x)
+        except Exception as error:
+            expect(False, f"for {given}, run by {how}, the first differences are "
+                   f"{shown(wanted[:2])}, and yours {trouble(error).removeprefix('your answer ')}")
+        expect(np.shape(found) == (40,), f"for {given} a vector of 40 is wanted, and yours is "
+               f"{found!r}")
+        agree(f"{given}, whose first two rows are looked at,", np.asarray(found)[:2], wanted[:2],
+              "what do the largest and the smallest start from, in each row?",
+              what="the differences")
+        agree(given, found, wanted, "what do the largest and the smallest start from, in each row?")
+
+
+_SPREAD = '''
+spread_text = """
+def program(x):
+    out = np.empty(40)
+    {before}
+    for i in range(40):
+        {start}
+        for j in range(30):
+            e = x[i, j]
+            low, high = min(low, e), max(high, e)
+        out[i] = {result}
+    return out
+"""
+'''
+_LIMITS = "low, high = math.inf, -math.inf"
+
+
+def _spread_text(before: str = "", start: str = _LIMITS, result: str = "high - low") -> str:
+    lines = _SPREAD.format(before=before, start=start, result=result).splitlines()
+    return "\n".join(line for line in lines if line.strip())
+
+
+exercise(
+    "spread_text", chapter=CHAPTER, grade=grade_spread_text, given=_MINI,
+    solution=_spread_text(),
+    wrong=[(_spread_text(start="low, high = 0.0, 0.0"), "start from"),
+           (_spread_text(before=_LIMITS, start="pass"), "start from"),
+           (_spread_text(start="low = high = x[i, 0]"), "give it a name"),
+           (_spread_text(start="row = np.zeros(30); " + _LIMITS), "uses `np.` 2 times"),
+           (_spread_text(result="low - high"), "the differences"),
+           ('spread_text = """\ndef program(x):\n    return x[:].max(1) - x.min(1)\n"""',
+            "uses `np.` 0 times"),
+           ("spread_text = 3", "a string")],
+    hints=["`math.inf` is above every number"])
