@@ -24,8 +24,8 @@ from ..loops import Address, Flat
 
 INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
-ENOUGH = 16  # panels, the columns of a block each, for threads to share, or else the blocks of
-SHARED = 1 << 21  # terms in a panel: some 20 µs
+ENOUGH = 8  # panels, the columns of a block each, for threads to share, or else the blocks of
+SHARED = 1 << 22  # terms in a panel: some 40 µs
 MANY = 4  # blocks below each other for which the columns are brought near each other
 
 
