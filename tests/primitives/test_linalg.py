@@ -1,5 +1,6 @@
 """cholesky and triangular_solve: what they read, what they refuse, and their slopes."""
 
+import functools
 import itertools
 
 import numpy as np
@@ -120,3 +121,21 @@ def test_compiled_code_stays_inside_its_buffers(name, guards):
             f = lambda *args, number=number, e=example: p.bind_list(*args, **e.params)
             minijax.jit(f)(*example.args)
     assert guards.calls
+
+
+@pytest.mark.parametrize("n", [2, 16, 17, 70])
+@pytest.mark.parametrize("left_side", [False, True])
+def test_compiled_substitution_solves_few_equations_and_many(n, left_side):
+    draw = np.random.default_rng(n)
+    a = draw.normal(size=(2, n, n)) + 2 * n * np.eye(n)
+    b = draw.normal(size=(2, n, 3) if left_side else (2, 3, n))
+    for lower, turned, unit in itertools.product([False, True], repeat=3):
+        f = functools.partial(lax.linalg.triangular_solve, left_side=left_side, lower=lower,
+                              transpose_a=turned, unit_diagonal=unit)
+        with config.enable_x64(True):
+            x = np.asarray(minijax.jit(f)(a / n, b))
+        triangle = (np.tril if lower else np.triu)(a / n)
+        if unit:
+            triangle = triangle * (1 - np.eye(n)) + np.eye(n)
+        op = triangle.swapaxes(-1, -2) if turned else triangle
+        np.testing.assert_allclose(op @ x if left_side else x @ op, b, atol=1e-9 * np.abs(x).max())
