@@ -426,7 +426,7 @@ def generate(seed: int, against: str = "eager") -> Program:
 
     d = Writer(seed)
     d.large &= against != "sanitiser"
-    d.complex_numbers = against == "jax" and seed % 20 == 0
+    d.complex_numbers = seed % 20 == 0
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:
             d.input(kind)

@@ -11,8 +11,8 @@ import minijax
 from minijax import lax
 from minijax.lowering.lowered import Lowered
 from minijax.lowering.loops import For, Load, Store, walk
-from minijax.lowering.pairs import in_pairs
-from tests import sanitiser
+from minijax.lowering.pairs import FORMULAS, RULES, Pair, in_pairs
+from tests import sanitiser, test_laws
 
 Z = np.array([.5 + .1j, -.3 + .7j, 1.2 - .4j], np.complex64)
 A = ((np.arange(12).reshape(3, 4) - 4) * (1 - .5j) / 10 + .1j).astype(np.complex64)
@@ -100,7 +100,7 @@ PROGRAMS = {
     "inputs, constants and numbers as results": lambda L: (
         L.numpy.asarray(Z), L.numpy.asarray(Z), 1j, Z[1] * L.numpy.ones(2)),
     "other types": lambda L: (L.numpy.asarray(Z).real.astype(np.complex64),
-                              L.numpy.asarray(Z).astype(bool), L.numpy.arange(3) * 1j),
+                              L.numpy.asarray(Z) != 0, L.numpy.arange(3) * 1j),
     "nothing": lambda L: [f(L.numpy.asarray(Z)[:0]) for f in (
         lambda z: z * z, L.numpy.sum, L.numpy.prod, lambda z: z @ z)]}
 
@@ -176,3 +176,25 @@ def test_functions_keep_their_digits_where_results_are_small():
         wanted = getattr(np, name)(precise)
         found = np.asarray(minijax.jit(getattr(minijax.numpy, name))(point))
         assert np.all(abs(found - wanted) <= 4e-7 * abs(wanted)), name
+
+
+# -- the laws tested -------------------------------------------------------------------------------
+
+
+def exchanged(rule):
+    """A rule that gives the imaginary part for the real one."""
+    def wrong(*args, **params):
+        found = rule(*args, **params)
+        return Pair(found.im, found.re) if isinstance(found, Pair) else ~found if (
+            found.dtype == bool) else found + 1
+    return wrong
+
+
+@pytest.mark.parametrize("name", ["mul", "div", "abs", "exp", "log1p", "tanh", "asin", "eq", "max",
+                                  "dot_general", "reduce_prod", "cummax", "scatter-mul"])
+def test_a_wrong_formula_breaks_a_law(name, monkeypatch):
+    rules = FORMULAS if name in FORMULAS else RULES
+    monkeypatch.setitem(rules, name, exchanged(rules[name]))
+    p = test_laws.PRIMITIVES[name]
+    assert test_laws.broken(test_laws.compiled_complex_numbers_are_the_meaning, p,
+                            lambda: test_laws.cases(p))
