@@ -17,6 +17,7 @@ from minijax.core import ShapedArray
 from . import cache, cpu, host, llvm, pool, recycling
 from .costs import CompiledMemoryStats, costs_of, memory_of
 from .loops import Kernel
+from .memory import ALIGNMENT
 
 
 class Executable:
@@ -40,7 +41,7 @@ class Executable:
             "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
             "large": recycling.empty, "run": self.code.run, "reraise": host.reraise,
             "take": recycling.take, "give_back": recycling.give_back,
-            "size": kernel.workspace_size, "uint8": np.uint8}
+            "size": kernel.workspace_size + ALIGNMENT, "uint8": np.uint8}
         lines = []
         if "threads" in self.code.externals:
             names |= {"asleep": pool.asleep, "wake": pool.wake}

@@ -20,6 +20,7 @@ from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
 )
+from .memory import ALIGNMENT, round_up
 from .metadata import Metadata
 from .outlined import Outlined, outlined_loops, stretches
 from .routines import definition
@@ -232,9 +233,13 @@ class _Function:
         return self.at_entry(f"load {t}, ptr {slot}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
-        """Temps lie at their offsets in memory."""
+        """Temps lie at their offsets in memory, from where its first cache line begins."""
+        number = self.at_entry(f"ptrtoint ptr {memory} to i64")
+        before = self.at_entry(f"sub i64 0, {number}")
+        skip = self.at_entry(f"and i64 {before}, {ALIGNMENT - 1}")
+        aligned = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {skip}")
         for temp, offset in offsets.items():
-            place = f"getelementptr inbounds i8, ptr {memory}, i64 {offset}"
+            place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
 
     def at_entry(self, expression: str) -> str:
@@ -466,13 +471,9 @@ class _Function:
 
     def own(self, temps: Sequence[Buffer]) -> str:
         """Memory for the temps that each thread has for itself; stacks may be very small."""
-        *starts, size = accumulate((-(-max(x.nbytes, 1) // 64) * 64 for x in temps), initial=0)
-        own = self.at_entry(f"call noalias ptr @PyMem_RawMalloc(i64 {size + 64})")
-        number = self.at_entry(f"ptrtoint ptr {own} to i64")
-        past = self.at_entry(f"and i64 {number}, 63")
-        skip = self.at_entry(f"sub i64 64, {past}")
-        aligned = self.at_entry(f"getelementptr i8, ptr {own}, i64 {skip}")
-        self.place_temps(aligned, dict(zip(temps, starts, strict=True)))
+        *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
+        own = self.at_entry(f"call noalias ptr @PyMem_RawMalloc(i64 {size + ALIGNMENT})")
+        self.place_temps(own, dict(zip(temps, starts, strict=True)))
         return own
 
     def print_while(self, loop: While) -> None:

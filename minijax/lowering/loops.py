@@ -217,7 +217,8 @@ class Kernel:
     """A compiled function's body: `int32 name(void** buffers)`.
 
     The pointers are inputs, outputs, constants in this order, then one workspace of
-    `workspace_size` bytes; each temp lies in it at `offsets[temp]`, 64-byte aligned.
+    `workspace_size` bytes and a cache line; each temp lies in it at `offsets[temp]` from where its
+    first line begins.
     """
 
     name: str

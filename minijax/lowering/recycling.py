@@ -12,11 +12,12 @@ import numpy as np
 
 from minijax import caches
 
+from .memory import ALIGNMENT
+
 # Fresh memory from the system costs a page fault every 4 kB, as much as writing it does. Small
 # arrays are quicker from NumPy, which keeps their memory itself.
 LARGE = 1 << 18
 MOST = 1 << 27  # bytes held for later use
-ALIGNMENT = 64  # of a cache line
 
 
 class Room(NamedTuple):

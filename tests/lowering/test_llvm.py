@@ -44,7 +44,7 @@ def kernel(inputs, outputs, *body, temps=(), offsets=None, size=0):
 def run(made, *arrays):
     """The outputs of a kernel, and its status."""
     outputs = [np.zeros(buffer.shape, buffer.dtype) for buffer in made.outputs]
-    workspace = np.zeros(made.workspace_size, np.uint8)
+    workspace = np.zeros(made.workspace_size + 64, np.uint8)
     status = cache.compile_or_load(made)([*arrays, *outputs, workspace])
     return status, outputs
 
@@ -369,3 +369,16 @@ def test_an_extremum_with_a_constant_knows_nans_and_the_signs_of_zeros(op, const
         np.testing.assert_array_equal(found, wanted)
         real = ~np.isnan(wanted)
         np.testing.assert_array_equal(np.signbit(found[real]), np.signbit(wanted[real]))
+
+
+def test_temps_begin_with_a_cache_line_wherever_the_workspace_lies():
+    dtype = np.dtype(np.float32)
+    x, y, temp = (Buffer(role, dtype, (4,), role) for role in ("input", "output", "temp"))
+    i, a, b = Scalar("i", INT64), Scalar("a", dtype), Scalar("b", dtype)
+    made = kernel([x], [y], loop(i, 4, Load(a, x, (i,)), Store(temp, (i,), a), Load(b, temp, (i,)),
+                                 Store(y, (i,), b)), temps=[temp], offsets={temp: 0}, size=64)
+    code = cache.compile_or_load(made)
+    for start in range(0, 64, 4):
+        workspace, out = np.zeros(256, np.uint8)[start:], np.zeros(4, dtype)
+        assert code([np.full(4, -np.inf, dtype), out, workspace]) == 0
+        assert (workspace.ctypes.data + np.flatnonzero(workspace)[0] - 2) % 64 == 0
