@@ -334,7 +334,7 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
       xs: a tree of arrays with the same leading axis, or None.
       length: the number of steps, needed where `xs` has no leaves.
       reverse: go from the last row to the first.
-      unroll: accepted for JAX's sake; the loop is native code either way.
+      unroll: how many steps are written out in one turn of the loop; True for all of them.
 
     Returns:
       The last carry, and the `y` of every step, stacked along a leading axis.
@@ -360,7 +360,9 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     carry = Carry(init, "scan")
     body = carry.staged(f, row_types, carry_of=_carry_of)
     carry.check(_carry_of(body.out_types), body.argument_name)
-    loop = Scan(body.closed, len(body.consts), len(carry.values), steps, bool(reverse), int(unroll))
+    if isinstance(unroll, bool):
+        unroll = max(steps, 1) if unroll else 1
+    loop = Scan(body.closed, len(body.consts), len(carry.values), steps, bool(reverse), unroll)
     outs = called(lambda: _computed(loop, body, carry, carry.kept_by(body), rows),
                   lambda: _scan_in_python(jit(f), init, rows, x_tree, steps, reverse))
     return body.tree_of(outs)
@@ -540,7 +542,7 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
       upper: the integer at which to stop.
       body_fun: ``(i, state) -> state``.
       init_val: the first state, a tree of arrays.
-      unroll: accepted for JAX's sake; the loop is native code either way.
+      unroll: as of `scan`, where the bounds are known.
 
     Returns:
       The last state.
@@ -560,8 +562,8 @@ def fori_loop(lower: Any, upper: Any, body_fun: Callable, init_val: Any, *,
         if config.disable_jit.value:
             return functools.reduce(lambda x, i: body_fun(i, x), range(start, stop), init_val)
         return scan(lambda carry, _: (_counted(body_fun, *carry), None), (start, init_val), None,
-                    max(stop - start, 0))[0][1]
-    if unroll is not None:
+                    max(stop - start, 0), unroll=1 if unroll is None else unroll)[0][1]
+    if unroll is not None and unroll is not False and unroll != 1:
         raise ValueError("Can only use `unroll` in `fori_loop` if the loop bounds are statically "
                          "known.")
 

@@ -229,10 +229,18 @@ class Scan(Loop):
         consts, init, xs = cut(operands, self.num_consts, self.num_carry)
         last, ys = cut(outputs, self.num_carry)
         cells = [b.cell(x, out) for x, out in zip(init, last, strict=True)]
-        with b.loop(self.length) as step:
+
+        def turn(step: Any) -> None:
             row = b.sub(self.length - 1, step) if self.reverse else step
             b.jaxpr(self.body, [*consts, *cells, *(b.row(x, row) for x in xs)],
                     into=[*cells, *(b.row(y, row) for y in ys)])
+
+        unroll = min(max(self.unroll, 1), max(self.length, 1))
+        with b.loop(self.length // unroll) as k:
+            for n in range(unroll):
+                turn(b.add(b.mul(b.index(k), unroll), n))
+        for step in range(self.length - self.length % unroll, self.length):
+            turn(b.index(step))
         for cell, out in zip(cells, last, strict=True):
             b.materialize(cell, into=out)
 
@@ -268,12 +276,12 @@ def _scan_examples() -> list[Example]:
     def body(w: Any, c: Any, x: Any) -> list:
         new = w * sin_p.bind(c) + x
         return [new, new * new]
-    shared = {"jaxpr": stage(body, [scalar, vector, vector]), "num_consts": 1, "num_carry": 1,
-              "unroll": 1}
+    shared = {"jaxpr": stage(body, [scalar, vector, vector]), "num_consts": 1, "num_carry": 1}
     w, c = np.float32(0.9), np.array([0.1, -0.4], np.float32)
     xs = np.linspace(-1, 1, 6, dtype=np.float32).reshape(3, 2)
-    return [Example((w, c, xs[:length]), {**shared, "length": length, "reverse": reverse})
-            for length, reverse in ((3, False), (3, True), (0, False))]
+    return [Example((w, c, xs[:length]), {**shared, "length": length, "reverse": reverse,
+                                          "unroll": unroll})
+            for length, reverse, unroll in ((3, False, 1), (3, True, 2), (0, False, 1))]
 
 
 scan_p = loop_primitive("scan", Scan, _scan_examples)

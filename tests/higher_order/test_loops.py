@@ -1,5 +1,7 @@
 """Loops of known and unknown length: values, derivatives, batches and refusals are JAX's."""
 
+import re
+
 import jax
 import numpy as np
 import pytest
@@ -288,6 +290,32 @@ def test_what_an_unroll_may_be(refused_alike):
     refused_alike(lambda lib: lib.jit(lambda n: lib.lax.fori_loop(
         0, n, lambda i, c: c, 0.0, unroll=2))(3))
     refused_alike(lambda lib: lib.lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1))
+    for unroll in (True, False, 0, 2, 9):
+        def both(lib, x, n):
+            def body(i, c):
+                return c * 0.5 + i
+            some = lib.lax.fori_loop(0, 5, body, x, unroll=unroll)
+            return some, lib.lax.fori_loop(0, n, body, x, unroll=bool(unroll))
+        programs = [str(lib.make_jaxpr(lambda *args: both(lib, *args))(1.0, 3))
+                    for lib in (minijax, jax)]
+        found = [re.findall(r"unroll=\w+", text) for text in programs]
+        assert found[0] == found[1] and len(found[0]) == 1
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("unroll", [True, 0, 2, 3, 9])
+def test_an_unrolled_loop_gives_the_same_in_fewer_turns(unroll, reverse):
+    def f(x, xs):
+        return minijax.lax.scan(lambda c, x: (minijax.numpy.sin(c) + x, c[::-1]), x, xs,
+                                unroll=unroll, reverse=reverse)
+    def rolled(x, xs):
+        return minijax.lax.scan(lambda c, x: (minijax.numpy.sin(c) + x, c[::-1]), x, xs,
+                                reverse=reverse)
+    x, xs = np.arange(3, dtype=np.float32), np.arange(21, dtype=np.float32).reshape(7, 3)
+    for one, two in zip(minijax.jit(f)(x, xs), minijax.jit(rolled)(x, xs), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-6)
+    turns = 7 // min(max(int(unroll) if unroll is not True else 7, 1), 7)
+    assert (f"in 0..{turns}:" in minijax.jit(f).lower(x, xs).as_text("loops")) == (turns > 1)
 
 
 HANDED_ON = {
