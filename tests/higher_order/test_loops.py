@@ -290,16 +290,18 @@ def test_what_an_unroll_may_be(refused_alike):
     refused_alike(lambda lib: lib.jit(lambda n: lib.lax.fori_loop(
         0, n, lambda i, c: c, 0.0, unroll=2))(3))
     refused_alike(lambda lib: lib.lax.scan(lambda c, x: (c, x), 0, np.ones(3), unroll=-1))
-    for unroll in (True, False, 0, 2, 9):
-        def both(lib, x, n):
+
+
+@pytest.mark.parametrize("unroll", [True, False, 0, 2, 9])
+def test_an_unroll_is_printed_as_jax_prints_it(unroll):
+    def printed(lib):
+        def f(x, n):
             def body(i, c):
                 return c * 0.5 + i
             some = lib.lax.fori_loop(0, 5, body, x, unroll=unroll)
             return some, lib.lax.fori_loop(0, n, body, x, unroll=bool(unroll))
-        programs = [str(lib.make_jaxpr(lambda *args: both(lib, *args))(1.0, 3))
-                    for lib in (minijax, jax)]
-        found = [re.findall(r"unroll=\w+", text) for text in programs]
-        assert found[0] == found[1] and len(found[0]) == 1
+        return re.findall(r"unroll=\w+", str(lib.make_jaxpr(f)(1.0, 3)))
+    assert printed(minijax) == printed(jax) and len(printed(jax)) == 1
 
 
 @pytest.mark.parametrize("reverse", [False, True])
