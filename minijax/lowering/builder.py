@@ -267,27 +267,44 @@ class Builder(Arithmetic):
         `inside`: how many terms a turn joins itself. Blocks are joined one by one, in any order;
         then what they gave, in one order.
         """
-        step = max(block // max(inside, 1), 1)
+        most = max(block // max(inside, 1), 1)
         if inside != 1 and "add" in ops:  # short inner loops are unrolled, turns taken abreast
-            step = min(step, CHAIN if inside >= CHAIN else 4 * CHAIN)
-        if n <= step:
-            return self._join_in_turn(ops, 0, n, turn)
-        step = block_of(n, step)
-        blocks, left = divmod(n, step)
-        with self.loop(blocks, vectorize="apart") as j:
-            found = self._join_in_turn(ops, self.mul(self.index(j), step), step, turn)
-            partials = [self.temp((blocks,), x.dtype, "partial") for x in found]
+            most = min(most, CHAIN if inside >= CHAIN else 4 * CHAIN)
+        return self._in_blocks(
+            n, most, lambda first, count: self._join_in_turn(ops, first, count, turn),
+            lambda partials, n: self.join(ops, n, lambda k: [self.load(x, (k,)) for x in partials],
+                                          block=CHAIN if "add" in ops else BLOCK))
+
+    def _in_blocks(self, n: int, most: int, join: Callable[[Operand, int], list], again: Callable,
+                   width: int = 0) -> list:
+        """What `join` makes of n turns if they are few; else `again` of what it makes of blocks:
+        scalars, or rows of some width.
+        """
+        if n <= most:
+            return join(self.index(0), n)
+        size = block_of(n, most)
+        whole, left = divmod(n, size)
+        partials: list[Buffer] = []
+
+        def block(i: Operand, count: int) -> None:
+            found = join(self.mul(i, size), count)
+            if not partials:  # now the dtypes are known
+                shape = (whole + bool(left), width)[:1 + bool(width)]
+                partials.extend(self.temp(shape, x.dtype, "partial") for x in found)
             for partial, x in zip(partials, found, strict=True):
-                self.store(partial, (j,), x)
+                if not width:
+                    self.store(partial, (i,), x)
+                    continue
+                with self.loop(width, vectorize="parallel") as j:
+                    self.store(partial, (i, j), self.load(x, (j,)))
+
+        with self.loop(whole, vectorize="apart") as i:
+            block(self.index(i), size)
+        if left:
+            block(self.index(whole), left)
         for partial in partials:
             self.freeze(partial)
-        totals = self.join(ops, blocks, lambda j: [self.load(x, (j,)) for x in partials],
-                           block=CHAIN if "add" in ops else BLOCK)
-        if left:
-            last = self._join_in_turn(ops, blocks * step, left, turn)
-            totals = [self.operation(op, (x, y))
-                      for op, x, y in zip(ops, totals, last, strict=True)]
-        return totals
+        return again(partials, whole + bool(left))
 
     def _join_in_turn(self, ops: Sequence[str], start: Any, n: int,
                       turn: Callable[[Operand], Sequence[Operand]]) -> list[Operand]:
@@ -314,26 +331,11 @@ class Builder(Arithmetic):
         """For each operation a row: what it makes of the terms that terms(k, j) gives it for all k
         below n, for each j below `width`. Blocks of rows are joined as by `join`.
         """
-        size = block_of(n, ROWS * (CHAIN if "add" in ops else BLOCK))
-        whole, left = divmod(n, size)
-        if n <= size:
-            return self._join_some_rows(ops, dtypes, self.index(0), n, width, terms)
-        partials = [self.temp((whole + bool(left), width), dtype, "partial") for dtype in dtypes]
-
-        def block(i: Operand, count: int) -> None:
-            rows = self._join_some_rows(ops, dtypes, self.mul(i, size), count, width, terms)
-            with self.loop(width, vectorize="parallel") as j:
-                for partial, row in zip(partials, rows, strict=True):
-                    self.store(partial, (i, j), self.load(row, (j,)))
-
-        with self.loop(whole, vectorize="apart") as i:
-            block(self.index(i), size)
-        if left:
-            block(self.index(whole), left)
-        for partial in partials:
-            self.freeze(partial)
-        return self.join_rows(ops, dtypes, whole + bool(left), width,
-                              lambda k, j: [self.load(x, (k, j)) for x in partials])
+        return self._in_blocks(
+            n, ROWS * (CHAIN if "add" in ops else BLOCK),
+            lambda first, count: self._join_some_rows(ops, dtypes, first, count, width, terms),
+            lambda partials, n: self.join_rows(ops, dtypes, n, width, lambda k, j: [
+                self.load(x, (k, j)) for x in partials]), width)
 
     def _join_some_rows(self, ops: Sequence[str], dtypes: Sequence[np.dtype], first: Operand,
                         n: int, width: int, terms: Callable) -> list[Buffer]:
