@@ -121,18 +121,20 @@ def quotient(z: Pair, w: Pair) -> Pair:
     return found
 
 
-def moderate(x: Any, y: Any) -> Any:
-    """A power of two by which x and y are multiplied: their squares neither overflow nor vanish."""
+def moderating(x: Any, y: Any) -> Callable[[int], Any]:
+    """Powers of two, of the 6th by which x and y are multiplied their squares stay in range; of
+    the -6th what was multiplied comes back, of the -3rd its root.
+    """
     large, k = algebra.max(abs(x), abs(y)), np.finfo(x.dtype).maxexp // 8
-    return where(large > 2. ** (3 * k), 2. ** (-6 * k),
-                 where(large < 2. ** (-3 * k), 2. ** (6 * k), filled(1, large)))
+    huge, tiny = large > 2. ** (3 * k), large < 2. ** (-3 * k)
+    return lambda n: where(huge, 2. ** (-n * k), where(tiny, 2. ** (n * k), filled(1, large)))
 
 
 def size(z: Pair) -> Any:
     """The absolute value; nan where a part is."""
-    scale = moderate(z.re, z.im)
-    x, y = z.re * scale, z.im * scale
-    return algebra.sqrt(x * x + y * y) / scale
+    power = moderating(z.re, z.im)
+    x, y = z.re * power(6), z.im * power(6)
+    return algebra.sqrt(x * x + y * y) * power(-6)
 
 
 def sign(z: Pair) -> Pair:
@@ -142,11 +144,11 @@ def sign(z: Pair) -> Pair:
 
 def root(z: Pair) -> Pair:
     """The square root in the right half-plane; the imaginary part keeps its sign."""
-    scale = moderate(z.re, z.im)
-    x, y = abs(z.re) * scale, abs(z.im) * scale
+    power = moderating(z.re, z.im)
+    x, y = abs(z.re) * power(6), abs(z.im) * power(6)
     large = algebra.sqrt((algebra.sqrt(x * x + y * y) + x) * .5)
     small = where((y == large) & (large + large == large), y, y / (large + large))
-    large, small = (v / algebra.sqrt(scale) for v in (large, small))
+    large, small = large * power(-3), small * power(-3)
     return Pair(where(z.re < 0, small, large), copysign(where(z.re < 0, large, small), z.im))
 
 
