@@ -45,21 +45,31 @@ _SAFE_UNSIGNED = """
   %zero = icmp eq {t} %y, 0
   %divisor = select i1 %zero, {t} 1, {t} %y"""
 
-# x / 0 is all ones; MIN / -1 wraps to MIN.
-_function("{t} @div_signed.{t}({t} %x, {t} %y)", _SAFE_DIVISOR + """
-  %quotient = sdiv {t} %x, %divisor
+# Processors divide vectors of floats, and none of integers. In float64 a quotient of integers of 32
+# bits is so far from the next integer that it may be cut off at its point.
+_QUOTIENTS = {"": "\n  %quotient = {s}div {t} %x, %divisor", "_by_floats": """
+  %above = {s}itofp {t} %x to double
+  %below = {s}itofp {t} %divisor to double
+  %ratio = fdiv double %above, %below
+  %quotient = fpto{s}i double %ratio to {t}"""}
+for _how, _quotient in _QUOTIENTS.items():
+    _signed, _unsigned = (_quotient.replace("{s}", _s) for _s in "su")
+    _remainder = """
+  %part = mul {t} %quotient, %divisor
+  %remainder = sub {t} %x, %part"""
+    # x / 0 is all ones; MIN / -1 wraps to MIN.
+    _function("{t} @div_signed" + _how + ".{t}({t} %x, {t} %y)", _SAFE_DIVISOR + _signed + """
   %negated = sub {t} 0, %x
   %result = select i1 %minus_one, {t} %negated, {t} %quotient
   %guarded = select i1 %zero, {t} -1, {t} %result""")
-_function("{t} @div_unsigned.{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + """
-  %quotient = udiv {t} %x, %divisor
+    _function("{t} @div_unsigned" + _how + ".{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + _unsigned + """
   %guarded = select i1 %zero, {t} -1, {t} %quotient""")
-# x % 0 is x; x % -1 is 0, also for MIN.
-_function("{t} @rem_signed.{t}({t} %x, {t} %y)", _SAFE_DIVISOR + """
-  %remainder = srem {t} %x, %divisor
+    # x % 0 is x; x % -1 is 0, also for MIN.
+    _function("{t} @rem_signed" + _how + ".{t}({t} %x, {t} %y)", _SAFE_DIVISOR + _signed
+              + _remainder + """
   %guarded = select i1 %zero, {t} %x, {t} %remainder""")
-_function("{t} @rem_unsigned.{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + """
-  %remainder = urem {t} %x, %divisor
+    _function("{t} @rem_unsigned" + _how + ".{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + _unsigned
+              + _remainder + """
   %guarded = select i1 %zero, {t} %x, {t} %remainder""")
 # A shift by the width or more is undefined in LLVM; here it shifts everything out.
 for _name, _instruction in (("shl", "shl"), ("shr_logical", "lshr")):

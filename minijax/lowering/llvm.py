@@ -273,6 +273,9 @@ class _Function:
         if let.op in ("min", "max") and kind_of(dtype) == "f" and self.is_held(let):
             return None
         template = OPS[let.op].instructions[kind_of(dtype)]
+        if self.parallel and let.op in ("div", "rem") and dtype.itemsize <= 4 and not isinstance(
+                let.args[1], Constant):
+            template = re.sub(r"@\w+", r"\g<0>_by_floats", template)
         flags = "reassoc " if let in self.reassociated else ""
         self.define(let.target, self.fill(template, dtype, let.args, flags))
 

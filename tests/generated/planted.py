@@ -79,7 +79,7 @@ MISTAKES = {
         simplify, "_equation_key", lambda right: lambda eqn, invars: right(
             eqn, invars[:max(len(invars) - 1, 1)])),
     "two temps that share memory": instead(
-        memory, "_first_gap", lambda right: lambda taken, nbytes: 0),
+        memory, "_first_gap", lambda right: lambda *_: 0),
     "a temp as small as its maker's loop allows": instead(
         schedule, "_common", lambda right: lambda maker, reader: maker),
     "a product with its axes in another order": instead(

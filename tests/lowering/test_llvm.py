@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from minijax import jit, lax
 from minijax.lowering import cache, llvm
 from minijax.lowering.loops import (
     BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If,
@@ -382,3 +383,18 @@ def test_temps_begin_with_a_cache_line_wherever_the_workspace_lies():
         workspace, out = np.zeros(256, np.uint8)[start:], np.zeros(4, dtype)
         assert code([np.full(4, -np.inf, dtype), out, workspace]) == 0
         assert (workspace.ctypes.data + np.flatnonzero(workspace)[0] - 2) % 64 == 0
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
+def test_vectors_of_integers_are_divided_without_an_error(dtype):
+    limits, rng = np.iinfo(dtype), np.random.default_rng(0)
+    ends = np.array([limits.min, limits.min + 1, limits.max // 2, limits.max - 1, limits.max,
+                     *range(-3 if limits.min else 0, 4)], dtype)
+    some, others = (rng.integers(limits.min, limits.max, 3000, dtype, True) for _ in range(2))
+    x, y = np.tile(ends, ends.size), np.repeat(ends, ends.size)
+    small = others % 100 + 1
+    multiples = some // 100 * small
+    x = np.concatenate([x, some, multiples, multiples - 1, multiples + 1]).astype(dtype)
+    y = np.concatenate([y, others, small, small, small]).astype(dtype)
+    for divide in (lax.div, lax.rem):
+        np.testing.assert_array_equal(jit(divide)(x, y), divide(x, y))
