@@ -21,9 +21,11 @@ from minijax.numpy.arguments import (ArrayLike, along, as_array, broadcast_to_sh
                                      check_arraylike, choose, convert, promote_dtypes, public,
                                      stacked, static_value)
 from minijax.numpy.creation import array, linspace
+from minijax.numpy.index_plan import Entry, signed_places
 from minijax.numpy.shaping import ravel
 from minijax.numpy.sorting import searchsorted
 from minijax.primitives.axes import replaced
+from minijax.primitives.gather import taken_along
 
 _INT = np.dtype("int32")
 
@@ -306,14 +308,13 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
     rows = lax.broadcast_shapes(*(replaced(each.shape, axis, 1) for each in (x, places)))
     if x.shape[axis] == 0:
         return lax.full(replaced(rows, axis, places.shape[axis]), 0, x.dtype)
-    # along the other axes each row's own number, which stretches over all places
-    index = [places if d == axis else lax.reshape(lax.iota(_INT, n), replaced((1,) * x.ndim, d, n))
-             for d, n in enumerate(x.shape)]
     if mode == "one_hot":  # no place outside is hot
         mode, fill_value = "fill", 0
     wrap = mode != "promise_in_bounds" if wrap_negative_indices is None else wrap_negative_indices
-    return x.at[tuple(index)].get(mode=mode or "fill", fill_value=fill_value,
-                                  wrap_negative_indices=wrap)
+    places = signed_places(Entry("array", places, axis, x.shape[axis]), wrap)
+    x, places = (broadcast_to_shape(each, replaced(rows, axis, each.shape[axis]))
+                 for each in (x, places))
+    return taken_along(x, places, axis, GatherScatterMode.from_any(mode or "fill"), fill_value)
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,

@@ -95,8 +95,8 @@ def searchsorted(a: Alike, v: Alike, side: str = "left", sorter: ArrayLike | Non
         a = a[sorter]
     low, high = (lax.full(v.shape, n, _INT) for n in (0, a.size))
     for _ in range(a.size.bit_length()):
-        middle = lax.div(low + high, convert(2, _INT))
-        found = a.at[middle].get(mode="clip")
+        middle = lax.shift_right_logical(low + high, convert(1, _INT))
+        found = a.at[middle].get(mode="clip", wrap_negative_indices=False)
         is_left = ~_before(found, v) if side == "left" else _before(v, found)
         is_left = is_left | (middle >= high)
         low, high = choose(is_left, low, middle + 1), choose(is_left, middle, high)

@@ -142,7 +142,8 @@ gather_p = Primitive(
     examples=_gather_examples)
 
 
-def taken_along(x: Array, places: Array, axis: int) -> Array:
+def taken_along(x: Array, places: Array, axis: int, mode: GatherScatterMode = PROMISE,
+                fill_value: Any = None) -> Array:
     """What stands at places along an axis; the other axes of the places go with those of `x`.
 
     >>> taken_along(core.as_value(np.eye(2, dtype=np.float32)), core.as_value(np.array([1, 0])), 0)
@@ -154,7 +155,7 @@ def taken_along(x: Array, places: Array, axis: int) -> Array:
     sizes = (1,) * places.ndim + x.shape[places.ndim:]
     dnums = GatherDimensionNumbers(window, (axis,), (axis,), paired, paired)
     return gather_p.bind(x, expand_dims(places, (places.ndim,)), **gather_params(
-        x, dnums, sizes, PROMISE))
+        x, dnums, sizes, mode, fill_value))
 
 
 # ── The family of scatters ───────────────────────────────────────────────────────────────────
@@ -192,26 +193,60 @@ def _batch_scatter(p: Primitive, axis: Axis, args: list, dims: list, *,
 
 Join = Callable[[Any, Sequence[Any], Sequence[Any]], Sequence[Any]]
 
+BLOCKS = 8      # of the updates, where these are many and places few: each joins its own apart
+MANY = 1 << 16
 
-def scatter_loop(join: Join | None) -> Callable[..., None]:
-    """Copy the operands, then visit the updates; ``join(b, there, updates)`` is written back."""
+
+def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
+    """Copy the operands, then visit the updates; ``join(b, there, updates)`` is written back.
+
+    With the `op` that joins them, in any association, they may be joined in blocks.
+    """
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
              mode: GatherScatterMode, **_: Any) -> None:
-        count, shape = len(outputs), outputs[0].shape
-        indices, *updates = operands[count:]
-        for x, out in zip(operands, outputs, strict=False):
-            b.materialize(x, into=out)
-        if 0 in shape:
+        count, out = len(outputs), outputs[0]
+        olds, (indices, *updates) = operands[:count], operands[count:]
+        rank, shape = updates[0].ndim, updates[0].shape or (1,)
+        sizes = window_sizes(dimension_numbers, out.shape, updates[0].shape)
+        few = op and updates[0].size >= max(MANY, 4 * BLOCKS * out.size)
+        step = shape[0] // BLOCKS if few else 0
+        # The last axes, as far as they are of windows, lead to different places: one test for all.
+        last = len(shape)
+        while last > 1 and last - 1 in dimension_numbers[0]:
+            last -= 1
+
+        def place_at(*index: Any) -> tuple:
+            return place_of(b, dimension_numbers, out.shape, sizes, indices, index[:rank])
+
+        def visit(into: list, above: Index, i: Any) -> None:
+            with slots.nest(b, shape[1:last]) as rest:
+                _, inside = place_at(i, *rest, *[b.index(0)] * (len(shape) - last))
+                with (contextlib.nullcontext() if mode is CLIP else b.when(inside),
+                      slots.nest(b, shape[last:], "parallel") as window):
+                    place = (*above, *place_at(i, *rest, *window)[0])
+                    new: Sequence[Any] = [x((i, *rest, *window)[:rank]) for x in updates]
+                    if join:
+                        new = join(b, [b.load(each, place) for each in into], new)
+                    for each, x in zip(into, new, strict=True):
+                        b.store(each, place, x)
+
+        if 0 in out.shape:
             return  # no place is inside
-        sizes = window_sizes(dimension_numbers, shape, updates[0].shape)
-        with slots.nest(b, updates[0].shape) as index:
-            place, inside = place_of(b, dimension_numbers, shape, sizes, indices, index)
-            with contextlib.nullcontext() if mode is CLIP else b.when(inside):
-                new: Sequence[Any] = [x(index) for x in updates]
-                if join:
-                    new = join(b, [b.load(out, place) for out in outputs], new)
-                for out, x in zip(outputs, new, strict=True):
-                    b.store(out, place, x)
+        if step:
+            apart = b.temp((BLOCKS, *out.shape), out.dtype, "apart")
+            with b.loop(BLOCKS, vectorize="parallel") as block:
+                with slots.nest(b, out.shape) as place:
+                    b.store(apart, (block, *place), b.starting_value(op, out.dtype))
+                with b.loop(step) as k:
+                    visit([apart], (block,), b.add(b.mul(block, step), k))
+            with slots.nest(b, out.shape, "parallel") as place:
+                found = (b.load(apart, (block, *place)) for block in range(BLOCKS))
+                b.store(out, place, functools.reduce(getattr(b, op), found, olds[0](place)))
+        else:
+            for x, each in zip(olds, outputs, strict=True):
+                b.materialize(x, into=each)
+        with b.loop(shape[0], BLOCKS * step) as i:
+            visit(outputs, (), i)
     return loop
 
 
@@ -252,7 +287,8 @@ def scatter_family(op: str, *, write: Write, jvp: Any = None, transpose: Any,
         jvp=jvp or linear(0, 2),
         transpose=transpose,
         batch=_batch_scatter,
-        loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None),
+        loop=scatter_loop((lambda b, there, new: [getattr(b, op)(*there, *new)]) if op else None,
+                          op.replace("sub", "")),
         in_place=lambda k, /, **params: (k,),
         examples=examples or scatter_examples(np.float32, np.int32))
 

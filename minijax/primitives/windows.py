@@ -126,9 +126,11 @@ def place_of(s: Any, dnums: Numbers, shape: Shape, sizes: Shape, indices: Callab
         place = s.const(0, np.int64)
         if d in components:
             component = s.const(components.index(d), np.int64)
-            start = as_int64(s, indices((*vector, component)))
-            place = s.clamp(start, 0, max(n - size, 0))
-            inside = s.and_(inside, s.eq(place, start))
+            start, last = indices((*vector, component)), max(n - size, 0)
+            if start.dtype.kind != "i" or last > np.iinfo(start.dtype).max:
+                start = as_int64(s, start)
+            held = s.clamp(start, 0, last)
+            place, inside = as_int64(s, held), s.and_(inside, s.eq(held, start))
         if d in batching:
             place = s.add(place, vector[paired[batching.index(d)]])
         elif d not in hidden:

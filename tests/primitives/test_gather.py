@@ -1,5 +1,7 @@
 """gather and scatter agree with JAX for generated dimension numbers, and refuse what it refuses."""
 
+import math
+
 import jax
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 import minijax
 from minijax import lax
+from minijax import numpy as jnp
 from minijax.core import as_value
 
 V = np.arange(4, dtype=np.float32)
@@ -142,3 +145,17 @@ def test_products_scattered_to_repeated_places_have_no_gradient_as_in_jax():
     f = lambda y: lax.scatter_mul(V, np.array([[1], [1]]), y, dims)
     with pytest.raises(NotImplementedError, match="only implemented if `unique_indices=True`"):
         minijax.jvp(f, (np.ones(2, np.float32),), (np.ones(2, np.float32),))
+
+
+@pytest.mark.parametrize("method", ["add", "multiply", "min", "max", "subtract", "set"])
+@pytest.mark.parametrize("width", [(), (3,), (40,)], ids=str)
+def test_many_updates_of_few_places_are_those_made_one_by_one(method, width):
+    rng = np.random.default_rng(0)
+    count = 100_003 // max(math.prod(width), 1)
+    x, at = rng.integers(-9, 9, (7, *width), np.int32), rng.integers(-9, 9, count, np.int32)
+    updates = rng.integers(-9, 9, (count, *width), np.int32)
+    f = lambda x, at, updates: getattr(x.at[at], method)(updates)
+    eager = f(*map(jnp.asarray, (x, at, updates)))
+    np.testing.assert_array_equal(minijax.jit(f)(x, at, updates), eager)
+    theirs = f(*map(jax.numpy.asarray, (x, at, updates)))
+    np.testing.assert_array_equal(eager, theirs)
