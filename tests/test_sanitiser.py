@@ -125,7 +125,7 @@ PLANTED = {
     "a temp is given away after its first use": (0, [
         (memory, "_spans", first_uses)]),
     "temps share memory though both are needed": (0, [
-        (memory, "_first_gap", lambda taken, nbytes: 0)]),
+        (memory, "_first_gap", lambda *_: 0)]),
     "a carry is overwritten while somebody reads it": (160, [
         (schedule.Run, "_safe_in_place", always)]),
     "what was read before a store is used after it": (180, [
