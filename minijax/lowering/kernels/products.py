@@ -23,6 +23,7 @@ from ..builder import Sums
 from ..loops import Address, Flat
 
 INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
+INLINE_VECTOR = 32  # and so of a matrix and a vector
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
 ENOUGH = 8  # panels, the columns of a block each, for threads to share, or else the blocks of
 SHARED = 1 << 22  # terms in a panel: some 40 µs
@@ -66,11 +67,12 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     wide = computed_in(out.dtype)
     terms = left.size(left.free) * right.size(right.free) * left.size(left.contract)
     is_vector = 1 in (left.size(left.free), right.size(right.free))
-    if terms > INLINE and is_vector and wide.kind == "f":
+    short = terms <= (INLINE_VECTOR if is_vector and wide.kind == "f" else INLINE)
+    if not short and is_vector and wide.kind == "f":
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
-    if terms > INLINE and not is_vector and wide.kind == "f":
+    if not short and not is_vector and wide.kind == "f":
         return by_blocks(b, out, left, right, wide)
-    if terms <= INLINE or not (right.runs_along_free or left.runs_along_free):
+    if short or not (right.runs_along_free or left.runs_along_free):
         return one_by_one(b, out, left, right, wide)
     sums = out if out.dtype == wide else b.temp(out.shape, wide)
     by_rows(b, sums, left, right)
