@@ -28,13 +28,14 @@ from .scalars import OPS, kind_of
 from .vectors import Function, called_in, function, functions_of, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
-# Turns: a loop of so many LLVM would write out before it looked for vectors, and a longer one after
-# that, which takes time and helps none but sums.
-FEW, MANY = 9, 99
-# What LLVM is told of a loop: not to write it out before, or after, its turns are side by side; to
+# Turns: a loop of FEW and more LLVM would write out before it looked for vectors; one of more than
+# SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
+FEW, MANY, SHORT = 9, 99, 256
+# What LLVM is told of a loop: not to write it out turn by turn; this only until it has vectors; to
 # have one vector of turns at a time, or none; to have so many turns in it.
 WHOLE = '!"llvm.loop.unroll.disable"'
 ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
+NO_LONGER = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
 NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
 OF_LANES = f'!"llvm.loop.vectorize.width", i32 {{}}; {ONE_VECTOR}; {WHOLE}'
 
@@ -420,7 +421,8 @@ class _Function:
         else:
             long_sum = loop.vectorize == "reduce" and turns > MANY
             whole = side_by_side and turns >= FEW and not long_sum
-            self.loop(loop, start, stop, [WHOLE] if whole else [])
+            until = [WHOLE, NO_LONGER] if turns <= SHORT else [WHOLE]
+            self.loop(loop, start, stop, until if whole else [])
 
     def loop(self, loop: For, start: str, stop: str, facts: Sequence[str]) -> None:
         """A loop from start to stop, and what LLVM is to know of it."""
