@@ -96,7 +96,7 @@ def _joins(task: Node, nest: Nest, depth: int) -> bool:
     return (not (task.opaque or nest.kind == "opaque") and nest.size == _size(task, depth)
             and nest.statements + _more(task, nest) <= _FULL
             and (not any(_reduces_columns(each, depth) for each in together)
-                 or all(_reduces_columns(each, depth) or len(each.loops) == depth + 1
+                 or all(_reduces_columns(each, depth) or len(each.loops) == depth + 1 == each.rank
                         for each in together)))
 
 

@@ -410,3 +410,13 @@ def test_a_long_chain_is_cut_into_loops_of_bounded_length():
     kernel = lowered(chain, numbers(3)).kernel
     lengths = [len(loop.body) for loop in statements(kernel.body, For)]
     assert len(lengths) > 2 and max(lengths) < 4000
+
+
+@pytest.mark.parametrize("axes", [(0,), (0, 1)])
+def test_what_columns_give_may_be_reduced_beside_them(axes):
+    def f(x):
+        places = lax.argmax(x, 0, np.int32)
+        told = lax.select(lax.reduce_and(lax.ne(x, x), (0,)), lax.neg(places), places)
+        return [told, lax.reduce_sum(told, axes)]
+    x = np.random.default_rng(0).normal(size=(4, 3, 2)).astype(np.float32)
+    check(f, x)
