@@ -139,8 +139,3 @@ def test_gradients_in_complex_numbers_are_those_of_jax(f):
     ours = minijax.grad(lambda z: f(lax, z))(3 + 4j)
     theirs = jax.grad(lambda z: f(jax.lax, z))(3 + 4j)
     np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-6)
-
-
-def test_compiling_complex_numbers_is_refused():
-    with pytest.raises(NotImplementedError, match="complex"):
-        minijax.jit(lambda z: lax.add(z, z))(1 + 2j)
