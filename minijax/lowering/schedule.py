@@ -59,6 +59,9 @@ class Run:
         self.into = [Stored(b, x) if isinstance(x, Buffer) else x for x in into]
         self.noted: JaxprEqn | None = None  # the equation whose line stands somewhere already
         self.places: dict[Var, list[Stored]] = {}
+        # What a turn of a loop has made: those beside it ask for that alone, however they say it,
+        # and it is not in memory before the turn ends.
+        self.turn: dict[Var, Operand] = {}
         self.skip: dict[Var, int] = {}  # how many axes a place lacks: loops around its readers
         self.later: list[tuple[Stored, Stored]] = []
         for x in self.env.values():
@@ -172,6 +175,8 @@ class Run:
     def _element(self, eqn: JaxprEqn, k: int, index: tuple[Operand, ...]) -> Operand:
         """From memory, if it has a place: what reads it comes later, or in its turn of a loop."""
         v = eqn.outvars[k]
+        if v in self.turn:
+            return self.turn[v]
         return self.load(v, index) if self.places.get(v) else self.evaluate(eqn, index)[k]
 
     def load(self, v: Var, index: tuple[Operand, ...]) -> Operand:
@@ -271,8 +276,10 @@ class Run:
                     continue
                 found = self.evaluate(task.eqn, at, totals.get(task))
             for v, x in zip(task.outvars, found, strict=True):
+                self.turn[v] = x
                 self.b.remember(("value", self.env[v], at), x)  # for the next that asks
                 stores += [(place, self.at(v, at), x) for place in self.places.get(v, [])]
+        self.turn.clear()
         for place, where, x in stores:
             place.store(where, x)
         return terms

@@ -420,3 +420,11 @@ def test_what_columns_give_may_be_reduced_beside_them(axes):
         return [told, lax.reduce_sum(told, axes)]
     x = np.random.default_rng(0).normal(size=(4, 3, 2)).astype(np.float32)
     check(f, x)
+
+
+def test_what_a_turn_has_made_is_there_for_those_beside_it_however_they_ask():
+    def rows(y):
+        short = y.astype(np.float16)
+        return short - jnp.tile(short.ravel(), 1).reshape(3, 3)
+    x = np.random.default_rng(0).normal(size=(3, 3, 1, 3)).astype(np.float32)
+    check(lambda x: [lax.map(rows, x, batch_size=2)], x)
