@@ -152,6 +152,8 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Running totals ───────────────────────────────────────────────────────────────────────────
 
+ROWS = 8  # of terms, taken together before their total is touched
+
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
                jvp: Any, transpose: Any = NOT_LINEAR) -> Primitive:
@@ -226,25 +228,59 @@ def _running_loop(op: str) -> Callable[..., None]:
     def loop(b: Any, outputs: Sequence, operands: Sequence, axis: int, reverse: bool) -> None:
         [x], [out] = operands, outputs
         n, inner = x.shape[axis], x.shape[axis + 1:]
-        join = getattr(b, op)
-        totals = b.sums(math.prod(inner), computed_in(x.dtype))
-        with nest(b, x.shape[:axis]) as outer:
-            def step(totals: Any, before: Any, rows: Sequence) -> None:
-                with b.loop(totals.width, vectorize="parallel") as j:
-                    place = b.unravel(b.index(j), inner)
-                    start = b.load(*totals.at(j))
-                    if before is not None:
-                        start = b.add(b.load(*before.at(j)), start)
-                    total = None
-                    for k in rows:
-                        at = (*outer, b.sub(n - 1, k) if reverse else k, *place)
-                        term = widened(b, x(at))
-                        total = term if total is None else join(total, term)
-                        b.store(out, at, b.convert(join(start, total), x.dtype))
-                    b.store(*totals.at(j), join(b.load(*totals.at(j)), total))
+        with nest(b, x.shape[:axis], "parallel") as outer:
+            def at(k: Any, j: Any) -> tuple:
+                return *outer, b.sub(n - 1, k) if reverse else k, *b.unravel(j, inner)
 
-            b.in_chains(op, totals, n, step, prefixes=True)
+            if x.size:
+                _run(b, op, computed_in(x.dtype), n, math.prod(inner),
+                     lambda k, j: widened(b, x(at(k, j))),
+                     lambda k, j, total: b.store(out, at(k, j), b.convert(total, x.dtype)))
     return loop
+
+
+def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, store: Callable
+         ) -> None:
+    """``store(k, j, what all term(i, j) up to i = k give)`` for all k below n, j below `width`.
+
+    The rows are cut into blocks. What each gives is found first; the running totals of that are
+    where each begins. Few numbers are added to these large ones.
+    """
+    join, size = getattr(b, op), ROWS * summation.CHAIN
+    whole = (n - 1) // size
+    before, inside = (b.temp((whole + 1, width), dtype, name) for name in ("before", "inside"))
+
+    def visit(i: Any, count: int, keep: bool) -> None:
+        """A block, some rows at a time, in registers."""
+        def rows(first: Any, count: int) -> None:
+            with b.loop(width, vectorize="parallel") as j:
+                found, total = b.load(inside, (i, j)), None
+                start = join(b.load(before, (i, j)), found) if keep else found
+                for k in (b.add(first, u) for u in range(count)):
+                    x = term(k, b.index(j))
+                    total = x if total is None else join(total, x)
+                    if keep:
+                        store(k, j, join(start, total))
+                b.store(inside, (i, j), join(found, total))
+
+        with b.loop(width, vectorize="parallel") as j:
+            b.store(inside, (i, j), b.starting_value(op, dtype))
+        start, rest = b.mul(b.index(i), size), count % ROWS
+        with b.loop(count // ROWS) as step:
+            rows(b.add(start, b.mul(b.index(step), ROWS)), ROWS)
+        if rest:
+            rows(b.add(start, count - rest), rest)
+
+    with b.loop(width, vectorize="parallel") as j:
+        b.store(before, (0, j), b.starting_value(op, dtype))
+    if whole:
+        with b.loop(whole, vectorize="parallel") as i:
+            visit(i, size, False)
+        _run(b, op, dtype, whole, width, lambda i, j: b.load(inside, (i, j)),
+             lambda i, j, total: b.store(before, (b.add(i, 1), j), total))
+    with b.loop(whole, vectorize="parallel") as i:
+        visit(i, size, True)
+    visit(whole, n - whole * size, True)
 
 
 # ── The primitives and their functions ───────────────────────────────────────────────────────
