@@ -18,7 +18,8 @@ from .probe import FLAT, Pattern, Term, identity, longer
 
 _FULL = 2000  # statements in one loop: in longer ones the compiler's time grows with the square
 _FEW = 4  # rows of a column; fewer are written out
-_BIG = 4096  # a transposed walk over fewer elements stays in the first-level cache anyway
+# A transposed walk over fewer elements, or fewer lines, stays in the first-level cache anyway.
+_BIG, _WIDE = 4096, 16
 
 
 @dataclass(eq=False)
@@ -27,7 +28,7 @@ class Nest:
 
     `kind`: an "opaque" nest is written by its task's rule; a "flat" one runs over all axes from
     `depth` on as one; a "column" computes reductions for a whole stretch of its axis at a time; a
-    "tiled" one runs over two axes in squares. A loop may reduce for some of its tasks.
+    "tiled" one and the last in its chain go in squares. A loop may reduce for some of its tasks.
     """
 
     depth: int
@@ -42,6 +43,12 @@ class Nest:
     def innermost(self) -> bool:
         """Whether it is a loop around straight code only."""
         return self.size is not None and all(child.size is None for child in self.children)
+
+    @property
+    def chain(self) -> list[Nest]:
+        """It and the loops inside, as long as each is all that is in the one around it."""
+        only = self.children[0] if len(self.children) == 1 else self
+        return [self] if only is self or only.size is None else [self, *only.chain]
 
     @property
     def turns(self) -> int:
@@ -141,9 +148,11 @@ def _fill(nest: Nest) -> None:
         nest.kind = "flat"
         return
     nest.children = build_nests(nest.tasks, nest.depth + 1)
-    if (len(nest.children) == 1 and nest.children[0].innermost
-            and not any(task.reduces for task in nest.tasks)
-            and any(_transposes(task, nest.depth) for task in nest.tasks)):
+    chain = nest.chain
+    sizes = [each.turns for each in chain]
+    if (len(chain) > 1 and chain[-1].innermost and turned_reads(nest.depth, chain[-1])
+            and math.prod(sizes) >= _BIG and min(sizes[0], sizes[-1]) >= _WIDE
+            and not any(task.reduces or task.probe.heavy for task in nest.tasks)):
         nest.kind = "tiled"
     elif nest.size > 1 and any(_reduces_columns(task, nest.depth) for task in nest.tasks):
         nest.kind = "column"
@@ -174,12 +183,11 @@ def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
     return not task.probe.heavy
 
 
-def _transposes(task: Node, depth: int) -> bool:
-    """Whether its last axis but one runs along the last axis of something big that it reads."""
-    return (depth == len(task.loops) - 2 and math.prod(task.loops[depth:]) >= _BIG
-            and not task.probe.heavy and any(
-                terms[-1:] == [("axis", depth)] and ("axis", depth + 1) in terms
-                for terms in _memory(task)))
+def turned_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
+    """What a loop over the last axis reads whose own last axis is that of a loop around."""
+    reads = dict.fromkeys((v, p) for task in nest.tasks for v in task.reads for p in task.reads[v])
+    return [(v, p) for v, p in reads if all(kind in ("axis", "at") for kind, _ in p)
+            and ("axis", nest.depth) in p and longer(p, v.aval.shape)[-1] == ("axis", axis)]
 
 
 def _memory(task: Node) -> list[list[Term]]:

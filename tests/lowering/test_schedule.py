@@ -359,9 +359,30 @@ def test_column_sums_inside_other_work_read_rows_in_order():
     assert any(temp.name.startswith("sums") for temp in kernel.temps)
 
 
-def test_a_large_transposition_goes_in_squares():
-    kernel = check(lambda x: [lax.add(lax.transpose(x, (1, 0)), 1.0)], numbers(70, 90))
-    assert count(kernel, For) == 4
+@pytest.mark.parametrize(("shape", "order"), [
+    ((70, 90), (1, 0)), ((128, 64), (1, 0)), ((3, 70, 90), (0, 2, 1)), ((20, 3, 90), (2, 1, 0)),
+    ((3, 20, 90), (2, 0, 1)), ((1, 70, 90, 1), (2, 0, 3, 1))])
+@pytest.mark.parametrize("dtype", [F32, np.float16, np.int8])
+def test_what_is_read_the_other_way_round_is_copied_by_its_own_lines_in_squares(
+        shape, order, dtype):
+    x = (numbers(*shape) * 9).astype(dtype)
+    y = np.ascontiguousarray(x.transpose(order)) + dtype(1)
+    kernel = check(lambda x, y: [lax.add(lax.transpose(x, order), y)], x, y)
+    [tile] = kernel.temps
+    assert tile.dtype == dtype and tile.shape[0] < tile.shape[1]
+    [loop] = [s for s in kernel.body if isinstance(s, For)]
+    assert loop.vectorize == "apart"
+
+
+def test_a_walk_that_stays_in_the_cache_needs_no_squares():
+    for shape in (40, 40), (9, 1000), (1000, 9):
+        assert not check(lambda x: [lax.transpose(x, (1, 0))], numbers(*shape)).temps
+
+
+def test_several_operands_may_be_read_the_other_way_round_and_one_both_ways():
+    def f(x, y):
+        return [lax.add(lax.mul(lax.transpose(x, (1, 0)), lax.transpose(lax.sin(y), (1, 0))), x)]
+    assert len(check(f, numbers(100, 100), numbers(100, 100)).temps) == 2
 
 
 def test_a_branch_runs_only_when_it_is_taken():
