@@ -129,6 +129,7 @@ def _examples() -> list[Example]:
 cond_p = compiled.ProgramPrimitive(
     "cond",
     impl=_impl,
+    # Whether a result is weak is said by the first branch, which for `cond` is the false one.
     abstract_eval=lambda index, *avals, branches: branches[0].out_avals,
     **RULES | {"batch": _batch},
     loop=_lower,

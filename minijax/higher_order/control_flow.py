@@ -21,12 +21,12 @@ from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, Whi
                                          scan_in_python, while_in_python)
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
+from minijax.jaxpr import ClosedJaxpr, parted
 from minijax.primitives import algebra, choice
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reshaped
 from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stacked
-from minijax.stage import FlatFunction, check_arg, hoist, stage
+from minijax.stage import FlatFunction, check_arg, hoist
 
 
 # ── Functions of the user's as programs ──────────────────────────────────────────────────────
@@ -68,17 +68,6 @@ def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:
         programs.append(rearranged(body.closed, [
             *(places.get(i, c.aval) for i, c in consts.items()), *rest]))
     return programs, list(consts.values())
-
-
-def with_output_types(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The program with weak output types made strong, or the other way round, as wanted."""
-    if all(have is want for have, want in zip(closed.out_avals, avals, strict=True)):
-        return closed
-
-    def cast(*args: Any) -> list:
-        return [x if x.aval is want else converted(x, want.dtype, want.weak_type)
-                for x, want in zip(jaxpr_as_fun(closed)(*args), avals, strict=True)]
-    return stage(cast, closed.in_avals, closed.jaxpr.debug_info)
 
 
 # ── What differs between types that should be the same ───────────────────────────────────────
@@ -224,9 +213,7 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
     bodies = [Body(f, types, kind) for f in functions]
     _check_branches(kind, [*zip(names, bodies, strict=True)])
     programs, consts = share_consts(bodies)
-    # whether a result is weak is said by the first branch, which for `cond` is the false one
-    branches = tuple(with_output_types(p, programs[0].out_avals) for p in programs)
-    call = functools.partial(cond_p.bind, index, *consts, *values, branches=branches)
+    call = functools.partial(cond_p.bind, index, *consts, *values, branches=tuple(programs))
     return bodies[0].tree_of(called(call, lambda: functions[_known_index(index)](*operands)))
 
 

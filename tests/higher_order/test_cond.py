@@ -91,6 +91,8 @@ CALLS = {
     "weak and strong": lambda lib: [
         lib.lax.cond(True, *fs) for one in (lambda: 1, lambda: np.int32(2))
         for fs in ((one, lambda: 1), (one, lambda: np.int32(2)))],
+    "weak and strong in a batch": lambda lib: lib.vmap(lambda p: lib.lax.cond(
+        p, lambda: np.int32(2), lambda: 1))(lib.numpy.array([True, False]))[0],
     "weak and strong of switch": lambda lib: lib.lax.switch(
         1, [lambda: 1.0, lambda: np.float32(2)]),
 }

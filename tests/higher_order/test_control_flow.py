@@ -7,7 +7,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import core, lax
-from minijax.higher_order.control_flow import Body, Carry, share_consts, with_output_types
+from minijax.higher_order.control_flow import Body, Carry, share_consts
 from minijax.jaxpr import check_jaxpr, eval_jaxpr
 
 F32 = core.ShapedArray((), np.float32)
@@ -29,12 +29,6 @@ def test_bodies_can_share_their_constants():
     for closed, want in zip(programs, (6.0, 5.0), strict=True):
         check_jaxpr(closed.jaxpr)
         assert eval_jaxpr(closed.jaxpr, (), *consts, np.float32(2))[0] == want
-
-
-def test_weak_outputs_are_made_strong():
-    closed = minijax.make_jaxpr(lambda x: x * 2)(1.0)
-    assert with_output_types(closed, [F32]).out_avals == [F32]
-    assert with_output_types(closed, closed.out_avals) is closed
 
 
 def test_a_carry_adapts_only_what_is_weak():
