@@ -5,12 +5,14 @@ In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
 """
 
 import functools
+import time
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+loaded_at = time.time()  # when the package was
 _clears: list[Callable[[], Any]] = []
 
 

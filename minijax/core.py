@@ -618,6 +618,7 @@ class Primitive:
         self.multiple_results = multiple_results
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
         self.in_place, self.printed = in_place, printed
+        self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive under the current trace."""

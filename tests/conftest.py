@@ -91,15 +91,17 @@ def a_context_left_as_it_was():
 
 @pytest.fixture(autouse=True, scope="session")
 def memory_that_tells():
-    """Kernels are well formed, and find a pattern where nobody has written, never what is right.
+    """Kernels are built, well formed, and find a pattern where nobody has written, never what is
+    right.
 
     With SANITISE=1 in the environment all small ones run in the sanitiser too.
     """
     from tests import checker, sanitiser
+    from tests.generated.planted import programs_without_names
     from tests.generated.running import poisoned_memory
 
     watching = sanitiser.watching() if os.environ.get("SANITISE") else contextlib.nullcontext()
-    with poisoned_memory(), checker.watching(), watching:
+    with programs_without_names(), poisoned_memory(), checker.watching(), watching:
         yield
 
 
@@ -186,11 +188,6 @@ def guards(monkeypatch: pytest.MonkeyPatch) -> Guards:
     from minijax.lowering import cpu
 
     found = Guards()
-    load = cpu.Loaded.__init__
-
-    def loaded(self, *args):
-        load(self, *args)
-        self.run = found.around(self.run)
-
-    monkeypatch.setattr(cpu.Loaded, "__init__", loaded)
+    load = cpu.loaded
+    monkeypatch.setattr(cpu, "loaded", lambda *args: found.around(load(*args)))
     return found

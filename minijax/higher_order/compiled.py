@@ -289,26 +289,26 @@ class Lowered:
 
     def compile(self) -> Compiled:
         with blaming_the_compiler(self._traced.program, self._traced.fun_name):
-            return Compiled(self._traced, self._lowered.compile())
+            return Compiled(self._traced, self._lowered)
 
 
 class Compiled:
     """Machine code, callable with arguments of the types it was made for."""
 
-    def __init__(self, traced: Traced, run: Any):
-        self._traced, self._run = traced, run
+    def __init__(self, traced: Traced, lowered: Any):
+        self._traced, self._lowered, self._run = traced, lowered, lowered.compile()
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``."""
-        return self._run.as_text(dialect)
+        return self._lowered.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
         """How many floating-point operations, elementary functions and bytes the loops take."""
-        return {name: float(count) for name, count in self._run.costs.items()}
+        return {name: float(count) for name, count in self._lowered.costs.items()}
 
     def memory_analysis(self) -> Any:
         """How many bytes a call takes for its arguments, its results, and between them."""
-        return self._run.memory
+        return self._lowered.memory
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves, _ = tree_util.tree_flatten((args, kwargs))
@@ -320,6 +320,15 @@ class Compiled:
         else:
             outs = jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
+
+    def __deepcopy__(self, memo: object = None) -> Compiled:
+        return self  # as a function does
+
+    __copy__ = __deepcopy__
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"cannot pickle the machine code of {self._traced.fun_name!r}: it belongs "
+                        "to this process. Pickle the function, and compile it again.")
 
     def _check(self, values: Sequence[Any]) -> None:
         """Refuse tracers, and arguments of other types than the code was made for."""

@@ -126,4 +126,4 @@ def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
 
 def _define(source: str, name: str, **names: Any) -> Callable:
     exec(compile(source, f"<minijax {name}>", "exec"), names)
-    return names[name]
+    return names.pop(name)  # which would keep itself alive

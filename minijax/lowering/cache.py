@@ -9,77 +9,107 @@ import hashlib
 import importlib.util
 import itertools
 import os
+import pickle
 import stat
 import time
 import warnings
 from collections.abc import Callable, Collection
 from functools import cache
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+import numpy as np
+
 from minijax import config
+from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import importing
 
-from . import cpu, entry, llvm, pool
-from .library import runtime_addresses
+from . import cpu, entry, host, llvm, pool
+from .digest import constants_of, digest_of
+from .executable import Code
 from .loops import Call, Kernel, Statement, walk
+from .memory import ALIGNMENT
 from .routines import symbols
 
 T = TypeVar("T")
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
-_loaded: WeakValueDictionary[str, cpu.Loaded] = WeakValueDictionary()
+_loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
-def compile_or_load(kernel: Kernel) -> cpu.Loaded:
-    """Return the kernel as machine code: from memory, else from disk, else compiled now.
+def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
+    """The machine code of a program, and what it is passed.
 
-    Numba is imported only where neither has it. Equal kernels share one piece of code.
+    On disk stands, by a program's name, what its loops are called and what they take: where that is
+    found nobody builds them.
     """
+    digest, given = digest_of(closed), [*constants_of(closed)]
+    name = digest and cache_key(digest)
+    if kept := name and read(name):
+        key, externals, constants, workspace = pickle.loads(kept)
+        run = cpu.undisturbed(lambda: loaded(key, externals))
+        if run is not None:
+            constants = [given[x] if isinstance(x, int) else x for x in constants]
+            return Code(run, key, externals, constants, workspace)
+    code = compile_or_load(kernel())
+    if name and not any(isinstance(x, host.Table) for x in code.constants):
+        places = {id(x): place for place, x in enumerate(given)}
+        constants = [places.get(id(x), x) for x in code.constants]
+        kept = pickle.dumps((code.key, code.externals, constants, code.workspace))
+        cpu.undisturbed(lambda: write(name, kept))
+    return code
+
+
+def compile_or_load(kernel: Kernel) -> Code:
+    """The kernel as machine code: from memory, else from disk, else compiled now."""
     text = llvm.assembly(kernel)
-    key = cache_key(text)
-
-    def obtained() -> cpu.Loaded:
-        loaded = _loaded.get(key)
-        if loaded is None:
-            externals = external_names(kernel.body)
-            externals |= {"threads"} if "@minijax_" in text else set()
-            loaded = machine_code(text, lambda code: load(code, entry.SYMBOL, externals))
-            _loaded[key] = loaded
-        return loaded
-    return cpu.undisturbed(obtained)
+    key, externals = cache_key(text), external_names(kernel.body)
+    externals |= {"threads"} if "@minijax_" in text else set()
+    return Code(cpu.undisturbed(lambda: loaded(key, externals, text)), key, externals,
+                [np.asarray(buffer.value) for buffer in kernel.constants],
+                kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
-def machine_code(text: str, use: Callable[[bytes], T]) -> T:
-    """Return what `use` makes of the object code of a text, from disk where that can be linked.
+def loaded(key: str, externals: Collection[str], text: str = "") -> Any:
+    """The code of a kernel: from memory, else from disk, else compiled from its text, if given.
 
-    Call it within cpu.undisturbed.
+    Numba is imported only where neither has it. Equal kernels share one piece of code. Call it
+    within cpu.undisturbed.
     """
-    key = cache_key(text)
+    run = _loaded.get(key)
+    if run is None:
+        run = machine_code(text, lambda code: load(code, entry.SYMBOL, externals), key)
+        if run is not None:
+            _loaded[key] = run
+    return run
+
+
+def machine_code(text: str, use: Callable[[bytes], T], key: str = "") -> T | None:
+    """What `use` makes of the object code of a text, from disk where that can be linked; without
+    a text, None where it cannot.
+    """
+    key = key or cache_key(text)
     code = read(key)
     if code is not None:
         with contextlib.suppress(cpu.UnresolvedSymbol):
             return use(code)
+    if not text:
+        return None
     code = cpu.compile(text)
     made = use(code)
     write(key, code)
     return made
 
 
-def load(code: bytes, symbol: str, externals: Collection[str]) -> cpu.Loaded:
-    """Return a callable from object code, whose calls go to library externals of these names."""
-    return cpu.Loaded(cpu.link(code, (symbol,), addresses(externals)), symbol, externals)
-
-
-def addresses(names: Collection[str]) -> dict[str, int]:
-    """Return where each symbol is that a kernel calling these externals may refer to.
+def load(code: bytes, symbol: str, externals: Collection[str]) -> Callable[[list[np.ndarray]], int]:
+    """Return a callable from object code, whose calls go to library externals of these names.
 
     "threads" is no external but the pool, for a kernel that calls any of its functions.
     """
-    found = dict(runtime_addresses())
-    for name in names:
+    found: dict[str, int] = {}
+    for name in externals:
         found |= pool.symbols(machine_code) if name == "threads" else symbols(name)
-    return found
+    return cpu.loaded(cpu.link(code, (symbol,), found), symbol)
 
 
 def external_names(body: tuple[Statement, ...]) -> frozenset[str]:

@@ -10,6 +10,7 @@ import _thread
 import atexit
 import contextlib
 import ctypes
+import itertools
 import os
 import re
 import threading
@@ -39,7 +40,11 @@ T = TypeVar("T")
 _native: Any = threading.RLock()  # held during native work, and while the process forks
 _jobs: SimpleQueue[Any] = SimpleQueue()  # what to run; and dead references to what to unload
 _workers: set[int] = set()  # the threads that serve the queue: one, and none in a forked child
-_linked: dict[weakref.ref, Linked] = {}  # the machine code of everything loaded that is alive
+_linked: dict[int, tuple[weakref.ref, Linked]] = {}  # everything loaded, by its reference's id
+_engine: list[Any] = []  # that what is linked now belongs to
+_numbers = itertools.count()
+EACH = 256  # kernels that an engine is for: it remembers a little of each that it ever had
+PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
 _ending: list[bool] = []  # not empty once the interpreter ends
 
 
@@ -100,7 +105,7 @@ def _serve() -> None:
         with _native:
             if isinstance(job, weakref.ref):
                 with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
-                    _linked.pop(job).close()
+                    _linked.pop(id(job))[1].code.close()
             else:
                 run, done = job
                 run()
@@ -244,55 +249,44 @@ class UnresolvedSymbol(OSError):
         super().__init__(f"the object code of {symbol!r} cannot be loaded: it calls {missing}")
 
 
-class Loaded:
-    """Machine code in memory; call it with one array per buffer to get the kernel's status.
+def loaded(linked: Linked, symbol: str) -> Callable[[list[np.ndarray]], int]:
+    """Machine code as a function of a list of arrays, one for each buffer: inputs, outputs,
+    constants, workspace, all C-contiguous. It returns the kernel's status.
 
     When the last reference goes, the code is unloaded. The lock of the interpreter is released
     while it runs, and calls from several threads may overlap.
     """
-
-    def __init__(self, linked: Linked, symbol: str, externals: Iterable[str] = ()) -> None:
-        self.externals = frozenset(externals)
-        # Whoever drops it does no more than this, in C: an interrupt cannot come between.
-        _linked[weakref.ref(self, _jobs.put)] = linked
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
-        # Called like a method, with the arrays in one list: inputs, outputs, constants, workspace,
-        # all C-contiguous. The code finds their addresses itself.
-        self.run: Callable[[list[np.ndarray]], int] = prototype(linked.code[symbol])
-
-    def __call__(self, arrays: list[np.ndarray]) -> int:
-        """Run on the memory of the arrays."""
-        return self.run(arrays)
+    run = PROTOTYPE(linked.code[symbol])
+    # Whoever drops it does no more than this, in C: an interrupt cannot come between.
+    ref = weakref.ref(run, _jobs.put)
+    _linked[id(ref)] = ref, linked
+    return run
 
 
 class Linked(NamedTuple):
     """Machine code in memory, until it is closed."""
 
-    engine: Any
     code: Any  # by the name of each exported function, where it is
-
-    def close(self) -> None:
-        """Unload it."""
-        self.code.close()
-        self.engine.close()
+    engine: Any  # which goes with the last of its codes
 
 
 def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linked:
-    """Put object code into memory: it exports `symbols`, and calls what is at `known` addresses.
+    """Put object code into memory: it exports `symbols`, and calls what is at `known` addresses,
+    or what this process has by a name.
 
     ORC's linker refuses code with an unresolved symbol, so nothing half-linked is ever callable.
     """
-    binding = _llvm()
-    engine = binding.create_lljit_compiler(suppress_errors=True)
-    builder = binding.JITLibraryBuilder().add_object_img(code)
+    binding, number = _llvm(), next(_numbers)
+    if number % EACH == 0:
+        _engine[:] = [binding.create_lljit_compiler(suppress_errors=True)]
+    builder = binding.JITLibraryBuilder().add_object_img(code).add_current_process()
     for symbol in symbols:
         builder.export_symbol(symbol)
     for name, address in known.items():
         builder.import_symbol(name, address)
     try:
-        return Linked(engine, builder.link(engine, "kernel"))
+        return Linked(builder.link(_engine[0], f"kernel {number}"), _engine[0])
     except RuntimeError as error:
-        engine.close()
         missing = _undefined(code, {*symbols, *known, "kernel"})
         raise UnresolvedSymbol(symbols[0], missing) from error
 

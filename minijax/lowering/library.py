@@ -8,17 +8,6 @@ import ctypes
 import sys
 from functools import cache
 
-# C functions that LLVM may call of its own accord: block moves, and arithmetic without hardware
-# (of float16 on very old processors).
-RUNTIME = (
-    "memcpy", "memmove", "memset", "bcmp", "fmod", "fmodf", "fma", "fmaf", "floor", "floorf",
-    "ceil", "ceilf", "trunc", "truncf", "rint", "rintf", "roundeven", "roundevenf",
-    "__extendhfsf2", "__truncsfhf2",
-)
-# And those that kernels call for the temps that each thread has for itself.
-MEMORY = ("PyMem_RawMalloc", "PyMem_RawFree")
-
-
 class MissingLibrary(ImportError):
     """No library with the machine code of an external was found in this process."""
 
@@ -28,12 +17,9 @@ class MissingLibrary(ImportError):
 
 
 @cache
-def runtime_addresses() -> dict[str, int]:
-    """Return where the C functions of RUNTIME and MEMORY are, as far as this process has them."""
-    library = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
-    found = {name: symbol_in(library, name) for name in RUNTIME}
-    found |= {name: symbol_in(ctypes.pythonapi, name) for name in MEMORY}
-    return {name: address for name, address in found.items() if address is not None}
+def c_library() -> ctypes.CDLL:
+    """The library of C that this process uses."""
+    return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
 def symbol_in(library: ctypes.CDLL, name: str) -> int | None:
@@ -76,11 +62,11 @@ def _scipy_blas(name: str) -> int:
     return get_pointer(capsule, get_name(capsule))
 
 
-def thread_setting() -> tuple[int | None, int | None]:
+def thread_setting() -> dict[str, int]:
     """The functions that get and set the number of OpenBLAS' own threads, where NumPy has it."""
-    for prefix, suffix in (("scipy_", "64_"), ("", "64_"), ("", "")):
-        get, put = (symbol_in(numpys_library(), f"{prefix}openblas_{verb}_num_threads{suffix}")
-                    for verb in ("get", "set"))
+    for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_",
+                 "openblas_{}_num_threads"):
+        get, put = (symbol_in(numpys_library(), name.format(verb)) for verb in ("get", "set"))
         if get and put:
-            return get, put
-    return None, None
+            return {"minijax_blas_get": get, "minijax_blas_set": put}
+    return {}

@@ -4,13 +4,18 @@ Stands on every other module of this folder; only `higher_order.compiled` calls 
 In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 """
 
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
+
+import numpy as np
 
 from minijax.core import physical_aval
 from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import cached_property
 
-from .executable import Executable
+from . import cache, cpu, executable, llvm
+from .costs import CompiledMemoryStats, costs_of, memory_of
 from .loops import Kernel
 from .pairs import in_pairs
 from .schedule import Passed, lower_to_kernel
@@ -43,7 +48,9 @@ class Lowered:
         return lower_to_kernel(self.simplified, self.name, self.passed)
 
     def as_text(self, stage: str = "source") -> str:
-        """One stage as text: "jaxpr", "simplified", "loops" or "source" (readable Python)."""
+        """One stage as text: "jaxpr", "simplified", "loops", "source" (readable Python), or what
+        the processor runs, "llvm" or "asm".
+        """
         if stage in ("jaxpr", "simplified"):
             return str(getattr(self, stage))
         if stage == "loops":
@@ -52,8 +59,24 @@ class Lowered:
             from .text import kernel_text  # which no compilation needs
 
             return kernel_text(self.kernel)
-        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, loops, source")
+        if stage in ("llvm", "asm"):
+            text = llvm.assembly(self.kernel)
+            return cpu.undisturbed(lambda: cpu.as_text(text, stage))
+        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, loops, source, "
+                         "llvm, asm")
 
-    def compile(self) -> Executable:
-        """Machine code, from the cache on disk where it has been compiled before."""
-        return Executable(self.kernel, self.passed[1])
+    @property
+    def costs(self) -> Counter[str]:
+        """What a call does."""
+        return costs_of(self.kernel.body)
+
+    @property
+    def memory(self) -> CompiledMemoryStats:
+        """What memory a call takes."""
+        return memory_of(self.kernel)
+
+    def compile(self) -> Callable[..., list[np.ndarray]]:
+        """A call of machine code, which is from the cache on disk where it has been made before."""
+        takes, gives = self.passed
+        code = cache.code_of(self.jaxpr, lambda: self.kernel)
+        return executable.callable_of(self.name, code, len(takes), gives)

@@ -11,22 +11,24 @@ from collections.abc import Callable
 from typing import Any
 
 from . import cpu
-from .library import symbol_in, thread_setting
+from .library import thread_setting
 
 # A kernel calls `share(part, frame, blocks)`: part(frame, k) is then run for every k below
 # `blocks`, by the calling thread and by the helpers that wake up in time. All of it is machine
 # code, so no thread waits for the interpreter, and a loop inside a `while` is shared as well.
 #
 # One loop is shared at a time (`busy`); one that comes second, in a kernel of another thread or
-# inside a block, has its blocks run by its own thread alone. Helpers sleep on a lock each, which is
-# released to wake them. `left` counts the blocks down: subtracting one, which processors do in
-# one step, is taking a block. A helper makes itself known in `active` *before* it takes a block,
-# and the caller goes on only when `active` is zero and no block left: then no block is running.
-# A helper that wakes up too late finds nothing left, or helps with the next loop.
+# inside a block, has its blocks run by its own thread alone. `left` counts the blocks down:
+# subtracting one, which processors do in one step, is taking a block. A helper makes itself known
+# in `active` *before* it takes a block, and the caller goes on only when `active` is zero and no
+# block left: then no block is running. A helper that comes too late finds nothing left, or helps
+# with the next loop: it looks for one for a while, and then sleeps on a lock, its bell, which is
+# released to wake it; what was rung while it was awake it hears once.
 SHARE = """\
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
-declare i32 @minijax_yield()
+declare i32 @YIELD()
+declare i64 @llvm.smin.i64(i64, i64)
 
 define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
   %busy = load ptr, ptr @pool.busy
@@ -38,12 +40,14 @@ publish:
   store ptr %frame, ptr @pool.frame
   store i64 %blocks, ptr @pool.blocks
   store atomic i64 %blocks, ptr @pool.left seq_cst, align 8
-  %helpers = load i64, ptr @pool.helpers
+  %others = sub i64 %blocks, 1
+  %all = load i64, ptr @pool.helpers
+  %helpers = call i64 @llvm.smin.i64(i64 %others, i64 %all)
   %bells = load ptr, ptr @pool.bells
   br label %wake
 wake:
   %k = phi i64 [ 0, %publish ], [ %k.next, %ring ]
-  %more = icmp ult i64 %k, %helpers
+  %more = icmp slt i64 %k, %helpers
   br i1 %more, label %ring, label %work
 ring:
   %bell.at = getelementptr ptr, ptr %bells, i64 %k
@@ -59,7 +63,7 @@ wait:
   %done = icmp eq i64 %active, 0
   br i1 %done, label %end, label %yield
 yield:
-  call i32 @minijax_yield()
+  call i32 @YIELD()
   br label %wait
 end:
   call void @PyThread_release_lock(ptr %busy)
@@ -94,15 +98,33 @@ end:
 }
 
 define void @minijax_help(ptr %bell) nounwind {
-  br label %sleep
-sleep:
-  call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
+  br label %look
+look:
+  %turn = phi i64 [ 0, %0 ], [ 0, %help ], [ %turn.next, %again ], [ 0, %hear ]
+  %left = load atomic i64, ptr @pool.left seq_cst, align 8
+  %some = icmp sgt i64 %left, 0
+  br i1 %some, label %help, label %idle
+help:
   atomicrmw add ptr @pool.active, i64 1 seq_cst, align 8
   call void @take_blocks()
   atomicrmw sub ptr @pool.active, i64 1 seq_cst, align 8
-  br label %sleep
+  br label %look
+idle:
+  %turn.next = add i64 %turn, 1
+  %short = icmp slt i64 %turn, 100
+  br i1 %short, label %again, label %sleep
+again:
+  call i32 @YIELD()
+  br label %look
+sleep:
+  call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
+  br label %hear
+hear:
+  %rung = call i32 @PyThread_acquire_lock(ptr %bell, i32 0)
+  %again.rung = icmp ne i32 %rung, 0
+  br i1 %again.rung, label %hear, label %look
 }
-"""
+""".replace("YIELD", "SwitchToThread" if sys.platform == "win32" else "sched_yield")
 
 # BLAS has threads of its own, which would fight with these: while a kernel calls it for much it is
 # told to use one. The first to come in (`change` is 1) says so, the last to go out (-1) restores
@@ -176,19 +198,12 @@ def wanted() -> int:
 
 def _load(machine_code: Callable[..., cpu.Linked]) -> cpu.Linked:
     """Link the text, as far as this BLAS has a number of threads."""
-    system = ctypes.CDLL("kernel32" if sys.platform == "win32" else None)
     fields = {f"pool.{name}": ctypes.addressof(_state) + getattr(State, name).offset
               for name, *_ in State._fields_}
-    get, put = thread_setting()
-    found = fields | {
-        "PyThread_acquire_lock": symbol_in(ctypes.pythonapi, "PyThread_acquire_lock"),
-        "PyThread_release_lock": symbol_in(ctypes.pythonapi, "PyThread_release_lock"),
-        "minijax_yield": symbol_in(system, "sched_yield") or symbol_in(system, "SwitchToThread"),
-        "minijax_blas_get": get, "minijax_blas_set": put}
-    known = {name: address for name, address in found.items() if address is not None}
+    settings = thread_setting()
     text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
-    text += BLAS if put else NO_BLAS
-    return machine_code(text, lambda code: cpu.link(code, NAMES, known))
+    text += BLAS if settings else NO_BLAS
+    return machine_code(text, lambda code: cpu.link(code, NAMES, fields | settings))
 
 
 def _start_helpers() -> None:
@@ -220,7 +235,8 @@ def _after_fork() -> None:
     if len(_started) < 2:
         return
     if _state.blas_users:  # another thread of the parent was inside a product
-        ctypes.CFUNCTYPE(None, ctypes.c_int32)(thread_setting()[1] or 0)(_state.blas_saved)
+        put = thread_setting()["minijax_blas_set"]
+        ctypes.CFUNCTYPE(None, ctypes.c_int32)(put)(_state.blas_saved)
     asleep.append(True)
     del _started[1:]
 

@@ -17,7 +17,7 @@ import numpy as np
 from minijax.primitives.infix import infix
 
 from .elementary import FORMULAS
-from .library import runtime_addresses
+from .library import c_library, symbol_in
 
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
@@ -169,7 +169,7 @@ def _fma64(x: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
     result = np.where(plain, x * y + z, total + _sum_to_odd(lower, rest))
     exponents = np.frexp([x, y, z, high])[1]
     rim = ~plain & (~np.isfinite(total) | (high == 0) | np.any(np.abs(exponents) > 900, axis=0))
-    fma_of_c = ctypes.CFUNCTYPE(*[ctypes.c_double] * 4)(runtime_addresses()["fma"])
+    fma_of_c = ctypes.CFUNCTYPE(*[ctypes.c_double] * 4)(symbol_in(c_library(), "fma") or 0)
     result[rim] = np.frompyfunc(fma_of_c, 3, 1)(x[rim], y[rim], z[rim])
     return result
 

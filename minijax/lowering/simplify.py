@@ -23,7 +23,7 @@ from .turned import turn_products
 # Equations that only call the program in this parameter.
 # JAX: a checkpointed program is not kept apart here, so equal equations may be shared again.
 # `checkpoint` is not among them: merged with the forward pass, nothing would be computed again.
-_CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
+CALLS = {"jit": "jaxpr", "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
 
 
 def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
@@ -99,8 +99,8 @@ class _Simplifier:
 def program_called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The program that an equation runs once, or stands for."""
     primitive = eqn.primitive
-    if primitive.name in _CALLS:
-        return eqn.params.get(_CALLS[primitive.name])
+    if primitive.name in CALLS:
+        return eqn.params.get(CALLS[primitive.name])
     if primitive.name == "scan":
         return with_products_outside(eqn.replace(params=with_programs(eqn.params, simplify)))
     if primitive.program is None:

@@ -200,12 +200,12 @@ def _bound_later(parts: Sequence[source.Definition], nodes: Sequence[ast.stmt]
 
 
 def _keep_apart(module: types.ModuleType, edit: Edit) -> None:
-    """Give kernels on disk other names while the way to compile them is edited.
-
-    A kernel is named by its text, which every other edit changes by itself.
+    """Find no kernel on disk by its program's name while the package is not as in its files; and
+    none by its text, either, while the way to compile texts is edited.
     """
+    from minijax.lowering import cache, digest
+    edit.journal.set(digest, "package", digest.nameless)
     if module.__name__ == "minijax.lowering.cpu":
-        from minijax.lowering import cache
         edit.journal.set(cache, "MAGIC", cache.MAGIC + edit.text.encode())
 
 

@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from minijax.lowering import builder, memory, nests, schedule, simplify, tiles, turned
+from minijax.lowering import builder, digest, memory, nests, schedule, simplify, tiles, turned
+
+
+@contextmanager
+def programs_without_names() -> Iterator[None]:
+    """Meanwhile the loops of each program are built: none is known by its name on disk."""
+    named, digest.package = digest.package, digest.nameless
+    try:
+        yield
+    finally:
+        digest.package = named
 
 
 def instead(place: Any, name: str, mistake: Callable) -> Callable[[], AbstractContextManager]:
@@ -20,7 +30,8 @@ def instead(place: Any, name: str, mistake: Callable) -> Callable[[], AbstractCo
         right = vars(place)[name] if own else getattr(builtins, name)
         setattr(place, name, mistake(right))
         try:
-            yield
+            with programs_without_names():
+                yield
         finally:
             if own:
                 setattr(place, name, right)

@@ -1,12 +1,11 @@
 """A generated program run in several ways, and where their results differ."""
 
-import copy
 import itertools
 import re
 import signal
 import tomllib
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -268,26 +267,22 @@ def with_noise(line: Line) -> Line:
 @contextmanager
 def poisoned_memory() -> Iterator[None]:
     """Kernels find a pattern in their outputs and workspaces, never what happens to be right."""
-    written = executable.Executable._written
+    written = executable.callable_of
 
-    def poisoned(self: Any) -> Any:
-        load, first = self.code, len(self.kernel.inputs)
-        last = first + len(self.kernel.outputs)
-
+    def poisoned(name: str, code: executable.Code, takes: int, gives: Sequence) -> Callable:
         def run(arrays: list[np.ndarray]) -> int:
-            for x in (*arrays[first:last], *(arrays[-1:] if self.kernel.temps else [])):
+            work = arrays[-1:] if code.workspace else []
+            for x in (*arrays[takes:takes + len(gives)], *work):
                 x.reshape(-1).view(np.uint8).fill(POISON)
-            return load.run(arrays)
+            return code.run(arrays)
 
-        self.code = copy.copy(load)
-        self.code.run = run
-        return written(self)
+        return written(name, code._replace(run=run), takes, gives)
 
-    executable.Executable._written = poisoned  # type: ignore[method-assign]
+    executable.callable_of = poisoned
     try:
         yield
     finally:
-        executable.Executable._written = written  # type: ignore[method-assign]
+        executable.callable_of = written
 
 
 @contextmanager

@@ -43,7 +43,7 @@ def counting(size, note=""):
 
 def result(kernel):
     out = np.zeros(kernel.outputs[0].shape, np.int64)
-    assert cache.compile_or_load(kernel)([out]) == 0
+    assert cache.compile_or_load(kernel).run([out]) == 0
     return out.tolist()
 
 
@@ -58,14 +58,14 @@ def test_a_kernel_is_compiled_once(place, compilations):
 
 def test_equal_kernels_share_code_in_memory_even_without_a_disk(monkeypatch, compilations):
     monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
-    first = cache.compile_or_load(counting(3))
-    assert cache.compile_or_load(counting(3)) is first
+    first = cache.compile_or_load(counting(3)).run
+    assert cache.compile_or_load(counting(3)).run is first
     assert len(compilations) == 1
 
 
 def test_moving_the_users_lines_compiles_nothing_again(compilations):
-    first = cache.compile_or_load(counting(3, note="model.py:3"))
-    assert cache.compile_or_load(counting(3, note="model.py:4")) is first
+    first = cache.compile_or_load(counting(3, note="model.py:3")).run
+    assert cache.compile_or_load(counting(3, note="model.py:4")).run is first
 
 
 def test_another_shape_is_another_kernel(compilations):
@@ -81,7 +81,7 @@ from minijax.lowering.loops import INT64, Buffer, Constant, For, Kernel, Scalar,
 y, i = Buffer("y", INT64, (3,), "output"), Scalar("i", INT64)
 loop = For(i, Constant(np.int64(0), INT64), Constant(np.int64(3), INT64), (Store(y, (i,), i),))
 out = np.zeros(3, np.int64)
-cache.compile_or_load(Kernel("k", (), (y,), (), (), 0, {}, (loop,)))([out])
+cache.compile_or_load(Kernel("k", (), (y,), (), (), 0, {}, (loop,))).run([out])
 assert out.tolist() == [0, 1, 2]
 print("numba" in sys.modules)
 """
@@ -94,18 +94,18 @@ def test_a_process_that_finds_its_kernel_on_disk_never_imports_numba(place):
 
 
 def test_code_for_other_processor_features_is_not_used(monkeypatch, place, compilations):
-    kept = cache.compile_or_load(counting(3))
+    kept = cache.compile_or_load(counting(3)).run
     host = cpu.host()
     fewer = host._replace(features=host.features.replace("+avx2", "-avx2") + ",-nothing")
     monkeypatch.setattr(cpu, "host", lambda: fewer)
-    assert cache.compile_or_load(counting(3)) is not kept
+    assert cache.compile_or_load(counting(3)).run is not kept
     assert len(compilations) == len(entries(place)) == 2
 
 
 def test_another_version_of_the_compiler_is_not_used(monkeypatch, place, compilations):
-    kept = cache.compile_or_load(counting(3))
+    kept = cache.compile_or_load(counting(3)).run
     monkeypatch.setattr(cache, "compilers", lambda: ("numba 99",))
-    assert cache.compile_or_load(counting(3)) is not kept
+    assert cache.compile_or_load(counting(3)).run is not kept
     assert len(compilations) == 2
 
 
@@ -231,7 +231,7 @@ def test_the_directory_is_bounded_and_what_is_of_use_stays(place, monkeypatch):
     first, *_, last = entries(place)
     cache.read(first.stem)  # it is the newest now
     sizes = sum(path.stat().st_size for path in (first, last))
-    new = cache.compile_or_load(counting(6))
+    new = cache.compile_or_load(counting(6)).run
     monkeypatch.setattr(cache, "MOST", sizes + 2 * len(last.read_bytes()))
     monkeypatch.setattr(cache, "_written", iter([0]))
     cache.write("0" * 64, b"")
@@ -267,14 +267,14 @@ def test_threads_asking_for_one_kernel_compile_it_once(compilations, strikes):
         found, kernel = [], counting(7 + turn)
 
         def ask(found=found, kernel=kernel):
-            found.append(cache.compile_or_load(kernel))
+            found.append(cache.compile_or_load(kernel).run)
 
         threads = [threading.Thread(target=ask) for _ in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(found) == 8 and len(set(found)) == 1
+        assert len(found) == 8 and len(set(map(id, found))) == 1
         assert len(compilations) == turn + 1
 
 

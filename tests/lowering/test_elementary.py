@@ -227,7 +227,7 @@ def compiled(name, arrays):
     body = tuple(b.scopes[0].statements)
     result = np.empty_like(arrays[0])
     kernel = Kernel(name, tuple(inputs), (output,), (), (), 0, {}, body)
-    assert cache.compile_or_load(kernel)([*arrays, result]) == 0
+    assert cache.compile_or_load(kernel).run([*arrays, result]) == 0
     return result
 
 

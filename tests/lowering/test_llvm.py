@@ -46,7 +46,7 @@ def run(made, *arrays):
     """The outputs of a kernel, and its status."""
     outputs = [np.zeros(buffer.shape, buffer.dtype) for buffer in made.outputs]
     workspace = np.zeros(made.workspace_size + 64, np.uint8)
-    status = cache.compile_or_load(made)([*arrays, *outputs, workspace])
+    status = cache.compile_or_load(made).run([*arrays, *outputs, workspace])
     return status, outputs
 
 
@@ -378,7 +378,7 @@ def test_temps_begin_with_a_cache_line_wherever_the_workspace_lies():
     i, a, b = Scalar("i", INT64), Scalar("a", dtype), Scalar("b", dtype)
     made = kernel([x], [y], loop(i, 4, Load(a, x, (i,)), Store(temp, (i,), a), Load(b, temp, (i,)),
                                  Store(y, (i,), b)), temps=[temp], offsets={temp: 0}, size=64)
-    code = cache.compile_or_load(made)
+    code = cache.compile_or_load(made).run
     for start in range(0, 64, 4):
         workspace, out = np.zeros(256, np.uint8)[start:], np.zeros(4, dtype)
         assert code([np.full(4, -np.inf, dtype), out, workspace]) == 0

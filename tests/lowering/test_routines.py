@@ -45,7 +45,7 @@ def test_a_block_of_a_product_leaves_what_is_outside(dtype, rows, columns, k, ro
                        at(below), *map(at, rest)))
     found = z.copy()
     made = Kernel("k", tuple(buffers), (out,), (), (), 0, {}, (call,))
-    assert cache.compile_or_load(made)([x, y, found]) == 0
+    assert cache.compile_or_load(made).run([x, y, found]) == 0
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
 

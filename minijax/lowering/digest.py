@@ -1,0 +1,138 @@
+"""What a program is called on disk: a digest of all that its machine code depends on.
+
+Stands on simplify.py. Chapter 26. In JAX: `jax/_src/cache_key.py`, which digests a module of MLIR.
+"""
+
+import enum
+import hashlib
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax import caches, config
+from minijax.core import Array, Primitive, ShapedArray
+from minijax.dtypes import KeyType
+from minijax.jaxpr import ClosedJaxpr, JaxprEqn, Literal, subjaxprs
+
+from .simplify import CALLS, buffer_of
+
+
+class Nameless(Exception):
+    """Something is known by its address alone: a Python function, an operation of the user's."""
+
+
+def digest_of(closed: ClosedJaxpr) -> str | None:
+    """What names a program in any process: another one has other operations, types or constants.
+
+    None where a part of it has no such name.
+
+    >>> import minijax
+    >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
+    >>> digest_of(f(2.0)) == digest_of(f(3.0)) != digest_of(f(2))
+    True
+    """
+    try:
+        return hashed(words((package(), config.trace_key(), closed)))
+    except Nameless:
+        return None
+
+
+def hashed(plain: Any) -> str:
+    """A digest of plain words."""
+    return hashlib.sha256(repr(plain).encode()).hexdigest()
+
+
+@cache
+def package() -> str:
+    """What makes loops of programs: this package's files, as Python itself tells them apart.
+
+    Raises:
+      Nameless: where it is not in files, or they have changed since they were loaded.
+    """
+    files = [os.path.join(folder, name) for folder, _, names in os.walk(Path(__file__).parents[1])
+             for name in names if name.endswith(".py")]
+    found = [(name, os.stat(name)) for name in sorted(files)]
+    if max((stat.st_mtime for _, stat in found), default=np.inf) > caches.loaded_at:
+        nameless()
+    return hashed([sys.version, np.__version__, ml_dtypes.__version__,
+                   *((name, stat.st_size, stat.st_mtime_ns) for name, stat in found)])
+
+
+def nameless() -> str:
+    """In place of `package`: programs are not known by name.
+
+    Raises:
+      Nameless: always.
+    """
+    raise Nameless
+
+
+def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
+    """The numbers that a program, and those inside it, have closed over."""
+    yield from map(buffer_of, closed.consts)
+    for eqn in closed.eqns:
+        for inner in subjaxprs(eqn.params):
+            yield from constants_of(inner)
+
+
+# -- in words --------------------------------------------------------------------------------------
+
+
+def words(x: Any) -> Any:
+    """A value in plain words, which print alike only where the values are the same."""
+    kind = type(x)
+    match x:
+        case None | bool() | int() | str() if kind in (type(None), bool, int, str):
+            return x
+        case tuple() | list():
+            return kind.__qualname__, *map(words, x)
+        case float() | complex() | np.generic() | np.ndarray() | Array():
+            value = buffer_of(x)
+            if not value.dtype.hasobject:
+                digest = hashlib.sha256(value.tobytes()).digest()
+                return kind.__name__, str(value.dtype), value.shape, digest
+        case np.dtype() | KeyType() | enum.Enum():
+            return kind.__name__, str(x)
+        case ShapedArray():
+            return str(x)
+        case ClosedJaxpr():
+            return x.derived(("words",), lambda: hashed(_program(x)))
+        case Primitive() if _is_ours(x) and x.as_made.items() <= vars(x).items():
+            return x.name
+    raise Nameless
+
+
+@caches.remembered(maxsize=1024)
+def _is_ours(primitive: Primitive) -> bool:
+    return any(x is primitive for name, module in [*sys.modules.items()]
+               if name.startswith("minijax.") for x in vars(module).values())
+
+
+def _program(closed: ClosedJaxpr) -> tuple:
+    """A program: its variables are numbers, in the order in which they are defined."""
+    jaxpr = closed.jaxpr
+    numbers: dict[Any, int] = {}
+
+    def define(variables: tuple) -> list:
+        for v in variables:
+            numbers[v] = len(numbers)
+        return [words(v.aval) for v in variables]
+
+    def use(atoms: tuple) -> list:
+        return [words((x.aval, x.value)) if isinstance(x, Literal) else numbers[x] for x in atoms]
+
+    def equation(eqn: JaxprEqn) -> tuple:
+        params = eqn.params
+        if called := CALLS.get(eqn.primitive.name):
+            params = {called: params.get(called)}  # what else it says, nobody hears
+        named = [(name, words(params[name])) for name in sorted(params)]
+        return words(eqn.primitive), use(eqn.invars), named, define(eqn.outvars)
+
+    given = define((*jaxpr.constvars, *jaxpr.invars)), words(closed.consts)
+    return given, [*map(equation, jaxpr.eqns)], use(jaxpr.outvars)
