@@ -20,7 +20,7 @@ from minijax import config, core, errors, lazily, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.rules import running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs, types_in
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs
 from minijax.primitives.analytic import sin_p
 from minijax.stage import stage
 
@@ -142,13 +142,9 @@ class ProgramPrimitive(Primitive):
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         closed = self.as_program([x.aval for x in args], params)
-        try:
-            if backend() != "numpy":
-                return run_on_arrays(executable(closed, self.name), closed, args)
-        except NotImplementedError:  # JAX: factorises complex matrices in compiled code, too
-            if not any(aval.dtype.kind == "c" for aval in types_in(closed.jaxpr)):
-                raise
-        return super().evaluate(args, params)
+        if backend() == "numpy":
+            return super().evaluate(args, params)
+        return run_on_arrays(executable(closed, self.name), closed, args)
 
     def as_program(self, avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
         """A program of this one equation, kept as long as the first program inside it."""

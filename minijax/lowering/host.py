@@ -5,6 +5,7 @@ does not depend on the process. Chapter 26. In JAX: `xla_python_gpu_callback` an
 """
 
 import ctypes
+import math
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -28,19 +29,23 @@ class Table(np.ndarray):
     trampoline: Any
 
 
-def table(function: Callable[..., None], types: Sequence[tuple[tuple[int, ...], np.dtype]]
-          ) -> Table:
+def table(function: Callable[..., Any], types: Sequence[tuple[tuple[int, ...], np.dtype]],
+          count: int) -> Table:
     """What machine code needs to call a Python function of arrays of fixed types.
 
     Args:
-      function: is given a copy of each array, and returns nothing.
+      function: is given copies of the first arrays, and returns what the others are to hold.
       types: (shape, dtype) of each array.
+      count: of the arrays that are given.
     """
     def run(pointers: int) -> None:
         # Before the arrays stands an integer, which says to the kernel that the function raised.
         raised, *places = (ctypes.c_void_p * (1 + len(types))).from_address(pointers)
+        arrays = [_array_at(place, *kind) for place, kind in zip(places, types, strict=True)]
         try:
-            function(*[_array_at(place, *kind) for place, kind in zip(places, types, strict=True)])
+            found = function(*[x.copy() for x in arrays[:count]])
+            for out, x in zip(arrays[count:], found, strict=True):
+                out[...] = x
         except BaseException as error:  # nothing may unwind through machine code
             _raised.error = _as_runtime_error(error)
             ctypes.c_int32.from_address(raised or 0).value = RAISED
@@ -62,10 +67,9 @@ def _as_runtime_error(error: BaseException) -> BaseException:
 
 
 def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """A copy of the array at an address."""
-    out = np.empty(shape, dtype)
-    ctypes.memmove(out.ctypes.data, place or 0, out.nbytes)
-    return out
+    """The array at an address, which is there during a call."""
+    memory: Any = (ctypes.c_char * (math.prod(shape) * dtype.itemsize)).from_address(place or 0)
+    return np.ndarray(shape, dtype, memory)
 
 
 def reraise() -> None:

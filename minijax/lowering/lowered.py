@@ -19,7 +19,7 @@ from .costs import CompiledMemoryStats, costs_of, memory_of
 from .loops import Kernel
 from .pairs import in_pairs
 from .schedule import Passed, lower_to_kernel
-from .simplify import physical, simplify
+from .simplify import simplify
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Lowered:
         """The program without what can be computed or dropped beforehand, keys as words,
         complex numbers as pairs.
         """
-        return simplify(in_pairs(physical(self.jaxpr)))
+        return simplify(in_pairs(self.jaxpr))
 
     @property
     def passed(self) -> Passed:

@@ -114,16 +114,19 @@ class ProgramBuilder(Builder):
         if large:
             self.call(ALONE, -1)
 
-    def host_call(self, function: Callable[..., None], args: Sequence[Value]) -> None:
-        """Call a Python function with copies of the operands, here and now.
+    def host_call(self, function: Callable[..., Any], args: Sequence[Value],
+                  outputs: Sequence[Buffer] = ()) -> None:
+        """Call a Python function with copies of the operands, here and now; it gives the outputs.
 
         If it raises, the kernel ends: a loop around might otherwise never do so.
         """
-        table = self.constant(host.table(function, [(x.shape, x.dtype) for x in args]))
+        arrays: list[Any] = [*args, *outputs]
+        table = self.constant(host.table(function, [(x.shape, x.dtype) for x in arrays],
+                                         len(args)))
         raised = self.temp((1,), np.int32, "raised")
         self.store(raised, (0,), 0)
-        self.call(host.call_name(len(args)), self.materialize(table), raised,
-                  *[self.address(x) for x in args])
+        self.call(host.call_name(len(arrays)), self.materialize(table), raised,
+                  *map(self.address, args), *outputs)
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:

@@ -1,6 +1,6 @@
 """A jaxpr made simpler: calls inlined, constants folded, equal equations shared, dead ones dropped.
 
-Stands on jaxpr.py and stage.py; also rewrites typed PRNG keys to the words behind them.
+Stands on jaxpr.py and stage.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax import context, core, stage
-from minijax.core import Array, ShapedArray, has_key_dtype, physical_aval
+from minijax import stage
+from minijax.core import Array, ShapedArray, has_key_dtype
 from minijax.jaxpr import (
-    Atom, ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Literal, Var, remove_dead_equations,
-    subjaxprs, types_in, without_dead_equations,
+    Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, remove_dead_equations, subjaxprs,
+    without_dead_equations,
 )
-from minijax.primitives.emitted import move_axis
 
 from .steps import with_products_outside
 from .turned import turn_products
@@ -172,43 +171,3 @@ def _frozen(value: Any) -> Hashable:
     if isinstance(value, tuple):
         return tuple(map(_frozen, value))
     return (type(value), value.hex() if isinstance(value, float) else value)
-
-
-# -- typed keys ------------------------------------------------------------------------------------
-
-
-def physical(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program over the words of its PRNG keys: `uint32`, with a trailing axis."""
-    if not any(map(has_key_dtype, types_in(closed.jaxpr))):
-        return closed
-    jaxpr, consts = closed.jaxpr, [_words(c) for c in closed.consts]
-
-    @context.leaving(core.current_source)
-    def run(*args: Array) -> list[Array]:
-        env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
-        for eqn in jaxpr.eqns:
-            core.current_source.set(eqn.source_info)
-            outs = _equation_on_words(eqn, [env[x] for x in eqn.invars])
-            env.update(zip(eqn.outvars, outs, strict=True))
-        return [env[v] for v in jaxpr.outvars]
-
-    return stage.stage(run, [physical_aval(v.aval) for v in jaxpr.invars], jaxpr.debug_info)
-
-
-def _words(value: Any) -> Any:
-    aval = core.get_aval(value)
-    return core.ArrayImpl(value._buffer, physical_aval(aval)) if has_key_dtype(aval) else value
-
-
-def _equation_on_words(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
-    keyed = any(has_key_dtype(v.aval) for v in (*eqn.invars, *eqn.outvars))
-    if keyed and not eqn.primitive.handles_keys and not any(subjaxprs(eqn.params)):
-        return core.bind_physically(eqn.primitive, [x.aval for x in eqn.invars], args,
-                                    eqn.params, move_axis)
-    program = eqn.primitive.program
-    if keyed and program is not None:  # an operation on keys is a program on their words
-        return [program(*args, **eqn.params)]
-    trace = core.current_trace.get()
-    assert isinstance(trace, stage.DynamicJaxprTrace)
-    return trace.record(eqn.primitive, args, with_programs(eqn.params, physical),
-                        [physical_aval(v.aval) for v in eqn.outvars])

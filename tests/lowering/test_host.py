@@ -14,7 +14,7 @@ def test_the_function_lives_as_long_as_its_table():
     def function(x):
         pass
 
-    table, dead = host.table(function, [((2,), np.dtype(np.float32))]), weakref.ref(function)
+    table, dead = host.table(function, [((2,), np.dtype(np.float32))], 1), weakref.ref(function)
     function.leads_back = table
     view = np.asarray(table)
     del function, table

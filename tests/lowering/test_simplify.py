@@ -6,7 +6,8 @@ import pytest
 from minijax import lax, stage
 from minijax.core import Array, ShapedArray
 from minijax.jaxpr import Literal, check_jaxpr, eval_jaxpr, subjaxprs
-from minijax.lowering.simplify import physical, simplify
+from minijax.lowering.pairs import in_pairs
+from minijax.lowering.simplify import simplify
 
 VECTOR = ShapedArray((3,), np.float32)
 SCALAR = ShapedArray((), np.float32)
@@ -124,7 +125,7 @@ def test_keys_become_words_also_inside_loops_and_shape_operations(key):
         return [lax.rev(lax.reshape(keys, (3, 1)), (0,)), last]
 
     closed = stage.stage(f, [key.aval])
-    words = physical(closed)
+    words = in_pairs(closed)
     assert [str(a.dtype) for a in words.in_avals] == ["uint32"]
     assert words.out_avals[0].shape == (3, 1, 2) and words.out_avals[1].shape == (2,)
     expected = eval_jaxpr(closed.jaxpr, closed.consts, key)
@@ -136,5 +137,5 @@ def test_keys_become_words_also_inside_loops_and_shape_operations(key):
 
 def test_a_program_without_keys_is_left_alone():
     closed = stage.stage(lambda x: [lax.neg(x)], [VECTOR])
-    assert physical(closed) is closed
+    assert in_pairs(closed) is closed
     assert isinstance(eval_jaxpr(closed.jaxpr, (), np.ones(3, np.float32))[0], Array)

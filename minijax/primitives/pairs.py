@@ -1,0 +1,417 @@
+"""Complex numbers as pairs of real ones: what each operation on them does to their parts.
+
+Stands on `analytic` and `contract`.  The compiler knows complex numbers by these formulas alone.
+Chapter 22.  In XLA: the elemental emitter of complex operations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import mul, truediv
+from typing import Any
+
+import numpy as np
+
+from minijax.core import Array, Primitive, ShapedArray
+from minijax.primitives import algebra, analytic
+from minijax.primitives.axes import replaced, without
+from minijax.primitives.choice import select
+from minijax.primitives.contract import dot_general_p
+from minijax.primitives.convert import bitcast_convert_type_p, converted
+from minijax.primitives.emitted import constant, filled, reshaped
+from minijax.primitives.gather import Join, scatter_loop
+from minijax.primitives.random_bits import fma_p
+from minijax.primitives.shape import iota_p, rev
+from minijax.primitives.slicing import pad_p, part
+from minijax.primitives.slots import nest, real_dtype
+from minijax.stage import stage
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The real and the imaginary parts of complex numbers, and their arithmetic."""
+
+    re: Any
+    im: Any
+
+    @property
+    def parts(self) -> tuple[Any, Any]:
+        return self.re, self.im
+
+    def __neg__(self) -> Pair:
+        return Pair(-self.re, -self.im)
+
+    def __add__(self, w: Pair) -> Pair:
+        return Pair(self.re + w.re, self.im + w.im)
+
+    def __sub__(self, w: Pair) -> Pair:
+        return Pair(self.re - w.re, self.im - w.im)
+
+    def __mul__(self, w: Pair) -> Pair:
+        return Pair(fma_p.bind(self.re, w.re, -(self.im * w.im)),
+                    fma_p.bind(self.im, w.re, self.re * w.im))
+
+    def __truediv__(self, w: Pair) -> Pair:
+        return quotient(self, w)
+
+    def conj(self) -> Pair:
+        return Pair(self.re, -self.im)
+
+    def times_i(self) -> Pair:
+        return Pair(-self.im, self.re)
+
+    def over_i(self) -> Pair:
+        return Pair(self.im, -self.re)
+
+    def like(self, x: complex) -> Pair:
+        """A number, as many times."""
+        return Pair(filled(x.real, self.re), filled(x.imag, self.re))
+
+
+def each_of(z: Any, f: Callable[[Any], Any]) -> Any:
+    """What f makes of both parts, or of what is real."""
+    return Pair(f(z.re), f(z.im)) if isinstance(z, Pair) else f(z)
+
+
+def as_pair(z: Any) -> Pair:
+    return z if isinstance(z, Pair) else Pair(z, filled(0, z))
+
+
+def where(test: Any, x: Any, y: Any) -> Any:
+    """x where a test holds, else y: pairs, or numbers and bare constants."""
+    if isinstance(x, Pair):
+        return Pair(where(test, x.re, y.re), where(test, x.im, y.im))
+    like = x if isinstance(x, Array) else y
+    return select(test, *(v if isinstance(v, Array) else filled(v, like) for v in (x, y)))
+
+
+def copysign(x: Any, y: Any) -> Any:
+    """The size of x with the sign of y, which may be that of a zero."""
+    word = np.dtype(f"i{y.dtype.itemsize}")
+    return where(bitcast_convert_type_p.bind(y, new_dtype=word) < 0, -abs(x), abs(x))
+
+
+# ── Infinite ones, and quotients ─────────────────────────────────────────────────────────────
+
+def is_infinite(z: Any) -> Any:
+    """Whether it is infinite, or one of its parts is."""
+    return is_infinite(z.re) | is_infinite(z.im) if isinstance(z, Pair) else abs(z) == np.inf
+
+
+def infinities(z: Pair) -> Pair:
+    """1 for an infinite part, 0 for another, with its sign."""
+    return each_of(z, lambda x: copysign(where(is_infinite(x), 1, filled(0, x)), x))
+
+
+def finite(z: Pair) -> Pair:
+    """A large number for an infinite one: it has the same angle."""
+    most = np.finfo(z.re.dtype).max / 4
+    return where(is_infinite(z), each_of(infinities(z), lambda x: x * most), z)
+
+
+def quotient(z: Pair, w: Pair) -> Pair:
+    """Smith's, and C's annex G where only one of both is infinite, or w is zero.
+
+    Where the imaginary part of w is larger, both are divided by i before.
+    """
+    aside = abs(w.re) < abs(w.im)
+    above, below = where(aside, z.over_i(), z), where(aside, w.over_i(), w)
+    nothing = (below.re == 0) & (below.im == 0)
+    ratio = where(nothing, 0, below.im / below.re)
+    scale = 1 / where(nothing, abs(below.re), below.re + below.im * ratio)
+    found = Pair((above.re + where(nothing, 0, above.im * ratio)) * scale,
+                 (above.im - where(nothing, 0, above.re * ratio)) * scale)
+    lost = (found.re != found.re) & (found.im != found.im)
+    for case, limit, direction in (
+            (is_infinite(z) & ~is_infinite(w), np.inf, infinities(z) * w.conj()),
+            (is_infinite(w) & ~is_infinite(z), 0, z * infinities(w).conj())):
+        found = where(lost & case, Pair(direction.re * limit, direction.im * limit), found)
+    return found
+
+
+# ── Sizes and powers ─────────────────────────────────────────────────────────────────────────
+
+def moderating(x: Any, y: Any) -> Callable[[int], Any]:
+    """Powers of two, of the 6th by which x and y are multiplied their squares stay in range; of
+    the -6th what was multiplied comes back, of the -3rd its root.
+    """
+    large, k = algebra.max(abs(x), abs(y)), np.finfo(x.dtype).maxexp // 8
+    huge, tiny = large > 2. ** (3 * k), large < 2. ** (-3 * k)
+    return lambda n: where(huge, 2. ** (-n * k), where(tiny, 2. ** (n * k), filled(1, large)))
+
+
+def size(z: Pair) -> Any:
+    """The absolute value; nan where a part is."""
+    power = moderating(z.re, z.im)
+    x, y = z.re * power(6), z.im * power(6)
+    return algebra.sqrt(x * x + y * y) * power(-6)
+
+
+def sign(z: Pair) -> Pair:
+    length = size(z)
+    return where((z.re == 0) & (z.im == 0), z, each_of(z, lambda x: x / length))
+
+
+def root(z: Pair) -> Pair:
+    """The square root in the right half-plane; the imaginary part keeps its sign."""
+    power = moderating(z.re, z.im)
+    x, y = abs(z.re) * power(6), abs(z.im) * power(6)
+    large = algebra.sqrt((algebra.sqrt(x * x + y * y) + x) * .5)
+    small = where((y == large) & (large + large == large), y, y / (large + large))
+    large, small = large * power(-3), small * power(-3)
+    return Pair(where(z.re < 0, small, large), copysign(where(z.re < 0, large, small), z.im))
+
+
+def sqrt(z: Pair) -> Pair:
+    """The root; of a real number without the sign of an imaginary zero."""
+    found = root(z)
+    return Pair(found.re, where(z.im == 0, abs(found.im), found.im))
+
+
+def integer_pow(z: Pair, y: int) -> Pair:
+    found = algebra.product_of_equals(z, abs(y)) if y else z.like(1)
+    return found if y >= 0 else z.like(1) / found
+
+
+def power(z: Pair, w: Any) -> Pair:
+    w = w if isinstance(w, Pair) else as_pair(converted(w, z.re.dtype))
+    logs = log(z)
+    grown = analytic.pow(size(z), w.re) * analytic.exp(-w.im * logs.im)
+    angle = where(w.im == 0, 0, w.im * logs.re) + where(w.re == 0, 0, w.re * logs.im)
+    return where((w.re == 0) & (w.im == 0), z.like(1), at_angle(grown, grown, angle))
+
+
+# ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
+
+def at_angle(x: Any, y: Any, angle: Any) -> Pair:
+    """x times its cosine and y times its sine, which is zero at zero even if y is infinite."""
+    return Pair(x * analytic.cos(angle), where(angle == 0, angle, y * analytic.sin(angle)))
+
+
+def exp(z: Pair) -> Pair:
+    """In two factors, where the first alone would overflow."""
+    k = np.finfo(z.re.dtype).maxexp // 2
+    large = z.re > k
+    grown = analytic.exp(where(large, z.re - k, z.re))
+    rest = where(large, math.exp(k), filled(1, z.re))
+    return each_of(at_angle(grown, grown, z.im), lambda x: x * rest)
+
+
+def expm1(z: Pair) -> Pair:
+    half = analytic.sin(z.im * .5)
+    return Pair(analytic.expm1(z.re) * analytic.cos(z.im) - 2 * half * half, exp(z).im)
+
+
+def log_of(z: Pair, near: Any, more: Any) -> Pair:
+    """The logarithm; near one that of the size is small, and comes from its square less one."""
+    return Pair(where(near, analytic.log1p(more) * .5, analytic.log(size(z))),
+                analytic.atan2(z.im, z.re))
+
+
+def log(z: Pair) -> Pair:
+    x, y = abs(z.re), abs(z.im)
+    large, small = algebra.max(x, y), algebra.min(x, y)
+    return log_of(z, (large > .5) & (large < 2), (large - 1) * (large + 1) + small * small)
+
+
+def log1p(z: Pair) -> Pair:
+    return log_of(Pair(1 + z.re, z.im), algebra.max(abs(z.re), abs(z.im)) < .5,
+                  z.re * (2 + z.re) + z.im * z.im)
+
+
+# ── Hyperbolic functions, and the circular ones ──────────────────────────────────────────────
+
+def sinh(z: Pair) -> Pair:
+    return at_angle(analytic.sinh(z.re), analytic.cosh(z.re), z.im)
+
+
+def cosh(z: Pair) -> Pair:
+    angle = z.im * copysign(filled(1, z.re), z.re)
+    return at_angle(analytic.cosh(z.re), analytic.sinh(abs(z.re)), angle)
+
+
+def tanh(z: Pair) -> Pair:
+    """By e = exp(-2|x|), which does not overflow, and 1 - e, which is exact for small x."""
+    less = analytic.expm1(-2 * abs(z.re))
+    y = where(is_infinite(z.re) & (z.im - z.im != 0), 0, z.im)
+    cos, e = analytic.cos(y), 4 * (1 + less)
+    below = less * less + e * cos * cos
+    return Pair(copysign(less * (2 + less) / below, z.re), e * analytic.sin(y) * cos / below)
+
+
+def asin_and_acos(z: Pair) -> tuple[Pair, Pair]:
+    """Kahan, *Branch cuts for complex elementary functions* (1987)."""
+    x, y = finite(z).re, finite(z).im
+    less, more = root(Pair(1 - x, -y)), root(Pair(1 + x, y))
+    far = where(is_infinite(z), copysign(filled(np.inf, y), y),
+                analytic.asinh(less.re * more.im - less.im * more.re))
+    return (Pair(analytic.atan2(x, (less * more).re), far),
+            Pair(2 * analytic.atan2(less.re, more.re), -far))
+
+
+def acosh(z: Pair) -> Pair:
+    found = asin_and_acos(z)[1]
+    return Pair(abs(found.im), copysign(found.re, z.im))
+
+
+def atanh(z: Pair) -> Pair:
+    x, y = abs(finite(z).re), finite(z).im
+    near = analytic.log1p(4 * (x / ((1 - x) * (1 - x) + y * y))) * .25
+    return Pair(copysign(near, z.re), analytic.atan2(2 * y, (1 - x) * (1 + x) - y * y) * .5)
+
+
+def turned(f: Callable[[Pair], Pair]) -> Callable[[Pair], Pair]:
+    """The circular function of a hyperbolic one, and the other way round."""
+    return lambda z: f(z.times_i()).over_i()
+
+
+# ── What is larger, other types, products of arrays ──────────────────────────────────────────
+
+def beyond(z: Pair, w: Pair) -> Any:
+    """Which is larger by its real part, or else by its imaginary one."""
+    return (z.re > w.re) | (z.re == w.re) & (z.im > w.im)
+
+
+def larger(z: Pair, w: Pair) -> Pair:
+    return where(beyond(z, w), z, w)
+
+
+def smaller(z: Pair, w: Pair) -> Pair:
+    return where(beyond(w, z), z, w)
+
+
+def convert(z: Any, *, new_dtype: Any, weak_type: bool) -> Any:
+    if new_dtype.kind != "c":
+        return converted(z.re, new_dtype, weak_type)
+    return each_of(as_pair(z), lambda x: converted(x, real_dtype(new_dtype), weak_type))
+
+
+def dot_general(z: Any, w: Any, *, preferred_element_type: Any, **params: Any) -> Pair:
+    dtype = preferred_element_type and real_dtype(preferred_element_type)
+    found = each_of(z, lambda x: each_of(w, lambda y: dot_general_p.bind(
+        x, y, preferred_element_type=dtype, **params)))
+    return found.re + found.im.times_i() if isinstance(found.re, Pair) else found
+
+
+def iota(*, dtype: Any, **params: Any) -> Pair:
+    return as_pair(iota_p.bind(dtype=real_dtype(dtype), **params))
+
+
+# ── Joined one after the other: along an axis, and at computed places ────────────────────────
+
+Formula = Callable[[Pair, Pair], Pair]
+
+
+def joined_by(formula: Formula) -> Join:
+    """What loops do with the parts of two numbers, which become one."""
+    def join(b: Any, z: Sequence[Any], w: Sequence[Any]) -> list[Any]:
+        program = stage(lambda *x: list(formula(Pair(*x[:2]), Pair(*x[2:])).parts),
+                        [ShapedArray((), z[0].dtype)] * 4)
+        return [x(()) for x in b.jaxpr(program, [*map(b.fixed, (*z, *w))])]
+    return join
+
+
+def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callable]:
+    """What joins all numbers along axes, keeps every step along one, joins at computed places.
+
+    Along an axis `first` stands in front of all numbers.
+    """
+    join = joined_by(formula)
+
+    def loop(b: Any, outputs: Sequence, operands: Sequence, *, axis: int) -> None:
+        for x, out in zip(operands, outputs, strict=True):
+            b.materialize(x, into=out)
+        with (nest(b, x.shape[:axis], "parallel") as outer, b.loop(x.shape[axis] - 1) as k,
+              nest(b, x.shape[axis + 1:], "parallel") as inner):
+            last, here = ((*outer, i, *inner) for i in (k, b.add(k, 1)))
+            found = join(b, *([b.load(out, at) for out in outputs] for at in (last, here)))
+            for out, x in zip(outputs, found, strict=True):
+                b.store(out, here, x)
+
+    two: dict[str, Any] = {"abstract_eval": lambda x, y, *_, **__: [x, y], "multiple_results": True,
+                           "in_place": lambda k, /, **_: (k,)}
+    in_order, scatter = Primitive("in_order", loop=loop, **two), Primitive(
+        "scatter", loop=scatter_loop(join), **two)
+
+    def steps(z: Pair, axis: int) -> Pair:
+        in_front = {"padding_config": replaced([(0, 0, 0)] * z.re.ndim, axis, (1, 0, 0))}
+        padded = (pad_p.bind(x, constant(n, x), **in_front)
+                  for x, n in ((z.re, first), (z.im, 0)))
+        return Pair(*in_order.bind(*padded, axis=axis))
+
+    def reduced(z: Pair, *, axes: tuple[int, ...]) -> Pair:
+        for axis in sorted(axes, reverse=True):
+            found, last = steps(z, axis), z.re.shape[axis]
+            z = Pair(*(reshaped(part(x, last, last + 1, axis), without(x.shape, (axis,)))
+                       for x in found.parts))
+        return z
+
+    def running(z: Pair, *, axis: int, reverse: bool) -> Pair:
+        def turned(x: Array) -> Array:
+            return rev(x, (axis,)) if reverse else x
+        return each_of(steps(each_of(z, turned), axis),
+                       lambda x: turned(part(x, 1, x.shape[axis], axis)))
+
+    def scattered(z: Pair, indices: Array, w: Pair, **params: Any) -> Pair:
+        return Pair(*scatter.bind(*z.parts, indices, *w.parts, **params))
+    return reduced, running, scattered
+
+
+# ── The tables ───────────────────────────────────────────────────────────────────────────────
+
+# What acts on each part alone.
+EACH_PART = set(
+    "neg add sub add_any reduce_sum cumsum select_n copy stop_gradient broadcast_in_dim reshape "
+    "transpose squeeze rev slice pad concatenate dynamic_slice dynamic_update_slice gather scatter "
+    "scatter-add scatter-sub".split())
+
+# Element by element, of operands of one shape.
+FORMULAS: dict[str, Callable[..., Any]] = {
+    "real": lambda z: z.re,
+    "imag": lambda z: z.im,
+    "complex": Pair,
+    "conj": lambda z, input_dtype: z.conj() if isinstance(z, Pair) else as_pair(z),
+    "convert_element_type": convert,
+    "mul": mul,
+    "div": truediv,
+    "square": lambda z: z * z,
+    "integer_pow": integer_pow,
+    "pow": power,
+    "abs": size,
+    "sign": sign,
+    "sqrt": sqrt,
+    "rsqrt": lambda z: z.like(1) / sqrt(z),
+    "exp": exp,
+    "exp2": lambda z: exp(each_of(z, lambda x: x * math.log(2))),
+    "expm1": expm1,
+    "log": log,
+    "log1p": log1p,
+    "logistic": lambda z: z.like(1) / (z.like(1) + exp(-z)),
+    "sinh": sinh,
+    "cosh": cosh,
+    "tanh": tanh,
+    "sin": turned(sinh),
+    "cos": lambda z: cosh(z.times_i()),
+    "tan": turned(tanh),
+    "asin": lambda z: asin_and_acos(z)[0],
+    "acos": lambda z: asin_and_acos(z)[1],
+    "atan": turned(atanh),
+    "asinh": turned(lambda z: asin_and_acos(z)[0]),
+    "acosh": acosh,
+    "atanh": atanh,
+    "atan2": lambda z, w: log((w + z.times_i()) / root(z * z + w * w)).over_i(),
+    "max": larger,
+    "min": smaller,
+    "clamp": lambda low, z, high: smaller(larger(z, low), high),
+    "eq": lambda z, w: (z.re == w.re) & (z.im == w.im),
+    "ne": lambda z, w: (z.re != w.re) | (z.im != w.im),
+}
+
+# Others; what is in no table is left to NumPy.
+RULES: dict[str, Callable[..., Any]] = {"dot_general": dot_general, "iota": iota}
+for _name, _joining in (("prod", joining(mul, 1)), ("max", joining(larger, -math.inf)),
+                        ("min", joining(smaller, math.inf))):
+    RULES |= zip((f"reduce_{_name}", f"cum{_name}", f"scatter-{_name.replace('prod', 'mul')}"),
+                 _joining, strict=True)
