@@ -7,11 +7,11 @@ Chapter 25. In JAX: erf and erf_inv of XLA's chlo dialect; erf_inv is the same f
 import math
 from typing import Any
 
-from minijax.primitives.infix import copysign, fma, minimum, select, sqrt
+from minijax.primitives.infix import copysign, fma, select, sqrt
 
 from .exponential import (
     FLOAT32, FLOAT64, FORMATS, INF, clamp, exact_product, exp_of_sum, log1p, polynomial,
-    power_of_two, reduced_expm1,
+    power_of_two,
 )
 
 # erf(x) / x - 1 as a polynomial in x² for |x| <= 1.
@@ -48,16 +48,19 @@ def _erfc_of_positive(a: Any) -> Any:
     return (scaled / fma(a, 2.0, 1.0)) * gauss
 
 
-# log(erfc(x)) / x as a polynomial in x for 1 <= x <= 4, where erf is 1 in float32.
-LOG_ERFC = (-1.1286943, -0.63496953, -0.10653087, 0.02401007, -0.0037574768, 0.00035059205,
-            -1.3962444e-05)
+# log2(erfc(x)) for 1 <= x <= 4, where erf is 1 in float32, and (2**r - 1) / r for |r| <= ½.
+LOG2_ERFC = (-0.00051034856, -1.625975, -0.92076504, -0.1486515, 0.031458423, -0.0042409566,
+             0.00026772666)
+EXP2 = (0.6931472, 0.24022648, 0.055503324, 0.009618437, 0.0013398874, 0.00015353362)
 
 
 def _erf_float32_beyond_1(a: Any) -> Any:
-    """1 - erfc(a), erfc as an exponential of a polynomial: it counts for 0.16 at most."""
-    a = minimum(a, 4.0)
-    k, r, rest = reduced_expm1(a * polynomial(LOG_ERFC, a))
-    return 1.0 - ((r + rest) + 1.0) * power_of_two(k, FLOAT32)
+    """1 - erfc(a), erfc as a power of two: it counts for 0.16 at most."""
+    y, magic = polynomial(LOG2_ERFC, select(a > 4.0, 4.0, a)), a.const(FORMATS[FLOAT32].magic)
+    shifted = y + magic
+    r = y - (shifted - magic)
+    scale = power_of_two(shifted.bits() - magic.bits(), FLOAT32)
+    return fma(-scale, fma(r, polynomial(EXP2, r), 1.0), 1.0)
 
 
 def erf(x: Any) -> Any:
