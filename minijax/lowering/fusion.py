@@ -14,11 +14,12 @@ from typing import Any
 from minijax.core import Cannot
 from minijax.jaxpr import JaxprEqn, Literal, Var
 
-from .probe import OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
+from .probe import LAZY, OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
 _DEEP = 50  # a chain of so many rules is cut by a stored value: they call one another
+_ASKED = 1.5  # how often a loop rule asks for an element of what may not be stored: once, or twice
 _MANY = 16  # a value asked at so many different places is stored without counting further
 
 
@@ -67,7 +68,7 @@ class Node:
         return self.rank < len(self.loops)
 
 
-Uses = dict[tuple[Node, Pattern], int]
+Uses = dict[tuple[Node, Pattern], float]
 
 
 def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
@@ -117,7 +118,8 @@ def _probed(node: Node, made: dict[Var, Node]) -> Node:
     made.update(dict.fromkeys(node.outvars, node))
     if node.opaque:
         node.stored = True
-        node.probe.accesses = [(k, OPAQUE, 1) for k in range(len(node.eqn.invars))]
+        node.probe.accesses = [(k, OPAQUE, _ASKED * atom.aval.size)
+                               for k, atom in enumerate(node.eqn.invars)]
         return node
     node.probe = probe_element(node.rule, [v.aval for v in node.eqn.invars], node.shape,
                                node.eqn.params)
@@ -160,7 +162,8 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
             entry[key] = max(entry.get(key, 0), times * trips)
         source = made.get(atom)
         if node.opaque and source is not None:  # a loop may ask for what costs next to nothing
-            lazy = node.kind == "loop" and source.from_scalars and source.cost <= 2
+            lazy = node.eqn.primitive.asks_lazily or (
+                node.kind == "loop" and source.from_scalars and source.cost <= 2)
             source.stored = source.stored or not lazy
 
 
@@ -172,7 +175,7 @@ def _worth_storing(node: Node, asked: Uses) -> bool:
     if len(asked) > _MANY:
         return True
     evaluations = sum(_evaluations(task.loops, pattern, trips, node.probe.heavy)
-                      for (task, pattern), trips in asked.items() if pattern != OPAQUE)
+                      for (task, pattern), trips in asked.items())
     size = math.prod(node.shape)
     if node.probe.heavy:
         return evaluations > size
@@ -180,8 +183,10 @@ def _worth_storing(node: Node, asked: Uses) -> bool:
     return saved > size * _STORE_COST + evaluations * _LOAD_COST
 
 
-def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: int, heavy: bool) -> float:
+def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: float, heavy: bool) -> float:
     """How often a loop over `shape` evaluates a value; light code moves out of loops."""
+    if pattern in (OPAQUE, LAZY):
+        return trips  # of all turns
     if heavy or any(kind not in ("axis", "at") for kind, _ in pattern):
         return math.prod(shape) * trips
     deepest = max((value + 1 for kind, value in pattern if kind == "axis"), default=0)

@@ -331,7 +331,7 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
                 b.store(out, here, x)
 
     two: dict[str, Any] = {"abstract_eval": lambda x, y, *_, **__: [x, y], "multiple_results": True,
-                           "in_place": lambda k, /, **_: (k,)}
+                           "asks_lazily": True, "in_place": lambda k, /, **_: (k,)}
     in_order, scatter = Primitive("in_order", loop=loop, **two), Primitive(
         "scatter", loop=scatter_loop(join), **two)
 

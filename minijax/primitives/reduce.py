@@ -179,7 +179,7 @@ def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarr
 
     return Primitive(
         name, impl=in_numpy(impl), abstract_eval=abstract_eval, jvp=jvp, transpose=transpose,
-        batch=batch_along("axis"), loop=_running_loop(op),
+        batch=batch_along("axis"), loop=_running_loop(op), asks_lazily=True,
         examples=reducible(NUMBER, lambda rank: [
             {"axis": d, "reverse": r} for d in {0, rank - 1} for r in (False, True)]))
 

@@ -75,6 +75,7 @@ sort_p = Primitive(
     transpose=cannot("the order depends on the values."),
     batch=emitted.batch_in_front("dimension"),
     loop=families.kernel("sort"),
+    asks_lazily=True,
     examples=table(
         "dimension is_stable num_keys", (_FLOATS, 1, True, 1), (_FLOATS, 0, True, 1),
         (_INTS, grid(7), 0, True, 1), (_INTS % 3, np.flip(_INTS), grid(7), 0, True, 2),
