@@ -229,8 +229,8 @@ def widened(s: Any, x: Any) -> Any:
     return s.convert(x, np.float32) if x.dtype in SHORT_FLOATS else x
 
 
-def ordered_bits(s: Any, x: Any, nan_is_least: bool = False) -> Any:
-    """A signed integer for every value, in the same order; nan is the largest or the least."""
+def ordered_bits(s: Any, x: Any) -> Any:
+    """A signed integer for every value, in the same order; nan is the largest."""
     x = widened(s, x)
     signed = np.dtype(f"i{x.dtype.itemsize}")
     limits = np.iinfo(signed)
@@ -240,8 +240,7 @@ def ordered_bits(s: Any, x: Any, nan_is_least: bool = False) -> Any:
         return s.convert(x, signed)
     bits = s.bitcast(s.add(x, 0.), signed)  # -0 becomes 0
     ordered = s.select(s.lt(bits, 0), s.xor(bits, limits.max), bits)
-    nan = limits.min if nan_is_least else limits.max
-    return s.select(s.ne(x, x), s.const(nan, signed), ordered)
+    return s.select(s.ne(x, x), s.const(limits.max, signed), ordered)
 
 
 def falling_bits(s: Any, x: Any) -> Any:

@@ -5,7 +5,7 @@ In JAX: `jax/_src/lax/lax.py`.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,13 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Primitive, ShapedArray, Zero, cannot, dtype_name,
                           has_key_dtype)
-from minijax.primitives import emitted, families, gather
-from minijax.primitives.axes import Axes, canonical_axis, keeping, replaced, without
+from minijax.primitives import choice, emitted, families, gather, reduce
+from minijax.primitives.axes import Axes, canonical_axis, replaced, without
+from minijax.primitives.convert import converted
 from minijax.primitives.examples import grid, reducible, table
-from minijax.primitives.shape import broadcasted_iota
-from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, Reduction, check_dtypes,
-                                      falling_bits, in_numpy, numpy_scalars, ordered_bits, widened)
+from minijax.primitives.shape import broadcasted_iota, expand_dims
+from minijax.primitives.slots import (NOT_DIFFERENTIABLE, ORDERED, check_dtypes, falling_bits,
+                                      in_numpy, numpy_scalars)
 
 
 def _sort_type(*avals: ShapedArray, dimension: int, is_stable: bool,
@@ -196,7 +197,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Array]:
 
 # ── Where the extremum is ────────────────────────────────────────────────────────────────────
 
-def _locator(name: str, op: str, comparison: str) -> Primitive:
+def _locator(name: str, best_p: Primitive, comparison: str) -> Primitive:
     """A primitive that gives the first place of the extremum, or of the first nan."""
     def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: Any) -> list[ShapedArray]:
         [axis] = axes
@@ -211,14 +212,14 @@ def _locator(name: str, op: str, comparison: str) -> Primitive:
         check_dtypes(comparison, [x, x], [ORDERED, ORDERED])
         return [ShapedArray(without(x.shape, axes), index_dtype)]
 
-    def element(s: Any, index: tuple, x: Any, axes: Axes, index_dtype: Any) -> Any:
-        [axis] = axes
-
-        def at(k: Any) -> Any:
-            return widened(s, x(keeping(index, axes, [k])))
-        in_passes = axis == len(x.shape) - 1 or x.dtype.itemsize == 8
-        locate = _place_in_two_passes if in_passes else _place_by_keys
-        return locate(s, op, x.shape[axis], at, index_dtype)
+    def program(x: Array, axes: Axes, index_dtype: Any) -> Array:
+        """Find the extremum, then its first place."""
+        # JAX: counts in 64 bits where an axis needs them.
+        places = broadcasted_iota(np.int32, x.shape, *axes)
+        best = expand_dims(best_p.bind(x, axes=axes), axes)
+        found = choice.bitwise_or(choice.eq(x, best), choice.ne(x, x))   # nan equals nothing
+        last = emitted.filled(x.shape[axes[0]] - 1, places)
+        return converted(reduce.reduce_min(choice.select(found, places, last), axes), index_dtype)
 
     return Primitive(
         name,
@@ -228,42 +229,13 @@ def _locator(name: str, op: str, comparison: str) -> Primitive:
         jvp=families.constant_in_all,
         transpose=NOT_DIFFERENTIABLE,
         batch=emitted.batch_along("axes", removed=True),
-        element=element,
+        program=program,
         examples=reducible(ORDERED, lambda rank: [
             {"axes": (d,), "index_dtype": np.dtype(np.int32)} for d in range(rank)]))
 
 
-def _place_in_two_passes(s: Any, op: str, n: int, at: Callable[[Any], Any], dtype: np.dtype
-                         ) -> Any:
-    """Find the extremum, then its first place: both passes run in wide registers."""
-    best = s.accumulate(op, (n,), at)
-
-    def place(k: Any) -> Any:
-        y = at(k)
-        found = s.eq(y, best) if y.dtype.kind != "f" else s.or_(s.eq(y, best), s.ne(y, y))
-        return s.select(found, s.convert(k, np.int32), s.const(n - 1, np.int32))
-    # JAX: counts in 64 bits where an axis needs them.
-    return s.convert(s.accumulate("min", (n,), place), dtype)
-
-
-def _place_by_keys(s: Any, op: str, n: int, at: Callable[[Any], Any], dtype: np.dtype
-                   ) -> Reduction:
-    """One pass over integers that hold the value above and the place below.
-
-    It is a single reduction, so many columns can be walked row by row.
-    """
-    def key(k: Any) -> Any:
-        place = s.sub(n - 1, k) if op == "max" else k
-        value = s.convert(ordered_bits(s, at(k), nan_is_least=op == "min"), np.int64)
-        return s.or_(s.shl(value, 32), s.convert(place, np.int64))
-
-    def place(best: Any) -> Any:
-        low = s.and_(best, 2**32 - 1)
-        return s.convert(s.sub(n - 1, low) if op == "max" else low, dtype)
-    return Reduction(op, np.dtype(np.int64), (n,), key, place)
-
-
-argmax_p, argmin_p = _locator("argmax", "max", "gt"), _locator("argmin", "min", "lt")
+argmax_p = _locator("argmax", reduce.reduce_max_p, "gt")
+argmin_p = _locator("argmin", reduce.reduce_min_p, "lt")
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
