@@ -14,7 +14,7 @@ from typing import Any
 from minijax.core import Cannot
 from minijax.jaxpr import JaxprEqn, Literal, Var
 
-from .probe import LAZY, OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
+from .probe import OPAQUE, Pattern, Probe, compose, identity, longer, probe_element
 
 _STORE_COST = 3.0
 _LOAD_COST = 1.0
@@ -161,10 +161,20 @@ def _visit(node: Node, uses: dict[Var, Uses], made: dict[Var, Node]) -> None:
             key = (root, compose(outer, pattern, root.space, node.space, atom.aval.shape))
             entry[key] = max(entry.get(key, 0), times * trips)
         source = made.get(atom)
-        if node.opaque and source is not None:  # a loop may ask for what costs next to nothing
-            lazy = node.eqn.primitive.asks_lazily or (
-                node.kind == "loop" and source.from_scalars and source.cost <= 2)
-            source.stored = source.stored or not lazy
+        if node.opaque and source is not None and not _may_ask(node, source):
+            source.stored = True
+
+
+def _may_ask(node: Node, source: Node) -> bool:
+    """Whether a rule may be given what is not stored: a loop, of what costs next to nothing; or one
+    that asks for an element once or twice, of what does not change meanwhile.
+    """
+    eqn = node.eqn
+    changed = {eqn.invars[k] for place in range(len(eqn.outvars))
+               for k in eqn.primitive.in_place(place, **eqn.params)}
+    if eqn.primitive.asks_lazily:
+        return changed.isdisjoint(x for each in source.behind for x in each.eqn.invars)
+    return node.kind == "loop" and source.from_scalars and source.cost <= 2
 
 
 def _worth_storing(node: Node, asked: Uses) -> bool:
@@ -185,7 +195,7 @@ def _worth_storing(node: Node, asked: Uses) -> bool:
 
 def _evaluations(shape: tuple[int, ...], pattern: Pattern, trips: float, heavy: bool) -> float:
     """How often a loop over `shape` evaluates a value; light code moves out of loops."""
-    if pattern in (OPAQUE, LAZY):
+    if pattern == OPAQUE:
         return trips  # of all turns
     if heavy or any(kind not in ("axis", "at") for kind, _ in pattern):
         return math.prod(shape) * trips

@@ -27,13 +27,12 @@ from .vectors import function
 
 # One term of a pattern for each axis of the operand: ("axis", k): the index of the k-th loop, of
 # those over the axes of the result and then over what is reduced, if they are longer than one;
-# ("at", n): a constant, always 0 on an axis of length one; ("other", token): anything else. Three
+# ("at", n): a constant, always 0 on an axis of length one; ("other", token): anything else. Two
 # patterns have no terms.
 Term = tuple[str, Any]
 Pattern = tuple[Term, ...]
 FLAT: Pattern = (("flat", None),)  # the same row-major position as the result
-OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itself knows,
-LAZY: Pattern = (("lazy", None),)  # and so by what that rule asks for
+OPAQUE: Pattern = (("opaque", None),)  # asked in a way that only the rule itself knows
 
 _COST = {"div": 6.0, "rem": 8.0, "sqrt": 6.0, "convert": 1.0, "select": 1.0, "fma": 1.0}
 _UNKNOWN_TRIPS = 16
@@ -83,10 +82,8 @@ def compose(outer: Pattern, inner: Pattern, result: Sequence[int], middle: Seque
     >>> compose((("axis", 1),), (("axis", 0), ("at", 3)), (4, 9), (9,), (9, 5))
     (('axis', 1), ('at', 3))
     """
-    if outer in (OPAQUE, LAZY):
-        return LAZY
-    if inner == OPAQUE:
-        return OPAQUE
+    if OPAQUE in (outer, inner):
+        return OPAQUE if operand else ()
     if (outer == FLAT or _is_whole(outer, middle, result)) and (
             inner == FLAT or _is_whole(inner, operand, middle)):
         alike = longer(result, result) == longer(operand, operand)

@@ -23,7 +23,7 @@ from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths
-from .probe import LAZY, identity, longer
+from .probe import identity, longer
 from .operands import Computed, Stored, Value
 from .program import ProgramBuilder
 from .simplify import buffer_of, simplify
@@ -148,8 +148,8 @@ class Run:
         writer = self.makers[new]
         leaf, changes = self.paths[writer][-1], _may_change(writer, new)
         reads = {k for k, x in enumerate(writer.eqn.invars) if x in held}
-        lazily = any(LAZY in writer.reads.get(v, ()) for v in held)
-        updates = reads and reads.issubset(changes) and not lazily
+        updates = (reads and reads.issubset(changes)
+                   and held.intersection(writer.reads).issubset(writer.eqn.invars))
         for task in dict.fromkeys(task for v in held for task in self.readers.get(v, ())):
             aligned = all(p == identity(v.aval.shape) for v in held.intersection(task.reads)
                           for p in task.reads[v])
