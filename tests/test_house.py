@@ -48,8 +48,7 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 
 # Modules from outside that some file loads on first use, inside a function, with the reason.
 ON_FIRST_USE: dict[tuple[str, str], str] = {
-    ("lowering/cpu.py", "numba"): "compiles loop trees; a second to import, so only to compile",
-    ("lowering/cpu.py", "llvmlite"): "loads compiled kernels",
+    ("lowering/cpu.py", "llvmlite"): "compiles and loads kernels",
     ("lowering/cache.py", "llvmlite"): "its version is part of a kernel's name on disk",
     ("lowering/cuda.py", "numba"): "compiles loop trees for a GPU",
     ("lowering/cuda.py", "cuda"): "launches kernels on a GPU",

@@ -6,17 +6,17 @@ In JAX: the persistent compilation cache (jax/_src/compilation_cache.py).
 
 import contextlib
 import hashlib
-import importlib.util
 import itertools
 import os
 import pickle
 import stat
 import time
 import warnings
-from collections.abc import Callable, Collection
+from collections import ChainMap
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -32,7 +32,6 @@ from .loops import Call, Kernel, Statement, walk
 from .memory import ALIGNMENT
 from .routines import symbols
 
-T = TypeVar("T")
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
@@ -73,43 +72,34 @@ def compile_or_load(kernel: Kernel) -> Code:
 def loaded(key: str, externals: Collection[str], text: str = "") -> Any:
     """The code of a kernel: from memory, else from disk, else compiled from its text, if given.
 
-    Numba is imported only where neither has it. Equal kernels share one piece of code. Call it
-    within cpu.undisturbed.
+    Equal kernels share one piece of code. Call it within cpu.undisturbed.
     """
     run = _loaded.get(key)
     if run is None:
-        run = machine_code(text, lambda code: load(code, entry.SYMBOL, externals), key)
-        if run is not None:
-            _loaded[key] = run
+        # "threads" is no external but the pool, for a kernel that calls any of its functions.
+        known = [pool.symbols(linked) if name == "threads" else symbols(name)
+                 for name in externals]
+        code = linked(text, (entry.SYMBOL,), dict(ChainMap(*known)), key)
+        if code is not None:
+            run = _loaded[key] = cpu.loaded(code, entry.SYMBOL)
     return run
 
 
-def machine_code(text: str, use: Callable[[bytes], T], key: str = "") -> T | None:
-    """What `use` makes of the object code of a text, from disk where that can be linked; without
-    a text, None where it cannot.
+def linked(text: str, symbols: Sequence[str], known: Mapping[str, int], key: str = "") -> Any:
+    """The object code of a text in memory, from disk where that can be linked; None where it cannot
+    and there is no text.
     """
     key = key or cache_key(text)
     code = read(key)
     if code is not None:
         with contextlib.suppress(cpu.UnresolvedSymbol):
-            return use(code)
+            return cpu.link(code, symbols, known)
     if not text:
         return None
     code = cpu.compile(text)
-    made = use(code)
+    found = cpu.link(code, symbols, known)
     write(key, code)
-    return made
-
-
-def load(code: bytes, symbol: str, externals: Collection[str]) -> Callable[[list[np.ndarray]], int]:
-    """Return a callable from object code, whose calls go to library externals of these names.
-
-    "threads" is no external but the pool, for a kernel that calls any of its functions.
-    """
-    found: dict[str, int] = {}
-    for name in externals:
-        found |= pool.symbols(machine_code) if name == "threads" else symbols(name)
-    return cpu.loaded(cpu.link(code, (symbol,), found), symbol)
+    return found
 
 
 def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
@@ -135,10 +125,7 @@ def compilers() -> tuple[str, ...]:
     with importing:
         import llvmlite
 
-    # Numba's is read from its files: importing it would cost all that this cache saves.
-    found = importlib.util.find_spec("numba")
-    files = Path(found.origin).parent.glob("_version.py") if found and found.origin else ()
-    return MAGIC.decode(), f"llvmlite {llvmlite.__version__}", *(x.read_text() for x in files)
+    return MAGIC.decode(), f"llvmlite {llvmlite.__version__}"
 
 
 # The directory

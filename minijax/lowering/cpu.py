@@ -1,6 +1,7 @@
-"""LLVM assembly to object code (through Numba), and object code to a callable (without it).
+"""LLVM assembly to object code, and object code to a callable.
 
-Stands on llvmlite for loading; Numba is imported by the first compilation only. Chapter 24.
+Stands on llvmlite, which is the LLVM that Numba brings; Numba itself, which would type Python, is
+not asked: types are known. Chapter 24.
 In JAX: jaxlib's CPU compiler and its ORC loader (xla/backends/cpu).
 """
 
@@ -32,15 +33,15 @@ T = TypeVar("T")
 
 # Native work
 
-# LLVM and Numba take locks of their own by lines of Python. Were a signal's exception to come
-# between two of these lines, the lock would stay taken for ever; so nothing of either is called in
+# llvmlite takes locks of its own by lines of Python. Were a signal's exception to come
+# between two of these lines, the lock would stay taken for ever; so nothing of it is called in
 # the main thread, which alone handles signals. A worker does it all, unloading included: what a
 # program drops anywhere, a destructor or an interrupted call among others, is put on its queue.
 
 _native: Any = threading.RLock()  # held during native work, and while the process forks
 _jobs: SimpleQueue[Any] = SimpleQueue()  # what to run; and dead references to what to unload
 _workers: set[int] = set()  # the threads that serve the queue: one, and none in a forked child
-_linked: dict[int, tuple[weakref.ref, Linked]] = {}  # everything loaded, by its reference's id
+_linked: dict[int, tuple[weakref.ref, Any]] = {}  # everything loaded, by its reference's id
 _engine: list[Any] = []  # that what is linked now belongs to
 _numbers = itertools.count()
 EACH = 256  # kernels that an engine is for: it remembers a little of each that it ever had
@@ -52,7 +53,7 @@ def undisturbed(work: Callable[[], T]) -> T:
     """Run native work in a thread of its own, one at a time, and return its result.
 
     Only the main thread receives KeyboardInterrupt: it may stop waiting, and what it waited for
-    still ends in good order, as neither LLVM nor Numba bears being left half way.
+    still ends in good order, as LLVM does not bear being left half way.
     """
     if _ending or threading.get_ident() in _workers or not (_workers or _hire()):
         with _native:
@@ -105,7 +106,7 @@ def _serve() -> None:
         with _native:
             if isinstance(job, weakref.ref):
                 with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
-                    _linked.pop(id(job))[1].code.close()
+                    _linked.pop(id(job))[1].close()
             else:
                 run, done = job
                 run()
@@ -187,55 +188,33 @@ def as_text(assembly: str, stage: str) -> str:
 
 
 def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
-    """Run Numba's optimisation pipeline over a module and hand target machine and module on."""
-    binding, numbas_lock = _llvm(), _numbas_lock()
-    with numbas_lock:
-        codegen = _codegen()
-        module = binding.parse_assembly(assembly)
-        module.triple, module.data_layout = host().triple, codegen._data_layout
-        module.verify()
-        # A library of Numba's would run two lighter pipelines first, for the sake of its
-        # reference counts; there are none here, and the code comes out the same.
-        passes, builder = codegen._module_pass_manager()
-        try:
-            passes.run(module, builder)
-            return finish(codegen._tm, module)
-        finally:
-            # `close` would free nothing: a base class hides the method for it.
-            binding.newpassmanagers.NewPassManager._dispose(passes)
-            passes.detach()  # it is freed once
+    """Run LLVM's usual passes over a module, and hand target machine and module on."""
+    binding, machine = _llvm(), _machine()
+    module = binding.parse_assembly(assembly)
+    module.triple, module.data_layout = host().triple, str(machine.target_data)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.slp_vectorization = False  # as Numba has it
+    builder = binding.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    try:
+        passes.run(module, builder)
+        return finish(machine, module)
+    finally:
+        # `close` would free nothing: a base class hides the method for it.
+        binding.newpassmanagers.NewPassManager._dispose(passes)
+        passes.detach()  # it is freed once
 
 
 @cache
-def _numbas_lock() -> Any:
-    """The lock under which Numba compiles, for its own users too."""
-    from numba.core.compiler_lock import global_compiler_lock
-
-    hold_over_forks(_llvm().ffi.lib._lock._lock, global_compiler_lock._lock, _native)
-    return global_compiler_lock
-
-
-@cache
-def _codegen() -> Any:
-    """Numba's ahead-of-time code generator for the processor we run on.
-
-    Its libraries take modules as they are: no Python function is typed, no wrapper is made, and
-    the tables of Numba's own functions (a second to load) stay out.
-    """
-    from numba.core.codegen import AOTCPUCodegen
-
-    class HostCodegen(AOTCPUCodegen):
-        def _customize_tm_features(self) -> str:
-            return host().features
-
-        def _customize_tm_options(self, options: dict[str, Any]) -> None:
-            super()._customize_tm_options(options)
-            # In a process full of kernels the loader may put code and constants more than 2 GB
-            # apart, which the short addresses of the other models cannot span: LLVM aborts.
-            if host().triple.startswith("x86_64"):
-                options.update(reloc="static", codemodel="large")
-
-    return HostCodegen("minijax", cpu_name=host().cpu)
+def _machine() -> Any:
+    """What LLVM makes code for: the processor we run on."""
+    triple, cpu, features = host()
+    # In a process full of kernels the loader may put code and constants more than 2 GB apart, which
+    # the short addresses of the other models cannot span: LLVM aborts.
+    model = {"reloc": "static", "codemodel": "large"} if triple.startswith("x86_64") else {}
+    target = _llvm().Target.from_triple(triple)
+    return target.create_target_machine(cpu=cpu, features=features, opt=3, **model)
 
 
 # Loading
@@ -249,30 +228,23 @@ class UnresolvedSymbol(OSError):
         super().__init__(f"the object code of {symbol!r} cannot be loaded: it calls {missing}")
 
 
-def loaded(linked: Linked, symbol: str) -> Callable[[list[np.ndarray]], int]:
+def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
     """Machine code as a function of a list of arrays, one for each buffer: inputs, outputs,
     constants, workspace, all C-contiguous. It returns the kernel's status.
 
     When the last reference goes, the code is unloaded. The lock of the interpreter is released
     while it runs, and calls from several threads may overlap.
     """
-    run = PROTOTYPE(linked.code[symbol])
+    run = PROTOTYPE(linked[symbol])
     # Whoever drops it does no more than this, in C: an interrupt cannot come between.
     ref = weakref.ref(run, _jobs.put)
     _linked[id(ref)] = ref, linked
     return run
 
 
-class Linked(NamedTuple):
-    """Machine code in memory, until it is closed."""
-
-    code: Any  # by the name of each exported function, where it is
-    engine: Any  # which goes with the last of its codes
-
-
-def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linked:
-    """Put object code into memory: it exports `symbols`, and calls what is at `known` addresses,
-    or what this process has by a name.
+def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Any:
+    """Put object code into memory, until it is closed: it exports `symbols`, and calls what is at
+    `known` addresses, or what this process has by a name.
 
     ORC's linker refuses code with an unresolved symbol, so nothing half-linked is ever callable.
     """
@@ -285,10 +257,12 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Linke
     for name, address in known.items():
         builder.import_symbol(name, address)
     try:
-        return Linked(builder.link(_engine[0], f"kernel {number}"), _engine[0])
+        found = builder.link(_engine[0], f"kernel {number}")
     except RuntimeError as error:
         missing = _undefined(code, {*symbols, *known, "kernel"})
         raise UnresolvedSymbol(symbols[0], missing) from error
+    found.engine = _engine[0]  # which goes with the last of its code
+    return found
 
 
 def _undefined(code: bytes, known: set[str]) -> list[str]:

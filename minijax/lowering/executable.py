@@ -4,6 +4,7 @@ Stands on pool.py, and on recycling.py for large results. Chapter 26.
 In JAX: `jaxlib`'s loaded executables (`xla/pjrt`).
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -31,25 +32,22 @@ def callable_of(name: str, code: Code, takes: int, gives: Sequence[ShapedArray]
     outputs = [f"o{k}" for k in range(len(gives))]
     constants = {f"c{k}": value for k, value in enumerate(code.constants)}
     names: dict[str, Any] = constants | {
-        "ndarray": np.ndarray, "asarray": np.asarray, "empty": np.empty,
-        "large": recycling.empty, "run": code.run, "reraise": host.reraise, "uint8": np.uint8,
-        "take": recycling.take, "give_back": recycling.give_back, "size": code.workspace,
+        "ndarray": np.ndarray, "asarray": np.asarray, "run": code.run, "reraise": host.reraise,
         "asleep": pool.asleep, "wake": pool.wake}
     # Anything but an array has no address to pass on: machine code would read elsewhere.
     lines = [f"if type({x}) is not ndarray: {x} = asarray({x})" for x in inputs]
     if "threads" in code.externals:
         lines.append("if asleep: wake()")
-    for k, aval in enumerate(gives):
-        names[f"shape{k}"], names[f"dtype{k}"] = aval.shape, np.dtype(aval.dtype)
-        is_large = aval.size * np.dtype(aval.dtype).itemsize >= recycling.LARGE
-        lines.append(f"o{k} = {'large' if is_large else 'empty'}(shape{k}, dtype{k})")
-    work = ["w"] if code.workspace else []
-    is_large = code.workspace >= recycling.LARGE
-    if work:
-        lines.append("room = take(size); w = room.memory" if is_large else "w = empty(size, uint8)")
-    lines += [f"status = run([{', '.join([*inputs, *outputs, *constants, *work])}])",
-              *(["give_back(room)"] if is_large else []),
-              "if status: reraise()", f"return [{', '.join(outputs)}]"]
+    new = {x: (aval.shape, np.dtype(aval.dtype)) for x, aval in zip(outputs, gives, strict=True)}
+    if code.workspace:
+        new["w"] = (code.workspace,), np.dtype(np.uint8)
+    for x, (shape, dtype) in new.items():
+        large = math.prod(shape, start=dtype.itemsize) >= recycling.LARGE
+        names |= {f"shape_{x}": shape, f"dtype_{x}": dtype,
+                  f"new_{x}": recycling.empty if large else np.empty}
+        lines.append(f"{x} = new_{x}(shape_{x}, dtype_{x})")
+    passed = ", ".join([*inputs, *outputs, *constants, *list(new)[len(outputs):]])
+    lines += [f"if run([{passed}]): reraise()", f"return [{', '.join(outputs)}]"]
     source = f"def call({', '.join(inputs)}):\n" + "".join(f"    {x}\n" for x in lines)
     exec(compile(source, f"<minijax call of {name}>", "exec"), names)
     return names.pop("call")  # which would keep itself alive

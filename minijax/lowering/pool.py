@@ -171,15 +171,15 @@ _started: list[Any] = []  # the code, and whatever the helpers hold on to
 asleep: list[bool] = []  # not empty in a forked child, until it has helpers of its own
 
 
-def symbols(machine_code: Callable[..., Any]) -> dict[str, int]:
+def symbols(linked: Callable[..., Any]) -> dict[str, int]:
     """Where the pool's functions are; the first call loads them and starts the helpers.
 
     May be called only where machine code may be made: within cpu.undisturbed.
     """
     if not _started:
-        _started.append(_load(machine_code))
+        _started.append(_load(linked))
     _start_helpers()
-    return {name: _started[0].code[name] for name in NAMES}
+    return {name: _started[0][name] for name in NAMES}
 
 
 def wake() -> None:
@@ -196,14 +196,14 @@ def wanted() -> int:
     return len(os.sched_getaffinity(0)) if can_ask else os.cpu_count() or 1
 
 
-def _load(machine_code: Callable[..., cpu.Linked]) -> cpu.Linked:
+def _load(linked: Callable[..., Any]) -> Any:
     """Link the text, as far as this BLAS has a number of threads."""
     fields = {f"pool.{name}": ctypes.addressof(_state) + getattr(State, name).offset
               for name, *_ in State._fields_}
     settings = thread_setting()
     text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
     text += BLAS if settings else NO_BLAS
-    return machine_code(text, lambda code: cpu.link(code, NAMES, fields | settings))
+    return linked(text, NAMES, fields | settings)
 
 
 def _start_helpers() -> None:
@@ -222,7 +222,7 @@ def _start_helpers() -> None:
         bells[k] = python.PyThread_allocate_lock()
         python.PyThread_acquire_lock(ctypes.c_void_p(bells[k]), 1)
         with cpu.room_for_threads():
-            thread = start(_started[0].code["minijax_help"], bells[k])
+            thread = start(_started[0]["minijax_help"], bells[k])
         if thread == ctypes.c_ulong(-1).value:
             break  # the system gives no more threads
         _state.helpers += 1

@@ -6,7 +6,7 @@ system each time.
 
 import ctypes
 import math
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,41 +20,23 @@ LARGE = 1 << 18
 MOST = 1 << 27  # bytes held for later use
 
 
-class Room(NamedTuple):
-    """Memory, and where in it the first cache line begins."""
-
-    memory: np.ndarray
-    start: int
-
-
 # What is held for later use, by its size, that which was given back last at the end. Arrays die
 # anywhere, inside this module too, so nothing is locked: each step is one of Python's dicts or
 # lists, and when threads meet, memory goes back to the system that could have been kept.
-_idle: dict[int, list[Room]] = {}
+_idle: dict[int, list[np.ndarray]] = {}
 caches.cleared_by(_idle.clear)
 
 
-def take(nbytes: int) -> Room:
-    """Memory of so many bytes, which is not in use."""
-    step = 1 << max(nbytes.bit_length() - 4, 12)
-    size = -(-nbytes // step) * step + ALIGNMENT  # one of few sizes, so that it is found again
-    try:
-        return _idle[size].pop()  # in one step: no other thread gets it too
-    except (KeyError, IndexError):
-        memory = np.empty(size, np.uint8)
-        return Room(memory, -memory.ctypes.data % ALIGNMENT)
-
-
-def give_back(room: Room) -> None:
+def give_back(memory: np.ndarray) -> None:
     """Keep memory for the next that needs as much; what is too much goes back to the system."""
-    size = room.memory.nbytes
+    size = memory.nbytes
     for other, rooms in list(_idle.items()):
         while rooms and other != size <= MOST < held() + size:
             del rooms[-1:]
         if not rooms:
             _idle.pop(other, None)
     if held() + size <= MOST:
-        _idle[size] = [*_idle.pop(size, []), room]
+        _idle[size] = [*_idle.pop(size, []), memory]
 
 
 def held() -> int:
@@ -68,10 +50,10 @@ class _Loan:
     NumPy keeps an array's base alive as long as the array, and as long as any view of it.
     """
 
-    room: Room
+    memory: np.ndarray
 
     def __del__(self) -> None:
-        give_back(self.room)
+        give_back(self.memory)
 
 
 @caches.remembered(maxsize=1024)
@@ -89,8 +71,13 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     nbytes = math.prod(shape, start=dtype.itemsize)
     if nbytes < LARGE:
         return np.empty(shape, dtype)
-    room = take(nbytes)
-    kind = _loan_of(room.memory.nbytes - ALIGNMENT)
-    loan = kind.from_buffer(room.memory, room.start)  # type: ignore[attr-defined]
-    loan.room = room
+    step = 1 << max(nbytes.bit_length() - 4, 12)
+    size = -(-nbytes // step) * step  # one of few sizes, so that it is found again
+    try:
+        memory = _idle[size + ALIGNMENT].pop()  # in one step: no other thread gets it too
+    except (KeyError, IndexError):
+        memory = np.empty(size + ALIGNMENT, np.uint8)
+    loan: Any = _loan_of(size)
+    loan = loan.from_buffer(memory, -memory.ctypes.data % ALIGNMENT)
+    loan.memory = memory
     return np.ndarray(shape, dtype, loan)

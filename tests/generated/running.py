@@ -290,7 +290,7 @@ def quick_compiler() -> Iterator[None]:
     usual = cpu._optimized
 
     def optimized(assembly: str, finish: Callable) -> Any:
-        layout = cpu._codegen()._data_layout
+        layout = str(cpu._machine().target_data)
         module = binding.parse_assembly(assembly)
         module.triple, module.data_layout = cpu.host().triple, layout
         target = binding.Target.from_triple(cpu.host().triple)

@@ -87,10 +87,10 @@ print("numba" in sys.modules)
 """
 
 
-def test_a_process_that_finds_its_kernel_on_disk_never_imports_numba(place):
+def test_no_process_imports_numba_to_compile_or_to_find_its_kernel(place):
     outputs = [subprocess.run([sys.executable, "-c", PROGRAM], check=True, capture_output=True,
                               text=True).stdout.strip() for _ in range(2)]
-    assert outputs == ["True", "False"]
+    assert outputs == ["False", "False"]
 
 
 def test_code_for_other_processor_features_is_not_used(monkeypatch, place, compilations):
@@ -104,7 +104,7 @@ def test_code_for_other_processor_features_is_not_used(monkeypatch, place, compi
 
 def test_another_version_of_the_compiler_is_not_used(monkeypatch, place, compilations):
     kept = cache.compile_or_load(counting(3)).run
-    monkeypatch.setattr(cache, "compilers", lambda: ("numba 99",))
+    monkeypatch.setattr(cache, "compilers", lambda: ("llvmlite 99",))
     assert cache.compile_or_load(counting(3)).run is not kept
     assert len(compilations) == 2
 

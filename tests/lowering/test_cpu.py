@@ -1,4 +1,4 @@
-"""Object code: made by Numba, loaded without it, called from many threads."""
+"""Object code: made and loaded by LLVM, called from many threads."""
 
 import _thread
 import gc
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import cache, cpu, entry
+from minijax.lowering import cpu, entry
 
 # y[i] = x[i] + 1 for 1000 doubles.
 ADD_ONE = """
@@ -53,6 +53,10 @@ define internal i32 @kernel(ptr %buffers) noinline {
 """ + entry.ENTER
 
 
+def load(code, symbol=entry.SYMBOL, externals=()):
+    return cpu.loaded(cpu.link(code, (symbol,), {}), symbol)
+
+
 @pytest.fixture(scope="module")
 def add_one():
     return cpu.compile(ADD_ONE)
@@ -60,14 +64,14 @@ def add_one():
 
 def test_compiled_code_runs(add_one):
     x, y = np.arange(1000.0), np.zeros(1000)
-    assert cache.load(add_one, entry.SYMBOL, ())([x, y]) == 0
+    assert load(add_one, entry.SYMBOL, ())([x, y]) == 0
     np.testing.assert_array_equal(y, x + 1)
 
 
 def test_an_array_that_is_read_only_or_empty_can_be_passed(add_one):
     x, y = np.arange(1000.0), np.zeros(1000)
     x.flags.writeable = False
-    assert cache.load(add_one, entry.SYMBOL, ())([x, y, np.empty(0)]) == 0
+    assert load(add_one, entry.SYMBOL, ())([x, y, np.empty(0)]) == 0
     assert y[-1] == 1000
 
 
@@ -76,9 +80,10 @@ def test_object_code_runs_in_a_process_that_never_imports_numba(add_one, tmp_pat
     path.write_bytes(add_one)
     program = """if True:
         import sys, numpy as np
-        from minijax.lowering import cache, cpu, entry
+        from minijax.lowering import cpu, entry
         x, y = np.arange(1000.0), np.zeros(1000)
-        cache.load(open(sys.argv[1], "rb").read(), entry.SYMBOL, ())([x, y])
+        code = cpu.link(open(sys.argv[1], "rb").read(), (entry.SYMBOL,), {})
+        cpu.loaded(code, entry.SYMBOL)([x, y])
         assert y[-1] == 1000
         assert "numba" not in sys.modules and "scipy" not in sys.modules
     """
@@ -96,12 +101,12 @@ def test_importing_the_module_loads_no_compiler():
 def test_a_call_to_nobody_is_refused_by_name():
     code = cpu.compile(CALLS_NOBODY)
     with pytest.raises(cpu.UnresolvedSymbol, match="'enter' cannot .* it calls nobody_there"):
-        cache.load(code, entry.SYMBOL, ())
+        load(code, entry.SYMBOL, ())
 
 
 def test_what_llvm_calls_of_its_own_accord_is_found():
     x = np.array([7.5])
-    cache.load(cpu.compile(REMAINDER), entry.SYMBOL, ())([x])
+    load(cpu.compile(REMAINDER), entry.SYMBOL, ())([x])
     assert x[0] == 1.5
 
 
@@ -109,7 +114,7 @@ def test_what_llvm_calls_of_its_own_accord_is_found():
                                     lambda code: code[:len(code) // 2]])
 def test_what_is_no_object_code_is_refused(add_one, damage):
     with pytest.raises(cpu.UnresolvedSymbol):
-        cache.load(damage(add_one), entry.SYMBOL, ())
+        load(damage(add_one), entry.SYMBOL, ())
 
 
 def test_malformed_assembly_is_refused():
@@ -118,7 +123,7 @@ def test_malformed_assembly_is_refused():
 
 
 def test_code_is_unloaded_with_its_last_reference(add_one):
-    loaded = cache.load(add_one, entry.SYMBOL, ())
+    loaded = load(add_one, entry.SYMBOL, ())
     gone = weakref.ref(loaded)
     del loaded
     gc.collect()
@@ -165,7 +170,7 @@ def test_threads_compile_load_and_call_at_once():
             x, y = np.full(1000, float(seed)), np.zeros(1000)
             for _ in range(3):
                 loaded = cpu.undisturbed(
-                    lambda: cache.load(cpu.compile(ADD_ONE), entry.SYMBOL, ()))
+                    lambda: load(cpu.compile(ADD_ONE), entry.SYMBOL, ()))
                 for _ in range(50):
                     y[:] = 0
                     assert loaded([x, y]) == 0

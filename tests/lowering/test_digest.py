@@ -230,7 +230,7 @@ OTHER_PROCESS = """if True:
     f = jax.jit(lambda x: {"b": jax.numpy.tanh(x) @ x, "a": jax.random.uniform(jax.random.key(0))})
     out = f(np.arange(5, dtype=np.float32))
     print(len(built), digest.digest_of(f.trace(np.arange(5, dtype=np.float32)).program),
-          {k: float(v) for k, v in out.items()}, "numba" in sys.modules)
+          {k: float(v) for k, v in out.items()})
 """
 
 
@@ -239,4 +239,4 @@ def test_another_process_finds_a_program_by_the_same_name():
                             capture_output=True, env={**os.environ, "PYTHONHASHSEED": str(k)}
                             ).stdout.split(" ", 1) for k in range(2)]
     assert [int(count) > 0 for count, _ in found] == [True, False]
-    assert found[0][1].removesuffix("True\n") == found[1][1].removesuffix("False\n")
+    assert found[0][1] == found[1][1]

@@ -116,7 +116,7 @@ def test_a_setting_that_the_program_changes_during_a_product_stays():
         pytest.skip("this BLAS has no such setting")
     get, put = setting.values()
     get, put = ctypes.CFUNCTYPE(ctypes.c_int)(get), ctypes.CFUNCTYPE(None, ctypes.c_int)(put)
-    enter = cpu.undisturbed(lambda: pool.symbols(cache.machine_code))["minijax_blas"]
+    enter = cpu.undisturbed(lambda: pool.symbols(cache.linked))["minijax_blas"]
     change = ctypes.CFUNCTYPE(None, ctypes.c_int64)(enter)
     before = get()
     try:
@@ -207,5 +207,5 @@ def test_the_number_of_threads_can_be_given(monkeypatch):
 def test_the_text_uses_the_fields_that_there_are():
     used = set(re.findall(r"@pool\.(\w+)", pool.SHARE + pool.BLAS))
     assert used == {name for name, _ in pool.State._fields_}
-    found = cpu.undisturbed(lambda: pool.symbols(cache.machine_code))
+    found = cpu.undisturbed(lambda: pool.symbols(cache.linked))
     assert found.keys() == {*pool.NAMES}
