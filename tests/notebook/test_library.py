@@ -245,7 +245,7 @@ def in_a_branch(lib, f):
     return lambda x: lib.cond(lib.sum(x * x) > 0.5, f, lambda y: 2.0 * y, x)
 
 
-COMPILER = "24"  # the last chapter that gives the library's compiler something
+COMPILER = "26"  # the last chapter that gives the library's compiler something
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
          ("05", of_a_tree, [forward, twice]),
@@ -351,6 +351,57 @@ def test_the_compiler_of_mini_has_at_most_three_hundred_lines_of_code():
     before, after = (code_lines((ROOT / "notebooks" / "mini" / f"after_{n}.py").read_text())
                      for n in ("11", COMPILER))
     assert after - before <= 300
+
+
+def text_of(mini, f, x):
+    return mini.Text(mini.simplified(mini.make_jaxpr(f)(x)), {}).text
+
+
+@pytest.mark.parametrize("program", ["total", "rows", "turned", "columns"])
+def test_mini_gives_the_same_bits_with_any_number_of_threads(program, monkeypatch):
+    mini = kept(COMPILER, monkeypatch)
+    f, wanted = {
+        "total": (lambda x: mini.sum(x * mini.exp(-x)), lambda x: np.sum(x * np.exp(-x))),
+        "rows": (mini.vmap(lambda row: row / mini.sum(row)),
+                 lambda x: x / x.sum(1, keepdims=True)),
+        "turned": (lambda x: x + mini.transpose(x, (1, 0)), lambda x: x + x.T),
+        "columns": (lambda x: mini.sum(x, 0), lambda x: x.sum(0))}[program]
+    x = np.random.default_rng(0).uniform(1.0, 2.0, (601, 601))
+    assert ("share(" in mini.in_parts(text_of(mini, f, x))) is (program != "columns")
+    run, results = mini.jit(f), []
+    for threads in (1, 2, 8):
+        monkeypatch.setattr(mini, "THREADS", threads)
+        results.append(np.asarray(run(x)))
+    np.testing.assert_allclose(results[0], wanted(x), rtol=1e-12)
+    assert len({found.tobytes() for found in results}) == 1
+
+
+def test_a_short_program_of_mini_is_one_function_without_threads(monkeypatch):
+    mini = kept(COMPILER, monkeypatch)
+    text = text_of(mini, lambda x: mini.sum(x * x), np.ones(100))
+    assert mini.in_parts(text) == text
+
+
+@pytest.mark.parametrize("loop, is_independent", [
+    ("for v2 in range(9): v1[v2] = v0[v2]", True), ("for v2 in range(9): v3 = v0[v2]", True),
+    ("for v2 in range(9): v1[0] += v0[v2]", False), ("for v2 in range(9): v1[v22] = 0.0", False),
+    ("for v2 in range(9): v4 = v4 + v0[v2]; v5 = v5 + 1", False)])
+def test_threads_share_a_loop_of_mini_only_if_no_two_rounds_write_the_same(
+        loop, is_independent, monkeypatch):
+    mini = kept(COMPILER, monkeypatch)
+    assert mini.independent(loop, "v2", {"v0", "v1", "v4"}) is is_independent
+
+
+def test_a_call_of_mini_that_takes_the_short_way_gives_what_the_long_way_gives(monkeypatch):
+    mini = kept(COMPILER, monkeypatch)
+    run, x = mini.jit(lambda x: mini.sin(x) * x), np.linspace(0.0, 1.0, 12).reshape(3, 4)
+    wanted = np.sin(x) * x
+    for given, out in ((x, wanted), (x, wanted), (x.T, wanted.T), (x[1], wanted[1]),
+                       (x[:, 1], wanted[:, 1]), (0.5, np.sin(0.5) * 0.5)):
+        np.testing.assert_allclose(run(given), out)
+    slope = np.cos(x) * x + np.sin(x)
+    np.testing.assert_allclose(mini.jvp(run, (x,), (np.ones((3, 4)),))[1], slope)
+    np.testing.assert_allclose(mini.vmap(run)(x), wanted)
 
 
 def test_each_chapter_goes_on_where_the_one_before_it_has_saved(mini, monkeypatch):

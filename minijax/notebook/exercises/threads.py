@@ -1,0 +1,489 @@
+"""The exercises of chapter 26, *Threads, caches and dispatch*."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import re
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from minijax.notebook.checks import agree, chosen, exercise, expect, shown, trouble, wanting
+
+CHAPTER = "26_threads_caches_and_dispatch"
+
+
+_MINI = """
+from minijax.notebook.library import library
+library.begin("26")
+"""
+
+
+def _library() -> Any:
+    from minijax.notebook.library import library
+    return library.module
+
+
+# -- fixed_blocks ----------------------------------------------------------------------------------
+
+def grade_fixed_blocks(fixed_blocks: Callable) -> None:
+    for n, size in itertools.product((0, 1, 5, 8, 12), (1, 3, 4, 20)):
+        wanted = [(k, min(k + size, n)) for k in range(0, n, size)]
+        given = f"n = {n} and size = {size}"
+        with wanting(given, str(wanted)):
+            found = fixed_blocks(n, size)
+        expect(found is not None, f"for {given} the blocks are {wanted}, and yours are None: "
+               "return them")
+        found = list(map(tuple, found))
+        told = f"for {given} the blocks are {wanted}, and yours are {found}\n"
+        expect(found != wanted[:-1] or not wanted, told + "the rounds at the end are missing")
+        expect(not any(stop > n for _, stop in found), told + "the last block ends where the "
+        "rounds do")
+        expect(not any(start >= stop for start, stop in found), told + "no block is empty")
+        expect(found == wanted, told + "each begins where the one before stops")
+
+
+_BLOCKS = "def fixed_blocks(n, size):\n    return [({}, {}) for k in range({})]"
+
+exercise("fixed_blocks", chapter=CHAPTER, grade=grade_fixed_blocks,
+         solution=_BLOCKS.format("k", "min(k + size, n)", "0, n, size"),
+         wrong=[(_BLOCKS.format("k", "k + size", "0, n, size"), "ends where"),
+                (_BLOCKS.format("k * size", "k * size + size", "n // size"), "are missing"),
+                (_BLOCKS.format("k", "min(k + size, n)", "0, n + 1, size"), "no block is empty"),
+                (_BLOCKS.format("k", "min(k + size, n) - 1", "0, n, size"), "no block is empty"),
+                (_BLOCKS.format("k * n // size", "(k + 1) * n // size", "size"),
+                 "no block is empty")])
+
+
+# -- finished --------------------------------------------------------------------------------------
+
+def _finished(times: list, threads: int) -> float:
+    free = [0.0] * threads
+    for time in times:
+        free[free.index(min(free))] += time
+    return max(free)
+
+
+def grade_finished(finished: Callable) -> None:
+    rng = np.random.default_rng(0)
+    cases = [([1, 1, 1, 1], 2), ([3, 1, 1, 1], 2), ([1, 1, 1, 3], 2), ([2, 2, 2], 8), ([5], 3)]
+    cases += [(rng.integers(1, 9, n).tolist(), threads)
+              for n in (4, 7, 12) for threads in (1, 2, 3)]
+    for times, threads in cases:
+        wanted, given = _finished(times, threads), f"times = {times} and threads = {threads}"
+        with wanting(given, wanted):
+            found = finished(list(times), threads)
+        deal = max(sum(times[k::threads]) for k in range(threads))
+        agree(given, found, wanted,
+              (found == sum(times) / threads != wanted, "a block is not divided: one thread has "
+               "it"),
+              (found == deal != wanted, "they do not take turns: who is free first takes the next"),
+              "at which time is each thread free again?", tolerance=0)
+
+
+_FINISHED = """
+def finished(times, threads):
+    free = [0.0] * threads
+    for time in times:
+        free[{}] += time
+    return {}
+"""
+
+exercise("finished", chapter=CHAPTER, grade=grade_finished,
+         solution=_FINISHED.format("free.index(min(free))", "max(free)"),
+         wrong=[("def finished(times, threads):\n    return sum(times) / threads", "not divided"),
+                ("def finished(times, threads):\n    return max(sum(times[k::threads]) "
+                 "for k in range(threads))", "do not take turns"),
+                (_FINISHED.format("free.index(min(free))", "min(free)"), "is each thread free"),
+                (_FINISHED.format("free.index(max(free))", "max(free)"), "is each thread free"),
+                (_FINISHED.format("0", "max(free)"), "is each thread free")],
+         hints=["keep a list of the times at which the threads are free"])
+
+
+# -- ordered_sum -----------------------------------------------------------------------------------
+
+_GIVEN_SUM = """
+def one_by_one(x):
+    return float(np.cumsum(x)[-1])
+"""
+
+
+def _one_by_one(x: Any) -> float:
+    return float(np.cumsum(x)[-1])
+
+
+def grade_ordered_sum(ordered_sum: Callable) -> None:
+    for n, size in ((8, 4), (100, 7), (1000, 64), (5000, 100)):
+        x = np.random.default_rng(n).normal(size=n) * 1e3
+        wanted = _one_by_one([_one_by_one(x[k:k + size]) for k in range(0, n, size)])
+        for seed in range(4):
+            order: list[int] = []
+
+            def run(f: Callable, count: int, seed: int = seed, order: list[int] = order) -> None:
+                order[:] = np.random.default_rng(seed).permutation(count).tolist()
+                for k in order:
+                    f(k)
+            given = f"{n} numbers and blocks of {size}"
+            with wanting(given, wanted, (IndexError, "who runs first? Any of them; so there must "
+            "be a place for each before")):
+                found = ordered_sum(x.copy(), size, run)
+            expect(isinstance(found, float), f"for {given} the sum is {wanted!r}, and yours is "
+                   f"{found!r}: return a number")
+            expect(order, f"for {given} `run` was not called: it is `run` that has the threads")
+            told = (f"for {given}, run in the order {shown(order[:6])}…, the sum is {wanted!r}, "
+                    f"and yours is {found!r}\n")
+            expect(abs(found - wanted) < 1e-6, told + "some numbers are missing, or there are too "
+                   "many")
+            expect(found == wanted, told + "the last digits: in which order do you add up what the "
+                   "blocks give, and what is in them?")
+
+
+_ORDERED = """
+def ordered_sum(x, size, run):
+    {start}
+    def block(k):
+        {step}
+    run(block, {count})
+    return {end}
+"""
+_COUNT = "-(-len(x) // size)"
+
+
+def _ordered(start: str = f"parts = np.empty({_COUNT})",
+             step: str = "parts[k] = one_by_one(x[k * size:(k + 1) * size])", count: str = _COUNT,
+             end: str = "one_by_one(parts)") -> str:
+    return _ORDERED.format(start=start, step=step, count=count, end=end)
+
+
+exercise(
+    "ordered_sum", chapter=CHAPTER, grade=grade_ordered_sum, given=_GIVEN_SUM,
+    solution=_ordered(),
+    wrong=[(_ordered(start="parts = []", step="parts.append(one_by_one(x[k * size:(k + 1) * "
+    "size]))"),
+            "in which order"),
+           (_ordered(step="parts[k] = np.sum(x[k * size:(k + 1) * size])"), "in which order"),
+           (_ordered(count="len(x) // size", start="parts = np.zeros(len(x) // size)"), "missing"),
+           (_ordered(end="float(np.sum(parts))"), "in which order"),
+           ("def ordered_sum(x, size, run):\n    return one_by_one([one_by_one(x[k:k + size]) "
+            "for k in range(0, len(x), size)])", "was not called")])
+
+
+# -- may_share -------------------------------------------------------------------------------------
+
+_LOOPS = {
+    "a": ("y[i] = x[n - 1 - i]", True, "each round writes an element of its own"),
+    "b": ("s = s + x[i]", False, "all rounds write s"),
+    "c": ("t = x[i]; y[i] = t * t", True, "t is first given inside: each thread has its own"),
+    "d": ("for j in range(m): y[j] += x[i, j]", False, "y[0] is written in each round"),
+    "e": ("for j in range(m): y[i] += x[i, j]", True, "y[i] belongs to the round i alone"),
+    "f": ("y[i] = y[i - 1] + x[i]", False, "a round reads what the one before has written"),
+    "g": ("y[i, 0] = x[i]; y[i, 1] = y[i, 0] + 1", True, "what it reads is of its own round")}
+
+
+def grade_may_share(answer: Any) -> None:
+    chosen(answer, _LOOPS, "may be shared", "may not be shared")
+
+
+exercise("may_share", chapter=CHAPTER, grade=grade_may_share, solution='"aceg"',
+         wrong=[('"acefg"', "has written"), ('"acdeg"', "in each round"),
+                ('"aeg"', "first given inside"), ('"ace"', "of its own round"),
+                ('"abceg"', "all rounds write"), ("3", "a string of letters")],
+         afterthought="our `independent` takes f for independent: it does not look at what is "
+         "read. In `mini` an array is read only by loops that come after the one that writes it")
+
+
+# -- columns_text ----------------------------------------------------------------------------------
+
+class _Enough(Exception):
+    pass
+
+
+class _Noting:
+    """In place of the matrix: notes the order in which it is read."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def __getitem__(self, at: Any) -> float:
+        if not isinstance(at, tuple) or len(at) != 2 or len(self.asked) == 2000:
+            raise _Enough
+        self.asked.append(at[0] * 400 + at[1])
+        return 0.5
+
+
+def grade_columns_text(text: Any) -> None:
+    mini = _library()
+    expect(isinstance(text, str), "the text of a function is wanted, a string, and yours is "
+           f"{text!r}")
+    expect("def program(v1):" in text, "the text begins with `def program(v1):`")
+    names: dict[str, Any] = {"np": np, "math": math}
+    exec(text, names)
+    x = np.random.default_rng(0).normal(size=(3000, 400))
+    given, wanted = "a matrix of shape (3000, 400)", x.sum(0)
+    try:
+        found = mini.compiled(SimpleNamespace(text=text, functions={}))(x)
+    except Exception as error:
+        expect(False, f"for {given} the first sums are {shown(wanted[:2])}, and yours "
+               f"{trouble(error).removeprefix('your answer ')}")
+    found = found[0] if isinstance(found, tuple) else found
+    expect(np.shape(found) == (400,), f"for {given} a vector of 400 is wanted, and yours is of "
+           f"shape {np.shape(found)}")
+    apart = np.flatnonzero(~np.isclose(found, wanted))
+    if len(apart):
+        k = int(apart[0])
+        agree(f"{given} and column {k}", found[k], wanted[k], "which columns have you not been to?",
+              what="the sum")
+    expect("share(" in mini.in_parts(text), f"for {given} a loop that threads share is wanted, and "
+           + _why_not(mini, text))
+    noting = _Noting()
+    with contextlib.suppress(_Enough):
+        names["program"](noting)
+    steps = np.diff(noting.asked)
+    near = float(np.mean(steps == 1)) if len(steps) else 0.0
+    expect(near > 0.85, f"for {given} at least 7 of 8 reads are wanted beside the one before, "
+           f"and of yours {near:.0%} are\nwhich index runs in the innermost loop?")
+
+
+def _why_not(mini: Any, text: str) -> str:
+    """What is wrong with a text that `in_parts` leaves whole."""
+    head, *statements, _ = re.split(r"\n(?=    \S)", text)
+    known = mini.words(head + "".join(x for x in statements if " for " not in x))
+    loops = [x for x in statements if re.match(r" *for v\d+ in range\(\d+\):", x)]
+    if not loops:
+        return "your text has none: the names are `v2`, `v3`, and the first loop is over a range"
+    index = re.findall(r"for (v\d+)", loops[0])[0]
+    if not mini.independent(loops[0], index, known):
+        return (f"in yours `independent` finds what all rounds write\nthe place of the sum must "
+                f"mention the first index, {index}, itself")
+    return "yours runs too few lines"
+
+
+_COLUMNS = '''
+columns_text = """
+def program(v1):
+    v2 = np.zeros(400)
+    for v3 in range({outer}):
+        for v4 in range({middle}):
+            {body}
+    return (v2, )
+"""
+'''
+
+
+def _columns(outer: int = 25, middle: int = 3000, body: str = "for v5 in range(16):\n    "
+             "            v2[v3 * 16 + v5] += v1[v4, v3 * 16 + v5]") -> str:
+    return _COLUMNS.format(outer=outer, middle=middle, body=body)
+
+
+exercise(
+    "columns_text", chapter=CHAPTER, grade=grade_columns_text, given=_MINI, solution=_columns(),
+    wrong=[(_columns(3000, 400, "v2[v4] += v1[v3, v4]"), "must mention"),
+           (_columns(400, 3000, "v2[v3] += v1[v4, v3]"), "in the innermost loop"),
+           (_columns(body="for v5 in range(16):\n                v6 = v3 * 16 + v5\n"
+                     "                v2[v6] += v1[v4, v6]"), "must mention"),
+           (_columns(outer=24), "which columns"),
+           (_columns().replace("v3", "i"), "the names are"),
+           ("columns_text = 3", "a string")],
+    hints=["a few columns for each round of the first loop"])
+
+
+# -- sets_of_column --------------------------------------------------------------------------------
+
+def grade_sets_of_column(sets_of_column: Callable) -> None:
+    others = itertools.product((1, 4, 100, 256), (1, 8, 12, 256, 264, 512, 1000))
+    for rows, columns in [(100, 256), *others]:
+        wanted = len({i * columns * 8 // 64 % 64 for i in range(rows)})
+        given = f"rows = {rows} and columns = {columns}"
+        with wanting(given, wanted):
+            found = sets_of_column(rows, columns)
+        agree(given, found, wanted,
+              (found == len({i * columns * 8 // 64 for i in range(rows)}), "these are lines; there "
+               "are 64 sets, and then it begins again"),
+              (found == len({i * columns // 64 % 64 for i in range(rows)}),
+               "a float64 has 8 bytes"),
+              (found == len({i * columns * 8 % 64 for i in range(rows)}), "that is the place in "
+              "the line; which line is it?"),
+              "row i begins at byte i * columns * 8", tolerance=0)
+
+
+_SETS = "def sets_of_column(rows, columns):\n    return len({{{} for i in range(rows)}})"
+
+exercise("sets_of_column", chapter=CHAPTER, grade=grade_sets_of_column,
+         solution=_SETS.format("i * columns * 8 // 64 % 64"),
+         wrong=[(_SETS.format("i * columns // 64 % 64"), "8 bytes"),
+                (_SETS.format("i * columns * 8 // 64"), "begins again"),
+                (_SETS.format("i * columns * 8 % 64"), "place in the line"),
+                ("def sets_of_column(rows, columns):\n    return min(rows, 64)", "row i begins")])
+
+
+# -- tile_order ------------------------------------------------------------------------------------
+
+def _tile_order(n: int, m: int, side: int) -> list[tuple[int, int]]:
+    return [(i, j) for t in range(0, n, side) for u in range(0, m, side)
+            for i in range(t, min(t + side, n)) for j in range(u, min(u + side, m))]
+
+
+def grade_tile_order(tile_order: Callable) -> None:
+    for n, m, side in ((4, 4, 2), (2, 4, 2), (3, 5, 2), (5, 3, 4), (1, 1, 8), (6, 7, 3)):
+        wanted, given = _tile_order(n, m, side), f"n = {n}, m = {m} and side = {side}"
+        with wanting(given, str(wanted[:6])):
+            found = tile_order(n, m, side)
+        expect(found is not None, f"for {given} the order begins with {wanted[:6]}, and yours is "
+               "None: return it")
+        found = list(map(tuple, found))
+        pairs = enumerate(zip(found, wanted, strict=False))
+        k = next((k for k, (one, other) in pairs if one != other), min(len(found), len(wanted)))
+        told = (f"for {given} the places from number {k} on are {wanted[k:k + 4]}, and yours are "
+                f"{found[k:k + 4]}\n")
+        expect(all(i < n and j < m for i, j in found), told + "that is outside of the array")
+        expect(not set(wanted) - set(found), told + "some places are missing: think of the ends")
+        expect(found == wanted, told + "which of the four loops is inside of which?")
+
+
+_TILES = """
+def tile_order(n, m, side):
+    return [(i, j) for t in range(0, n, side) for u in range(0, m, side)
+            for i in range(t, {}) for j in range(u, {})]
+"""
+
+exercise("tile_order", chapter=CHAPTER, grade=grade_tile_order,
+         solution=_TILES.format("min(t + side, n)", "min(u + side, m)"),
+         wrong=[(_TILES.format("t + side", "u + side"), "outside"),
+                (_TILES.format("min(t + side, n)", "min(u + side, m)").replace(
+                    "0, n, side", "0, n - side + 1, side"), "missing"),
+                ("def tile_order(n, m, side):\n    return [(i, j) for i in range(n) "
+                 "for j in range(m)]", "four loops"),
+                ("def tile_order(n, m, side):\n    return [(i, j) for t in range(0, n, side) "
+                 "for i in range(t, min(t + side, n)) for u in range(0, m, side) "
+                 "for j in range(u, min(u + side, m))]", "four loops"),
+                ("def tile_order(n, m, side):\n    return [(i, j) for u in range(0, m, side) "
+                 "for t in range(0, n, side) for i in range(t, min(t + side, n)) "
+                 "for j in range(u, min(u + side, m))]", "four loops")])
+
+
+# -- short_way -------------------------------------------------------------------------------------
+
+_CALLS = {
+    "a": ("f(a, a)", True, "arrays without gaps, and nobody transforms"),
+    "b": ("f(a, 2.0)", False, "a Python number is no array"),
+    "c": ("f(a, a.T)", False, "the elements of `a.T` do not lie in the order of its indices"),
+    "d": ("f(a[1], a[2])", True, "a row has no gaps"),
+    "e": ("f(a[:, 1], a[:, 2])", False, "the elements of a column lie apart"),
+    "f": ("mini.vmap(f)(a, a)", False, "somebody transforms: f meets tracers"),
+    "g": ("f(a.astype(np.float32), a)", True, "another dtype has an entry of its own"),
+    "h": ("f(np.float64(3.0), a)", False, "it has a shape and a dtype, but its type is not "
+          "`np.ndarray`")}
+
+
+def grade_short_way(answer: Any) -> None:
+    chosen(answer, _CALLS, "takes the short way", "takes the long way")
+
+
+exercise("short_way", chapter=CHAPTER, grade=grade_short_way, solution='"adg"',
+         wrong=[('"ad"', "an entry of its own"), ('"acdg"', "in the order"),
+                ('"adeg"', "lie apart"), ('"adgh"', "is not"), ('"adfg"', "tracers"),
+                ('"abdg"', "no array"), ("1", "a string of letters")])
+
+
+# -- compiled_once ---------------------------------------------------------------------------------
+
+def grade_compiled_once(compiled_once: Callable) -> None:
+    mini = _library()
+
+    class Given:
+        """A text such as `Text` has it: two with equal words are two objects."""
+
+        def __init__(self, text: str, functions: dict | None = None) -> None:
+            self.text, self.functions = text, functions or {}
+
+    real, made = mini.compiled, []
+
+    def compiled(text: Any, threads: bool = False) -> Any:
+        made.append((text.text, threads))
+        return object()
+
+    def called(what: str, wanted: int, hint: str, *calls: tuple) -> list:
+        made.clear()
+        with wanting(what, f"{wanted} compilations", (
+                AttributeError, "the words are in `text.text`"), (TypeError, "what is the key?"),
+                what="what is wanted"):
+            found = [compiled_once(*call) for call in calls]
+        expect(len(made) == wanted, f"for {what} {wanted} are compiled, and by yours {len(made)}\n"
+               f"{hint}")
+        return found
+
+    mini.compiled = compiled
+    try:
+        one, two, again = (Given(word) for word in ("one", "two", "one"))
+        found = called("a text and an equal one", 1, "two texts with the same words are two "
+        "objects; what is equal?", (one,), (again,))
+        expect(found[0] is found[1] is not None, "for a text and an equal one the same code is "
+               f"wanted, and yours are {found}: return what was kept")
+        called("another text", 1, "it has other words", (two,))
+        called("a text, with threads and without", 1, "`threads` makes other code of the same text",
+               (one, True), (one, False))
+        with_functions = [Given("three", {"f0": k}) for k in range(2)]
+        called("two equal texts with functions", 2, "the text says `f0`; which function that is, "
+        "it does not say", *((each,) for each in with_functions))
+    finally:
+        mini.compiled = real
+
+
+_ONCE = """
+CODE = {{}}
+
+
+def compiled_once(text, threads=False):
+    {first}
+    key = {key}
+    if key not in CODE:
+        CODE[key] = compiled(text, threads)
+    return CODE[key]
+"""
+
+
+def _once(first: str = "if text.functions:\n        return compiled(text, threads)",
+          key: str = "text.text, threads") -> str:
+    return "\n".join(line for line in _ONCE.format(first=first, key=key).splitlines()
+                     if line.strip() != "pass")
+
+
+exercise(
+    "compiled_once", chapter=CHAPTER, grade=grade_compiled_once, given="%mini begin 26",
+    solution=_once(),
+    wrong=[(_once(first="pass"), "which function that is"),
+           (_once(key="text.text"), "other code of the same text"),
+           (_once(key="text, threads"), "two objects"),
+           ("def compiled_once(text, threads=False):\n    return compiled(text, threads)",
+            "two objects"),
+           (_once(key="[text.text, threads]"), "what is the key")])
+
+
+# -- in_key ----------------------------------------------------------------------------------------
+
+_PARTS = {
+    "a": ("the operations of the program", True, "another program has other code"),
+    "b": ("the shapes and dtypes of its arguments", True, "loops have their ranges written in "
+    "them"),
+    "c": ("the numbers in its arguments", False, "the same code runs for all numbers"),
+    "d": ("a number that was written in the program", True, "it stands in the code"),
+    "e": ("how many threads share its loops", False, "the blocks do not depend on it, and so the "
+          "code does not"),
+    "f": ("for which processor it was made", True, "another one may not know its instructions"),
+    "g": ("the name of the user's function", False, "what is computed does not depend on it"),
+    "h": ("the version of the compiler", True, "the next one may make other code, or mend a "
+          "mistake")}
+
+
+def grade_in_key(answer: Any) -> None:
+    chosen(answer, _PARTS, "belongs into the key", "does not belong into the key")
+
+
+exercise("in_key", chapter=CHAPTER, grade=grade_in_key, solution='"abdfh"',
+         wrong=[('"abdefh"', "blocks do not depend"), ('"abfh"', "stands in the code"),
+                ('"abcdfh"', "for all numbers"), ('"abdh"', "its instructions"),
+                ('"abdf"', "mend a mistake"), ('"adfh"', "ranges"), ("5", "a string of letters")])
