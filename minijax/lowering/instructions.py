@@ -1,137 +1,153 @@
-"""What takes more than one LLVM instruction: conversions, and functions that operations call.
+"""What takes more than one LLVM instruction: formulas of numbers, with instructions among them.
 
-Stands on nothing: it is LLVM assembly with holes for types. The operations of one instruction are
-in scalars.py. Chapter 24.
+Stands on infix.py. The operations of one instruction are in scalars.py, llvm.py prints. Chapter 24.
 In JAX: xla/service/elemental_ir_emitter and MLIR's arith-to-LLVM lowering play this role.
 """
 
-import re
+import operator
+from functools import cache
+from typing import Any
 
-# To a narrower and to a wider type of the same kind; integers with and without a sign are one.
+import ml_dtypes
+import numpy as np
+
+from minijax.primitives.infix import Number, on_numbers, select
+
+FLOAT16 = np.dtype(np.float16)
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+
+# By kind of the operand and of the result: an instruction; to a narrower, and to a wider type.
+WORDS = {"bi": "zext", "bu": "zext", "bf": "uitofp", "if": "sitofp", "uf": "uitofp"}
+SIGNS = {"i": "s", "u": "u"}
 CHANGES = {"f": ("fptrunc", "fpext"), "i": ("trunc", "sext"), "u": ("trunc", "zext")}
 
-# By kind of the operand and of the result: {s} → {t}.
-CONVERSIONS: dict[str, str] = {
-    "b→i": "zext i1 {x} to {t}", "b→u": "zext i1 {x} to {t}", "b→f": "uitofp i1 {x} to {t}",
-    "i→b": "icmp ne {s} {x}, 0", "u→b": "icmp ne {s} {x}, 0", "f→b": "fcmp une {s} {x}, 0.0",
-    "i→f": "sitofp {s} {x} to {t}", "u→f": "uitofp {s} {x} to {t}",
-    "f→i": "call {t} @saturated_{s}_fptosi.{t}({s} {x})",
-    "f→u": "call {t} @saturated_{s}_fptoui.{t}({s} {x})",
-}
 
-FUNCTIONS: dict[str, str] = {}
+@cache
+def kind_of(dtype: np.dtype) -> str:
+    """The class of a dtype: "b" bool, "i" signed, "u" unsigned, "h" 16-bit float, "f" float.
 
-
-def _function(signature: str, body: str) -> None:
-    """A function that is always inlined, and returns what its last line defines.
-
-    Dead guards (a constant divisor or shift) then fold away. {t} is the type, {bits} its width; a
-    conversion from a float of type {s} has the integer's limits {least} and {most}, and as floats
-    {low} and {beyond}.
+    >>> kind_of(np.dtype("float32")), kind_of(BFLOAT16), kind_of(np.dtype("uint8"))
+    ('f', 'h', 'u')
     """
-    result, last = signature.split()[0], body.split("\n")[-1].split()[0]
-    name = re.split(r"@|_\{|\.|\(", signature)[1]
-    FUNCTIONS[name] = (f"define internal {signature} alwaysinline "
-                       f"{{{{{body}\n  ret {result} {last}\n}}}}")
+    if dtype in (FLOAT16, BFLOAT16):
+        return "h"
+    if dtype.kind in "biuf" and dtype.itemsize <= 8:
+        return dtype.kind
+    raise NotImplementedError(f"the loop tree has no scalars of dtype {dtype}")
 
 
-# Both are undefined for sdiv: x / 0, and MIN / -1, which is why -1 never divides.
-_SAFE_DIVISOR = """
-  %zero = icmp eq {t} %y, 0
-  %minus_one = icmp eq {t} %y, -1
-  %unsafe = or i1 %zero, %minus_one
-  %divisor = select i1 %unsafe, {t} 1, {t} %y"""
-_SAFE_UNSIGNED = """
-  %zero = icmp eq {t} %y, 0
-  %divisor = select i1 %zero, {t} 1, {t} %y"""
+def plain(instruction: str, *args: Number, dtype: Any = None) -> Number:
+    """An instruction as it is: what it gives has a dtype, that of its operands if none is given."""
+    return on_numbers(lambda s, *given: s.plain(instruction, given, dtype or args[0].dtype))(*args)
 
-# Processors divide vectors of floats, and none of integers. In float64 a quotient of integers of 32
-# bits is so far from the next integer that it may be cut off at its point.
-_QUOTIENTS = {"": "\n  %quotient = {s}div {t} %x, %divisor", "_by_floats": """
-  %above = {s}itofp {t} %x to double
-  %below = {s}itofp {t} %divisor to double
-  %ratio = fdiv double %above, %below
-  %quotient = fpto{s}i double %ratio to {t}"""}
-for _how, _quotient in _QUOTIENTS.items():
-    _signed, _unsigned = (_quotient.replace("{s}", _s) for _s in "su")
-    _remainder = """
-  %part = mul {t} %quotient, %divisor
-  %remainder = sub {t} %x, %part"""
-    # x / 0 is all ones; MIN / -1 wraps to MIN.
-    _function("{t} @div_signed" + _how + ".{t}({t} %x, {t} %y)", _SAFE_DIVISOR + _signed + """
-  %negated = sub {t} 0, %x
-  %result = select i1 %minus_one, {t} %negated, {t} %quotient
-  %guarded = select i1 %zero, {t} -1, {t} %result""")
-    _function("{t} @div_unsigned" + _how + ".{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + _unsigned + """
-  %guarded = select i1 %zero, {t} -1, {t} %quotient""")
-    # x % 0 is x; x % -1 is 0, also for MIN.
-    _function("{t} @rem_signed" + _how + ".{t}({t} %x, {t} %y)", _SAFE_DIVISOR + _signed
-              + _remainder + """
-  %guarded = select i1 %zero, {t} %x, {t} %remainder""")
-    _function("{t} @rem_unsigned" + _how + ".{t}({t} %x, {t} %y)", _SAFE_UNSIGNED + _unsigned
-              + _remainder + """
-  %guarded = select i1 %zero, {t} %x, {t} %remainder""")
-# A shift by the width or more is undefined in LLVM; here it shifts everything out.
-for _name, _instruction in (("shl", "shl"), ("shr_logical", "lshr")):
-    _function(f"{{t}} @{_name}.{{t}}({{t}} %x, {{t}} %y)", f"""
-  %inside = icmp ult {{t}} %y, {{bits}}
-  %shifted = {_instruction} {{t}} %x, %y
-  %guarded = select i1 %inside, {{t}} %shifted, {{t}} 0""")
-_function("{t} @shr_arithmetic.{t}({t} %x, {t} %y)", """
-  %inside = icmp ult {t} %y, {bits}
-  %last = sub {t} {bits}, 1
-  %by = select i1 %inside, {t} %y, {t} %last
-  %shifted = ashr {t} %x, %by""")
-# What does not fit is poison for fptosi, and then not selected: x saturates, nan gives 0.
-# (LLVM has llvm.fptosi.sat for this, which keeps a loop from using vector instructions.)
-_function("{t} @saturated_{s}_{convert}.{t}({s} %x)", """
-  %inside = {convert} {s} %x to {t}
-  %is_small = fcmp olt {s} %x, {low}
-  %is_large = fcmp oge {s} %x, {beyond}
-  %is_nan = fcmp uno {s} %x, %x
-  %above = select i1 %is_small, {t} {least}, {t} %inside
-  %limited = select i1 %is_large, {t} {most}, {t} %above
-  %result = select i1 %is_nan, {t} 0, {t} %limited""")
+
+def _known(x: Any) -> Any:
+    """The value of a constant, else None."""
+    return getattr(x.value, "value", None)
+
+
+# -- integers --------------------------------------------------------------------------------------
+
+
+def _guarded(x: Any, y: Any) -> tuple[Any, Any, Any]:
+    """Where y is 0, where it is -1, and 1 in these places: x / 0 is undefined for LLVM, and so is
+    MIN / -1. Of a constant nothing of this is left.
+    """
+    zero, minus_one = y == 0, y == -1 if x.dtype.kind == "i" else y.const(False, bool)
+    return zero, minus_one, select(zero | minus_one, 1, y)
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Processors divide vectors of floats, and none of integers. In float64 a quotient of integers
+    of 32 bits is so far from the next integer that it may be cut off at its point.
+    """
+    sign = SIGNS[x.dtype.kind]
+    if not x.s.in_vectors or x.dtype.itemsize > 4 or _known(y) is not None:
+        return plain(f"{sign}div {{s}} {{x}}, {{y}}", x, y)
+    ratio = x.to(np.float64) / y.to(np.float64)
+    return plain(f"fpto{sign}i {{s}} {{x}} to {{t}}", ratio, dtype=x.dtype)
+
+
+def div(x: Any, y: Any) -> Any:
+    """x / 0 is all ones; MIN / -1 wraps to MIN."""
+    zero, minus_one, divisor = _guarded(x, y)
+    return select(zero, -1, select(minus_one, -x, _quotient(x, divisor)))
+
+
+def rem(x: Any, y: Any) -> Any:
+    """x % 0 is x; x % -1 is 0, also for MIN."""
+    zero, _, divisor = _guarded(x, y)
+    return select(zero, x, x - _quotient(x, divisor) * divisor)
+
+
+def shifted(instruction: str, x: Any, y: Any) -> Any:
+    """By the width or more, which LLVM leaves undefined, everything but the sign is shifted out."""
+    size = x.dtype.itemsize
+    inside = y.bits(f"u{size}") < 8 * size
+    if instruction == "ashr":
+        return plain("ashr {s} {x}, {y}", x, select(inside, y, 8 * size - 1))
+    return select(inside, plain(f"{instruction} {{s}} {{x}}, {{y}}", x, y), 0)
+
+
+# -- floats ----------------------------------------------------------------------------------------
+
+
+def extremum(word: str, x: Any, y: Any) -> Any:
+    """Of a number and a constant a choice: half as many instructions, as the constant is no nan,
+    and the sign of a zero among them is known.
+    """
+    if _known(y) is None:
+        x, y = y, x
+    if (limit := _known(y)) is None or np.isnan(limit):
+        return plain(f"call {{t}} @llvm.{word}imum.{{m}}({{s}} {{x}}, {{s}} {{y}})", x, y)
+    beyond = bool(limit or np.signbit(limit) == (word == "max"))
+    compare = {"min": (operator.ge, operator.gt), "max": (operator.le, operator.lt)}[word][beyond]
+    return select(compare(x, y), y, x)
+
+
+def converted(x: Any, dtype: np.dtype) -> Any:
+    """A number of another dtype."""
+    given, wanted = kind_of(x.dtype), kind_of(dtype)
+    kinds, wider = given + wanted, dtype.itemsize - x.dtype.itemsize
+    if x.dtype == dtype or not wider and {given, wanted} <= {"i", "u"}:
+        return x.bits(dtype)
+    if "h" in kinds:
+        return _to_half(x, dtype) if wanted == "h" else _from_half(x, dtype)
+    if wanted == "b":
+        return x != 0
+    if kinds in ("fi", "fu"):
+        return _saturated(x, dtype)
+    word = WORDS.get(kinds) or CHANGES[given][wider > 0]
+    return plain(f"{word} {{s}} {{x}} to {{t}}", x, dtype=dtype)
+
+
+def _saturated(x: Any, dtype: np.dtype) -> Any:
+    """What does not fit is poison for fptosi, and then not selected: x saturates, nan gives 0.
+
+    (LLVM has llvm.fptosi.sat for this, which keeps a loop from using vector instructions.)
+    """
+    limits = np.iinfo(dtype)
+    inside = plain(f"fpto{SIGNS[dtype.kind]}i {{s}} {{x}} to {{t}}", x, dtype=dtype)
+    above = select(x < float(limits.min), int(limits.min), inside)
+    limited = select(x >= float(int(limits.max) + 1), int(limits.max), above)
+    return select(x != x, 0, limited)
+
+
+# LLVM has float16 as `half`: on all but very old processors a conversion is one instruction.
 # bfloat16 is the upper half of a float32. Rounding to nearest even: add 0x7fff, and one more
 # where the kept part is odd. A nan must not round up to infinity: it gets a quiet bit instead.
-_function("float @bfloat16_to_float32(i16 %x)", """
-  %low = zext i16 %x to i32
-  %bits = shl i32 %low, 16
-  %value = bitcast i32 %bits to float""")
-_function("i16 @float32_to_bfloat16(float %x)", """
-  %bits = bitcast float %x to i32
-  %kept = lshr i32 %bits, 16
-  %odd = and i32 %kept, 1
-  %half = add i32 %odd, 32767
-  %sum = add i32 %bits, %half
-  %number = lshr i32 %sum, 16
-  %quiet = or i32 %kept, 64
-  %is_nan = fcmp uno float %x, %x
-  %result = select i1 %is_nan, i32 %quiet, i32 %number
-  %stored = trunc i32 %result to i16""")
-# LLVM has float16 as `half`: on all but very old processors a conversion is one instruction.
-_function("float @float16_to_float32(i16 %x)", """
-  %half = bitcast i16 %x to half
-  %value = fpext half %half to float""")
-_function("i16 @float32_to_float16(float %x)", """
-  %half = fptrunc float %x to half
-  %bits = bitcast half %half to i16""")
-
-# What LLVM may know of an elementary function.
-PURE = "noinline nounwind willreturn memory(none)"
 
 
-def one_of_many(name: str, vector: str, count: int, t: str, lanes: int) -> str:
-    """A function of `count` numbers that calls the one of vectors with vectors full of them.
+def _from_half(x: Any, dtype: np.dtype) -> Any:
+    if x.dtype == FLOAT16:
+        return plain("fpext half {x} to {t}", plain("bitcast i16 {x} to half", x), dtype=dtype)
+    return (x.bits("u2").to("u4") << 16).bits(dtype)
 
-    Were it internal, LLVM would drop a parameter that is the same number everywhere: then it would
-    no longer go with the one of vectors.
-    """
-    v, numbers = f"<{lanes} x {t}>", range(count)
-    return "\n".join([
-        f"define hidden {t} {name}({', '.join(f'{t} %x{k}' for k in numbers)}) {PURE} {{",
-        *(f"  %one{k} = insertelement {v} poison, {t} %x{k}, i64 0\n"
-          f"  %all{k} = shufflevector {v} %one{k}, {v} poison, <{lanes} x i32> zeroinitializer"
-          for k in numbers),
-        f"  %results = call {v} {vector}({', '.join(f'{v} %all{k}' for k in numbers)})",
-        f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
+
+def _to_half(x: Any, dtype: np.dtype) -> Any:
+    if dtype == FLOAT16:
+        return plain("bitcast half {x} to i16", plain("fptrunc {s} {x} to half", x), dtype=dtype)
+    bits = x.bits("u4")
+    kept = bits >> 16
+    number = (bits + ((kept & 1) + 0x7FFF)) >> 16
+    return select(x != x, kept | 64, number).to("u2").bits(dtype)

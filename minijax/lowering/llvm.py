@@ -4,18 +4,20 @@ Stands on instructions.py (the scalar operations) and routines.py; imports no co
 In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/llvm_ir).
 """
 
-import re
 import struct
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
+from minijax.primitives.infix import Number
+
 from . import cpu
+from .arithmetic import Arithmetic
 from .elementary import FORMULAS
 from .entry import DECLARATIONS, ENTER
-from .instructions import CHANGES, CONVERSIONS, FUNCTIONS, PURE, one_of_many
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
@@ -32,11 +34,12 @@ REASSOCIABLE = ("add", "mul")
 # SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
 FEW, MANY, SHORT = 9, 99, 256
 # What LLVM is told of a loop: not to write it out turn by turn; this only until it has vectors; to
-# have one vector of turns at a time, or none; to have so many turns in it.
+# have one vector of turns at a time, or none; to have so many turns in it. Of a function: PURE.
 WHOLE = '!"llvm.loop.unroll.disable"'
 ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
 NO_LONGER = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
 NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
+PURE = "noinline nounwind willreturn memory(none)"
 OF_LANES = f'!"llvm.loop.vectorize.width", i32 {{}}; {ONE_VECTOR}; {WHOLE}'
 
 
@@ -97,6 +100,7 @@ class _Module:
         self.outlined = outlined_loops(kernel)
         self.printed: dict[tuple[str, ...], str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
+        self.formulas: dict[tuple, tuple] = {}  # those asked, and what they gave
         self.called = called_in(kernel.body)
         size = cpu.vector_registers()[1] if self.called else 0
         self.lanes = lanes_of(kernel.body, self.called, size) if self.called else 0
@@ -147,30 +151,58 @@ class _Module:
             self.functions[name] = self.metadata.take_in(text, own).replace("@loop", name, 1)
         return self.printed[key]
 
-    def vector_function(self, f: Function) -> tuple[str, str]:
-        """The name of an elementary function, and what tells LLVM of that for many elements.
-
-        There is that one only: for one element it is called with a vector full of it.
-        """
-        t, lanes, count = llvm_type(f.dtype), self.lanes, len(f.parameters)
-        name, vector, v = f"@{f.name}.{t}", f"@{f.name}.{lanes}.{t}", f"<{lanes} x {t}>"
+    def function_of(self, f: Function, lanes: int) -> str:
+        """The name of an elementary function of one number, or of vectors of them."""
+        t, name = llvm_type(f.dtype), f"@{f.name}.{lanes}.{llvm_type(f.dtype)}"
+        v = t if lanes == 1 else f"<{lanes} x {t}>"
         if name not in self.functions:
             buffers, body = of_vectors(f, lanes)
             own = Metadata(buffers, {})
             inner = _Function(self, own, lanes)
             for k, buffer in enumerate(buffers):
                 inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
-                if k < count:
+                if buffer is not buffers[-1]:
                     inner.emit(f"store {v} %x{k}, ptr {inner.names[buffer]}")
             inner.body(body)
-            inner.emit(f"%result = load {v}, ptr {inner.names[buffer]}")
+            inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
             inner.emit(f"ret {v} %result")
-            given = ", ".join(f"{v} %x{k}" for k in range(count))
-            text = inner.text(f"internal {v} {vector}({given}) {PURE}")
-            self.functions[vector] = self.metadata.take_in(text, own)
-            self.functions[name] = one_of_many(name, vector, count, t, lanes)
-        form = f"_ZGV_LLVM_N{lanes}{'v' * count}_{name[1:]}({vector[1:]})"
+            given = ", ".join(f"{v} %x{k}" for k in range(len(f.parameters)))
+            text = inner.text(f"internal {v} {name}({given}) {PURE}")
+            self.functions[name] = self.metadata.take_in(text, own)
+        return name
+
+    def one_of_many(self, f: Function) -> tuple[str, str]:
+        """The name of a function that calls that of vectors with vectors full of a number, and what
+        tells LLVM to call the other for many numbers.
+
+        Were it internal, LLVM would drop a parameter that is the same number everywhere: then it
+        would no longer go with the other.
+        """
+        t, lanes, numbers = llvm_type(f.dtype), self.lanes, range(len(f.parameters))
+        v, vector, name = f"<{lanes} x {t}>", self.function_of(f, lanes), f"@{f.name}.{t}"
+        self.functions[name] = "\n".join([
+            f"define hidden {t} {name}({', '.join(f'{t} %x{k}' for k in numbers)}) {PURE} {{",
+            *(f"  %one{k} = insertelement {v} poison, {t} %x{k}, i64 0\n"
+              f"  %all{k} = shufflevector {v} %one{k}, {v} poison, <{lanes} x i32> zeroinitializer"
+              for k in numbers),
+            f"  %results = call {v} {vector}({', '.join(f'{v} %all{k}' for k in numbers)})",
+            f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
+        form = f"_ZGV_LLVM_N{lanes}{'v' * len(numbers)}_{name[1:]}({vector[1:]})"
         return name, f'"vector-function-abi-variant"="{form}"'
+
+
+class _Instructions(Arithmetic):
+    """Writes the formulas of instructions.py."""
+
+    def __init__(self, in_vectors: bool) -> None:
+        super().__init__()
+        self.in_vectors = in_vectors
+
+    def plain(self, instruction: str, args: tuple[Operand, ...], dtype: Any) -> Operand:
+        """An instruction as it is, in place of an operation."""
+        target = self._define(np.dtype(dtype), 0)
+        self._put(0, Let(target, instruction, args), target, target)
+        return target
 
 
 class _Function:
@@ -185,10 +217,11 @@ class _Function:
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
-        self.names: dict[Scalar | Variable | Buffer, str] = {}
+        self.names: dict[Operand | Variable | Buffer, str] = {}
         self.counts: Counter[str] = Counter()
         self.parallel: tuple[str, ...] = ()
         self.reassociated: set[Let] = set()
+        self.abreast: set[Statement] = set()  # of a loop whose turns run side by side
 
     def text(self, signature: str) -> str:
         """What has been printed, as a function."""
@@ -257,93 +290,49 @@ class _Function:
     # Scalars
 
     def define(self, target: Scalar, expression: str) -> None:
-        """Give the target a value: an instruction, or another name for a value that exists."""
-        if " " in expression:
-            self.names[target] = self.fresh("%local")
-            self.emit(f"{self.names[target]} = {expression}")
-        else:
-            self.names[target] = expression
+        """Give the target a value."""
+        self.names[target] = self.fresh("%local")
+        self.emit(f"{self.names[target]} = {expression}")
 
     def print_let(self, let: Let) -> None:
         dtype = let.args[-1].dtype
         if let.op in FORMULAS:
             return self.elementary(let, function(let.op, dtype))
-        if let.op in ("convert", "bitcast"):
-            change = self.convert if let.op == "convert" else self.bitcast
-            return self.define(let.target, change(let.args[0], let.target.dtype))
-        if let.op in ("min", "max") and kind_of(dtype) == "f" and self.is_held(let):
-            return None
-        template = OPS[let.op].instructions[kind_of(dtype)]
-        if self.parallel and let.op in ("div", "rem") and dtype.itemsize <= 4 and not isinstance(
-                let.args[1], Constant):
-            template = re.sub(r"@\w+", r"\g<0>_by_floats", template)
-        flags = "reassoc " if let in self.reassociated else ""
-        self.define(let.target, self.fill(template, dtype, let.args, flags))
+        how = OPS[let.op].instructions[kind_of(dtype)] if let.op in OPS else let.op
+        if not isinstance(how, str):
+            return self.write_formula(let, how)
+        operands = dict(zip("xyz", map(self.value, let.args), strict=False))
+        self.define(let.target, how.format(
+            s=llvm_type(dtype), t=llvm_type(let.target.dtype), m=_mangled(dtype),
+            flags="reassoc " if let in self.reassociated else "", **operands))
 
-    def is_held(self, let: Let) -> bool:
-        """Write an extremum of a number and a constant as a choice: half as many instructions, as
-        the constant is no nan, and the sign of a zero among them is known.
-        """
-        constant, x = sorted(let.args, key=lambda arg: not isinstance(arg, Constant))
-        if not isinstance(constant, Constant) or np.isnan(constant.value):
-            return False
-        beyond = bool(constant.value) or np.signbit(constant.value) == (let.op == "max")
-        word = {"min": "og", "max": "ol"}[let.op] + ("t" if beyond else "e")
-        test = self.fresh("%test")
-        self.emit(f"{test} = fcmp {word} {self.typed(x)}, {self.value(constant)}")
-        self.define(let.target, f"select i1 {test}, {self.typed(constant)}, {self.typed(x)}")
-        return True
+    def write_formula(self, let: Let, formula: Callable) -> None:
+        """An operation as several: of equal ones the formula is asked once."""
+        given = [x if isinstance(x, Constant) else Scalar("", x.dtype) for x in let.args]
+        known = [x if isinstance(x, Constant) else x.dtype for x in let.args]
+        key = (formula, let.target.dtype, bool(self.parallel), *known)
+        if key not in self.module.formulas:
+            b = _Instructions(bool(self.parallel))
+            target = [let.target.dtype] if OPS[let.op].result == "target" else []
+            result = formula(*(Number(b, x) for x in given), *target).value
+            self.module.formulas[key] = given, b.scopes[0].statements, result
+        self.inline(let, *self.module.formulas[key])
+
+    def inline(self, let: Let, parameters: Sequence[Operand], body: Sequence[Statement],
+               result: Operand) -> None:
+        """Write down what an operation is, of its operands."""
+        self.names.update(zip(parameters, map(self.value, let.args), strict=True))
+        self.body(body)
+        self.names[let.target] = self.value(result)
 
     def elementary(self, let: Let, f: Function) -> None:
-        """A function written here, or a call of it, of which LLVM makes one for many elements."""
-        if f in self.module.called:
-            t = llvm_type(f.dtype)
-            name, vector = self.module.vector_function(f)
-            given = ", ".join(map(self.typed, let.args))
-            self.define(let.target, f'call {t} {name}({given}) {vector}')
-        else:
-            self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
-            self.body(f.body)
-            self.names[let.target] = self.value(f.result)
-
-    def fill(self, template: str, dtype: np.dtype, args: tuple[Operand, ...], flags: str) -> str:
-        """Write operands and types into a template, and keep the function it calls."""
-        t = llvm_type(dtype)
-        if match := re.search(r"@(?!llvm\.)(\w+)\.", template):
-            self.require(match[1], t=t, bits=8 * dtype.itemsize)
-        operands = dict(zip("xyz", map(self.value, args), strict=False))
-        return template.format(t=t, m=_mangled(dtype), flags=flags, **operands)
-
-    def require(self, function: str, **holes: object) -> None:
-        """Have the module define one of FUNCTIONS for some types."""
-        text = FUNCTIONS[function].format(**holes)
-        self.module.functions[text.split("(")[0]] = text
-
-    def convert(self, x: Operand, dtype: np.dtype) -> str:
-        """An expression for x converted to a dtype; 16-bit floats from and to float32 only."""
-        s, t, given, wanted = llvm_type(x.dtype), llvm_type(dtype), kind_of(x.dtype), kind_of(dtype)
-        if x.dtype == dtype or (s == t and given in "iu" and wanted in "iu"):
-            return self.value(x)
-        if "h" in (given, wanted):
-            function = f"{x.dtype.name}_to_{dtype.name}"
-            self.require(function)
-            return f"call {t} @{function}({self.typed(x)})"
-        if given == wanted == "f" or (given in "iu" and wanted in "iu"):
-            narrower, wider = CHANGES[given]
-            change = wider if dtype.itemsize > x.dtype.itemsize else narrower
-            return f"{change} {s} {self.value(x)} to {t}"
-        if given == "f" and wanted in "iu":
-            limits = np.iinfo(dtype)
-            low, beyond = (_float_literal(float(x)) for x in (limits.min, int(limits.max) + 1))
-            self.require("saturated", s=s, t=t, convert="fptosi" if wanted == "i" else "fptoui",
-                         least=limits.min, most=limits.max, low=low, beyond=beyond)
-        return CONVERSIONS[f"{given}→{wanted}"].format(s=s, t=t, x=self.value(x))
-
-    def bitcast(self, x: Operand, dtype: np.dtype) -> str:
-        """An expression for the bits of x as another dtype."""
-        if llvm_type(x.dtype) == llvm_type(dtype):
-            return self.value(x)
-        return f"bitcast {self.typed(x)} to {llvm_type(dtype)}"
+        """A function written here, or a call of it; where turns run side by side, of many."""
+        if f not in self.module.called:
+            return self.inline(let, f.parameters, f.body, f.result)
+        name, many = (self.module.one_of_many(f) if let in self.abreast
+                      else (self.module.function_of(f, 1), ""))
+        given = ", ".join(map(self.typed, let.args))
+        return self.define(let.target, f"call {llvm_type(f.dtype)} {name}({given}) {many}")
 
     # Memory
 
@@ -428,9 +417,10 @@ class _Function:
         """A loop from start to stop, and what LLVM is to know of it."""
         label = self.fresh("for")
         index = self.names[loop.index] = self.fresh("%local")
-        outside, before = self.block, self.parallel
+        outside, before, others = self.block, self.parallel, self.abreast
         group = self.metadata.add("distinct !{}") if loop.vectorize == "parallel" else ""
         self.parallel = (*before, group) if group else before
+        self.abreast = set(loop.body if loop.vectorize in ("parallel", "reduce") else ())
         if loop.vectorize == "reduce":
             self.reassociated |= _accumulations(loop)
         self.emit(f"br label %{label}")
@@ -446,7 +436,7 @@ class _Function:
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
-        self.parallel = before
+        self.parallel, self.abreast = before, others
 
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""

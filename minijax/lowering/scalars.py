@@ -11,69 +11,59 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from minijax.primitives.infix import infix
 
 from .elementary import FORMULAS
+from .instructions import (
+    BFLOAT16 as BFLOAT16, FLOAT16 as FLOAT16, converted, div, extremum, kind_of as kind_of, rem,
+    shifted,
+)
 from .library import c_library, symbol_in
 
 BOOL = np.dtype(np.bool_)
 INT64 = np.dtype(np.int64)
 FLOAT32 = np.dtype(np.float32)
-FLOAT16 = np.dtype(np.float16)
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 Meaning = Callable[..., Any]
 
 
-@cache
-def kind_of(dtype: np.dtype) -> str:
-    """The class of a dtype: "b" bool, "i" signed, "u" unsigned, "h" 16-bit float, "f" float.
-
-    >>> kind_of(np.dtype("float32")), kind_of(BFLOAT16), kind_of(np.dtype("uint8"))
-    ('f', 'h', 'u')
-    """
-    if dtype in (FLOAT16, BFLOAT16):
-        return "h"
-    if dtype.kind in "biuf" and dtype.itemsize <= 8:
-        return dtype.kind
-    raise NotImplementedError(f"the loop tree has no scalars of dtype {dtype}")
-
-
 @dataclass(frozen=True)
 class Op:
-    """One scalar operation: its meaning in NumPy, and its LLVM instruction for each kind of dtype.
+    """One scalar operation: its meaning in NumPy, and its LLVM instruction for each kind of dtype,
+    or a formula that takes several.
 
     All operands share one dtype, except the condition of `select`, which is bool. `result` is
     "same" (as the last operand), "bool", or "target": `convert` and `bitcast` take the dtype of the
-    scalar they define, and have no instruction here. In an instruction {t} is the LLVM type, {m}
-    the same as names of functions spell it, {x} {y} {z} are the operands, {flags} is empty or
-    "reassoc ".
+    scalar they define. In an instruction {s} is the LLVM type of the last operand, {m} the same as
+    names of functions spell it, {t} that of the result, {x} {y} {z} are the operands, {flags} is
+    empty or "reassoc ".
     """
 
     name: str
     arity: int
     meaning: Meaning
     result: str
-    instructions: Mapping[str, str]
+    instructions: Mapping[str, str | Callable]
 
 
 OPS: dict[str, Op] = {}
 
 
-def _op(name: str, arity: int, meaning: Meaning, result: str = "same", **instructions: str) -> None:
+def _op(name: str, arity: int, meaning: Meaning, result: str = "same",
+        **instructions: str | Callable) -> None:
     """A row. An instruction is written out, or as its word, or as the "@function" that it calls."""
-    def written(kind: str, text: str) -> str:
-        if text.startswith("@"):
-            given = ", ".join(["{t} {x}", "{t} {y}", "{t} {z}"][:arity])
-            return f"call {{t}} {text}.{{m}}({given})"
-        flags = "{flags}" if kind == "f" else ""
-        return text if "{" in text else f"{text} {flags}{{t}} {{x}}, {{y}}"
+    def written(kind: str, how: str | Callable) -> str | Callable:
+        if not isinstance(how, str) or "{" in how:
+            return how
+        if how.startswith("@"):
+            given = ", ".join(["{s} {x}", "{s} {y}", "{s} {z}"][:arity])
+            return f"call {{t}} {how}.{{m}}({given})"
+        return f"{how} {'{flags}' if kind == 'f' else ''}{{s}} {{x}}, {{y}}"
 
     OPS[name] = Op(name, arity, np.errstate(all="ignore")(meaning), result, {
-        kind: written(kind, text) for kinds, text in instructions.items() for kind in kinds})
+        kind: written(kind, how) for kinds, how in instructions.items() for kind in kinds})
 
 
 def _div(x: Any, y: Any) -> Any:
@@ -190,14 +180,15 @@ def _two_product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 _op("add", 2, np.add, iu="add", f="fadd")
 _op("sub", 2, np.subtract, iu="sub", f="fsub")
 _op("mul", 2, np.multiply, iu="mul", f="fmul")
-_op("div", 2, _div, i="@div_signed", u="@div_unsigned", f="fdiv")
-_op("rem", 2, _rem, i="@rem_signed", u="@rem_unsigned", f="frem")
+_op("div", 2, _div, iu=div, f="fdiv")
+_op("rem", 2, _rem, iu=rem, f="frem")
 _op("neg", 1, np.negative, iu="sub {t} 0, {x}", f="fneg {t} {x}")
-_op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u="{x}", f="@llvm.fabs")
+_op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u=lambda x: x, f="@llvm.fabs")
 _op("fma", 3, _fma, f="@llvm.fma")
 _op("min", 2, _ordered(np.minimum, lambda x, y: -(-x - y)),
-    i="@llvm.smin", u="@llvm.umin", f="@llvm.minimum")
-_op("max", 2, _ordered(np.maximum, np.add), i="@llvm.smax", u="@llvm.umax", f="@llvm.maximum")
+    i="@llvm.smin", u="@llvm.umin", f=partial(extremum, "min"))
+_op("max", 2, _ordered(np.maximum, np.add), i="@llvm.smax", u="@llvm.umax",
+    f=partial(extremum, "max"))
 _op("sqrt", 1, np.sqrt, f="@llvm.sqrt")
 _op("floor", 1, np.floor, f="@llvm.floor")
 _op("ceil", 1, np.ceil, f="@llvm.ceil")
@@ -208,9 +199,9 @@ _op("and", 2, np.bitwise_and, biu="and")
 _op("or", 2, np.bitwise_or, biu="or")
 _op("xor", 2, np.bitwise_xor, biu="xor")
 _op("not", 1, np.invert, biu="xor {t} {x}, -1")
-_op("shl", 2, np.left_shift, iu="@shl")
-_op("shr_logical", 2, _shifted_right("u"), iu="@shr_logical")
-_op("shr_arithmetic", 2, _shifted_right("i"), iu="@shr_arithmetic")
+_op("shl", 2, np.left_shift, iu=partial(shifted, "shl"))
+_op("shr_logical", 2, _shifted_right("u"), iu=partial(shifted, "lshr"))
+_op("shr_arithmetic", 2, _shifted_right("i"), iu=partial(shifted, "ashr"))
 _op("eq", 2, np.equal, "bool", biu="icmp eq", f="fcmp oeq")
 _op("ne", 2, np.not_equal, "bool", biu="icmp ne", f="fcmp une")
 _op("lt", 2, np.less, "bool", i="icmp slt", bu="icmp ult", f="fcmp olt")
@@ -219,8 +210,8 @@ _op("gt", 2, np.greater, "bool", i="icmp sgt", bu="icmp ugt", f="fcmp ogt")
 _op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge")
 _op("select", 3, lambda condition, x, y: np.asarray(np.where(condition, x, y))[()],
     biufh="select i1 {x}, {t} {y}, {t} {z}")
-_op("convert", 1, _convert, "target", biufh="{x}")
-_op("bitcast", 1, _bitcast, "target", iufh="{x}")
+_op("convert", 1, _convert, "target", biufh=converted)
+_op("bitcast", 1, _bitcast, "target", iufh="bitcast {s} {x} to {t}")
 
 
 @cache
@@ -330,4 +321,4 @@ class NumpyScalars(Scalars):
 
 for _name, _formula in FORMULAS.items():
     _op(_name, _formula.__code__.co_argcount, partial(infix(_formula), NumpyScalars()),
-        f="@" + _name)
+        f=_formula)
