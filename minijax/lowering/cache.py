@@ -51,7 +51,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
             constants = [given[x] if isinstance(x, int) else x for x in constants]
             return Code(run, key, externals, constants, workspace)
     code = compile_or_load(kernel())
-    if name and not any(isinstance(x, host.Table) for x in code.constants):
+    if name and not any(map(host.is_host_call, code.externals)):
         places = {id(x): place for place, x in enumerate(given)}
         constants = [places.get(id(x), x) for x in code.constants]
         kept = pickle.dumps((code.key, code.externals, constants, code.workspace))

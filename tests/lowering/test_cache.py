@@ -93,6 +93,18 @@ def test_no_process_imports_numba_to_compile_or_to_find_its_kernel(place):
     assert outputs == ["False", "False"]
 
 
+CALLS_PYTHON = """
+import minijax, numpy
+print(minijax.jit(minijax.numpy.linalg.cholesky)(numpy.eye(2, dtype=numpy.complex64))[1, 1])
+"""
+
+
+def test_the_address_of_a_python_function_is_found_again_in_each_process(place):
+    outputs = [subprocess.run([sys.executable, "-c", CALLS_PYTHON], check=True,
+                              capture_output=True, text=True).stdout.strip() for _ in range(2)]
+    assert outputs == ["(1+0j)"] * 2
+
+
 def test_code_for_other_processor_features_is_not_used(monkeypatch, place, compilations):
     kept = cache.compile_or_load(counting(3)).run
     host = cpu.host()
