@@ -10,7 +10,7 @@ from typing import Any
 from minijax.primitives.infix import copysign, fma, select, sqrt
 
 from .exponential import (
-    FLOAT32, FLOAT64, FORMATS, INF, clamp, exact_product, exp_of_sum, log1p, polynomial,
+    FLOAT32, FLOAT64, FORMATS, INF, clamp, exact_product, exp_of_sum, log1p, nearest, polynomial,
     power_of_two,
 )
 
@@ -56,11 +56,10 @@ EXP2 = (0.6931472, 0.24022648, 0.055503324, 0.009618437, 0.0013398874, 0.0001535
 
 def _erf_float32_beyond_1(a: Any) -> Any:
     """1 - erfc(a), erfc as a power of two: it counts for 0.16 at most."""
-    y, magic = polynomial(LOG2_ERFC, select(a > 4.0, 4.0, a)), a.const(FORMATS[FLOAT32].magic)
-    shifted = y + magic
-    r = y - (shifted - magic)
-    scale = power_of_two(shifted.bits() - magic.bits(), FLOAT32)
-    return fma(-scale, fma(r, polynomial(EXP2, r), 1.0), 1.0)
+    y = polynomial(LOG2_ERFC, select(a > 4.0, 4.0, a))
+    multiple, k = nearest(y)
+    r = y - multiple
+    return fma(-power_of_two(k, FLOAT32), fma(r, polynomial(EXP2, r), 1.0), 1.0)
 
 
 def erf(x: Any) -> Any:
@@ -98,11 +97,9 @@ def _erfc_for_float32(x: Any) -> Any:
     above, scale = a + 3.0, fma(a, 2.0, 1.0)
     both = 1.0 / (above * scale)  # one division for two
     scaled = polynomial(ERFC_LOW, (a - 3.0) * scale * both)
-    magic = x.const(FORMATS[FLOAT64].magic)
     square = a * a  # exact: a has the digits of a float32
-    shifted = fma(square, -1 / math.log(2), magic)
-    r = fma(shifted - magic, -FORMATS[FLOAT64].ln2, -square)
-    k = shifted.bits() - magic.bits()
+    multiple, k = nearest(square, -1 / math.log(2))
+    r = fma(multiple, -FORMATS[FLOAT64].ln2, -square)
     gauss = polynomial(EXP_LOW, r) * power_of_two(k, FLOAT64)
     result = (scaled * gauss) * (above * both)
     return select(x < 0.0, 2.0 - result, result)

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.primitives.infix import (copysign, floor, fma, round_even, select,
-                                      shr_arithmetic, sqrt)
+from minijax.primitives.infix import copysign, floor, fma, select, shr_arithmetic, sqrt
 
 FLOAT32, FLOAT64 = np.dtype(np.float32), np.dtype(np.float64)
 INF, NAN = math.inf, math.nan
@@ -62,6 +61,13 @@ def clamp(x: Any, low: float, high: float) -> Any:
     return select(x > high, high, x)
 
 
+def nearest(x: Any, factor: float = 1.0) -> tuple[Any, Any]:
+    """The integer next to a moderate x * factor, as a float and as an integer."""
+    magic = FORMATS[x.dtype].magic
+    shifted = fma(x, factor, magic)
+    return shifted - magic, shifted.bits() - x.const(magic).bits()
+
+
 def power_of_two(k: Any, dtype: np.dtype) -> Any:
     """2**k for an integer k in the range of normal numbers: k goes into the exponent's place."""
     return ((k + FORMATS[dtype].bias) << FORMATS[dtype].fraction).bits(dtype)
@@ -82,10 +88,7 @@ EXP = {
 def reduced_expm1(x: Any, low: Any = None) -> tuple[Any, Any, Any]:
     """Return k, r and expm1(r) - r, where x + low = k log 2 + r and |r| <= log(2) / 2."""
     form = FORMATS[x.dtype]
-    shifted = fma(x, 1 / math.log(2), form.magic)
-    magic = x.const(form.magic)
-    k = shifted.bits() - magic.bits()
-    multiple = shifted - form.magic
+    multiple, k = nearest(x, 1 / math.log(2))
     r = fma(multiple, -form.ln2, x)
     r = fma(multiple, -form.ln2_rest, r if low is None else r + low)
     return k, r, r * r * polynomial(EXP[x.dtype], r)
@@ -119,9 +122,9 @@ def exp2(x: Any) -> Any:
     """2**x: the integer part is an exponent, the rest goes through exp."""
     form = FORMATS[x.dtype]
     x = clamp(x, form.exp_least * 1.5, form.exp_most * 1.5)
-    k = round_even(x)
-    r = (x - k) * form.ln2
-    return _scaled(fma(r * r, polynomial(EXP[x.dtype], r), r) + 1.0, k.to(form.signed))
+    multiple, k = nearest(x)
+    r = (x - multiple) * form.ln2
+    return _scaled(fma(r * r, polynomial(EXP[x.dtype], r), r) + 1.0, k)
 
 
 def expm1(x: Any) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.primitives.infix import copysign, fma, select, shr_logical, sqrt
 
-from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, exact_product, polynomial
+from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, exact_product, nearest, polynomial
 
 # The binary digits of 2/π in words of 32 bits (Payne and Hanek, 1983).
 TWO_OVER_PI = (
@@ -83,11 +83,9 @@ def _moderate_angle(x: Any) -> tuple[Any, Any, Any]:
     Cody and Waite: multiples of the digits of π/2 are taken off one by one. The first step is
     exact, as both sides are multiples of one power of two, and near each other.
     """
-    form, wide = FORMATS[x.dtype], FORMATS[FLOAT64]
     a = abs(x).to(FLOAT64)
-    shifted = fma(a, 2 / math.pi, wide.magic)
-    n = shifted.bits().to(form.signed)
-    multiple = shifted - wide.magic
+    multiple, n = nearest(a, 2 / math.pi)
+    n = n.to(FORMATS[x.dtype].signed)
     first, second, third = HALF_PI_DIGITS
     left = fma(multiple, -first, a)
     if x.dtype == FLOAT32:
