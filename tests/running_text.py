@@ -70,7 +70,7 @@ def meaning(external: str) -> Callable[..., None]:
     if external == routines.ALONE:
         return lambda change: None
     if match := re.fullmatch(routines.BLOCK, external):
-        return partial(_block, int(match[2]), bool(match[4]))
+        return partial(_block, int(match[2]))
     return partial(_host_call if host.is_host_call(external) else _routine, external)
 
 
@@ -90,15 +90,16 @@ def _routine(name: str, *args: Any) -> None:
     ctypes.CFUNCTYPE(None)(library.blas(name))(*passed, *letters)
 
 
-def _block(rows: int, added: bool, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,
-           k: int, z: np.ndarray, below: int, row: int, column: int, stop: int) -> None:
+def _block(rows: int, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,
+           k: int, z: np.ndarray, below: int, row: int, column: int, stop: int,
+           added: int) -> None:
     def matrix(start: np.ndarray, shape: tuple[int, int], *steps: int) -> np.ndarray:
         strides = [int(each) * start.itemsize for each in steps]
         return np.lib.stride_tricks.as_strided(start, shape, strides)
 
     total = matrix(x, (rows, k), down, right) @ matrix(y, (k, stop), step, 1)
     into = matrix(z, (rows, stop), below, 1)[row:, column:]
-    into[...] = into * added + total[row:, column:]
+    into[...] = into + total[row:, column:] if added else total[row:, column:]
 
 
 def _host_call(external: str, table: np.ndarray, *arrays: np.ndarray) -> None:

@@ -81,7 +81,8 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
     reason = ""
     for kind in ("element", "loop", "library"):
         rule = getattr(primitive, kind, None)
-        if callable(rule):
+        if callable(rule) and (kind != "element" or primitive.by_element(
+                *(x.aval for x in eqn.invars), **eqn.params)):
             return kind, rule
         if isinstance(rule, Cannot):
             reason = f": {rule.reason}"

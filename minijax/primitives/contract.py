@@ -5,6 +5,7 @@ In JAX: `jax/_src/lax/lax.py` (`dot_general`).
 """
 
 import enum
+import functools
 import math
 from typing import Any
 
@@ -15,7 +16,7 @@ from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined
 from minijax.primitives import convert, emitted, families, summation
 from minijax.primitives.axes import Axes, above, as_dims, refuse, without
 from minijax.primitives.examples import spaced
-from minijax.primitives.slots import all_weak, computed_in, real_dtype
+from minijax.primitives.slots import Reduction, all_weak, computed_in, real_dtype
 from minijax.primitives.summation import LONG
 
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
@@ -165,6 +166,41 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return summation.total(parts, (len(outer),)) + np.matmul(x[..., whole:], y[..., whole:, :])
 
 
+# ── Lowering ─────────────────────────────────────────────────────────────────────────────────
+
+INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
+INLINE_VECTOR = 32  # and so of a matrix and a vector
+
+
+def _by_element(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions,
+                preferred_element_type: Any, **_: Any) -> bool:
+    """Whether each element is a sum of its own: a library takes long products of floats."""
+    contract, batch = dimension_numbers
+    summed, rows, columns = (math.prod(x.shape[d] for d in range(x.ndim) if (d in axes) == among)
+                             for x, axes, among in ((lhs, contract[0], True),
+                                                    (lhs, contract[0] + batch[0], False),
+                                                    (rhs, contract[1] + batch[1], False)))
+    dtype = computed_in(_dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type))
+    most = INLINE_VECTOR if 1 in (rows, columns) else INLINE
+    return dtype.kind != "f" or rows * summed * columns <= most
+
+
+def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimensions,
+                 preferred_element_type: Any = None, **_: Any) -> Reduction:
+    """A sum of products; of Booleans any of them."""
+    left, right, names = axis_names(dimension_numbers, x.ndim, y.ndim)
+    dtype = _dot_dtype(x.dtype, y.dtype, preferred_element_type)
+    wide, summed = computed_in(dtype), dimension_numbers[0][0]
+
+    def term(*inner: Any) -> Any:
+        at = dict(zip((*names, *summed), (*index, *inner), strict=True))
+        return s.mul(*(s.convert(v(tuple(map(at.__getitem__, axes))), wide)
+                       for v, axes in ((x, left), (y, right))))
+    op = "or" if wide.kind == "b" else "add"
+    return Reduction(op, wide, tuple(x.shape[d] for d in summed), term,
+                     lambda total: s.convert(total, dtype))
+
+
 # ── Derivatives ──────────────────────────────────────────────────────────────────────────────
 
 def _cotangent(ct: Array, x: Undefined, y: Array, x_is_right: bool, *,
@@ -240,7 +276,10 @@ dot_general_p = Primitive(
     transpose=emitted.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    library=families.kernel("dot_general"),
+    element=_dot_element,
+    library=functools.partial(families.kernel("dot_general"), as_sums=Primitive(
+        "dot_general", abstract_eval=_dot_type, element=_dot_element).bind),
+    by_element=_by_element,
     examples=_dot_examples)
 
 

@@ -30,8 +30,8 @@ def test_a_block_of_a_product_leaves_what_is_outside(dtype, rows, columns, k, ro
     draw = np.random.default_rng(0)
     x, y, z = (draw.normal(size=shape).astype(dtype)
                for shape in ((k, rows + 2), (k, stop + 3), (rows, stop + 1)))
-    name = f"block_{dtype}_{rows}x{columns}" + "_added" * added
-    numbers = 1, rows + 2, stop + 3, k, stop + 1, row, column, stop
+    name = f"block_{dtype}_{rows}x{columns}"
+    numbers = 1, rows + 2, stop + 3, k, stop + 1, row, column, stop, added
     wanted, expected = z.copy(), z.copy()
     expected[row:, column:stop] *= added
     expected[row:, column:stop] += (x.T[:rows] @ y[:, :stop])[row:, column:]

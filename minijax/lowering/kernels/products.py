@@ -1,4 +1,4 @@
-"""How a product of arrays is computed: small ones in place, the others row by row or in blocks.
+"""How long products of floats are computed: of a vector as sums, of matrices in blocks.
 
 The `library` rule of `dot_general`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
@@ -9,24 +9,26 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax import stage
+from minijax.core import ShapedArray
 from minijax.primitives.axes import Axes, without
+from minijax.primitives.emitted import transpose_p
 from minijax.primitives.slots import computed_in, nest
 from minijax.primitives.summation import LONG
 
 from .. import cpu
-from ..builder import Sums
+from ..builder import CHAIN
 from ..loops import Address, Flat
 
-INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
-INLINE_VECTOR = 32  # and so of a matrix and a vector
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
 ENOUGH = 8  # panels, the columns of a block each, for threads to share, or else the blocks of
 SHARED = 1 << 22  # terms in a panel: some 40 µs
+BESIDE = 8  # panels, for which some rows are read while they are in the cache
 MANY = 4  # blocks below each other for which the columns are brought near each other
 
 
@@ -44,11 +46,14 @@ class Side(NamedTuple):
     def size(self, axes: Axes) -> int:
         return math.prod(self.sizes(axes))
 
-    def at(self, b: Any, wide: np.dtype, batch: tuple, free: tuple, contract: tuple) -> Any:
-        """One element, as a number of the dtype that is summed in."""
-        axes = (*self.batch, *self.free, *self.contract)
-        index = dict(zip(axes, (*batch, *free, *contract), strict=True))
-        return b.convert(b.load(self.buffer, tuple(index[d] for d in sorted(axes))), wide)
+    def copied(self, b: Any, axes: Axes) -> Side:
+        """A copy whose axes are these."""
+        x = self.buffer
+        copy = b.temp(tuple(x.shape[d] for d in axes), x.dtype)
+        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, x)
+        b.freeze(copy)
+        return Side(copy, *(tuple(map(axes.index, part))
+                            for part in (self.batch, self.free, self.contract)))
 
     @property
     def runs_along_free(self) -> bool:
@@ -58,26 +63,17 @@ class Side(NamedTuple):
 
 
 def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: tuple,
-                precision: Any, preferred_element_type: Any) -> None:
-    """The `library` rule of the primitive of that name."""
+                as_sums: Callable[..., Any], **params: Any) -> None:
+    """The `library` rule of the primitive of that name, which takes each element `as_sums`."""
     [out], (contract, batch) = outputs, dimension_numbers
-    sides = [Side(x, batch[i], without(range(len(x.shape)), contract[i] + batch[i]), contract[i])
-             for i, x in enumerate(operands)]
-    left, right = sides
-    wide = computed_in(out.dtype)
-    terms = left.size(left.free) * right.size(right.free) * left.size(left.contract)
-    is_vector = 1 in (left.size(left.free), right.size(right.free))
-    short = terms <= (INLINE_VECTOR if is_vector and wide.kind == "f" else INLINE)
-    if not short and is_vector and wide.kind == "f":
+    left, right = (Side(x, batch[i], without(range(len(x.shape)), contract[i] + batch[i]),
+                        contract[i]) for i, x in enumerate(operands))
+    if 1 in (left.size(left.free), right.size(right.free)):
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
-    if not short and not is_vector and wide.kind == "f":
-        return by_blocks(b, out, left, right, wide)
-    if short or not (right.runs_along_free or left.runs_along_free):
-        return one_by_one(b, out, left, right, wide)
-    sums = out if out.dtype == wide else b.temp(out.shape, wide)
-    by_rows(b, sums, left, right)
-    if sums is not out:
-        rearranged(b, sums, out, range(len(out.shape)))
+        params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
+        computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
+    else:
+        by_blocks(b, out, left, right, computed_in(out.dtype))
 
 
 def turned_before_loops(b: Any, side: Side) -> Side:
@@ -87,52 +83,24 @@ def turned_before_loops(b: Any, side: Side) -> Side:
             or x.size > LARGEST_TURNED or b.changes_in_loop(x)):
         return side
     axes = side.contract + side.free
-    key = ("turned", x, axes)
-    turned = b.find(key)
+    turned = b.find(("turned", x, axes))
     if turned is None:
         with b.before_loops(x):
-            turned = b.temp(tuple(x.shape[d] for d in axes), x.dtype)
-            rearranged(b, x, turned, axes)
-            b.freeze(turned)
-            b.remember(key, turned)
-    contract = tuple(range(len(side.contract)))
-    return Side(turned, (), tuple(range(len(contract), len(axes))), contract)
+            turned = side.copied(b, axes)
+            b.remember(("turned", x, axes), turned)
+    return turned
 
 
-def one_by_one(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
-    """Every element of the result as a sum of its own."""
-    start, middle = len(left.batch), len(left.batch) + len(left.free)
-    with nest(b, out.shape) as index:
-        batch, i, j = index[:start], index[start:middle], index[middle:]
-        total = b.accumulate("add", left.sizes(left.contract), lambda *k: b.mul(
-            left.at(b, wide, batch, i, k), right.at(b, wide, batch, j, k)))
-        b.store(out, index, b.convert(total, out.dtype))
+def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
+    """Write into a buffer what a function of arrays makes of those in others."""
+    b.jaxpr(stage.stage(f, [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
 
 
-def by_rows(b: Any, sums: Any, left: Side, right: Side) -> None:
-    """Rows of one side, times a number each, added up in the result."""
-    wide = sums.dtype
-    swapped = not right.runs_along_free
-    fixed, moving = (right, left) if swapped else (left, right)
-    width = moving.sizes(moving.free)
-
-    with nest(b, left.sizes(left.batch)) as batch, nest(b, fixed.sizes(fixed.free)) as i:
-        def place(j: Any) -> tuple[Any, tuple]:
-            parts = b.unravel(b.index(j), width)
-            return sums, (*batch, *parts, *i) if swapped else (*batch, *i, *parts)
-
-        def add_rows(row: Any, before: None, ks: Sequence) -> None:
-            places = [b.unravel(k, fixed.sizes(fixed.contract)) for k in ks]
-            with b.loop(row.width, vectorize="parallel") as j:
-                total = b.load(*row.at(j))
-                for k in places:
-                    x = fixed.at(b, wide, batch, i, k)
-                    y = moving.at(b, wide, batch, b.unravel(b.index(j), width), k)
-                    exact = wide.kind != "f"
-                    total = b.add(total, b.mul(x, y)) if exact else b.fma(x, y, total)
-                b.store(*row.at(j), total)
-        row = Sums(math.prod(width), wide, place)
-        b.in_chains("add", row, fixed.size(fixed.contract), add_rows)
+def each(b: Any, out: Any, f: Callable[..., Any]) -> None:
+    """Write into a buffer what a function makes of each position."""
+    with b.loop(out.size, vectorize="parallel") as i:
+        b.store(out, Flat(b.index(i)), b.convert(f(b.index(i)), out.dtype))
+    b.freeze(out)
 
 
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -152,30 +120,32 @@ class Matrix(NamedTuple):
 
 
 def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
-    """One product of matrices for each place of the batch axes."""
+    """One product of matrices for each place of the batch axes.
+
+    Long sums are those of parts of the terms, in groups of parts.
+    """
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
-    x, of_x = as_matrices(b, left, left.free, left.contract, wide)
-    y, of_y = as_matrices(b, right, right.contract, right.free, None)
-    sums = out if out.dtype == wide else b.temp(out.shape, wide)
+    least = -(-k // LONG)
+    most = next((k // parts for parts in range(least, 2 * least) if k % parts == 0), LONG)
+    groups = -(-k // (most * CHAIN))
+    x, of_x = as_matrices(b, left, wide)
+    y, of_y = as_matrices(b, right, right.buffer.dtype)
     batch = left.sizes(left.batch)
+    sums = out if out.dtype == wide and groups == 1 else b.temp((groups, *out.shape), wide)
     with b.loop(math.prod(batch), vectorize="parallel") as place:
         here = b.unravel(b.index(place), batch)
         x, y = (matrix._replace(start=functools.reduce(b.add, map(b.mul, here, steps), b.index(0)))
                 for matrix, steps in ((x, of_x), (y, of_y)))
-        start = b.mul(b.index(place), m * n)
-        row = Sums(m * n, sums.dtype, lambda j: (sums, Flat(b.add(start, b.index(j)))))
-        if k <= LONG:
-            multiply(b, row, x, y, (m, k, n))
-        else:
-            in_parts(b, row, x, y, (m, k, n))
+        z = Matrix(sums, n, 1, b.mul(b.index(place), m * n))
+        multiply(b, z, x, y, (m, k, n), most, math.prod(batch) * m)
     if sums is not out:
-        rearranged(b, sums, out, range(len(out.shape)))
+        each(b, out, lambda i: b.accumulate("add", (groups,), lambda group: b.load(
+            sums, Flat(b.add(b.mul(b.index(group), out.size), i)))))
 
 
-def as_matrices(b: Any, side: Side, rows: Axes, columns: Axes, wide: np.dtype | None
-                ) -> tuple[Matrix, list[int]]:
-    """The first matrix of a batch, and how far the next is along each batch axis; a copy of them
-    where they have another dtype, or axes that are not one after the other.
+def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]:
+    """The first matrix of a batch, a row for each place of the free axes, and how far the next is
+    along each batch axis; a copy of them where axes are not one after the other.
     """
     x = side.buffer
     steps = [math.prod(x.shape[d + 1:]) for d in range(len(x.shape))]
@@ -186,64 +156,59 @@ def as_matrices(b: Any, side: Side, rows: Axes, columns: Axes, wide: np.dtype | 
         joined = all(steps[d] == steps[e] * x.shape[e] for d, e in itertools.pairwise(long))
         return (steps[long[-1]] if long else 0) if joined else None
 
-    down, right = step(rows), step(columns)
-    if down is not None and right is not None and wide in (None, x.dtype):
+    down, right = step(side.free), step(side.contract)
+    if x.dtype != dtype:
+        copy = b.temp(x.shape, dtype)
+        each(b, copy, lambda i: b.load(x, Flat(i)))
+        return as_matrices(b, side._replace(buffer=copy), dtype)
+    if down is not None and right is not None:
         return Matrix(x, down, right), [steps[d] for d in side.batch]
-    axes = side.batch + rows + columns
-    copy = b.temp(tuple(x.shape[d] for d in axes), wide or x.dtype)
-    rearranged(b, x, copy, axes)
-    b.freeze(copy)
-    order = tuple(range(len(axes)))
-    first, second = len(side.batch), len(side.batch + rows)
-    return as_matrices(b, Side(copy, order[:first], (), ()), order[first:second], order[second:],
-                       None)
+    return as_matrices(b, side.copied(b, side.batch + side.free + side.contract), dtype)
 
 
-def in_parts(b: Any, row: Sums, x: Matrix, y: Matrix, sizes: tuple[int, int, int]) -> None:
-    """A product as a sum of products of some columns by as many rows."""
-    m, k, n = sizes
-    least = -(-k // LONG)
-    most = next((k // parts for parts in range(least, 2 * least) if k % parts == 0), LONG)
+def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int], most: int,
+             rows: int) -> None:
+    """Put the product of the rows of x with those of y into z, block by block.
 
-    def join(row: Sums, before: None, parts: Sequence, terms: int = most) -> None:
-        with b.loop(len(parts)) as part:
-            first = b.mul(b.add(parts[0], b.index(part)), most)
-            multiply(b, row, x._replace(start=b.add(x.start, b.mul(first, x.right))),
-                     y._replace(start=b.add(y.start, b.mul(first, y.down))), (m, terms, n), True)
-
-    b.in_chains("add", row, k // most, join)
-    if k % most:
-        join(row, None, [b.index(k // most)], k % most)
-
-
-def multiply(b: Any, row: Sums, x: Matrix, y: Matrix, sizes: tuple[int, int, int],
-             added: bool = False) -> None:
-    """Put a product into a row of numbers, or add it to them, block by block.
-
-    The columns of y that belong to a block are first brought near each other, where they serve for
-    many rows. The last blocks may overlap those before them, and there give nothing.
+    The rows of y that belong to some blocks are first brought near each other, where they serve for
+    many rows of x. The last blocks may overlap those before them, and there give nothing.
     """
     m, k, n = sizes
-    routine, height, width = block_routine(m, n, row.dtype)
-    strips, panels, taken = -(-m // height), -(-n // width), min(n, width)
+    dtype, parts, chains = z.buffer.dtype, -(-k // most), -(-k // (most * CHAIN))
+    routine, height, width = block_routine(m, n, dtype)
+    strips, panels, width = -(-m // height), -(-n // width), min(n, width)
+    is_far = y.down != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != dtype
     whole = panels >= ENOUGH or m * k * width < SHARED
-    with b.loop(panels, vectorize="parallel" * whole) as panel:
-        left = b.mul(b.index(panel), width)
-        first = b.min(left, n - taken) if n % width else left
-        near, column = y, first
-        if y.right != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != row.dtype:
-            near, column = Matrix(b.temp((k, taken), row.dtype, "near"), taken, 1), b.index(0)
-            with nest(b, (k, taken), "parallel") as (t, j):
-                term = b.load(*y.at(b, t, b.add(first, j)))
-                b.store(near.buffer, (t, j), b.convert(term, row.dtype))
-            b.freeze(near.buffer)
-        with b.loop(strips, vectorize="parallel") as strip:
-            top = b.mul(b.index(strip), height)
-            start = b.min(top, m - height) if m % height else top
-            b.call(routine + "_added" * added, Address(*x.at(b, start, 0)), x.down, x.right,
-                   Address(*near.at(b, 0, column)), near.down, k,
-                   Address(*row.at(b.add(b.mul(start, n), first))), n,  # type: ignore[arg-type]
-                   b.sub(top, start), b.sub(left, first), taken)
+    beside = min(panels // ENOUGH or 1 if whole and chains == 1 else panels, BESIDE)
+
+    def top(block: Any, size: int, of: int) -> Any:
+        start = b.mul(b.index(block), size)
+        return b.min(start, of - size) if of % size else start
+
+    with (b.loop(chains, vectorize="parallel") as chain,
+          b.loop(-(-panels // beside), vectorize="parallel" * whole) as group):
+        first, left = b.mul(b.index(chain), CHAIN), b.mul(b.index(group), beside)
+        here = b.min(beside, b.sub(panels, left)) if panels % beside else b.index(beside)
+        with b.loop(b.min(b.sub(parts, first), min(parts, CHAIN))) as part:
+            t = b.mul(b.add(first, part), most)
+            terms = b.min(b.sub(k, t), most) if k % most else b.index(most)
+            if is_far:
+                near = Matrix(b.temp((beside, most, width), dtype, "near"), 1, width)
+                with b.loop(here) as panel, nest(b, (terms, width), "parallel") as (i, j):
+                    column = b.add(top(b.add(left, panel), width, n), j)
+                    term = b.load(*y.at(b, column, b.add(t, i)))
+                    b.store(near.buffer, (panel, i, j), b.convert(term, dtype))
+                b.freeze(near.buffer)
+            with b.loop(strips, vectorize="parallel") as strip, b.loop(here) as panel:
+                row, late = top(strip, height, m), b.add(left, panel)
+                column = top(late, width, n)
+                terms_of_y = (near.at(b, b.mul(b.index(panel), most * width), 0) if is_far
+                              else y.at(b, column, t))
+                b.call(routine, Address(*x.at(b, row, t)), x.down, x.right, Address(*terms_of_y),
+                       near.right if is_far else y.right, terms,
+                       Address(*z.at(b, b.add(b.mul(b.index(chain), rows), row), column)), n,
+                       b.sub(b.mul(b.index(strip), height), row),
+                       b.sub(b.mul(late, width), column), width, part)
 
 
 def block_routine(m: int, n: int, dtype: np.dtype) -> tuple[str, int, int]:
@@ -254,10 +219,3 @@ def block_routine(m: int, n: int, dtype: np.dtype) -> tuple[str, int, int]:
     height = min(count // 4, m)
     height = min(range(-(-height // 2), height + 1), key=lambda h: (-m % h, -h))
     return f"block_{dtype.name}_{height}x{width}", height, width
-
-
-def rearranged(b: Any, x: Any, out: Any, axes: Sequence[int]) -> None:
-    """Copy x to a buffer whose axes are these of x."""
-    with nest(b, out.shape) as index:
-        at = dict(zip(axes, index, strict=True))
-        b.store(out, index, b.convert(b.load(x, tuple(at[d] for d in sorted(axes))), out.dtype))
