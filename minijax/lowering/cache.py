@@ -42,7 +42,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     On disk stands, by a program's name, what its loops are called and what they take: where that is
     found nobody builds them.
     """
-    digest, given = digest_of(closed), [*constants_of(closed)]
+    digest, given = directory() and digest_of(closed), [*constants_of(closed)]
     name = digest and cache_key(digest)
     if kept := name and read(name):
         key, externals, constants, workspace = pickle.loads(kept)

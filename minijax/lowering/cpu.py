@@ -121,9 +121,16 @@ def _let_go(error: BaseException | None) -> None:
         error = error.__cause__ or error.__context__
 
 
+def _after_fork() -> None:
+    """A forked child has no worker; and in the queue's own lock may be stuck who waited there."""
+    global _jobs
+    _jobs = SimpleQueue()
+    _workers.clear()
+
+
 hold_over_forks(_native)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_workers.clear)
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 @atexit.register
