@@ -37,8 +37,10 @@ _guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy
 
 
 def __getattr__(name: str) -> object:
-    """`minijax.scipy` is loaded when first named: few programs do, and all would pay for it."""
+    """What few programs name is loaded when they do, as all would pay for it."""
+    import importlib
     if name == "scipy":
-        import importlib
         return importlib.import_module("minijax.scipy")
+    if name == "explain":
+        return importlib.import_module("minijax.notebook.widgets.explain").explain
     raise AttributeError(f"module 'minijax' has no attribute {name!r}")

@@ -49,7 +49,7 @@ def assembly(kernel: Kernel) -> str:
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by.
     """
-    return _Module(kernel).text()
+    return ModuleText(kernel).text()
 
 
 def llvm_type(dtype: np.dtype) -> str:
@@ -92,7 +92,7 @@ def _slot_type(thing: Scalar | Variable | Buffer) -> str:
     return llvm_type(thing.dtype) if isinstance(thing, Scalar) else "ptr"
 
 
-class _Module:
+class ModuleText:
     """Prints one kernel: its own function, the loops that are functions, the helpers they call."""
 
     def __init__(self, kernel: Kernel) -> None:
@@ -107,11 +107,15 @@ class _Module:
         self.metadata = Metadata(
             (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps), kernel.offsets)
 
+    def printer(self, metadata: Metadata, lanes: int = 0) -> "FunctionText":
+        """What prints one function."""
+        return FunctionText(self, metadata, lanes)
+
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
         stretched = stretches(self.kernel.body)
         parts = [self.stretch(k, body) for k, body in enumerate(stretched)]
-        main = _Function(self, self.metadata)
+        main = self.printer(self.metadata)
         for k in range(len(parts)):
             main.emit(f"%status.{k} = call i32 @stretch.{k}(ptr %frame)")
             main.emit(f"%failed.{k} = icmp ne i32 %status.{k}, 0")
@@ -129,7 +133,7 @@ class _Module:
 
     def stretch(self, k: int, body: Sequence[Statement]) -> str:
         """A part of the kernel as a function of its frame."""
-        inner = _Function(self, self.metadata)
+        inner = self.printer(self.metadata)
         inner.point_at_buffers(self.kernel, {x for each in walk(body) for x in touched(each)})
         inner.body(body)
         inner.emit("ret i32 0")
@@ -141,7 +145,7 @@ class _Module:
         """
         buffers = [x for x in (*how.taken, *how.private) if isinstance(x, Buffer)]
         own = Metadata(buffers, self.kernel.offsets)
-        inner = _Function(self, own)
+        inner = self.printer(own)
         inner.part(loop, how)
         inner.emit("ret void")
         text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
@@ -158,7 +162,7 @@ class _Module:
         if name not in self.functions:
             buffers, body = of_vectors(f, lanes)
             own = Metadata(buffers, {})
-            inner = _Function(self, own, lanes)
+            inner = self.printer(own, lanes)
             for k, buffer in enumerate(buffers):
                 inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
                 if buffer is not buffers[-1]:
@@ -205,14 +209,14 @@ class _Instructions(Arithmetic):
         return target
 
 
-class _Function:
+class FunctionText:
     """Prints one function. `lines` is its body so far, `block` the label of the block it is in.
 
     A frame has a slot of eight bytes for each thing that is given, an address or a scalar. Names
     are numbers in order of their use: equal loops give equal text.
     """
 
-    def __init__(self, module: _Module, metadata: Metadata, lanes: int = 0) -> None:
+    def __init__(self, module: ModuleText, metadata: Metadata, lanes: int = 0) -> None:
         self.module, self.metadata, self.lanes = module, metadata, lanes
         self.entry: list[str] = []
         self.lines: list[str] = []

@@ -23,7 +23,8 @@ class ProgramBuilder(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []
-        self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
+        # Scalars and buffers → the variables of the jaxpr that they hold.
+        self.origins: dict[Any, list[Any]] = {}
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
 
     def value(self, x: Value | Buffer | Variable) -> Value:
@@ -130,5 +131,6 @@ class ProgramBuilder(Builder):
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
-        """Say which variable of the jaxpr a scalar or buffer holds; the first saying counts."""
-        self.origins.setdefault(thing, variable)
+        """Say which variable of the jaxpr a scalar or buffer holds; it bears the first one's name.
+        """
+        self.origins.setdefault(thing, []).append(variable)

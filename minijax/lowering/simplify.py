@@ -105,7 +105,9 @@ def program_called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if primitive.program is None:
         return None
 
+    @context.leaving(core.current_source)
     def run(*args: Array) -> list[Array]:
+        core.current_source.set(eqn.source_info)
         outs = primitive.program(*args, **eqn.params)
         return outs if primitive.multiple_results else [outs]
 

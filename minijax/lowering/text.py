@@ -74,7 +74,7 @@ def kernel_text(kernel: Kernel) -> str:
             b[i] = a[i] * 2.0
     <BLANKLINE>
     """
-    return _Printer(kernel).text()
+    return KernelText(kernel).text()
 
 
 class Namer:
@@ -100,9 +100,8 @@ class Namer:
         return self.names[thing]
 
     def _wish(self, thing: Any) -> str:
-        v = self.origins.get(thing)
-        if v is not None:
-            name = self.jaxpr_names.of(v)
+        if thing in self.origins:
+            name = self.jaxpr_names.of(self.origins[thing][0])
             if name.isidentifier() and name != "_":
                 return name
         if isinstance(thing, Buffer):
@@ -122,7 +121,7 @@ class Namer:
 # -- the printer -----------------------------------------------------------------------------------
 
 
-class _Printer:
+class KernelText:
     """Prints one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:

@@ -10,10 +10,10 @@ from minijax.notebook.checks import check as check
 from minijax.notebook.columns import show_column as show_column
 from minijax.notebook.live import live as live
 from minijax.notebook.live import live_reset as live_reset
-from minijax.notebook.show import explain as explain
 from minijax.notebook.show import progress as progress
 from minijax.notebook.show import show_jaxpr as show_jaxpr
 from minijax.notebook.watch import watch as watch
+from minijax.notebook.widgets import explain as explain
 from minijax.notebook.widgets import step as step
 
 

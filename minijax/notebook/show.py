@@ -87,38 +87,6 @@ def picture(svg: str, alt: str = "") -> str:
             f'src="data:image/svg+xml;base64,{data}">')
 
 
-STAGES = {
-    "jaxpr": "the program", "simplified": "simplified", "loops": "loops",
-    "source": "the loops as Python",
-}  # fmt: skip
-
-
-def explain(fun: Callable, *args: Any, stages: str = " ".join(STAGES), **kwargs: Any) -> Shown:
-    """The stages of a function on its way to machine code, side by side.
-
-    Args:
-      fun: the function, followed by arguments for it.
-      stages: which of ``"jaxpr simplified loops source"``.
-
-    >>> explain(lambda x: x * 2.0, 1.0, stages="jaxpr")
-    ── jaxpr: the program ──
-    { lambda ; a:f32[]. let b:f32[] = mul a 2.0:f32[] in (b,) }
-    """
-    from minijax.higher_order.jit import jit
-    jitted = fun if hasattr(fun, "trace") else jit(fun)
-    traced = jitted.trace(*args, **kwargs)
-    lowered = traced.lower()
-    texts = {stage: lowered.as_text(stage).rstrip() for stage in stages.split()}
-    bodies = {stage: pictures.to_html(traced.jaxpr) if stage == "jaxpr" else pre(text)
-              for stage, text in texts.items()}
-    plain = [f"── {stage}: {STAGES[stage]} ──\n{text}" for stage, text in texts.items()]
-    boxes = [f'<div style="flex:1 1 24em;min-width:min(24em,100%)"><b>{STAGES[stage]}</b>'
-             f'<div style="max-height:32em;overflow-y:auto">{body}</div></div>'
-             for stage, body in bodies.items()]
-    row = f'<div style="display:flex;flex-wrap:wrap;gap:1.5em">{"".join(boxes)}</div>'
-    return Shown("\n\n".join(plain), row)
-
-
 # ---------------------------------------------------------------- progress
 
 BAR = 20  # letters wide

@@ -9,7 +9,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.notebook import explain, progress, show_jaxpr
+from minijax.notebook import progress, show_jaxpr
 
 
 def test_a_jaxpr_is_shown_as_text_in_colour_and_as_a_picture() -> None:
@@ -22,18 +22,6 @@ def test_a_jaxpr_is_shown_as_text_in_colour_and_as_a_picture() -> None:
     data = re.search(r'src="data:image/svg\+xml;base64,([^"]+)"', graph.html)
     assert data and base64.b64decode(data[1]).startswith(b"<svg")
     assert "<svg" not in graph.html
-
-
-def test_explain_shows_four_stages_side_by_side() -> None:
-    shown = explain(lambda x: jnp.sin(x) * x, jnp.ones(3))
-    headings = re.findall(r"^── (\w+)", repr(shown), re.MULTILINE)
-    assert headings == ["jaxpr", "simplified", "loops", "source"]
-    assert shown.html.count("<pre") == 4 and "flex" in shown.html
-
-
-def test_explain_takes_a_jitted_function_and_a_choice_of_stages() -> None:
-    shown = explain(jax.jit(lambda x: x * 2.0), 1.0, stages="source jaxpr")
-    assert re.findall(r"^── (\w+)", repr(shown), re.MULTILINE) == ["source", "jaxpr"]
 
 
 def test_progress_gives_the_items_and_ends_in_the_same_words(

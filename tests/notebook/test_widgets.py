@@ -1,7 +1,10 @@
 """The widgets of the course: what they show is what happens."""
 
 import itertools
+import json
 import re
+import subprocess
+import sys
 from typing import Any
 
 import jax as real_jax
@@ -13,7 +16,7 @@ import minijax.numpy as jnp
 from minijax import dtypes, tree_util
 from minijax.derivatives import Linearized
 from minijax.interpreters.jvp import JVPTrace
-from minijax.notebook import step, watch, widgets
+from minijax.notebook import explain, step, watch, widgets
 from minijax.notebook.widgets.checkpointing import moments
 from minijax.notebook.widgets.confusion import observed
 from minijax.notebook.widgets.lattice import NODES, steps
@@ -258,3 +261,65 @@ def test_step_draws_no_box_over_another(f: Any) -> None:
     for frame in step(f, 3.0).frames:
         boxes = re.findall(r'<rect x="([^"]+)" y="([^"]+)"[^>]*data-place', "".join(frame.parts))
         assert boxes and len(boxes) == len(set(boxes))
+
+
+# ---- explain
+
+
+def slopes(x: Any) -> Any:
+    return jax.vmap(jax.grad(lambda x: x**3 + 2 * x))(x)
+
+
+def test_explain_shows_six_stages_or_a_choice_of_them() -> None:
+    shown = explain(slopes, jnp.ones(8))
+    assert re.findall(r"^── (\w+):", repr(shown), re.MULTILINE) == [
+        "lines", "jaxpr", "simplified", "source", "llvm", "asm"]
+    assert shown.html.count("<pre") == 6
+    shown = explain(jax.jit(slopes), jnp.ones(8), stages="source jaxpr")
+    assert re.findall(r"^── (\w+):", repr(shown), re.MULTILINE) == ["source", "jaxpr"]
+
+
+def parts_of(shown: Any) -> list[list[tuple[str, list[int], list[int]]]]:
+    """By pane, each part that can be pointed at: its text, its equations, its statements."""
+    data = re.search(r'<script type="application/json">(.*?)</script>', shown.html)
+    assert data
+    marks = json.loads(data[1])
+    panes = re.findall(r"<pre.*?</pre>", shown.html, re.DOTALL)
+    found = [re.findall(r'data-mark="(\d+)"[^>]*>(.*?)(?:</span>)?\n', pane) for pane in panes]
+    return [[(re.sub("<.*?>", "", text), *marks[int(mark)]) for mark, text in pane]
+            for pane in found]
+
+
+def test_explain_marks_what_comes_from_the_same_equation_in_every_stage() -> None:
+    panes = parts_of(explain(slopes, jnp.ones(1000)))
+    texts = [[text for text, equations, _ in pane if 3 in equations] for pane in panes]
+    assert all(texts)
+    assert [len(pane) for pane in texts[:3]] == [1, 1, 1]
+    assert texts[2] == ["c:f32[1000] = mul 3.0:f32[] b"]
+    assert texts[3][-1] == "e[i] = 2.0 + 3.0 * (t * t)"
+    assert all(statements for pane in panes[3:] for _, _, statements in pane)
+
+
+def test_explain_strikes_out_what_simplifying_drops() -> None:
+    gone = re.findall(r"class=gone>(.*?)\n", explain(slopes, jnp.ones(8)).html)
+    assert re.findall(r" = (\w+)", re.sub("<.*?>", "", "\n".join(gone))) == [
+        "integer_pow", "mul", "add", "mul"]
+
+
+def test_explain_counts_what_the_compiled_function_says_of_itself() -> None:
+    x = jnp.ones((100, 30))
+    shown = repr(explain(jax.nn.softmax, x, stages="")).split("── a call ──\n")[1]
+    rows = {name.strip(): int(number.replace(",", ""))
+            for name, number in re.findall(r"(.*?)  +([\d,]+)", shown)}
+    compiled = jax.jit(jax.nn.softmax).lower(x).compile()
+    memory = compiled.memory_analysis()
+    assert rows == {**compiled.cost_analysis(), "bytes of arguments": x.nbytes,
+                    "bytes of results": x.nbytes, "bytes in between": memory.temp_size_in_bytes}
+
+
+def test_explain_is_found_beside_jit_and_loads_no_ipython() -> None:
+    code = ("import sys; sys.modules['IPython'] = None\nimport minijax\n"
+            "assert 'minijax.notebook' not in sys.modules\n"
+            "print(minijax.explain(lambda x: x + 1.0, 2.0, stages='jaxpr'))")
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "1 { lambda ; a:f32[]. let b:f32[] = add a 1.0:f32[] in (b,) }" in run.stdout

@@ -1,6 +1,7 @@
-"""What a reader of the course looks at and clicks: films, each drawn from a real computation.
+"""What a reader of the course looks at and clicks: all but `explain` are films.
 
-Stands on `film`, `drawing`, and what each of them shows.  JAX has no counterpart.
+Each shows a real computation.  Stands on `film`, `drawing`, and what each of them shows.
+JAX has no counterpart.
 """
 
 from minijax.notebook.widgets.step import step as step
@@ -11,3 +12,4 @@ from minijax.notebook.widgets.reverse import reverse as reverse
 from minijax.notebook.widgets.checkpointing import checkpointing as checkpointing
 from minijax.notebook.widgets.kept import kept as kept
 from minijax.notebook.widgets.prefix import prefix as prefix
+from minijax.notebook.widgets.explain import explain as explain
