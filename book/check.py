@@ -5,8 +5,9 @@
 
 Each page must load from this machine alone, without an error on the console, with every link and
 picture there, and fit a phone; the search must find, solutions unfold, formulas have a size, the
-dark theme be dark; each film is stepped through and played, by mouse and by keyboard.  The browser
-is any Chromium, spoken to over its own protocol; where there is none, the check says so and passes.
+dark theme be dark; each film is stepped through and played, by mouse and by keyboard, and what
+`explain` shows is pointed at.  The browser is any Chromium, spoken to over its own protocol; where
+there is none, the check says so and passes.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -163,6 +164,7 @@ FACTS = """({
         .filter(p => /^%%(live|mini)/.test(p.textContent)).length,
   folded: document.querySelectorAll('.bd-article details').length,
   films: document.querySelectorAll('figure.film').length,
+  explained: document.querySelectorAll('figure.explain').length,
 })"""
 
 
@@ -202,7 +204,9 @@ def check_page(tab: Browser, address: str, page: str) -> tuple[list[str], dict]:
                        "return d.open === was }).length")
         wrong += [f"{shut} solutions do not unfold"] * bool(shut)
     for number in range(facts["films"]):
-        wrong += check_film(tab, number)
+        wrong += check_figure(tab, "film", number, _without_answer)
+    for number in range(facts["explained"]):
+        wrong += check_figure(tab, "explain", number, _unlit)
     return wrong, facts
 
 
@@ -238,51 +242,70 @@ def press(tab: Browser, element: str, to: str = "") -> None:
                 clickCount=1)
 
 
-def _press_in(tab: Browser, film: str, key: str) -> None:
-    """Press a key while a film's slider has the focus."""
-    tab.run(f"{film}.querySelector('input').focus()")
-    code = {"End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39}[key]
+def _press_in(tab: Browser, element: str, key: str) -> None:
+    """Press a key while an element has the focus."""
+    tab.run(f"{element}.focus()")
+    code = {"End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40}[key]
     for kind in ("keyDown", "keyUp"):
         tab.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code)
 
 
-def check_film(tab: Browser, number: int) -> list[str]:
-    """What is wrong with a film of the page, wide and narrow, light and dark."""
+def check_figure(tab: Browser, kind: str, number: int,
+                 complaints: Callable[[Browser, str], Iterator[str]]) -> list[str]:
+    """What is wrong with a figure of the page, wide and narrow, light and dark."""
     tab.events.clear()
     wrong = []
     for width, theme in itertools.product((WIDE, NARROW), ("light", "dark")):
         tab.resize(width)
         tab.run(f"document.documentElement.dataset.theme = '{theme}'")
-        found = _without_answer(tab, f"document.querySelectorAll('figure.film')[{number}]")
-        wrong += [f"film {number + 1}, {width} wide, {theme}: {what}" for what in found]
+        found = complaints(tab, f"document.querySelectorAll('figure.{kind}')[{number}]")
+        wrong += [f"{kind} {number + 1}, {width} wide, {theme}: {what}" for what in found]
     tab.run("document.documentElement.dataset.theme = 'light'")
     page = tab.run("location.href")
     return wrong + [text for event in tab.events if (text := complaint(event, page))]
 
 
+def _unlit(tab: Browser, figure: str) -> Iterator[str]:
+    """What in the stages of a function does not light as it should."""
+    panes = f"[...{figure}.querySelectorAll('pre')]"
+    for pane in range(tab.run(f"{panes}.length")):
+        press(tab, f"[...{panes}[{pane}].querySelectorAll('[data-mark]:not(.gone)')].at(-1)")
+        lit = tab.run(f"{panes}.map(pane => pane.querySelectorAll('.lit').length)")
+        if 0 in lit:
+            yield f"pointing at the end of pane {pane + 1} lights {lit} in the panes"
+    press(tab, f"{panes}[1].querySelector('[data-mark]')")
+    at = f"{panes}[1].querySelector('.at')?.textContent"
+    first = tab.run(at)
+    _press_in(tab, f"{panes}[0]", "ArrowRight")
+    _press_in(tab, "document.activeElement", "ArrowDown")
+    if tab.run(at) in (None, first):
+        yield "the arrow keys do not lead from line to line"
+
+
 def _without_answer(tab: Browser, film: str) -> Iterator[str]:
     """What in a film does not do what it is there for."""
     part = f"{film}.querySelector"
+    slider = f"{part}('input')"
     seen = tab.run(f"{SEEN}({film})")
     if not seen.get("drawing") or not seen.get("place"):
         yield "its script did not run"
         return
     if seen["contrast"] < 3:
         yield f"its letters are hard to read: contrast {seen['contrast']:.1f}"
-    _press_in(tab, film, "End")
+    _press_in(tab, slider, "End")
     end = tab.run(f"{SEEN}({film})")
     for select in range(tab.run(f"{film}.querySelectorAll('select').length")):
         chosen = f"{film}.querySelectorAll('select')[{select}]"
         tab.run(f"{chosen}.selectedIndex = ({chosen}.selectedIndex + 1) % {chosen}.length")
         tab.run(f"{chosen}.dispatchEvent(new Event('change'))")
-        _press_in(tab, film, "End")
+        _press_in(tab, slider, "End")
         if tab.run(f"{SEEN}({film})") == end:
             yield f"its choice {select + 1} changes nothing"
-    _press_in(tab, film, "Home")
+    _press_in(tab, slider, "Home")
     first = tab.run(f"{SEEN}({film})")
     buttons = {way: functools.partial(press, tab, f"{part}('button[aria-label={way}]')")
                for way in ("forward", "back")}
-    keys = {way: functools.partial(_press_in, tab, film, key)
+    keys = {way: functools.partial(_press_in, tab, slider, key)
             for way, key in (("forward", "ArrowRight"), ("back", "ArrowLeft"))}
     for name, ways in (("button", buttons), ("key", keys)):
         ways["forward"]()
@@ -376,11 +399,11 @@ def check(executable: str) -> int:
         wrong += [("index.html", text) for text in check_dark(tab, address)]
     for page, text in wrong:
         print(f"{page}: {text}")
-    links, formulas, folded, films = (
+    links, formulas, folded, films, explained = (
         sum(len(facts[key]) if key == "links" else facts[key] for facts in found.values())
-        for key in ("links", "formulas", "folded", "films"))
+        for key in ("links", "formulas", "folded", "films", "explained"))
     print(f"{len(pages)} pages, {links} links, {formulas} formulas, {folded} folded passages, "
-          f"{films} films, {len(SEARCHES)} searches, two themes, in "
+          f"{films + explained} films and stages, {len(SEARCHES)} searches, two themes, in "
           f"{time.monotonic() - start:.0f} s: "
           + (f"{len(wrong)} complaints" if wrong else "nothing wrong"))
     return len(wrong)

@@ -1,4 +1,4 @@
-"""Where each piece of a stage comes from: nothing is lost on the way; what is shown is what runs."""
+"""Where each piece of a stage comes from: nothing is lost; what is shown is what runs."""
 
 from collections.abc import Callable
 from typing import Any
