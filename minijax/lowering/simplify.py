@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import stage
+from minijax import context, core, stage
 from minijax.core import Array, ShapedArray, has_key_dtype
 from minijax.jaxpr import (
     Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, remove_dead_equations, subjaxprs,
