@@ -300,12 +300,11 @@ class LocatedModule(llvm.ModuleText):
         self.behind[name] = [(*x, *y) for x, y in zip([(loop,), *own], others, strict=True)]
         return name
 
-    def vector_function(self, f: Function) -> tuple[str, str]:
-        names = super().vector_function(f)
-        self.behind[f"@{f.name}.{self.lanes}.{llvm.llvm_type(f.dtype)}"] = [tuple(
-            x for x in self.of.numbers if isinstance(x, Let)
-            and (x.op, x.target.dtype) == (f.name, f.dtype))]
-        return names
+    def function_of(self, f: Function, lanes: int) -> str:
+        name = super().function_of(f, lanes)
+        self.behind[name] = [tuple(x for x in self.of.numbers if isinstance(x, Let)
+                                   and (x.op, x.target.dtype) == (f.name, f.dtype))]
+        return name
 
     def located(self) -> tuple[str, Listed]:
         """The text; its locations are lines of a list of statements, which is given too."""
