@@ -5,8 +5,9 @@ an index*.  In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/control_flow/loops.py`.
 """
 
 import functools
+import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -152,7 +153,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 
 # ── Running totals ───────────────────────────────────────────────────────────────────────────
 
-ROWS = 8  # of terms, taken together before their total is touched
+ROWS = 4  # of terms, which vectors hold side by side
 
 
 def cumulative(name: str, op: str, running: Callable[[np.ndarray, int], np.ndarray], *,
@@ -243,44 +244,35 @@ def _run(b: Any, op: str, dtype: np.dtype, n: int, width: int, term: Callable, s
          ) -> None:
     """``store(k, j, what all term(i, j) up to i = k give)`` for all k below n, j below `width`.
 
-    The rows are cut into blocks. What each gives is found first; the running totals of that are
-    where each begins. Few numbers are added to these large ones.
+    What each few rows give is found first; from the running totals of that each then goes on by
+    itself, in registers.
     """
-    join, size = getattr(b, op), ROWS * summation.CHAIN
-    whole = (n - 1) // size
-    before, inside = (b.temp((whole + 1, width), dtype, name) for name in ("before", "inside"))
+    join, whole = getattr(b, op), (n - 1) // ROWS if n > summation.CHAIN else 0
+    before = b.temp((whole + 1, width), dtype, "before")
 
-    def visit(i: Any, count: int, keep: bool) -> None:
-        """A block, some rows at a time, in registers."""
-        def rows(first: Any, count: int) -> None:
-            with b.loop(width, vectorize="parallel") as j:
-                found, total = b.load(inside, (i, j)), None
-                start = join(b.load(before, (i, j)), found) if keep else found
-                for k in (b.add(first, u) for u in range(count)):
-                    x = term(k, b.index(j))
-                    total = x if total is None else join(total, x)
-                    if keep:
-                        store(k, j, join(start, total))
-                b.store(inside, (i, j), join(found, total))
+    def totals(i: Any, j: Any) -> Iterator:
+        return itertools.accumulate((term(k, j) for k in rows(i)), join)
 
-        with b.loop(width, vectorize="parallel") as j:
-            b.store(inside, (i, j), b.starting_value(op, dtype))
-        start, rest = b.mul(b.index(i), size), count % ROWS
-        with b.loop(count // ROWS) as step:
-            rows(b.add(start, b.mul(b.index(step), ROWS)), ROWS)
-        if rest:
-            rows(b.add(start, count - rest), rest)
+    def rows(i: Any) -> list:
+        return [b.add(b.mul(i, ROWS), u) for u in range(ROWS)]
 
     with b.loop(width, vectorize="parallel") as j:
         b.store(before, (0, j), b.starting_value(op, dtype))
     if whole:
-        with b.loop(whole, vectorize="parallel") as i:
-            visit(i, size, False)
-        _run(b, op, dtype, whole, width, lambda i, j: b.load(inside, (i, j)),
+        with nest(b, (whole, width), "parallel") as (i, j):
+            *_, total = totals(i, j)
+            b.store(before, (b.add(i, 1), j), total)
+        _run(b, op, dtype, whole, width, lambda i, j: b.load(before, (b.add(i, 1), j)),
              lambda i, j, total: b.store(before, (b.add(i, 1), j), total))
-    with b.loop(whole, vectorize="parallel") as i:
-        visit(i, size, True)
-    visit(whole, n - whole * size, True)
+        with nest(b, (whole, width), "parallel") as (i, j):
+            start = b.load(before, (i, j))
+            for k, total in zip(rows(i), totals(i, j), strict=True):
+                store(k, j, join(start, total))
+    with b.loop(n - whole * ROWS) as i, b.loop(width, vectorize="parallel") as j:
+        k = b.add(whole * ROWS, b.index(i))
+        total = join(b.load(before, (whole, j)), term(k, j))
+        store(k, j, total)
+        b.store(before, (whole, j), total)
 
 
 # ── The primitives and their functions ───────────────────────────────────────────────────────
