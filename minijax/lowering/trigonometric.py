@@ -164,12 +164,8 @@ def _sin_cos(r: Any) -> tuple[Any, Any]:
 def _sin_of(n: Any, r: Any) -> Any:
     """sin(n π/2 + r): in every other quadrant a cosine, in the second half of the turn negated."""
     sine, cosine = _sin_cos(r)
-    y = select(_bit(n, 1), cosine, sine)
-    return select(_bit(n, 2), -y, y)
-
-
-def _bit(n: Any, bit: int) -> Any:
-    return (n & bit) != 0
+    y = select((n & 1) != 0, cosine, sine)
+    return select((n & 2) != 0, -y, y)
 
 
 def _odd(x: Any, y: Any) -> Any:
@@ -195,7 +191,7 @@ def cos(x: Any, n: Any, r: Any, _rest: Any) -> Any:
 def tan(x: Any, n: Any, r: Any, rest: Any) -> Any:
     """sin/cos, or -cos/sin in every other quadrant; the derivative 1 + y² takes in the rest."""
     sine, cosine = _sin_cos(r)
-    turned = _bit(n, 1)
+    turned = (n & 1) != 0
     y = select(turned, cosine, sine) / select(turned, -sine, cosine)
     return _odd(x, fma(rest, fma(y, y, 1.0), y))
 

@@ -46,9 +46,6 @@ class Pair:
     def __add__(self, w: Pair) -> Pair:
         return Pair(self.re + w.re, self.im + w.im)
 
-    def __sub__(self, w: Pair) -> Pair:
-        return Pair(self.re - w.re, self.im - w.im)
-
     def __mul__(self, w: Pair) -> Pair:
         return Pair(fma_p.bind(self.re, w.re, -(self.im * w.im)),
                     fma_p.bind(self.im, w.re, self.re * w.im))
@@ -302,6 +299,7 @@ def iota(*, dtype: Any, **params: Any) -> Pair:
 # ── Joined one after the other: along an axis, and at computed places ────────────────────────
 
 Formula = Callable[[Pair, Pair], Pair]
+SIDE_BY_SIDE = 1024  # columns of products, and of extrema: they stay in the first-level cache
 
 
 def joined_by(formula: Formula) -> Join:
@@ -341,11 +339,20 @@ def joining(formula: Formula, first: float) -> tuple[Callable, Callable, Callabl
                   for x, n in ((z.re, first), (z.im, 0)))
         return Pair(*in_order.bind(*padded, axis=axis))
 
+    def last(z: Pair, axis: int, shape: tuple[int, ...]) -> Pair:
+        found, n = steps(z, axis), z.re.shape[axis]
+        return each_of(found, lambda x: reshaped(part(x, n, n + 1, axis), shape))
+
     def reduced(z: Pair, *, axes: tuple[int, ...]) -> Pair:
+        """Many first in so many parts side by side."""
         for axis in sorted(axes, reverse=True):
-            found, last = steps(z, axis), z.re.shape[axis]
-            z = Pair(*(reshaped(part(x, last, last + 1, axis), without(x.shape, (axis,)))
-                       for x in found.parts))
+            shape, n = z.re.shape, z.re.shape[axis]
+            if n > SIDE_BY_SIDE:
+                width = math.gcd(n, SIDE_BY_SIDE)
+                rows = (*shape[:axis], n // width, width, *shape[axis + 1:])
+                beside = Pair(*(reshaped(x, rows) for x in z.parts))
+                z = last(beside, axis, replaced(shape, axis, width))
+            z = last(z, axis, without(shape, (axis,)))
         return z
 
     def running(z: Pair, *, axis: int, reverse: bool) -> Pair:
