@@ -10,7 +10,7 @@ from typing import Any
 from minijax.primitives.infix import copysign, fma, select, sqrt
 
 from .exponential import (
-    FLOAT32, FLOAT64, FORMATS, INF, clamp, exact_product, exp_of_sum, log1p, nearest, polynomial,
+    FLOAT32, FLOAT64, INF, clamp, exact_product, exp_of_sum, log1p, nearest, polynomial,
     power_of_two,
 )
 
@@ -48,10 +48,11 @@ def _erfc_of_positive(a: Any) -> Any:
     return (scaled / fma(a, 2.0, 1.0)) * gauss
 
 
-# log2(erfc(x)) for 1 <= x <= 4, where erf is 1 in float32, and (2**r - 1) / r for |r| <= ½.
+# log2(erfc(x)) for 1 <= x <= 4, where erf is 1 in float32; (2**r - 1) / r for |r| <= ½, to 2e-9.
 LOG2_ERFC = (-0.00051034856, -1.625975, -0.92076504, -0.1486515, 0.031458423, -0.0042409566,
              0.00026772666)
-EXP2 = (0.6931472, 0.24022648, 0.055503324, 0.009618437, 0.0013398874, 0.00015353362)
+EXP2 = (0.693147202855, 0.240226479136, 0.0555033247116, 0.00961843735743, 0.00133988744037,
+        0.000153533619502)
 
 
 def _erf_float32_beyond_1(a: Any) -> Any:
@@ -82,26 +83,20 @@ def erfc(x: Any) -> Any:
     return select(a < 0.5, 1.0 - _erf_near_zero(x), far)
 
 
-# (1 + 2x) exp(x²) erfc(x) as a polynomial in (x - 3) / (x + 3) for 0 <= x <= 10.5, and exp(r) for
-# |r| <= log(2) / 2: both to 2e-9, as float64 has more digits than the result can keep.
-ERFC_LOW = (1.25300805951657, -0.135621142455768, -0.047562441823984, 0.12964648333028,
-            -0.119270245807943, 0.068295773161993, -0.023801516116834, 0.0025639492995118,
-            0.0020076977764877, -0.00076787040946032, -0.00026435846766384)
-EXP_LOW = (1.0000000005541865, 1.0000000363230974, 0.49999992079497535, 0.16666420170188154,
-           0.041668225641378176, 0.008374815781659519, 0.0013836841975313615)
+# (x + 3.25) exp(x²) erfc(x) as a polynomial in 1 / (x + 3.25) for 0 <= x <= 10.5, to 1e-9.
+ERFC_LOW = (0.5642046871, 1.8322153606, 5.7337159298, 15.300599096, 65.152801732, -83.176206875,
+            1621.4992048, -5874.0948003, 20041.252946, -33452.393741, 20179.393025)
 
 
 def _erfc_for_float32(x: Any) -> Any:
     """erfc in float64 to 9 digits; the roundings of its many factors in float32 would add up."""
     a = clamp(abs(x), 0.0, 10.5)
-    above, scale = a + 3.0, fma(a, 2.0, 1.0)
-    both = 1.0 / (above * scale)  # one division for two
-    scaled = polynomial(ERFC_LOW, (a - 3.0) * scale * both)
+    inverse = 1.0 / (a + 3.25)
     square = a * a  # exact: a has the digits of a float32
     multiple, k = nearest(square, -1 / math.log(2))
-    r = fma(multiple, -FORMATS[FLOAT64].ln2, -square)
-    gauss = polynomial(EXP_LOW, r) * power_of_two(k, FLOAT64)
-    result = (scaled * gauss) * (above * both)
+    r = fma(square, -1 / math.log(2), -multiple)
+    gauss = fma(r, polynomial(EXP2, r), 1.0) * power_of_two(k, FLOAT64)
+    result = polynomial(ERFC_LOW, inverse) * inverse * gauss
     return select(x < 0.0, 2.0 - result, result)
 
 
