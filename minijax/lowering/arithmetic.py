@@ -16,7 +16,7 @@ from . import folding
 from .loops import INT64, Constant, Let, Operand, Scalar, Statement
 from .scalars import BFLOAT16, FLOAT16, FLOAT32, Scalars, result_dtype
 
-@dataclass(frozen=True, eq=False)
+
 class Part(Scalar):
     """One component of an unravelled position; divided out only where it is really used."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, dataclass_transform
 
 import numpy as np
 
@@ -17,7 +17,15 @@ from .scalars import BOOL as BOOL, INT64 as INT64, OPS as OPS, NumpyScalars as N
 
 
 
-class Named:
+@dataclass_transform(frozen_default=True, eq_default=False)
+class Node:
+    """What trees are made of: frozen records, each of them equal to itself alone."""
+
+    def __init_subclass__(cls) -> None:
+        dataclass(frozen=True, eq=False)(cls)
+
+
+class Named(Node):
     """What is printed as its name."""
 
     name: str
@@ -26,11 +34,9 @@ class Named:
         return self.name
 
 
-@dataclass(frozen=True, eq=False)
 class Buffer(Named):
     """A C-contiguous array in memory; role is "input", "output", "constant" or "temp"."""
 
-    name: str
     dtype: np.dtype
     shape: tuple[int, ...]
     role: str
@@ -47,16 +53,13 @@ class Buffer(Named):
         return self.size * self.dtype.itemsize
 
 
-@dataclass(frozen=True, eq=False)
 class Scalar(Named):
     """A value defined exactly once: by a Let, a Load, a Read, or as the index of a For."""
 
-    name: str
     dtype: np.dtype
 
 
-@dataclass(frozen=True, eq=False)
-class Constant:
+class Constant(Node):
     """A literal operand; `value` is a NumPy scalar of `dtype`."""
 
     value: Any
@@ -66,19 +69,16 @@ class Constant:
         return repr(self.value.item())
 
 
-@dataclass(frozen=True, eq=False)
 class Variable(Named):
     """A mutable scalar: declared, read and assigned."""
 
-    name: str
     dtype: np.dtype
 
 
 Operand: TypeAlias = Scalar | Constant
 
 
-@dataclass(frozen=True, eq=False)
-class Flat:
+class Flat(Node):
     """A row-major flat position in a buffer, used in place of an index."""
 
     position: Operand
@@ -87,8 +87,7 @@ class Flat:
 Index: TypeAlias = tuple[Operand, ...] | Flat
 
 
-@dataclass(frozen=True, eq=False)
-class Address:
+class Address(Node):
     """An argument of a Call: the address of the element of `buffer` at `index`."""
 
     buffer: Buffer
@@ -98,8 +97,7 @@ class Address:
         return "&" + _place(self)
 
 
-@dataclass(frozen=True, eq=False)
-class Let:
+class Let(Node):
     """target = op(*args); `convert` and `bitcast` go to the target's dtype."""
 
     target: Scalar
@@ -107,8 +105,7 @@ class Let:
     args: tuple[Operand, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Load:
+class Load(Node):
     """target = buffer[index]; the index must be inside the buffer."""
 
     target: Scalar
@@ -116,8 +113,7 @@ class Load:
     index: Index
 
 
-@dataclass(frozen=True, eq=False)
-class Store:
+class Store(Node):
     """buffer[index] = value; the index must be inside the buffer."""
 
     buffer: Buffer
@@ -125,32 +121,28 @@ class Store:
     value: Operand
 
 
-@dataclass(frozen=True, eq=False)
-class Declare:
+class Declare(Node):
     """A new variable, visible to the end of the enclosing body."""
 
     variable: Variable
     value: Operand
 
 
-@dataclass(frozen=True, eq=False)
-class Assign:
+class Assign(Node):
     """variable = value."""
 
     variable: Variable
     value: Operand
 
 
-@dataclass(frozen=True, eq=False)
-class Read:
+class Read(Node):
     """target = the variable's value now."""
 
     target: Scalar
     variable: Variable
 
 
-@dataclass(frozen=True, eq=False)
-class For:
+class For(Node):
     """for index in range(start, stop): body. 0 <= start; an empty range runs nothing.
 
     vectorize: "" says nothing; "parallel": iterations are independent of each other; "apart": so
@@ -173,8 +165,7 @@ class For:
         return None
 
 
-@dataclass(frozen=True, eq=False)
-class While:
+class While(Node):
     """Run `condition`; while its scalar `test` holds run `body`, which sees those scalars."""
 
     condition: tuple[Statement, ...]
@@ -182,8 +173,7 @@ class While:
     body: tuple[Statement, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class If:
+class If(Node):
     """One of two bodies."""
 
     test: Operand
@@ -191,16 +181,14 @@ class If:
     orelse: tuple[Statement, ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Call:
+class Call(Node):
     """A library external on buffers (their addresses), addresses inside them, and scalars."""
 
     external: str
     args: tuple[Buffer | Address | Scalar | Constant, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Check:
+class Check(Node):
     """When `ok` is false the kernel returns `code` (positive) at once."""
 
     ok: Operand
@@ -212,8 +200,7 @@ Statement: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Kernel:
+class Kernel(Node):
     """A compiled function's body: `int32 name(void** buffers)`.
 
     The pointers are inputs, outputs, constants in this order, then one workspace of
@@ -277,22 +264,20 @@ def positions(index: Index) -> tuple[Operand, ...]:
     return (index.position,) if isinstance(index, Flat) else index
 
 
+def _parts(node: Any) -> Iterator[Any]:
+    """The operands, variables and buffers in a node, those of its bodies aside."""
+    for value in vars(node).values() if isinstance(node, Node) else ():
+        for each in value if isinstance(value, tuple) else (value,):
+            if isinstance(each, Named | Constant):
+                yield each
+            elif isinstance(each, Flat | Address):
+                yield from _parts(each)
+
+
 def used(statement: Statement) -> tuple[Operand | Variable, ...]:
     """What a statement itself needs to know, its indices included; no buffers."""
-    match statement:
-        case Let(_, _, args):
-            return args
-        case Load(_, _, index):
-            return positions(index)
-        case Store(_, index, value):
-            return *positions(index), value
-        case Assign(x, y) | For(_, x, y):
-            return x, y
-        case Declare(_, x) | Read(_, x) | While(_, x, _) | If(x) | Check(x):
-            return (x,)
-        case Call(_, args):
-            return tuple(x.index.position if isinstance(x, Address) else x
-                         for x in args if not isinstance(x, Buffer))
+    new = defined(statement)
+    return tuple(x for x in _parts(statement) if x is not new and not isinstance(x, Buffer))
 
 
 def defined(statement: Statement) -> Scalar | Variable | None:
@@ -305,13 +290,7 @@ def defined(statement: Statement) -> Scalar | Variable | None:
 
 def touched(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
-    match statement:
-        case Load(_, buffer, _) | Store(buffer, _, _):
-            return (buffer,)
-        case Call(_, args):
-            return tuple(arg.buffer if isinstance(arg, Address) else arg for arg in args
-                         if isinstance(arg, Address | Buffer))
-    return ()
+    return tuple(x for x in _parts(statement) if isinstance(x, Buffer))
 
 
 # -- the tree as text ------------------------------------------------------------------------------
