@@ -27,7 +27,7 @@ from .metadata import Metadata
 from .outlined import Outlined, outlined_loops, stretches
 from .routines import definition
 from .scalars import OPS, kind_of
-from .vectors import Function, called_in, function, functions_of, lanes_of, of_vectors
+from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
 # Turns: a loop of FEW and more LLVM would write out before it looked for vectors; one of more than
@@ -87,9 +87,9 @@ def _literal(constant: Constant) -> str:
     return str(int(value.view(np.uint16) if kind == "h" else value))
 
 
-def _slot_type(thing: Scalar | Variable | Buffer) -> str:
-    """The type of what stands for a thing: a scalar is a value, the others are in memory."""
-    return llvm_type(thing.dtype) if isinstance(thing, Scalar) else "ptr"
+def _passed_as(x: Operand | Variable | Buffer | Address) -> str:
+    """The type of what stands for a thing: operands are values, the others are in memory."""
+    return llvm_type(x.dtype) if isinstance(x, Scalar | Constant) else "ptr"
 
 
 class ModuleText:
@@ -113,31 +113,24 @@ class ModuleText:
 
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
-        stretched = stretches(self.kernel.body)
-        parts = [self.stretch(k, body) for k, body in enumerate(stretched)]
-        main = self.printer(self.metadata)
-        for k in range(len(parts)):
-            main.emit(f"%status.{k} = call i32 @stretch.{k}(ptr %frame)")
-            main.emit(f"%failed.{k} = icmp ne i32 %status.{k}, 0")
-            main.emit(f"br i1 %failed.{k}, label %return.{k}, label %passed.{k}")
-            main.begin(f"return.{k}")
-            main.emit(f"ret i32 %status.{k}")
-            main.begin(f"passed.{k}")
-        main.emit("ret i32 0")
-        kernel = "internal i32 @kernel(ptr noundef %frame) noinline"
-        function = ("\n".join([*parts, main.text(kernel)]) if parts[1:]
-                    else parts[0].replace("@stretch.0", "@kernel", 1))
+        bodies = stretches(self.kernel.body)
+        names = ["@kernel", *(f"@stretch.{k}" for k in range(1, len(bodies)))]
+        rests = [[f"%status = tail call i32 {name}(ptr %frame)", "ret i32 %status"]
+                 for name in names[1:]]
+        stretched = map(self.stretch, names, bodies, [*rests, ["ret i32 0"]])
+        function = "\n".join(stretched)
         parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
         text = "\n".join(parts) + "\n"
         return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
 
-    def stretch(self, k: int, body: Sequence[Statement]) -> str:
-        """A part of the kernel as a function of its frame."""
+    def stretch(self, name: str, body: Sequence[Statement], rest: Iterable[str]) -> str:
+        """A part of the kernel as a function of its frame, which gives what the rest of it does."""
         inner = self.printer(self.metadata)
         inner.point_at_buffers(self.kernel, {x for each in walk(body) for x in touched(each)})
         inner.body(body)
-        inner.emit("ret i32 0")
-        return inner.text(f"internal i32 @stretch.{k}(ptr noundef %frame) noinline")
+        for instruction in rest:
+            inner.emit(instruction)
+        return inner.text(f"internal i32 {name}(ptr noundef %frame) noinline")
 
     def function(self, loop: For, how: Outlined) -> str:
         """The name of the function that a loop is, with metadata of its own; of equal ones there is
@@ -247,13 +240,15 @@ class FunctionText:
         self.counts[stem] += 1
         return f"{stem}.{self.counts[stem]}"
 
-    def value(self, operand: Operand) -> str:
-        """How an operand is written where its type is known."""
-        return _literal(operand) if isinstance(operand, Constant) else self.names[operand]
+    def value(self, x: Operand | Variable | Buffer | Address) -> str:
+        """How a thing is written where its type is known."""
+        if isinstance(x, Address):
+            return self.address(x.buffer, x.index)
+        return _literal(x) if isinstance(x, Constant) else self.names[x]
 
-    def typed(self, operand: Operand) -> str:
-        """An operand with its type before it."""
-        return f"{llvm_type(operand.dtype)} {self.value(operand)}"
+    def typed(self, x: Operand | Variable | Buffer | Address) -> str:
+        """A thing with its type before it."""
+        return f"{_passed_as(x)} {self.value(x)}"
 
     def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
         """Load a buffer's address once; temps lie in the workspace, the last pointer."""
@@ -404,7 +399,7 @@ class FunctionText:
         side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
         if self.lanes:
             self.loop(loop, start, stop, OF_LANES.format(self.lanes).split("; "))
-        elif side_by_side and functions_of(loop, self.module.called):
+        elif side_by_side and calls(loop, self.module.called):
             size, most, rest = (self.fresh(stem) for stem in ("%size", "%most", "%rest"))
             self.emit(f"{size} = sub nuw nsw i64 {stop}, {start}")
             self.emit(f"{most} = and i64 {size}, {-self.module.lanes}")
@@ -445,7 +440,7 @@ class FunctionText:
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""
         name = self.module.function(loop, how)
-        given = [f"{_slot_type(x)} {self.names[x]}" for x in how.taken]
+        given = list(map(self.typed, how.taken))
         frame = self.at_entry(f"alloca [{len(given)} x i64]")
         for position, thing in enumerate(given):
             slot = self.fresh("%slot")
@@ -457,7 +452,7 @@ class FunctionText:
     def part(self, loop: For, how: Outlined) -> None:
         """One block of a loop's turns, or all of them."""
         for position, thing in enumerate(how.taken):
-            self.names[thing] = self.from_frame(position, _slot_type(thing))
+            self.names[thing] = self.from_frame(position, _passed_as(thing))
         own = self.own(how.private) if how.private else ""
         start, stop = self.value(loop.start), self.value(loop.stop)
         if how.blocks:
@@ -505,15 +500,7 @@ class FunctionText:
 
     def print_call(self, call: Call) -> None:
         self.module.functions[call.external] = definition(call.external)
-        args = []
-        for arg in call.args:
-            if isinstance(arg, Buffer):
-                args.append(f"ptr {self.names[arg]}")
-            elif isinstance(arg, Address):
-                args.append(f"ptr {self.address(arg.buffer, arg.index)}")
-            else:
-                args.append(self.typed(arg))
-        self.emit(f"call void @{call.external}({', '.join(args)})")
+        self.emit(f"call void @{call.external}({', '.join(map(self.typed, call.args))})")
 
 
 def _accumulations(loop: For) -> set[Let]:

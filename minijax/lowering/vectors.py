@@ -80,17 +80,17 @@ def called_in(body: Iterable[Statement]) -> set[Function]:
             if each.formulas[1:] or len(each.body) * count > FEW}
 
 
-def functions_of(loop: For, called: Collection[Function]) -> list[Function]:
-    """The functions that are called in each turn of a loop."""
-    lets = [each for each in loop.body if isinstance(each, Let) and each.op in FORMULAS]
-    return [f for f in (function(each.op, each.target.dtype) for each in lets) if f in called]
+def calls(loop: For, called: Collection[Function]) -> bool:
+    """Whether each turn of a loop calls functions."""
+    return any(isinstance(each, Let) and each.op in FORMULAS
+               and function(each.op, each.target.dtype) in called for each in loop.body)
 
 
 def lanes_of(body: Iterable[Statement], called: Collection[Function], nbytes: int) -> int:
     """How many elements functions take: as many of the widest as a vector of `nbytes` has, among
     what loops that call functions load and store. LLVM takes as many turns side by side.
     """
-    loops = [loop for loop in walk(body) if isinstance(loop, For) and functions_of(loop, called)]
+    loops = [loop for loop in walk(body) if isinstance(loop, For) and calls(loop, called)]
     widths = [buffer.dtype.itemsize for loop in loops for each in loop.body
               if isinstance(each, Load | Store) for buffer in touched(each)]
     return nbytes // max([*widths, *(f.dtype.itemsize for f in called)])
