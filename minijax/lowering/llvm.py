@@ -74,16 +74,11 @@ def _mangled(dtype: np.dtype) -> str:
     return {"float": "f32", "double": "f64"}.get(llvm_type(dtype), llvm_type(dtype))
 
 
-def _float_literal(value: float) -> str:
-    """A float or double is written as the bits of the double of the same value."""
-    return "0x" + struct.pack(">d", value).hex().upper()
-
-
 def _literal(constant: Constant) -> str:
-    """A literal operand."""
+    """A literal operand; a float or double is the bits of the double of the same value."""
     kind, value = kind_of(constant.dtype), constant.value
     if kind == "f":
-        return _float_literal(float(value))
+        return "0x" + struct.pack(">d", value).hex().upper()
     return str(int(value.view(np.uint16) if kind == "h" else value))
 
 

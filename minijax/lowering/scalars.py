@@ -106,23 +106,14 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
     x = np.asarray(x)
     if dtype == BOOL:
         return np.not_equal(x, 0)
-    if x.dtype.kind in "fV" and dtype.kind in "iu":  # V: that of bfloat16
-        return np.asarray(_saturate(x.astype(np.float64), dtype))[()]
-    return x.astype(dtype)[()]
-
-
-def _saturate(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    limits = np.iinfo(dtype)
+    if x.dtype.kind not in "fV" or dtype.kind not in "iu":  # V: that of bfloat16
+        return x.astype(dtype)[()]
+    limits, x = np.iinfo(dtype), x.astype(np.float64)
     # float(limits.max) may round up to limits.max + 1, so the comparison decides, not a clip.
-    inside = (x >= float(limits.min)) & (x < float(limits.max))
-    result = np.where(inside, x, 0.0).astype(dtype)
-    result = np.where(x >= float(limits.max), dtype.type(limits.max), result)
-    return np.where(x < float(limits.min), dtype.type(limits.min), result)
-
-
-def _bitcast(x: Any, dtype: np.dtype) -> Any:
-    """The same bits read as another dtype of the same width."""
-    return np.asarray(x).view(dtype)[()]
+    small, large = x < float(limits.min), x >= float(limits.max)
+    inside = np.where(small | large | np.isnan(x), 0, x).astype(dtype)
+    ends = [np.asarray(end, dtype) for end in (limits.min, limits.max)]
+    return np.select([small, large], ends, inside)[()]
 
 
 def _fma(x: Any, y: Any, z: Any) -> Any:
@@ -211,7 +202,8 @@ _op("ge", 2, np.greater_equal, "bool", i="icmp sge", bu="icmp uge", f="fcmp oge"
 _op("select", 3, lambda condition, x, y: np.asarray(np.where(condition, x, y))[()],
     biufh="select i1 {x}, {t} {y}, {t} {z}")
 _op("convert", 1, _convert, "target", biufh=converted)
-_op("bitcast", 1, _bitcast, "target", iufh="bitcast {s} {x} to {t}")
+_op("bitcast", 1, lambda x, dtype: np.asarray(x).view(dtype)[()], "target",
+    iufh="bitcast {s} {x} to {t}")
 
 
 @cache

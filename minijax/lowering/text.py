@@ -148,7 +148,8 @@ class KernelText:
         words = {"output": ", the result" if len(kernel.outputs) == 1 else ", a result",
                  "constant": ", a constant"}
         for buffer in arguments:
-            self.write(f"# {self.namer.of(buffer)}: {_type(buffer)}{words.get(buffer.role, '')}")
+            kind = f"{buffer.dtype.name}[{', '.join(map(str, buffer.shape))}]"
+            self.write(f"# {self.namer.of(buffer)}: {kind}{words.get(buffer.role, '')}")
         for buffer in kernel.temps:
             shape = repr(buffer.shape[0]) if len(buffer.shape) == 1 else repr(buffer.shape)
             self.write(f"{self.namer.of(buffer)} = empty({shape}, {dtype_name(buffer.dtype)})")
@@ -190,14 +191,16 @@ class KernelText:
 
     # -- expressions ---------------------------------------------------------------------------
 
-    def operand(self, x: Operand, typed: bool = False) -> Expression:
+    def operand(self, x: Operand | Buffer | Address, typed: bool = False) -> Expression:
         """The text of an operand; a constant carries its dtype where nothing else gives it."""
+        if isinstance(x, Address):
+            return Expression(f"at({self.namer.of(x.buffer)}, {self.operand(x.index.position)})")
         if isinstance(x, Constant):
             number = str(x.value)
             if typed:
                 return Expression(f"{dtype_name(x.dtype)}({number})")
             return Expression(number, _PREFIX if number.startswith("-") else _ATOM)
-        if x in self.pending:
+        if isinstance(x, Scalar) and x in self.pending:
             return self.pending.pop(x)
         return Expression(self.namer.of(x))
 
@@ -271,16 +274,9 @@ class KernelText:
         self.write(f"if not ({text}): return {check.code}")
 
     def print_call(self, call: Call) -> None:
-        texts = list(map(self.argument, call.args))
+        texts = list(map(self.operand, call.args))
         self.flush()
         self.write(f"{call.external}({', '.join(texts)})")
-
-    def argument(self, x: Buffer | Address | Operand) -> str:
-        if isinstance(x, Buffer):
-            return self.namer.of(x)
-        if isinstance(x, Address):
-            return f"at({self.namer.of(x.buffer)}, {self.operand(x.index.position)})"
-        return self.operand(x)
 
     def print_for(self, loop: For) -> None:
         """The index is i, j, k … by depth, where the program leaves these names free."""
@@ -372,7 +368,3 @@ def _is_plain_shift(op: str, args: Sequence[Operand]) -> bool:
     signed = kind_of(x.dtype) == "i"
     return (inside and isinstance(x, Scalar)
             and (op == "shl" or signed == (op == "shr_arithmetic")))
-
-
-def _type(buffer: Buffer) -> str:
-    return f"{buffer.dtype.name}[{', '.join(map(str, buffer.shape))}]"
