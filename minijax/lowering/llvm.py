@@ -14,7 +14,6 @@ import numpy as np
 
 from minijax.primitives.infix import Number
 
-from . import cpu
 from .arithmetic import Arithmetic
 from .elementary import FORMULAS
 from .entry import DECLARATIONS, ENTER
@@ -97,8 +96,7 @@ class ModuleText:
         self.functions: dict[str, str] = {}
         self.formulas: dict[tuple, tuple] = {}  # those asked, and what they gave
         self.called = called_in(kernel.body)
-        size = cpu.vector_registers()[1] if self.called else 0
-        self.lanes = lanes_of(kernel.body, self.called, size) if self.called else 0
+        self.lanes = lanes_of(kernel.body, self.called) if self.called else 0
         self.metadata = Metadata(
             (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps), kernel.offsets)
 
@@ -248,9 +246,8 @@ class FunctionText:
     def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
         """Load a buffer's address once; temps lie in the workspace, the last pointer."""
         passed = kernel.inputs + kernel.outputs + kernel.constants
-        for position, buffer in enumerate(passed):
-            if buffer in wanted:
-                self.names[buffer] = self.from_frame(position, "ptr")
+        self.names |= {buffer: self.from_frame(position, "ptr")
+                       for position, buffer in enumerate(passed) if buffer in wanted}
         temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in wanted}
         if temps:
             self.place_temps(self.from_frame(len(passed), "ptr"), temps)
@@ -346,26 +343,26 @@ class FunctionText:
         self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}, {steps}")
         return place
 
+    def place(self, x: Load | Store) -> str:
+        """Where an element is, and what LLVM may know of that."""
+        notes = self.metadata.access(x.buffer, self.parallel)
+        return f"ptr {self.address(x.buffer, x.index)}, align {x.buffer.dtype.itemsize}{notes}"
+
     def print_load(self, load: Load) -> None:
-        place = self.address(load.buffer, load.index)
-        notes = self.metadata.access(load.buffer, self.parallel)
-        size, target = load.buffer.dtype.itemsize, load.target
-        name = self.names[target] = self.fresh("%local")
-        loaded = self.fresh("%byte") if target.dtype == BOOL else name
-        stored = _stored_type(target.dtype)
-        self.emit(f"{loaded} = load {stored}, ptr {place}, align {size}{notes}")
-        if target.dtype == BOOL:
-            self.emit(f"{name} = icmp ne i8 {loaded}, 0")
+        place, t = self.place(load), _stored_type(load.target.dtype)
+        if load.target.dtype != BOOL:
+            return self.define(load.target, f"load {t}, {place}")
+        byte = self.fresh("%byte")
+        self.emit(f"{byte} = load {t}, {place}")
+        return self.define(load.target, f"icmp ne {t} {byte}, 0")
 
     def print_store(self, store: Store) -> None:
-        value, size = self.typed(store.value), store.buffer.dtype.itemsize
+        value = self.typed(store.value)
         if store.value.dtype == BOOL:
             byte = self.fresh("%byte")
             self.emit(f"{byte} = zext {value} to i8")
             value = f"i8 {byte}"
-        place = self.address(store.buffer, store.index)
-        notes = self.metadata.access(store.buffer, self.parallel)
-        self.emit(f"store {value}, ptr {place}, align {size}{notes}")
+        self.emit(f"store {value}, {self.place(store)}")
 
     def print_declare(self, declare: Declare) -> None:
         name = self.names[declare.variable] = self.fresh("%variable")

@@ -51,8 +51,8 @@ class Metadata:
         """What stands behind a load or store: where it may be, and in which parallel loops."""
         if buffer not in self.aliases:
             own = self.scope_of[buffer]
-            apart = sorted({self.scope_of[other] for other in self.scope_of
-                            if self.scope_of[other] != own and not self.overlap(buffer, other)})
+            apart = sorted({scope for other, scope in self.scope_of.items()
+                            if scope != own and not self.overlap(buffer, other)})
             scope = self.add(f"!{{{own}}}")
             self.aliases[buffer] = f", !alias.scope {scope}"
             if apart:

@@ -55,8 +55,7 @@ class _Names:
         self.scratch = {x for each in every if not isinstance(each, Store) for x in touched(each)
                         if x.role == "temp"}
         self.scratch &= {x for each in every if not isinstance(each, Load) for x in touched(each)}
-        self.assigns = any(isinstance(each, Assign) and each.variable not in inside
-                           for each in every)
+        self.assigns = any(isinstance(x, Assign) and x.variable not in inside for x in every)
         # The kernel, or into Python: in a certain order, and one by one.
         self.leaves = any(isinstance(each, Check) or (isinstance(each, Call)
                           and is_host_call(each.external)) for each in every)

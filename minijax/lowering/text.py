@@ -154,7 +154,7 @@ class KernelText:
             shape = repr(buffer.shape[0]) if len(buffer.shape) == 1 else repr(buffer.shape)
             self.write(f"{self.namer.of(buffer)} = empty({shape}, {dtype_name(buffer.dtype)})")
         self.body(kernel.body)
-        if len(self.lines) == 1 or all(line.lstrip().startswith("#") for line in self.lines[1:]):
+        if all(line.lstrip().startswith("#") for line in self.lines[1:]):
             self.write("pass")
         return "\n".join(self.lines) + "\n"
 

@@ -15,9 +15,10 @@ from minijax.primitives.infix import infix
 
 from .arithmetic import Arithmetic
 from .builder import Builder
+from .cpu import vector_registers
 from .elementary import FORMULAS
 from .loops import (
-    OPS, Buffer, For, Let, Load, Operand, Scalar, Statement, Store, touched, walk,
+    OPS, Buffer, For, Let, Load, Operand, Scalar, Statement, Store, walk,
 )
 
 FEW = 150  # operations: so many are written where they stand, with no call around them
@@ -86,11 +87,11 @@ def calls(loop: For, called: Collection[Function]) -> bool:
                and function(each.op, each.target.dtype) in called for each in loop.body)
 
 
-def lanes_of(body: Iterable[Statement], called: Collection[Function], nbytes: int) -> int:
-    """How many elements functions take: as many of the widest as a vector of `nbytes` has, among
-    what loops that call functions load and store. LLVM takes as many turns side by side.
+def lanes_of(body: Iterable[Statement], called: Collection[Function]) -> int:
+    """How many elements functions take: as many of the widest as a vector register has, among what
+    loops that call functions load and store. LLVM takes as many turns side by side.
     """
     loops = [loop for loop in walk(body) if isinstance(loop, For) and calls(loop, called)]
-    widths = [buffer.dtype.itemsize for loop in loops for each in loop.body
-              if isinstance(each, Load | Store) for buffer in touched(each)]
-    return nbytes // max([*widths, *(f.dtype.itemsize for f in called)])
+    widths = [each.buffer.dtype.itemsize for loop in loops for each in loop.body
+              if isinstance(each, Load | Store)]
+    return vector_registers()[1] // max([*widths, *(f.dtype.itemsize for f in called)])
