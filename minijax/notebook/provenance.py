@@ -309,8 +309,6 @@ class LocatedModule(llvm.ModuleText):
     def located(self) -> tuple[str, Listed]:
         """The text; its locations are lines of a list of statements, which is given too."""
         text, listed = self.text(), Listed([()])
-        if "@stretch.1" not in self.behind:
-            self.behind["@kernel"] = self.behind.pop("@stretch.0")
         lines, unit = list[str](), len(self.metadata.lines)
         scope = unit + 3
         nodes = [f"!llvm.dbg.cu = !{{!{unit}}}", f"!llvm.module.flags = !{{!{unit + 1}}}",
