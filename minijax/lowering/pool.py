@@ -17,8 +17,8 @@ from .library import thread_setting
 # `blocks`, by the calling thread and by the helpers that wake up in time. All of it is machine
 # code, so no thread waits for the interpreter, and a loop inside a `while` is shared as well.
 #
-# One loop is shared at a time (`busy`); one that comes second, in a kernel of another thread or
-# inside a block, has its blocks run by its own thread alone. `left` counts the blocks down:
+# One loop is shared at a time (`busy`); one that comes second, in a kernel of another thread, waits
+# for the first, which has all cores. (A block holds no shared loop.) `left` counts the blocks down:
 # subtracting one, which processors do in one step, is taking a block. A helper makes itself known
 # in `active` *before* it takes a block, and the caller goes on only when `active` is zero and no
 # block left: then no block is running. A helper that comes too late finds nothing left, or helps
@@ -32,10 +32,7 @@ declare i64 @llvm.smin.i64(i64, i64)
 
 define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
   %busy = load ptr, ptr @pool.busy
-  %got = call i32 @PyThread_acquire_lock(ptr %busy, i32 0)
-  %mine = icmp ne i32 %got, 0
-  br i1 %mine, label %publish, label %alone
-publish:
+  call i32 @PyThread_acquire_lock(ptr %busy, i32 1)
   store ptr %part, ptr @pool.part
   store ptr %frame, ptr @pool.frame
   store i64 %blocks, ptr @pool.blocks
@@ -46,7 +43,7 @@ publish:
   %bells = load ptr, ptr @pool.bells
   br label %wake
 wake:
-  %k = phi i64 [ 0, %publish ], [ %k.next, %ring ]
+  %k = phi i64 [ 0, %0 ], [ %k.next, %ring ]
   %more = icmp slt i64 %k, %helpers
   br i1 %more, label %ring, label %work
 ring:
@@ -67,16 +64,6 @@ yield:
   br label %wait
 end:
   call void @PyThread_release_lock(ptr %busy)
-  ret void
-alone:
-  %j = phi i64 [ 0, %0 ], [ %j.next, %run ]
-  %any = icmp slt i64 %j, %blocks
-  br i1 %any, label %run, label %finished
-run:
-  call void %part(ptr %frame, i64 %j)
-  %j.next = add i64 %j, 1
-  br label %alone
-finished:
   ret void
 }
 
@@ -100,7 +87,7 @@ end:
 define void @minijax_help(ptr %bell) nounwind {
   br label %look
 look:
-  %turn = phi i64 [ 0, %0 ], [ 0, %help ], [ %turn.next, %again ], [ 0, %hear ]
+  %turn = phi i64 [ 0, %0 ], [ 0, %help ], [ %turn.next, %idle ], [ 0, %hear ]
   %left = load atomic i64, ptr @pool.left seq_cst, align 8
   %some = icmp sgt i64 %left, 0
   br i1 %some, label %help, label %idle
@@ -111,11 +98,8 @@ help:
   br label %look
 idle:
   %turn.next = add i64 %turn, 1
-  %short = icmp slt i64 %turn, 100
-  br i1 %short, label %again, label %sleep
-again:
-  call i32 @YIELD()
-  br label %look
+  %short = icmp slt i64 %turn, 10000
+  br i1 %short, label %look, label %sleep
 sleep:
   call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
   br label %hear

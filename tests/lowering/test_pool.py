@@ -53,6 +53,27 @@ def test_the_result_does_not_depend_on_the_number_of_threads(name, monkeypatch):
     np.testing.assert_array_equal(expected, alone)
 
 
+NUMBERED = """if True:
+    import hashlib
+    import numpy as np
+    import minijax as jax
+    import minijax.numpy as jnp
+    from minijax.lowering import pool
+    x = np.random.default_rng(0).normal(size=(517, 1000)).astype(np.float32)
+    found = [jax.jit(f)(x) for f in (jax.nn.softmax, jnp.sum, lambda x: jnp.cumsum(x, 0).T,
+             lambda x: jax.lax.fori_loop(0, 20, lambda _, y: jnp.sin(y) + x, x), lambda x: x @ x.T)]
+    print(hashlib.sha256(b"".join(np.asarray(y).tobytes() for y in found)).hexdigest())
+    assert pool._state.helpers == pool.wanted() - 1
+"""
+
+
+def test_one_thread_two_and_eight_give_the_same_bits():
+    found = {subprocess.run([sys.executable, "-c", NUMBERED], check=True, text=True, timeout=300,
+                            env={**os.environ, "MINIJAX_NUM_THREADS": count}, capture_output=True
+                            ).stdout for count in ("1", "2", "8")}
+    assert len(found) == 1
+
+
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_these_programs_have_a_loop_to_share(name):
     f, args = PROGRAMS[name]

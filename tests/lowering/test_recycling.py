@@ -37,6 +37,25 @@ def test_a_view_keeps_the_memory():
     assert (view == np.float32(7).view(np.int32)).all()
 
 
+def test_what_is_donated_serves_later_results():
+    step = minijax.jit(lambda x: x * 2 + 1, donate_argnums=0)
+    places, x = [], step(minijax.numpy.ones(SHAPE))
+    for _ in range(6):
+        places.append(address(np.asarray(x)))
+        x = step(x)
+    assert len(set(places)) == 2 and places[0] == places[2] == places[4]
+
+
+def test_what_is_donated_while_a_view_of_it_is_alive_stays_as_it_is():
+    step = minijax.jit(lambda x: x * 2 + 1, donate_argnums=0)
+    x = step(minijax.numpy.ones(SHAPE))
+    view = np.asarray(x)[5:].T
+    for _ in range(4):
+        x = step(x)
+    gc.collect()
+    assert (view == 3).all() and not np.shares_memory(view, np.asarray(x))
+
+
 def test_a_numpy_array_outlives_the_result_it_was_taken_from():
     f = minijax.jit(lambda x: x * 2)
     x = np.ones(SHAPE, np.float32)
