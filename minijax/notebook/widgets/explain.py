@@ -146,8 +146,8 @@ STYLE = """
 .explain .at { outline: 1px solid currentColor }
 .explain .lit * { color: inherit !important }
 .explain .gone, .explain .gone * { text-decoration: line-through }
-figure.explain > figcaption { min-height: 3.2em; margin: .4em 0; text-align: left; color: inherit;
-  font: inherit }
+figure.explain > figcaption { min-height: 3.2em; margin: .4em 0; padding: 0; text-align: left;
+  color: inherit; font: inherit }
 .explain table { font-size: .9em; margin: 0 }
 .explain :is(th, td) { padding: .1em .8em .1em 0; text-align: left; font-weight: normal }
 .explain td { text-align: right }
