@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,14 +36,6 @@ def block_of(n: int, most: int) -> int:
     """
     alike = [size for size in range(min(n, most), most // 2, -1) if n % size == 0]
     return max(alike or [min(n, most)], key=lambda size: (size % ROWS == 0, size))
-
-
-class Sums(NamedTuple):
-    """A row of running sums, `at(j)` is the place of the j-th: a buffer and an index."""
-
-    width: int
-    dtype: np.dtype
-    at: Callable[[Operand], tuple[Buffer, Index]]
 
 
 class Builder(Arithmetic):
@@ -366,58 +358,3 @@ class Builder(Arithmetic):
         value = (extremum_of_nothing(op, dtype) if op in ("min", "max")
                  else {"mul": 1, "and": -1}.get(op, 0))
         return self.const(value, dtype)
-
-    def in_chains(self, op: str, sums: Sums, n: int, join: Callable[..., None], *,
-                  prefixes: bool = False) -> None:
-        """Begin a row of sums, and `join(sums, before, rows)` for all rows below `n`, in order,
-        several at a time.
-
-        It joins their terms to a row of sums, which is the given one or, so that chains of
-        additions are short, one that is added to another in the end. Each begins at the identity.
-        With `prefixes`, what came earlier is this row and, where it is not None, the row `before`.
-        """
-        with self.loop(sums.width, vectorize="parallel") as j:
-            self.store(*sums.at(j), self.starting_value(op, sums.dtype))
-        step = ROWS if n >= 2 * ROWS else 1
-
-        def turn(sums: Sums, before: Sums | None, k: Operand) -> None:
-            first = self.mul(k, step)
-            join(sums, before, [self.add(first, u) for u in range(step)])
-        self._chain(op, sums, n // step, turn, 0, prefixes, None)
-        if n % step:
-            join(sums, None, [self.index(k) for k in range(n - n % step, n)])
-
-    def _chain(self, op: str, sums: Sums, turns: int, join: Callable[..., None], first: Any,
-               prefixes: bool, before: Sums | None) -> None:
-        """Turns from `first` on: one after the other, or in chains one after the other."""
-        first = self.index(first)
-        if turns <= CHAIN or op != "add" or sums.dtype.kind != "f":
-            with self.loop(turns) as k:
-                join(sums, before, self.add(first, self.index(k)))
-            return
-        size = CHAIN
-        while size * CHAIN < turns:
-            size *= CHAIN
-        whole, left = divmod(turns, size)
-        chain = self.sums(sums.width, sums.dtype)
-        earlier = self.sums(sums.width, sums.dtype) if before is not None else sums
-
-        def take(turns: int, start: Any) -> None:
-            with self.loop(sums.width, vectorize="parallel") as j:
-                self.store(*chain.at(j), 0)
-                if before is not None:
-                    self.store(*earlier.at(j), self.add(self.load(*before.at(j)),
-                                                        self.load(*sums.at(j))))
-            self._chain(op, chain, turns, join, start, prefixes, earlier if prefixes else None)
-            with self.loop(sums.width, vectorize="parallel") as j:
-                self.store(*sums.at(j), self.add(self.load(*sums.at(j)), self.load(*chain.at(j))))
-
-        with self.loop(whole) as k:
-            take(size, self.add(first, self.mul(self.index(k), size)))
-        if left:
-            take(left, self.add(first, whole * size))
-
-    def sums(self, width: int, dtype: np.dtype) -> Sums:
-        """A row of sums in the workspace."""
-        buffer = self.temp((width,), dtype, "sums")
-        return Sums(width, buffer.dtype, lambda j: (buffer, Flat(self.index(j))))
