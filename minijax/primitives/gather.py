@@ -173,11 +173,8 @@ def _impl(write: Write) -> Callable[..., list]:
         sizes = window_sizes(dimension_numbers, x.shape, shape)
         places, inside = places_of(dimension_numbers, x.shape, sizes, indices, shape)
         flat = np.broadcast_to(_flat(places, x.shape), shape)
-        if mode is CLIP or np.all(inside):
-            write(out.reshape(-1), flat.reshape(-1), updates.reshape(-1))
-        else:
-            kept = np.broadcast_to(inside, shape)
-            write(out.reshape(-1), flat[kept], updates[kept])
+        kept = np.broadcast_to(mode is CLIP or inside, shape)
+        write(out.reshape(-1), flat[kept], updates[kept])
         return [out]
     return impl
 
@@ -211,9 +208,7 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
         few = op and updates[0].size >= max(MANY, 4 * BLOCKS * out.size)
         step = shape[0] // BLOCKS if few else 0
         # The last axes, as far as they are of windows, lead to different places: one test for all.
-        last = len(shape)
-        while last > 1 and last - 1 in dimension_numbers[0]:
-            last -= 1
+        last = max((d + 1 for d in range(len(shape)) if d not in dimension_numbers[0]), default=1)
 
         def place_at(*index: Any) -> tuple:
             return place_of(b, dimension_numbers, out.shape, sizes, indices, index[:rank])

@@ -27,29 +27,29 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bo
 
 def _put_in_order(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
                   ) -> None:
-    """One row, into other memory."""
-    by = _by_digits if size >= RADIX_FROM else _by_counting
-    by(b, outputs, operands, place, size, num_keys)
-
-
-def _by_digits(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
-               ) -> None:
-    """The last digit of the last key first; each pass keeps the order of equal digits."""
-    # Every pass moves the row from one half of each buffer into the other.
-    halves, side = [b.temp((2, size), out.dtype) for out in outputs], 0
-    with b.loop(size) as i:
+    """One row: it is read before anything is written, so the outputs may be the operands."""
+    # The row moves from one half of each buffer into the other.
+    halves = [b.temp((2, size), out.dtype) for out in outputs]
+    with b.loop(size, vectorize="parallel") as i:
         for half, x in zip(halves, operands, strict=True):
-            b.store(half, (side, i), x(place(i)))
-    for key in reversed(halves[:num_keys]):
+            b.store(half, (0, i), x(place(i)))
+    side = (_by_digits if size >= RADIX_FROM else _by_counting)(b, halves, halves[:num_keys], size)
+    with b.loop(size, vectorize="parallel") as i:
+        for out, half in zip(outputs, halves, strict=True):
+            b.store(out, place(i), b.load(half, (side, i)))
+
+
+def _by_digits(b: Any, halves: list, keys: list, size: int) -> int:
+    """The last digit of the last key first; each pass keeps the order of equal digits."""
+    side = 0
+    for key in reversed(keys):
         bits = 8 * computed_in(key.dtype).itemsize
         width = 8 if bits <= 16 or size < 1 << 14 else 11
         counts = b.temp((1 << width,), np.int64)
         for shift in range(0, bits, width):
             _radix_pass(b, halves, key, counts, side, shift)
             side = 1 - side
-    with b.loop(size) as i:
-        for out, half in zip(outputs, halves, strict=True):
-            b.store(out, place(i), b.load(half, (side, i)))
+    return side
 
 
 def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: int) -> None:
@@ -80,23 +80,22 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
         b.store(counts, (d,), b.add(target, 1))
 
 
-def _by_counting(b: Any, outputs: list, operands: list, place: Callable, size: int, num_keys: int
-                 ) -> None:
+def _by_counting(b: Any, halves: list, keys: list, size: int) -> int:
     """As many elements as stand before one: that is its place. Of equals the first stands first."""
-    keys = [(b.temp((size,), f"i{computed_in(x.dtype).itemsize}"), x) for x in operands[:num_keys]]
+    words = [b.temp((size,), f"i{computed_in(key.dtype).itemsize}") for key in keys]
     with b.loop(size, vectorize="parallel") as i:
-        for words, x in keys:
-            b.store(words, (i,), ordered_bits(b, x(place(i))))
+        for word, key in zip(words, keys, strict=True):
+            b.store(word, (i,), ordered_bits(b, b.load(key, (0, i))))
 
     def row(i: Any) -> list:
-        return [*(b.load(words, (i,)) for words, _ in keys), b.convert(i, np.int32)]
+        return [*(b.load(word, (i,)) for word in words), b.convert(i, np.int32)]
 
     with b.loop(size) as i:
         own = row(b.index(i))
-        at = b.convert(b.accumulate("add", (size,), lambda k: b.convert(
-            _is_before(b, row(k), own), np.int32)), np.int64)
-        for out, x in zip(outputs, operands, strict=True):
-            b.store(out, place(at), x(place(i)))
+        at = b.accumulate("add", (size,), lambda k: b.convert(_is_before(b, row(k), own), np.int32))
+        for half in halves:
+            b.store(half, (1, b.convert(at, np.int64)), b.load(half, (0, i)))
+    return 1
 
 
 def _is_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
@@ -123,8 +122,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
         key = lambda i: falling_bits(b, x(place(i)))
         word = key(0).dtype
         worst = b.starting_value("min", word)
-        found, ordered = ([b.temp((room,), word), b.temp((room,), np.int32)] for _ in range(2))
-        keys, places = found
+        found = keys, places = [b.temp((room,), dtype) for dtype in (word, np.int32)]
         with b.loop(room, vectorize="parallel") as i:
             b.store(keys, (i,), worst)
             b.store(places, (i,), 0)
@@ -142,10 +140,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
                 kept = b.or_(b.lt(own, b.read(least)), b.lt(free, k))
                 b.assign(count, b.add(free, b.convert(kept, np.int64)))
             with b.when(b.or_(b.gt(b.read(count), k + step), b.eq(t, blocks - 1))):
-                _put_in_order(b, ordered, [*map(b.value, found)], lambda i: (i,), room, 1)
-                with b.loop(room, vectorize="parallel") as i:
-                    for old, new in zip(found, ordered, strict=True):
-                        b.store(old, (i,), b.load(new, (i,)))
+                _put_in_order(b, found, [*map(b.value, found)], lambda i: (i,), room, 1)
                 b.assign(count, k)
                 b.assign(least, b.load(keys, (k - 1,)))
         with b.loop(k) as j:
