@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedArray, Undefined
 from minijax.primitives.axes import Outs, refuse
-from minijax.primitives.emitted import batched_in_front, constant, filled, linear, spread, stretched
+from minijax.primitives.emitted import batched_in_front, filled, linear, spread, stretched
 from minijax.primitives.examples import anything, bits, integers, table
 from minijax.primitives.families import binary, per_argument, unary
 from minijax.primitives.infix import infix
@@ -131,20 +131,11 @@ _NUMPY = SimpleNamespace(select=np.where, ge=np.greater_equal)
 
 
 def _select_transpose(cotangents: list, which: Any, *cases: Any) -> list:
+    """Each case gets the cotangent where it was chosen."""
     [ct] = cotangents
-    return [None] + [_part_of_case(ct, which, i, len(cases) - 1)
-                     if isinstance(case, Undefined) else None for i, case in enumerate(cases)]
-
-
-def _part_of_case(ct: Array, which: Array, i: int, last: int) -> Array:
-    """The cotangent where this case was chosen."""
-    if last == 0:
-        return ct
     zeros = filled(0, ct)
-    if which.dtype == bool:
-        return select_n_p.bind(which, *((ct, zeros) if i == 0 else (zeros, ct)))
-    compare = le if i == 0 else ge if i == last else eq  # numbers out of range are clamped
-    return select_n_p.bind(compare(which, constant(i, which)), zeros, ct)
+    return [None, *(select_n_p.bind(which, *(ct if k == i else zeros for k in range(len(cases))))
+                    if isinstance(case, Undefined) else None for i, case in enumerate(cases))]
 
 
 def _batch_whole(*may_be_scalar: int) -> Any:

@@ -99,13 +99,11 @@ class GatherScatterMode(enum.Enum):
         """
         if isinstance(mode, GatherScatterMode):
             return mode
-        names = {"clip": GatherScatterMode.CLIP, None: GatherScatterMode.FILL_OR_DROP,
-                 "fill": GatherScatterMode.FILL_OR_DROP, "drop": GatherScatterMode.FILL_OR_DROP,
-                 "promise_in_bounds": GatherScatterMode.PROMISE_IN_BOUNDS,
-                 "one_hot": GatherScatterMode.ONE_HOT}
+        names = {None: "FILL_OR_DROP", "fill": "FILL_OR_DROP", "drop": "FILL_OR_DROP",
+                 "clip": "CLIP", "promise_in_bounds": "PROMISE_IN_BOUNDS", "one_hot": "ONE_HOT"}
         if mode not in names:
             raise ValueError(f'Unknown gather mode "{mode}"')
-        return names[mode]
+        return GatherScatterMode[names[mode]]
 
 
 # ── From an element of the result to an element of the operand ───────────────────────────────
