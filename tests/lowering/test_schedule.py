@@ -287,6 +287,31 @@ def test_an_update_of_a_carry_copies_nothing_unless_the_old_value_is_needed():
     check(keep_the_old, numbers(6))
 
 
+def test_what_a_loop_asks_for_once_or_twice_is_stored_nowhere_unless_the_loop_changes_it():
+    places = np.array([2, 0, -3, 2], np.int32)
+
+    def add_twice(x, places, y):
+        return [x.at[places * 2].add(y * F32(2))]
+
+    def add_own(x, places):
+        return [lax.fori_loop(0, 3, lambda i, c: c.at[places].add(c[:4] * F32(2)), x)]
+
+    assert not check(add_twice, numbers(9), places, numbers(4)).temps
+    kernel = check(lambda x: [lax.cumsum(lax.mul(x, x))], numbers(9))
+    assert not any(temp.shape == (9,) for temp in kernel.temps)
+    kernel = check(add_own, numbers(9), places)
+    assert any(temp.shape == (4,) for temp in kernel.temps)
+    assert not any(temp.shape == (9,) for temp in kernel.temps)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_running_totals_end_anywhere_in_a_block(reverse):
+    for n in (1, 5, 16, 17, 20, 21, 65, 257):
+        for shape, axis in ((n,), 0), ((2, n), 1), ((n, 3), 0):
+            check(lambda x, axis=axis: [lax.cumsum(x, axis, reverse), lax.cummax(x, axis, reverse)],
+                  numbers(*shape))
+
+
 def test_loops_and_branches_inside_of_a_loop_work_on_its_state():
     def sieve(marks):
         def strike(i, marks):
