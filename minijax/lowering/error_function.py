@@ -66,10 +66,7 @@ def _erf_float32_beyond_1(a: Any) -> Any:
 def erf(x: Any) -> Any:
     """The error function: a polynomial up to 1, then 1 - erfc."""
     a = abs(x)
-    if x.dtype == FLOAT32:
-        far = _erf_float32_beyond_1(a)
-    else:
-        far = 1.0 - _erfc_of_positive(a)
+    far = _erf_float32_beyond_1(a) if x.dtype == FLOAT32 else 1.0 - _erfc_of_positive(a)
     return select(a < 1.0, _erf_near_zero(x), copysign(far, x))
 
 

@@ -119,11 +119,9 @@ def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], Closed
     """The parameters of an equation with every program among them changed."""
 
     def changed(value: Any) -> Any:
-        if isinstance(value, ClosedJaxpr):
-            return change(value)
-        if isinstance(value, tuple) and any(isinstance(x, ClosedJaxpr) for x in value):
+        if type(value) is tuple:
             return tuple(map(changed, value))
-        return value
+        return change(value) if isinstance(value, ClosedJaxpr) else value
 
     return {name: changed(value) for name, value in params.items()}
 
