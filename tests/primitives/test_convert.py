@@ -58,6 +58,14 @@ def test_dropping_the_imaginary_part_warns():
         lax.convert_element_type(Z, "float32")
 
 
+@pytest.mark.filterwarnings("error::numpy.exceptions.ComplexWarning")
+def test_a_gradient_comes_back_to_a_real_factor_without_a_warning():
+    z = np.array([1 + 2j, 3 - 1j], np.complex64)
+    found, wanted = (lib.grad(lambda x, lib=lib: lib.numpy.abs(x * z).sum())(
+        lib.numpy.array([3., -1.])) for lib in (minijax, jax))
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
 def test_a_conversion_that_changes_nothing_is_no_equation():
     assert not minijax.make_jaxpr(lambda x: lax.convert_element_type(x, "float32"))(
         np.float32(1)).eqns
