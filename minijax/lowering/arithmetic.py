@@ -54,7 +54,7 @@ class Arithmetic(Scalars):
         self._depth: dict[Any, int] = {}
         self._lets: dict[Scalar, Let] = {}
         self._constants: dict[Any, Constant] = {}
-        self._raveled: dict[Any, tuple[list[int], list[Operand]]] = {}
+        self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._parts: dict[Any, Part] = {}
         self._part_of: dict[Operand, Part] = {}  # what parts were divided out → the parts
         self._counts: dict[str, int] = {}
@@ -169,58 +169,54 @@ class Arithmetic(Scalars):
 
     def ravel(self, index: Sequence[Any], shape: Sequence[int]) -> Operand:
         """The row-major position of an index in a shape."""
-        terms = [(self.index(i), n) for i, n in zip(index, shape, strict=True) if n != 1]
+        terms: list[tuple[Operand, int]] = []
+        for i, n in zip(index, shape, strict=True):
+            if n != 1:
+                terms.append((self.index(i), n))
+                self._join_parts(terms)
         position: Operand = self.const(0, INT64)
-        at, sizes, parts = 0, [], []
-        while at < len(terms):
-            x, size = terms[at]
-            whole = self._whole_run(terms, at)
-            if whole is not None:
-                at += len(whole.shape) - 1
-                x, size = whole.position, math.prod(whole.shape)
-            position = self.add(self.mul(position, size), x)
-            sizes.append(size)
-            parts.append(x)
-            at += 1
-        if isinstance(position, Scalar) and len(parts) > 1:
-            self._raveled[position] = (sizes, parts)
+        for x, n in terms:
+            position = self.add(self.mul(position, n), x)
+        if isinstance(position, Scalar) and len(terms) > 1:
+            self._raveled[position] = terms
         return position
 
-    def _whole_run(self, terms: list[tuple[Operand, int]], at: int) -> Part | None:
-        """The first part, where terms[at:] begin with all parts of one position."""
-        first = terms[at][0]
-        if not isinstance(first, Part):
-            return None
-        whole = [(self._part(first.position, first.shape, axis), size)
-                 for axis, size in enumerate(first.shape)]
-        return first if terms[at:at + len(whole)] == whole else None
+    def _join_parts(self, terms: list[tuple[Operand, int]]) -> None:
+        """Put a position in the place of all its parts, where these are the last terms."""
+        last = terms[-1][0]
+        if isinstance(last, Part):
+            parts = [(self._part(last.position, last.shape, axis), n)
+                     for axis, n in enumerate(last.shape)]
+            if terms[-len(parts):] == parts:
+                terms[-len(parts):] = [(last.position, math.prod(last.shape))]
+                self._join_parts(terms)
 
     def unravel(self, position: Operand, shape: Sequence[int]) -> tuple[Operand, ...]:
         """The index at a row-major position; its components cost nothing until they are used."""
         dims = [n for n in shape if n != 1]
         if 0 in dims or not dims:
             return tuple(self.const(0, INT64) for _ in shape)
-        sizes, parts = self._raveled.get(position, ([], []))
-        if math.prod(sizes) != math.prod(dims):
-            sizes, parts = [math.prod(dims)], [position]
-        found = iter(self._regroup(list(sizes), list(parts), dims))
+        terms = self._raveled.get(position, [])
+        if math.prod(n for _, n in terms) != math.prod(dims):
+            terms = [(position, math.prod(dims))]
+        found = iter(self._regroup(terms, dims))
         return tuple(next(found) if n != 1 else self.const(0, INT64) for n in shape)
 
-    def _regroup(self, sizes: list[int], parts: list[Operand], dims: list[int]) -> list[Operand]:
-        """Components for `dims` from components for `sizes`, splitting as little as possible."""
+    def _regroup(self, terms: Sequence[tuple[Operand, int]], dims: Sequence[int]) -> list[Operand]:
+        """Components for `dims` from those of other sizes, splitting as little as possible."""
         result: list[Operand] = []
         while dims:
             source = target = 1  # the smallest leading groups of equal extent
-            while math.prod(sizes[:source]) != math.prod(dims[:target]):
-                if math.prod(sizes[:source]) < math.prod(dims[:target]):
+            while (have := math.prod(n for _, n in terms[:source])) != math.prod(dims[:target]):
+                if have < math.prod(dims[:target]):
                     source += 1
                 else:
                     target += 1
-            position = self.ravel(parts[:source], sizes[:source])
+            position = self.ravel(*zip(*terms[:source], strict=True))
             group = tuple(dims[:target])
             result += ([position] if target == 1
                        else [self._part(position, group, axis) for axis in range(target)])
-            sizes, parts, dims = sizes[source:], parts[source:], dims[target:]
+            terms, dims = terms[source:], dims[target:]
         return result
 
     def within(self, index: Sequence[Any], shape: Sequence[int]) -> tuple[Operand, ...]:

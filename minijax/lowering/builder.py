@@ -25,7 +25,8 @@ from .loops import (
 # whole rows of terms in chains; what blocks and chains give is added up in the same manner.
 BLOCK = 1024
 CHAIN = 16
-ROWS = 8  # of terms, taken together before the row of sums is touched
+ROWS = 8     # of terms, taken together before the row of sums is touched
+LANES = 256  # whose sums are in registers
 
 
 def block_of(n: int, most: int) -> int:
@@ -34,8 +35,8 @@ def block_of(n: int, most: int) -> int:
     >>> block_of(100, 1024), block_of(1_000_000, 1024), block_of(1009, 16)
     (100, 1000, 16)
     """
-    alike = [size for size in range(min(n, most), most // 2, -1) if n % size == 0]
-    return max(alike or [min(n, most)], key=lambda size: (size % ROWS == 0, size))
+    sizes = (size for step in (ROWS, 1) for size in range(most - most % step, most // 2, -step))
+    return next((size for size in sizes if n % size == 0), min(n, most))
 
 
 class Builder(Arithmetic):
@@ -248,110 +249,106 @@ class Builder(Arithmetic):
         if not extents:
             return f()
         n, *rest = map(int, extents)
-        [total] = self.join([op], n, lambda k: [self.accumulate(
+        [total] = self.join([op], n, lambda k, _: [self.accumulate(
             op, rest, functools.partial(f, k))], math.prod(rest))
         return total
 
-    def join(self, ops: Sequence[str], n: int, turn: Callable[[Operand], Sequence[Operand]],
-             inside: int = 1, block: int = BLOCK) -> list[Operand]:
+    def join(self, ops: Sequence[str], n: int, turn: Callable[..., Sequence[Operand]],
+             inside: int = 1, width: int = 1, block: int = BLOCK) -> list:
         """What each operation makes of the terms that all turns k below n give it, side by side.
 
-        `inside`: how many terms a turn joins itself. Blocks are joined one by one, in any order;
-        then what they gave, in one order.
+        `inside`: how many terms a turn joins itself. With a `width` the totals are rows, of what
+        turn(k, j) gives for each j below it. Blocks are joined one by one, in any order; then what
+        they gave, in one order.
         """
-        most = max(block // max(inside, 1), 1)
-        if inside != 1 and "add" in ops:  # short inner loops are unrolled, turns taken abreast
+        adds = "add" in ops
+        most = ROWS * CHAIN if width > 1 else max(block // max(inside, 1), 1)
+        if inside != 1 and adds:  # short inner loops are unrolled, turns taken abreast
             most = min(most, CHAIN if inside >= CHAIN else 4 * CHAIN)
-        return self._in_blocks(
-            n, most, lambda first, count: self._join_in_turn(ops, first, count, turn),
-            lambda partials, n: self.join(ops, n, lambda k: [self.load(x, (k,)) for x in partials],
-                                          block=CHAIN if "add" in ops else BLOCK))
-
-    def _in_blocks(self, n: int, most: int, join: Callable[[Operand, int], list], again: Callable,
-                   width: int = 0) -> list:
-        """What `join` makes of n turns if they are few; else `again` of what it makes of blocks:
-        scalars, or rows of some width.
-        """
         if n <= most:
-            return join(self.index(0), n)
+            return self._join_in_turn(ops, self.index(0), n, turn, width)
         size = block_of(n, most)
-        whole, left = divmod(n, size)
+        shape = (-(-n // size), width)[:1 + (width > 1)]
         partials: list[Buffer] = []
 
-        def block(i: Operand, count: int) -> None:
-            found = join(self.mul(i, size), count)
+        def take(i: Operand, first: Operand, count: int) -> None:
+            found = self._join_in_turn(ops, first, count, turn, width)
             if not partials:  # now the dtypes are known
-                shape = (whole + bool(left), width)[:1 + bool(width)]
                 partials.extend(self.temp(shape, x.dtype, "partial") for x in found)
-            for partial, x in zip(partials, found, strict=True):
-                if not width:
-                    self.store(partial, (i,), x)
-                    continue
-                with self.loop(width, vectorize="parallel") as j:
-                    self.store(partial, (i, j), self.load(x, (j,)))
+            with self.loop(width, vectorize="parallel") as j:
+                for partial, x in zip(partials, found, strict=True):
+                    self.store(partial, (i, j)[:len(shape)], self.at(x, j))
 
-        with self.loop(whole, vectorize="apart") as i:
-            block(self.index(i), size)
-        if left:
-            block(self.index(whole), left)
+        self.in_blocks(n, size, take)
         for partial in partials:
             self.freeze(partial)
-        return again(partials, whole + bool(left))
+        return self.join(
+            ops, shape[0], lambda *at: [self.load(x, at[:len(shape)]) for x in partials],
+            width=width, block=CHAIN if adds else BLOCK)
 
-    def _join_in_turn(self, ops: Sequence[str], start: Any, n: int,
-                      turn: Callable[[Operand], Sequence[Operand]]) -> list[Operand]:
-        """One loop of n turns from `start`. The variables are declared once the dtypes are known.
-        """
-        if n == 1:
-            return [self.actual(x) for x in turn(self.index(start))]
+    def in_blocks(self, n: int, size: int, take: Callable[[Operand, Operand, int], None]) -> None:
+        """`take(i, first, count)` for each block of n turns, apart; the last may be short."""
+        with self.loop(n // size, vectorize="apart") as i:
+            take(self.index(i), self.mul(self.index(i), size), size)
+        if n % size:
+            take(self.index(n // size), self.index(n - n % size), n % size)
+
+    def at(self, x: Any, j: Any) -> Operand:
+        """Of a row its j-th number, of a variable its value; a scalar as it is."""
+        if isinstance(x, Buffer):
+            return self.load(x, (j,))
+        return self.read(x) if isinstance(x, Variable) else x
+
+    def _join_in_turn(self, ops: Sequence[str], first: Operand, n: int, turn: Callable,
+                      width: int) -> list:
+        """One loop over n turns from `first`. Totals begin once their dtypes are known."""
+        if n == width == 1:
+            return [self.actual(x) for x in turn(first, self.index(0))]
+        abreast = width >= LANES or (width > 1 and "add" in ops)
+        step = ROWS if abreast and n >= 2 * ROWS else 1
         outside = self.scopes[-1]
         slot = len(outside.statements)
-        variables: list[Variable] = []
-        with self.loop(n, vectorize="reduce") as k:
-            for op, term in zip(ops, turn(self.add(self.index(k), start)), strict=True):
-                x = self.actual(term)
-                variables.append(Variable(self.fresh("v"), x.dtype))
-                self.assign(variables[-1], self.operation(op, (self.read(variables[-1]), x)))
-        outside.statements[slot:slot] = [Declare(v, self.starting_value(op, v.dtype))
-                                         for op, v in zip(ops, variables, strict=True)]
-        totals = [self.read(variable) for variable in variables]
-        self.finals |= zip(totals, variables, strict=True)
-        return [*totals]
+        totals: list[Any] = []
 
-    def join_rows(self, ops: Sequence[str], dtypes: Sequence[np.dtype], n: int, width: int,
-                  terms: Callable[[Operand, Operand], Sequence[Operand]]) -> list[Buffer]:
-        """For each operation a row: what it makes of the terms that terms(k, j) gives it for all k
-        below n, for each j below `width`. Blocks of rows are joined as by `join`.
-        """
-        return self._in_blocks(
-            n, ROWS * (CHAIN if "add" in ops else BLOCK),
-            lambda first, count: self._join_some_rows(ops, dtypes, first, count, width, terms),
-            lambda partials, n: self.join_rows(ops, dtypes, n, width, lambda k, j: [
-                self.load(x, (k, j)) for x in partials]), width)
-
-    def _join_some_rows(self, ops: Sequence[str], dtypes: Sequence[np.dtype], first: Operand,
-                        n: int, width: int, terms: Callable) -> list[Buffer]:
-        """n rows from `first` on, several at a time."""
-        sums = [self.temp((width,), dtype, "sums") for dtype in dtypes]
-        with self.loop(width, vectorize="parallel") as j:
-            for op, x in zip(ops, sums, strict=True):
-                self.store(x, (j,), self.starting_value(op, x.dtype))
-
-        def join(k: Operand, count: int) -> None:
+        def take(k: Operand, count: int) -> None:
             with self.loop(width, vectorize="parallel") as j:
-                rows = [terms(self.add(k, u), self.index(j)) for u in range(count)]
-                for op, x, *xs in zip(ops, sums, *rows, strict=True):
-                    while len(xs) > 1:
-                        pairs = zip(xs[::2], xs[1::2], strict=False)
-                        xs = [*(self.operation(op, pair) for pair in pairs), *xs[len(xs) & ~1:]]
-                    self.store(x, (j,), self.operation(op, (self.load(x, (j,)), *xs)))
+                found = [turn(self.add(k, u), self.index(j)) for u in range(count)]
+                for i, (op, *terms) in enumerate(zip(ops, *found, strict=True)):
+                    x = self._in_pairs(op, terms)
+                    if i == len(totals):
+                        totals.append(Buffer(self.fresh("sums"), x.dtype, (width,), "temp")
+                                      if width > 1 else Variable(self.fresh("v"), x.dtype))
+                    put(totals[i], j, self.operation(op, (self.at(totals[i], j), x)))
 
-        step = ROWS if n >= 2 * ROWS else 1
-        with self.loop(n // step) as k:
-            join(self.add(first, self.mul(self.index(k), step)), step)
+        def put(total: Any, j: Operand, x: Operand, how: Any = Assign) -> None:
+            if width > 1:
+                self.store(total, (j,), x)
+            else:
+                self._emit(how(total, x))
+                self.touch(total)
+
+        with self.loop(n // step, vectorize="" if width > 1 else "reduce") as k:
+            take(self.add(self.mul(self.index(k), step), first), step)
         if n % step:
-            join(self.add(first, n - n % step), n % step)
-        return sums
+            take(self.add(first, n - n % step), n % step)
+        joined, outside.statements[slot:] = outside.statements[slot:], []
+        with self.loop(width, vectorize="parallel") as j:
+            for op, total in zip(ops, totals, strict=True):
+                put(total, j, self.starting_value(op, total.dtype), Declare)
+        outside.statements += joined
+        if width > 1:
+            self.temps += totals
+            return totals
+        finals = [self.read(variable) for variable in totals]
+        self.finals |= zip(finals, totals, strict=True)
+        return finals
+
+    def _in_pairs(self, op: str, terms: Sequence[Operand]) -> Operand:
+        """What an operation makes of some terms: of two and two, then of what these give."""
+        while len(terms) > 1:
+            pairs = zip(terms[::2], terms[1::2], strict=False)
+            terms = [*(self.operation(op, pair) for pair in pairs), *terms[len(terms) & ~1:]]
+        return self.actual(terms[0])
 
     def starting_value(self, op: str, dtype: np.dtype) -> Operand:
         """What an accumulation begins with: the operation's identity."""

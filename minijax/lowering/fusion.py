@@ -63,6 +63,11 @@ class Node:
         return (*self.shape, *longer(extents, extents))
 
     @property
+    def is_constant(self) -> bool:
+        """Whether all its elements are alike."""
+        return self.from_scalars and not self.counts
+
+    @property
     def reduces(self) -> bool:
         """Whether it has loops of its own, around one term of each element."""
         return self.rank < len(self.loops)

@@ -7,17 +7,19 @@ Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from minijax.jaxpr import Var
 
+from .builder import LANES, ROWS
 from .fusion import Node
 from .probe import FLAT, Pattern, Term, identity, longer
 
 
 _FULL = 2000  # statements in one loop: in longer ones the compiler's time grows with the square
-_FEW = 4  # rows of a column; fewer are written out
+# Rows of a column: fewer, of less work, are written out.
+_FEW, _LITTLE = 9, 100
 # A transposed walk over fewer elements, or fewer lines, stays in the first-level cache anyway.
 _BIG, _WIDE = 4096, 16
 
@@ -27,8 +29,8 @@ class Nest:
     """A loop over axis `depth` of its tasks; without a size, straight code at that depth.
 
     `kind`: an "opaque" nest is written by its task's rule; a "flat" one runs over all axes from
-    `depth` on as one; a "column" computes reductions for a whole stretch of its axis at a time; a
-    "tiled" one and the last in its chain go in squares. A loop may reduce for some of its tasks.
+    `depth` on as one; a "tiled" one and the last in its chain go in squares. A loop may reduce for
+    some of its tasks; one over `kept` axes does so for whole stretches of them at a time.
     """
 
     depth: int
@@ -36,6 +38,7 @@ class Nest:
     tasks: list[Node]
     children: list[Nest] = field(default_factory=list)
     kind: str = ""
+    kept: tuple[int, ...] = ()  # of what is reduced down columns
     behind: set[Node] = field(default_factory=set)  # all that its turns compute,
     statements: int = 0                             # in so many statements
 
@@ -54,7 +57,7 @@ class Nest:
     def turns(self) -> int:
         """How many it takes."""
         loops = self.tasks[0].loops[self.depth:]
-        return math.prod(loops if self.kind == "flat" else loops[:1])
+        return math.prod(self.kept or (loops if self.kind == "flat" else loops[:1]))
 
     @property
     def reduced(self) -> list[Node]:
@@ -90,7 +93,9 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
     for v, patterns in task.reads.items():
         if v in makers:
             at = place[makers[v]]
-            same = _joins(task, nests[at], depth) and _aligned(patterns, makers[v], v, depth)
+            same = _joins(task, nests[at], depth) and all(
+                _aligned(patterns, makers[v], v, axis)
+                for axis in range(depth, depth + max(len(_columns(nests[at].tasks, depth)), 1)))
             earliest = max(earliest, at if same else at + 1)
     for at in range(earliest, len(nests)):
         if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
@@ -102,9 +107,25 @@ def _joins(task: Node, nest: Nest, depth: int) -> bool:
     together = (*nest.tasks, task)
     return (not (task.opaque or nest.kind == "opaque") and nest.size == _size(task, depth)
             and nest.statements + _more(task, nest) <= _FULL
-            and (not any(_reduces_columns(each, depth) for each in together)
-                 or all(_reduces_columns(each, depth) or len(each.loops) == depth + 1 == each.rank
+            and (not (kept := _columns(together, depth))
+                 or all(kept == (_columns((each,), depth) if each.reduces else each.loops[depth:])
                         for each in together)))
+
+
+def _columns(tasks: Iterable[Node], depth: int) -> tuple[int, ...]:
+    """The axes from `depth` on that are kept by a reduction which walks down them, if there is one.
+
+    All that is behind its operands lies along these axes at last.
+    """
+    for task in tasks:
+        axes = [("axis", k) for k in range(depth, task.rank)]
+        rows = math.prod(task.loops[task.rank:])
+        many = rows >= _FEW or rows * task.cost >= _LITTLE
+        if axes and task.reduces and many and 0 not in task.loops:
+            last = [terms[-len(axes):] for terms in _memory(task) if len(terms) > 1]
+            if last and all(terms == axes for terms in last):
+                return task.loops[depth:task.rank]
+    return ()
 
 
 def _more(task: Node, nest: Nest) -> int:
@@ -122,14 +143,17 @@ def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
 
 
 def _related(task: Node, nest: Nest, depth: int) -> bool:
-    """Whether merging saves memory traffic: one reads the other, or both read the same rows."""
+    """Whether merging saves memory traffic: one reads the other, or both read the same rows.
+
+    What reads nothing has no traffic: its stores go along in whatever loops it has itself.
+    """
     if nest.size is None:
         return True
-    made = {v for other in nest.tasks for v in other.outvars}
-    if not made.isdisjoint(task.reads):
-        return True
-    rows = _rows_read(task, depth)
-    return any(not rows.isdisjoint(_rows_read(other, depth)) for other in nest.tasks)
+    rows, reads = _rows_read(task, depth), task.reads.keys()
+    return any(not reads.isdisjoint(other.outvars) or not rows.isdisjoint(_rows_read(other, depth))
+               or ((task.is_constant or other.is_constant)
+                   and (task.loops, task.rank) == (other.loops, other.rank))
+               for other in nest.tasks)
 
 
 def _rows_read(task: Node, depth: int) -> set[tuple[Var, int]]:
@@ -147,15 +171,14 @@ def _fill(nest: Nest) -> None:
     if all(_is_flat(task, nest, made) for task in nest.tasks):
         nest.kind = "flat"
         return
-    nest.children = build_nests(nest.tasks, nest.depth + 1)
+    nest.kept = _columns(nest.tasks, nest.depth)
+    nest.children = build_nests(nest.tasks, nest.depth + max(len(nest.kept), 1))
     chain = nest.chain
     sizes = [each.turns for each in chain]
     if (len(chain) > 1 and chain[-1].innermost and turned_reads(nest.depth, chain[-1])
             and math.prod(sizes) >= _BIG and min(sizes[0], sizes[-1]) >= _WIDE
             and not any(task.reduces or task.probe.heavy for task in nest.tasks)):
         nest.kind = "tiled"
-    elif nest.size > 1 and any(_reduces_columns(task, nest.depth) for task in nest.tasks):
-        nest.kind = "column"
 
 
 def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
@@ -166,12 +189,19 @@ def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
     """
     depth = nest.depth
     axes = range(depth, len(task.loops))
-    if (task.loops != nest.tasks[0].loops or len(axes) < 2 or task.counts
+    if (task.loops != nest.tasks[0].loops or len(axes) < 2
             or depth < task.rank < len(task.loops)):
         return False
     if any(not _aligned(patterns, made[v], v, axis) for v, patterns in task.reads.items()
            if v in made for axis in axes):
         return False
+    return _lies_so(task, depth, axes)
+
+
+def _lies_so(task: Node, depth: int, axes: Sequence[int]) -> bool:
+    """Whether a loop over these axes as one, below others, walks what it reads as it lies, or not
+    at all.
+    """
     wanted = [(("axis", k), task.loops[k]) for k in axes]
     for v, patterns in task.reads.items():
         for p in patterns - {FLAT}:
@@ -180,7 +210,18 @@ def _is_flat(task: Node, nest: Nest, made: dict[Var, Node]) -> bool:
             free = all(kind == "at" for (kind, _), _ in tail)
             if not free and not tail == terms[-len(wanted):] == wanted:
                 return False
-    return not task.probe.heavy
+    return not (task.probe.heavy or task.counts)
+
+
+def rows_beside(tasks: Sequence[Node], depth: int) -> int:
+    """How many rows reductions down the axes from `depth` on can take as one, for vectors to fill.
+    """
+    loops, rank = tasks[0].loops, tasks[0].rank
+    turned = [*range(rank, len(loops)), *range(depth, rank)]
+    adds = any(task.probe.reduction.op == "add" for task in tasks)  # several rows at a time
+    wanted = LANES // math.prod(loops[depth:rank]) // (2 * ROWS if adds else 1)
+    alone = not wanted or not all(_lies_so(task, depth, turned) for task in tasks)
+    return 1 if alone else math.gcd(math.prod(loops[rank:]), 1 << wanted.bit_length() - 1)
 
 
 def turned_reads(axis: int, nest: Nest) -> list[tuple[Var, Pattern]]:
@@ -194,14 +235,6 @@ def _memory(task: Node) -> list[list[Term]]:
     """How it walks what it reads, by the axes that are longer than one."""
     return [longer(p, v.aval.shape) for v, patterns in task.reads.items() for p in patterns
             if p != FLAT]
-
-
-def _reduces_columns(task: Node, axis: int) -> bool:
-    """Whether it is a reduction, and what is behind its operands lies along its own last axis."""
-    if axis != task.rank - 1 or math.prod(task.loops[task.rank:]) < _FEW:
-        return False
-    last = [terms[-1] for terms in _memory(task) if len(terms) > 1]
-    return bool(last) and all(term == ("axis", axis) for term in last)
 
 
 def paths(nests: Sequence[Nest], above: tuple[Nest, ...] = ()) -> Iterator[tuple[Node, tuple]]:

@@ -18,15 +18,20 @@ from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
 
 from . import operands
-from .tiles import emit_column, emit_tiles
+from .tiles import emit_tiles
+from .builder import LANES, block_of
 from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
-from .nests import Nest, build_nests, paths
+from .nests import Nest, build_nests, paths, rows_beside
 from .probe import identity, longer
 from .operands import Computed, Stored, Value
 from .program import ProgramBuilder
 from .simplify import buffer_of, simplify
+
+# Columns at a time, whose sums stay in the first-level cache; but threads share either these
+# stretches or blocks of rows.
+WIDTH, _SHARES = 4096, 16
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
 Passed = tuple[Sequence[ShapedArray], Sequence[ShapedArray]]  # to a kernel, and by it
@@ -197,7 +202,7 @@ class Run:
         path, outside = self.paths[self.makers[v]], v in self.places
         shared = () if outside else functools.reduce(
             _common, (self.paths[other] for other in readers), path)
-        self.skip[v] = sum(nest.size is not None and nest.kind != "column" for nest in shared)
+        self.skip[v] = sum(nest.size is not None and not nest.kept for nest in shared)
         rest = longer(v.aval.shape, v.aval.shape)[self.skip[v]:]
         if rest and shared[-1:] != path[-1:]:
             buffer = self.b.temp(rest if self.skip[v] else v.aval.shape, v.aval.dtype)
@@ -222,10 +227,10 @@ class Run:
         match nest.kind:
             case "opaque":
                 self._emit_opaque(nest.tasks[0])
-            case "column":
-                emit_column(self, nest, prefix)
             case "tiled":
                 emit_tiles(self, nest, prefix)
+            case _ if nest.kept:
+                self._columns(nest, prefix)
             case _ if nest.size is None:
                 terms = self.leaf(nest.tasks, prefix, alone)
             case _:
@@ -256,10 +261,47 @@ class Run:
         inside = 1 if nest.kind == "flat" else max(
             math.prod(task.loops[nest.depth + 1:]) for task in nest.tasks)
         totals = self.b.join([task.probe.reduction.op for task in nest.reduced], nest.turns,
-                             lambda k: list(map(turn(k).__getitem__, nest.reduced)), inside)
+                             lambda k, _: list(map(turn(k).__getitem__, nest.reduced)), inside)
         terms = dict(zip(nest.reduced, totals, strict=True))
         self.leaf([task for task in terms if task.rank == nest.depth], prefix, totals=terms)
         return terms
+
+    def _columns(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """What lies side by side in reductions, and what stands between them, in stretches."""
+        b, kept, n = self.b, nest.kept, nest.turns
+        rows = max(math.prod(task.loops[nest.depth:]) for task in nest.tasks) // n
+        most = n if n <= min(WIDTH, 2 * rows) else min(max(n // _SHARES, LANES), WIDTH)
+
+        def stretch(_: Operand, start: Operand, width: int) -> None:
+            def at(j: Operand) -> tuple[Operand, ...]:
+                return *prefix, *b.unravel(b.add(start, j), kept)
+
+            def columns(tasks: list[Node], extents: tuple[int, ...]) -> list:
+                """What reductions make of their rows, of narrow ones of several side by side."""
+                def terms(k: Operand, j: Operand) -> list[Operand]:
+                    index = *at(j), *b.unravel(k, extents)
+                    if beside > 1:
+                        place = b.unravel(b.add(b.mul(k, n * beside), j), (*extents, *kept))
+                        index = *prefix, *place[len(extents):], *place[:len(extents)]
+                    return list(map(self.leaf(tasks, index).__getitem__, tasks))
+
+                ops = [task.probe.reduction.op for task in tasks]
+                beside = rows_beside(tasks, nest.depth) if width == n else 1
+                sums = b.join(ops, math.prod(extents) // beside, terms, width=width * beside)
+                return sums if beside == 1 else b.join(
+                    ops, beside, lambda k, j: [b.at(x, b.add(b.mul(k, width), j)) for x in sums],
+                    width=width)
+
+            for child in nest.children:
+                for loops in dict.fromkeys(task.loops for task in child.tasks):
+                    tasks = [task for task in child.tasks if task.loops == loops]
+                    extents = loops[nest.depth + len(kept):]
+                    sums = columns(tasks, extents) if extents else []
+                    with b.loop(width, vectorize="parallel") as j:
+                        totals = {task: b.at(x, j) for task, x in zip(tasks, sums, strict=False)}
+                        self.leaf(tasks, at(b.index(j)), totals=totals)
+
+        b.in_blocks(n, block_of(n, most), stretch)
 
     def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False,
              totals: Mapping[Node, Operand] = {}) -> Terms:

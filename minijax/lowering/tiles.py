@@ -1,8 +1,8 @@
-"""Loops in another order, for the cache: transposed walks in squares, column sums row by row.
+"""Loops in another order, for the cache: transposed walks in squares.
 
 Stands on program.py; schedule.py calls it. Walking down one column touches a new cache line each
-step; both forms here use the whole line while it is near. Chapter 23.
-In XLA: the tiled transpose and column reduction emitters.
+step; a square uses the whole line while it is near. Chapter 23.
+In XLA: the tiled transpose emitter.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from .operands import Computed
 from .probe import Pattern
 
 if TYPE_CHECKING:
-    from .fusion import Node
     from .program import ProgramBuilder
     from .schedule import Run
 
-WIDTH = 256   # columns at a time: their partial results stay in the first-level cache
 TILE = 64     # the side of a square: some lines of each row, which are in the cache together,
 PADDED = 65   # where one of a column is not in the place of another
 
@@ -65,35 +63,3 @@ def _stretch(b: ProgramBuilder, k: Operand, n: int) -> tuple[Operand, Operand | 
     """Where the k-th stretch of n indices begins, and how many it has: the last may be short."""
     first = b.mul(k, TILE)
     return first, b.min(b.sub(n, first), TILE) if n % TILE else TILE
-
-
-def emit_column(run: Run, nest: Nest, prefix: tuple[Operand, ...]) -> None:
-    """The last axis of reductions, and what stands between them, a stretch of it at a time."""
-    b = run.b
-
-    def stretch(start: Operand, width: int) -> None:
-        for child in nest.children:
-            for loops in dict.fromkeys(task.loops for task in child.tasks):
-                tasks = [task for task in child.tasks if task.loops == loops]
-                some_columns(tasks, start, width, math.prod(loops[nest.depth + 1:]))
-
-    def some_columns(tasks: list[Node], start: Operand, width: int, rows: int) -> None:
-        """Straight code, or what joins all rows, for the columns from `start`."""
-        def terms(k: Operand, j: Operand) -> list[Operand]:
-            found = run.leaf(tasks, (*prefix, b.add(start, j), *b.unravel(k, extents)))
-            return [found[task] for task in tasks]
-
-        extents = tasks[0].loops[nest.depth + 1:]
-        given = [task.probe.reduction for task in tasks]
-        sums = b.join_rows([x.op for x in given], [x.dtype for x in given], rows, width,
-                           terms) if extents else []
-        with b.loop(width, vectorize="parallel") as j:
-            totals = {task: b.load(x, (j,)) for task, x in zip(tasks, sums, strict=False)}
-            run.leaf(tasks, (*prefix, b.add(start, j)), totals=totals)
-
-    width = min(nest.turns, WIDTH)
-    whole, rest = divmod(nest.turns, width)
-    with b.loop(whole, vectorize="apart") as t:
-        stretch(b.mul(b.index(t), width), width)
-    if rest:
-        stretch(b.index(whole * width), rest)

@@ -136,6 +136,43 @@ def test_threads_share_sums_of_columns_of_any_width(width):
     assert shared_loops(Lowered(program, "f").kernel)
 
 
+@pytest.mark.parametrize("shape", [(3000, 8), (2048, 2, 4), (1024, 33), (40, 1, 5)])
+def test_rows_that_lie_one_after_the_other_are_taken_as_one(shape):
+    for op in (lax.reduce_max, lax.reduce_sum):
+        kernel = check(lambda x, op=op: [op(x, (0,))], numbers(*shape))
+        loads = {s.buffer: s for s in statements(kernel.body, Load)}
+        [walk] = [s for s in statements(kernel.body, For) if any(
+            isinstance(each, Load) and each.buffer.role == "input" for each in s.body)][:1]
+        assert loads and walk.turns % (np.prod(shape[1:])) == 0
+        assert not any(let.op in ("div", "rem") for let in statements(kernel.body, Let))
+
+
+@pytest.mark.parametrize("shape", [(7, 5, 33), (3, 2, 9, 40), (20, 2, 300), (9, 0, 4), (0, 9, 4)])
+def test_columns_that_lie_side_by_side_are_one_row(shape):
+    kernel = check(lambda x: [lax.reduce_max(x, (0,)), lax.reduce_sum(lax.mul(x, x), (0,))],
+                   numbers(*shape))
+    innermost = [loop for loop in statements(kernel.body, For) if not any(
+        isinstance(s, For) for s in loop.body)]
+    if np.prod(shape) and shape[0] > 8:
+        assert all(np.prod(shape[1:]) % loop.turns == 0 for loop in innermost)
+
+
+def test_few_rows_are_written_out_where_they_stand():
+    kernel = check(lambda x: [lax.reduce_prod(x, (0,))], numbers(8, 5000))
+    assert not kernel.temps and count(kernel, For) == 2
+    assert any(t.name.startswith("sums") for t in check(
+        lambda x: [lax.reduce_sum(lax.exp(x), (0,))], numbers(8, 5000)).temps)
+
+
+def test_numbers_that_are_all_alike_are_stored_beside_others_of_their_shape():
+    def f(x, y):
+        fill = lax.broadcast(F32(2), x.shape)
+        return [lax.exp(x), fill, lax.neg(fill), lax.cos(x), lax.broadcast(F32(3), y.shape)]
+    assert count(check(f, numbers(30, 7), numbers(30, 5)), For) == 2
+    by_index = lambda x: [lax.exp(x), lax.broadcasted_iota(np.int32, x.shape, 1)]  # noqa: E731
+    assert count(check(by_index, numbers(30, 7)), For) == 3
+
+
 @pytest.mark.parametrize("n", [1, 7, 100, 128, 1000, 1009, 5000, 99991])
 def test_a_block_is_never_far_below_what_it_may_be(n):
     for most in (16, 128, 1024):
@@ -466,6 +503,13 @@ def test_what_columns_give_may_be_reduced_beside_them(axes):
         return [told, lax.reduce_sum(told, axes)]
     x = np.random.default_rng(0).normal(size=(4, 3, 2)).astype(np.float32)
     check(f, x)
+
+
+def test_what_all_columns_of_a_matrix_give_may_be_reduced_beside_them():
+    def f(x):
+        down = lax.reduce_sum(x, (1,))
+        return [down, lax.reduce_max(down, (1, 2))]
+    check(f, numbers(3, 20, 2, 2))
 
 
 def test_what_a_turn_has_made_is_there_for_those_beside_it_however_they_ask():
