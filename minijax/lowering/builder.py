@@ -304,7 +304,7 @@ class Builder(Arithmetic):
         """One loop over n turns from `first`. Totals begin once their dtypes are known."""
         if n == width == 1:
             return [self.actual(x) for x in turn(first, self.index(0))]
-        abreast = width >= LANES or (width > 1 and "add" in ops)
+        abreast = width > LANES or (width > 1 and "add" in ops)
         step = ROWS if abreast and n >= 2 * ROWS else 1
         outside = self.scopes[-1]
         slot = len(outside.statements)
