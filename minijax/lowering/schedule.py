@@ -19,7 +19,7 @@ from minijax.primitives.slots import Reduction, real_dtype
 
 from . import operands
 from .tiles import emit_tiles
-from .builder import LANES, block_of
+from .builder import LANES
 from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
@@ -270,7 +270,8 @@ class Run:
         """What lies side by side in reductions, and what stands between them, in stretches."""
         b, kept, n = self.b, nest.kept, nest.turns
         rows = max(math.prod(task.loops[nest.depth:]) for task in nest.tasks) // n
-        most = n if n <= min(WIDTH, 2 * rows) else min(max(n // _SHARES, LANES), WIDTH)
+        share = max(n // _SHARES // LANES, 1) * LANES
+        size = n if n <= min(WIDTH, 2 * rows) else min(share, WIDTH, n)
 
         def stretch(_: Operand, start: Operand, width: int) -> None:
             def at(j: Operand) -> tuple[Operand, ...]:
@@ -301,7 +302,7 @@ class Run:
                         totals = {task: b.at(x, j) for task, x in zip(tasks, sums, strict=False)}
                         self.leaf(tasks, at(b.index(j)), totals=totals)
 
-        b.in_blocks(n, block_of(n, most), stretch)
+        b.in_blocks(n, size, stretch)
 
     def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False,
              totals: Mapping[Node, Operand] = {}) -> Terms:
