@@ -6,6 +6,7 @@ In JAX: `jax/_src/util.py` (`cache`, `clear_all_caches`).
 
 import functools
 import time
+import types
 import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
@@ -37,6 +38,17 @@ def remembered(maxsize: int) -> Callable[[F], F]:
         cleared_by(cached.cache_clear)
         return cast(F, cached)
     return decorate
+
+
+def written(source: str, name: str, names: dict[str, Any]) -> Any:
+    """What a text of Python defines, whose other names are given."""
+    exec(_compiled(source), names)
+    return names.pop(name)  # which would keep itself alive
+
+
+@remembered(maxsize=1024)
+def _compiled(source: str) -> types.CodeType:
+    return compile(source, "<minijax text>", "exec")
 
 
 class SameObject:

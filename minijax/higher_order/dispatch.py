@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core
+from minijax import caches, core
 from minijax.core import ArrayImpl, ShapedArray
 from minijax.tree_util import PyTreeDef
 
@@ -89,8 +89,8 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
               + "".join(f"        {line}\n" for line in lines)
               + "    except KeyError:\n        raise Miss from None\n"
               f"    return rebuild(run({buffers}))\n")
-    return _define(source, "call", ArrayImpl=ArrayImpl, convert=_convert, programs=programs,
-                   Miss=Miss)
+    return caches.written(source, "call", {"ArrayImpl": ArrayImpl, "convert": _convert,
+                                           "programs": programs, "Miss": Miss})
 
 
 def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[str]
@@ -120,10 +120,5 @@ def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
         return lambda buffers: out_tree.unflatten(list(map(ArrayImpl, buffers, avals)))
     types = {f"a{i}": aval for i, aval in enumerate(avals)}
     expression = out_tree.written(f"ArrayImpl(o[{i}], a{i})" for i in itertools.count())
-    return _define(f"def rebuild(o):\n    return {expression}\n", "rebuild",
-                   ArrayImpl=ArrayImpl, **types)
-
-
-def _define(source: str, name: str, **names: Any) -> Callable:
-    exec(compile(source, f"<minijax {name}>", "exec"), names)
-    return names.pop(name)  # which would keep itself alive
+    return caches.written(f"def rebuild(o):\n    return {expression}\n", "rebuild",
+                          {"ArrayImpl": ArrayImpl, **types})

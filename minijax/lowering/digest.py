@@ -103,15 +103,16 @@ def words(x: Any) -> Any:
             return str(x)
         case ClosedJaxpr():
             return x.derived(("words",), lambda: hashed(_program(x)))
-        case Primitive() if _is_ours(x) and x.as_made.items() <= vars(x).items():
+        case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
             return x.name
     raise Nameless
 
 
-@caches.remembered(maxsize=1024)
-def _is_ours(primitive: Primitive) -> bool:
-    return any(x is primitive for name, module in [*sys.modules.items()]
-               if name.startswith("minijax.") for x in vars(module).values())
+@caches.remembered(maxsize=1)
+def _ours(modules: int) -> set[Primitive]:
+    """The operations of the package, as long as there are so many modules."""
+    return {x for name, module in [*sys.modules.items()] if name.startswith("minijax.")
+            for x in vars(module).values() if isinstance(x, Primitive)}
 
 
 def _program(closed: ClosedJaxpr) -> tuple:

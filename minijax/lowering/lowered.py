@@ -79,4 +79,4 @@ class Lowered:
         """A call of machine code, which is from the cache on disk where it has been made before."""
         takes, gives = self.passed
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
-        return executable.callable_of(self.name, code, len(takes), gives)
+        return executable.callable_of(code, len(takes), gives)
