@@ -240,3 +240,18 @@ def test_another_process_finds_a_program_by_the_same_name():
                             ).stdout.split(" ", 1) for k in range(2)]
     assert [int(count) > 0 for count, _ in found] == [True, False]
     assert found[0][1] == found[1][1]
+
+
+@pytest.mark.parametrize("after", [0.2, 0.6])
+def test_processes_at_once_and_one_that_is_killed_leave_what_others_can_use(place, after):
+    def start():
+        return subprocess.Popen([sys.executable, "-c", OTHER_PROCESS], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+    killed, *others = start(), start(), start()
+    with pytest.raises(subprocess.TimeoutExpired):
+        killed.wait(after)  # it is somewhere between its import and its result
+    killed.kill()
+    killed.communicate()
+    found = [each.communicate() for each in [*others, start()]]
+    assert len({out.split(" ", 1)[1] for out, _ in found}) == 1, found
+    assert found[-1][0].startswith("0 ")
