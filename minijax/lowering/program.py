@@ -23,8 +23,8 @@ class ProgramBuilder(Builder):
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []
-        # Scalars and buffers → the variables of the jaxpr that they hold.
-        self.origins: dict[Any, list[Any]] = {}
+        self.origins: dict[Any, Any] = {}  # scalars and buffers → the jaxpr variable they hold
+        self.others: list[tuple[Any, Any]] = []  # the same, of those that hold several
         self.lines: dict[Any, str] = {}  # statements → the user's line that made them
 
     def value(self, x: Value | Buffer | Variable) -> Value:
@@ -133,4 +133,5 @@ class ProgramBuilder(Builder):
     def origin(self, thing: Scalar | Buffer, variable: Any) -> None:
         """Say which variable of the jaxpr a scalar or buffer holds; it bears the first one's name.
         """
-        self.origins.setdefault(thing, []).append(variable)
+        if self.origins.setdefault(thing, variable) is not variable:
+            self.others.append((thing, variable))

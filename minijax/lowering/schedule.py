@@ -450,7 +450,8 @@ def lower_to_kernel(closed: ClosedJaxpr, name: str, passed: Passed | None = None
         b.origin(x.buffer, v)
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
-    notes = {"jaxpr": jaxpr, "origins": b.origins, "lines": b.lines, "finals": b.finals}
+    notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
+             "finals": b.finals}
     return Kernel(name, tuple(inputs), tuple(outputs), tuple(b.constants), tuple(offsets), size,
                   offsets, body, notes)
 

@@ -101,7 +101,7 @@ class Namer:
 
     def _wish(self, thing: Any) -> str:
         if thing in self.origins:
-            name = self.jaxpr_names.of(self.origins[thing][0])
+            name = self.jaxpr_names.of(self.origins[thing])
             if name.isidentifier() and name != "_":
                 return name
         if isinstance(thing, Buffer):

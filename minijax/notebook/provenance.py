@@ -140,8 +140,9 @@ class Provenance:
             defined(x): x for x in every if isinstance(x, Let | Load | Read)}
         makers = {v: numbers_of([eqn]) for eqn in equations_in(lowered.simplified.jaxpr)
                   for v in eqn.outvars}
-        holds = {thing: NONE.union(*(makers.get(v, NONE) for v in variables))
-                 for thing, variables in self.kernel.notes["origins"].items()}
+        notes, holds = self.kernel.notes, defaultdict[Any, Numbers](frozenset)
+        for thing, v in (*notes["origins"].items(), *notes["others"]):
+            holds[thing] |= makers.get(v, NONE)
         self.equations = _equations_behind(every, holds)
 
     @property
