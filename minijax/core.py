@@ -597,7 +597,6 @@ class Primitive:
       consumes_key: whether the key that is its first argument must not be used again.
       asks_lazily: whether `loop` asks at most twice for an element of an operand, as it is made.
       in_place: ``(k, /, **params) -> places`` of the arguments whose buffer output k may take over.
-      by_element: ``(*types, **params) -> bool``: whether to take its element rule, not another.
       printed: ``(**params) -> params``: which of them a printed program shows.
     """
 
@@ -610,7 +609,6 @@ class Primitive:
                  # rare: for random keys, for loops that reuse memory, for what is long to print
                  handles_keys: bool = False, consumes_key: bool = False, asks_lazily: bool = False,
                  in_place: Callable[..., Sequence[int]] = lambda k, /, **params: (),
-                 by_element: Callable[..., bool] = lambda *avals, **params: True,
                  printed: Callable[..., Params] | None = None):
         self.name, self.impl, self.abstract_eval = name, impl, abstract_eval
         self.jvp, self.transpose, self.batch = (
@@ -620,8 +618,7 @@ class Primitive:
         self.split, self.effects, self.examples = split, effects, examples
         self.multiple_results = multiple_results
         self.handles_keys, self.consumes_key = handles_keys, consumes_key
-        self.asks_lazily, self.in_place = asks_lazily, in_place
-        self.by_element, self.printed = by_element, printed
+        self.asks_lazily, self.in_place, self.printed = asks_lazily, in_place, printed
         self.as_made = dict(vars(self))  # which a user may change, slot by slot
 
     def bind(self, *args: Any, **params: Any) -> Any:

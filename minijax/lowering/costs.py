@@ -65,11 +65,13 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
                     numbers[target] = OPS[op].meaning(*map(np.int64, map(value, args)))
             case Call(name, args) if match := re.fullmatch(BLOCK, name):
                 k, row, column, stop = (value(args[place]) for place in (5, 8, 9, 10))
-                if None not in (row, column):
+                if None not in (k, row, column):
                     m, n = int(match[2]) - row, stop - column
                     total["flops"] += 2 * m * n * k
                     total["bytes accessed"] += (m * n + m * k + k * n) * np.dtype(match[1]).itemsize
-            case For(turns=int(turns)) if any(isinstance(x, Call) for x in walk(statement.body)):
+            case For(_, _, last) if value(last) is not None and any(
+                    isinstance(x, Call) for x in walk(statement.body)):
+                turns = value(last)
                 for i, like_it in ((0, turns - 1), (turns - 1, 1)):  # the last may be smaller
                     for name, count in costs_of(
                             statement.body, {**numbers, statement.index: i}).items():

@@ -86,8 +86,7 @@ def lowering_rule(eqn: JaxprEqn) -> tuple[str, Any]:
     reason = ""
     for kind in ("element", "loop", "library"):
         rule = getattr(primitive, kind, None)
-        if callable(rule) and (kind != "element" or primitive.by_element(
-                *(x.aval for x in eqn.invars), **eqn.params)):
+        if callable(rule):
             return kind, rule
         if isinstance(rule, Cannot):
             reason = f": {rule.reason}"

@@ -402,6 +402,8 @@ class FunctionText:
             long_sum = loop.vectorize == "reduce" and turns > MANY
             whole = side_by_side and turns >= FEW and not long_sum
             until = [WHOLE, NO_LONGER] if turns <= SHORT else [WHOLE]
+            if any(isinstance(each, Call) for each in walk(loop.body)):
+                whole, until = True, [WHOLE]
             self.loop(loop, start, stop, until if whole else [])
 
     def loop(self, loop: For, start: str, stop: str, facts: Sequence[str]) -> None:

@@ -114,7 +114,7 @@ end:
   %new.{r} = and {mask} %both, %here.{r}.all
   %before.{r} = select i1 %is.added, ptr %z.{r}, ptr %y
   %old.{r} = call {v} {load}(ptr {aligned} %before.{r}, {mask} %old, {v} zeroinitializer)
-  %total.{r} = fadd {v} %old.{r}, %more.{r}
+  %total.{r} = fadd nsz {v} %old.{r}, %more.{r}
   call void {store}({v} %total.{r}, ptr {aligned} %z.{r}, {mask} %new.{r})""" for r in each),
         "  ret void", "}"])
 

@@ -168,23 +168,6 @@ def _matrix_product(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 # ── Lowering ─────────────────────────────────────────────────────────────────────────────────
 
-INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
-INLINE_VECTOR = 32  # and so of a matrix and a vector
-
-
-def _by_element(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Dimensions,
-                preferred_element_type: Any, **_: Any) -> bool:
-    """Whether each element is a sum of its own: a library takes long products of floats."""
-    contract, batch = dimension_numbers
-    summed, rows, columns = (math.prod(x.shape[d] for d in range(x.ndim) if (d in axes) == among)
-                             for x, axes, among in ((lhs, contract[0], True),
-                                                    (lhs, contract[0] + batch[0], False),
-                                                    (rhs, contract[1] + batch[1], False)))
-    dtype = computed_in(_dot_dtype(lhs.dtype, rhs.dtype, preferred_element_type))
-    most = INLINE_VECTOR if 1 in (rows, columns) else INLINE
-    return dtype.kind != "f" or rows * summed * columns <= most
-
-
 def _dot_element(s: Any, index: tuple, x: Any, y: Any, dimension_numbers: Dimensions,
                  preferred_element_type: Any = None, **_: Any) -> Reduction:
     """A sum of products; of Booleans any of them."""
@@ -276,10 +259,8 @@ dot_general_p = Primitive(
     transpose=emitted.transposed(lambda ct, x, y, **params: _cotangent(ct, x, y, False, **params),
                                  lambda ct, x, y, **params: _cotangent(ct, y, x, True, **params)),
     batch=_dot_batch,
-    element=_dot_element,
     library=functools.partial(families.kernel("dot_general"), as_sums=Primitive(
         "dot_general", abstract_eval=_dot_type, element=_dot_element).bind),
-    by_element=_by_element,
     examples=_dot_examples)
 
 

@@ -25,6 +25,8 @@ from .. import cpu
 from ..builder import CHAIN
 from ..loops import Address, Flat
 
+INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
+INLINE_VECTOR = 32  # and so of a matrix and a vector
 LARGEST_TURNED = 1 << 18  # elements that are worth a second copy
 ENOUGH = 8  # panels, the columns of a block each, for threads to share, or else the blocks of
 SHARED = 1 << 22  # terms in a panel: some 40 µs
@@ -68,12 +70,14 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     [out], (contract, batch) = outputs, dimension_numbers
     left, right = (Side(x, batch[i], without(range(len(x.shape)), contract[i] + batch[i]),
                         contract[i]) for i, x in enumerate(operands))
-    if 1 in (left.size(left.free), right.size(right.free)):
+    wide, rows, columns = computed_in(out.dtype), left.size(left.free), right.size(right.free)
+    terms = rows * left.size(left.contract) * columns
+    if 1 in (rows, columns) and terms > INLINE_VECTOR:
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
-        params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
-        computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
-    else:
-        by_blocks(b, out, left, right, computed_in(out.dtype))
+    elif terms > INLINE and wide.kind == "f":
+        return by_blocks(b, out, left, right, wide)
+    params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
+    computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
 
 
 def turned_before_loops(b: Any, side: Side) -> Side:
@@ -129,7 +133,7 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
     most = next((k // parts for parts in range(least, 2 * least) if k % parts == 0), LONG)
     groups = -(-k // (most * CHAIN))
     x, of_x = as_matrices(b, left, wide)
-    y, of_y = as_matrices(b, right, right.buffer.dtype)
+    y, of_y = as_matrices(b, turned_before_loops(b, right), right.buffer.dtype)
     batch = left.sizes(left.batch)
     sums = out if out.dtype == wide and groups == 1 else b.temp((groups, *out.shape), wide)
     with b.loop(math.prod(batch), vectorize="parallel") as place:
@@ -180,35 +184,36 @@ def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int
     is_far = y.down != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != dtype
     whole = panels >= ENOUGH or m * k * width < SHARED
     beside = min(panels // ENOUGH or 1 if whole and chains == 1 else panels, BESIDE)
+    beside = next(count for count in range(beside, 0, -1) if panels % count == 0)
 
-    def top(block: Any, size: int, of: int) -> Any:
-        start = b.mul(b.index(block), size)
-        return b.min(start, of - size) if of % size else start
+    def top(block: Any, size: int, of: int) -> tuple[Any, Any]:
+        """Where a block begins, and how far that is in the one before it."""
+        wanted = b.mul(b.index(block), size)
+        start = b.min(wanted, of - size) if of % size else wanted
+        return start, b.sub(wanted, start)
 
     with (b.loop(chains, vectorize="parallel") as chain,
-          b.loop(-(-panels // beside), vectorize="parallel" * whole) as group):
+          b.loop(panels // beside, vectorize="parallel" * whole) as group):
         first, left = b.mul(b.index(chain), CHAIN), b.mul(b.index(group), beside)
-        here = b.min(beside, b.sub(panels, left)) if panels % beside else b.index(beside)
         with b.loop(b.min(b.sub(parts, first), min(parts, CHAIN))) as part:
             t = b.mul(b.add(first, part), most)
             terms = b.min(b.sub(k, t), most) if k % most else b.index(most)
             if is_far:
-                near = Matrix(b.temp((beside, most, width), dtype, "near"), 1, width)
-                with b.loop(here) as panel, nest(b, (terms, width), "parallel") as (i, j):
-                    column = b.add(top(b.add(left, panel), width, n), j)
+                near = b.temp((beside, most, width), dtype, "near")
+                with b.loop(beside) as panel, nest(b, (terms, width), "parallel") as (i, j):
+                    column = b.add(top(b.add(left, panel), width, n)[0], j)
                     term = b.load(*y.at(b, column, b.add(t, i)))
-                    b.store(near.buffer, (panel, i, j), b.convert(term, dtype))
-                b.freeze(near.buffer)
-            with b.loop(strips, vectorize="parallel") as strip, b.loop(here) as panel:
-                row, late = top(strip, height, m), b.add(left, panel)
-                column = top(late, width, n)
-                terms_of_y = (near.at(b, b.mul(b.index(panel), most * width), 0) if is_far
+                    b.store(near, (panel, i, j), b.convert(term, dtype))
+                b.freeze(near)
+            with b.loop(strips, vectorize="parallel") as strip, b.loop(beside) as panel:
+                row, above = top(strip, height, m)
+                column, before = top(b.add(left, panel), width, n)
+                terms_of_y = ((near, Flat(b.mul(b.index(panel), most * width))) if is_far
                               else y.at(b, column, t))
+                into = z.at(b, b.add(b.mul(b.index(chain), rows), row), column)
                 b.call(routine, Address(*x.at(b, row, t)), x.down, x.right, Address(*terms_of_y),
-                       near.right if is_far else y.right, terms,
-                       Address(*z.at(b, b.add(b.mul(b.index(chain), rows), row), column)), n,
-                       b.sub(b.mul(b.index(strip), height), row),
-                       b.sub(b.mul(late, width), column), width, part)
+                       width if is_far else y.right, terms, Address(*into), n, above, before,
+                       width, part)
 
 
 def block_routine(m: int, n: int, dtype: np.dtype) -> tuple[str, int, int]:
