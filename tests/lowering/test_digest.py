@@ -140,7 +140,7 @@ def test_values_that_compare_equal_are_told_apart():
 
 @pytest.mark.parametrize("value", [
     len, lambda: 0, functools.partial(max, 1), object(), type("Odd", (int,), {})(1),
-    np.array([None])], ids=repr)
+    np.array([None])], ids=lambda value: type(value).__name__)
 def test_what_is_known_by_its_address_alone_has_no_name(value):
     with pytest.raises(Nameless):
         words(value)
