@@ -451,7 +451,7 @@ def before(x):
     return y.at[1].set(first)
 
 def after(x):
-    y = 2 * x
+    y = jnp.exp(x)
     z = y.at[1].set(7.0)
     return z + y[1]
 """
@@ -466,7 +466,7 @@ def _whole_copies(f: Callable) -> int:
 def grade_copies(answer: Any) -> None:
     expect(isinstance(answer, list | tuple) and len(answer) == 5,
            f"five numbers are wanted, one for each function, and yours is {answer!r}")
-    functions: dict[str, Any] = {}
+    functions: dict[str, Any] = {"jnp": jnp}
     exec(_COPYING, functions)
     why = {
         "own": "nobody else has a label on what `2 * x` made",
