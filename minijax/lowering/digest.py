@@ -31,11 +31,6 @@ def digest_of(closed: ClosedJaxpr) -> str | None:
     """What names a program in any process: another one has other operations, types or constants.
 
     None where a part of it has no such name.
-
-    >>> import minijax
-    >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
-    >>> digest_of(f(2.0)) == digest_of(f(3.0)) != digest_of(f(2))
-    True
     """
     try:
         return hashed(words((package(), config.trace_key(), closed)))
@@ -85,7 +80,13 @@ def constants_of(closed: ClosedJaxpr) -> Iterator[np.ndarray]:
 
 
 def words(x: Any) -> Any:
-    """A value in plain words, which print alike only where the values are the same."""
+    """A value in plain words, which print alike only where the values are the same.
+
+    >>> import minijax
+    >>> f = minijax.make_jaxpr(lambda x: x + 1.0)
+    >>> words(f(2.0)) == words(f(3.0)) != words(f(2))
+    True
+    """
     kind = type(x)
     match x:
         case None | bool() | int() | str() if kind in (type(None), bool, int, str):
