@@ -115,14 +115,16 @@ def _joins(task: Node, nest: Nest, depth: int) -> bool:
 def _columns(tasks: Iterable[Node], depth: int) -> tuple[int, ...]:
     """The axes from `depth` on that are kept by a reduction which walks down them, if there is one.
 
-    All that is behind its operands lies along these axes at last.
+    All that is behind its operands lies along these axes at last, or is the same for all of them.
     """
     for task in tasks:
         axes = [("axis", k) for k in range(depth, task.rank)]
         rows = math.prod(task.loops[task.rank:])
         many = rows >= _FEW or rows * task.cost >= _LITTLE
         if axes and task.reduces and many and 0 not in task.loops:
-            last = [terms[-len(axes):] for terms in _memory(task) if len(terms) > 1]
+            down = {("axis", k) for k in range(task.rank, len(task.loops))}
+            last = [terms[-len(axes):] for terms in _memory(task)
+                    if len(terms) > 1 and not down.issuperset(terms)]
             if last and all(terms == axes for terms in last):
                 return task.loops[depth:task.rank]
     return ()

@@ -157,6 +157,20 @@ def test_columns_that_lie_side_by_side_are_one_row(shape):
         assert all(loop.turns in (256, np.prod(shape[1:]) % 256) for loop in innermost)
 
 
+def test_rows_that_are_weighted_go_by_columns_whatever_axes_they_are_counted_by():
+    for shape in ((90,), (3, 30), (5, 2, 9)):
+        down = tuple(range(len(shape)))
+
+        def f(x, w, shape=shape, down=down):
+            return [lax.reduce_sum_p.bind(lax.mul(x, lax.broadcast_in_dim(w, x.shape, down)),
+                                          axes=down)]
+        kernel = check(f, numbers(*shape, 16), numbers(*shape))
+        walks = [s for s in statements(kernel.body, For) if any(
+            isinstance(each, Load) and each.buffer.role == "input" for each in s.body)]
+        assert all(loop.turns == 16 for loop in walks if not any(
+            isinstance(s, For) for s in loop.body))
+
+
 def test_few_rows_are_written_out_where_they_stand():
     kernel = check(lambda x: [lax.reduce_prod(x, (0,))], numbers(8, 5000))
     assert not kernel.temps and count(kernel, For) == 2
