@@ -192,11 +192,10 @@ Statement: TypeAlias = (
 
 
 class Kernel(Node):
-    """A compiled function's body: `int32 name(void** buffers)`.
+    """A compiled function's body: it takes arrays, and gives its status.
 
-    The pointers are inputs, outputs, constants in this order, then one workspace of
-    `workspace_size` bytes and a cache line; each temp lies in it at `offsets[temp]` from where its
-    first line begins.
+    They are inputs, outputs, constants in this order, then one workspace of `workspace_size` bytes
+    and a cache line; each temp lies in it at `offsets[temp]` from where its first line begins.
     """
 
     name: str
