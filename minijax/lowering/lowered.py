@@ -17,7 +17,6 @@ from minijax.lazily import cached_property
 from . import cache, cpu, executable, llvm
 from .costs import CompiledMemoryStats, costs_of, memory_of
 from .loops import Kernel
-from .pairs import in_pairs
 from .schedule import Passed, lower_to_kernel
 from .simplify import simplify
 
@@ -34,7 +33,7 @@ class Lowered:
         """The program without what can be computed or dropped beforehand, keys as words,
         complex numbers as pairs.
         """
-        return simplify(in_pairs(self.jaxpr))
+        return simplify(self.jaxpr)
 
     @property
     def passed(self) -> Passed:
@@ -48,11 +47,13 @@ class Lowered:
         return lower_to_kernel(self.simplified, self.name, self.passed)
 
     def as_text(self, stage: str = "source") -> str:
-        """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python), or
-        what the processor runs, "llvm" or "asm".
+        """One stage as text: "jaxpr", "simplified", "loops", "source" (readable Python), or what
+        the processor runs, "llvm" or "asm".
         """
         if stage in ("jaxpr", "simplified"):
             return str(getattr(self, stage))
+        if stage == "loops":
+            return str(self.kernel)
         if stage == "source":
             from .text import kernel_text  # which no compilation needs
 
@@ -60,8 +61,8 @@ class Lowered:
         if stage in ("llvm", "asm"):
             text = llvm.assembly(self.kernel)
             return cpu.undisturbed(lambda: cpu.as_text(text, stage))
-        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, llvm, "
-                         "asm")
+        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, loops, source, "
+                         "llvm, asm")
 
     @property
     def costs(self) -> Counter[str]:

@@ -1,33 +1,32 @@
-"""Programs in real numbers: complex ones become pairs of them, typed PRNG keys their words.
+"""Equations in real numbers: complex ones become pairs of them, typed PRNG keys their words.
 
-Stands on simplify.py and on the formulas of `primitives.pairs`. Loops and printers see real numbers
-alone; where a kernel is entered and left, both parts of a complex one are in one buffer.
-Chapter 22. In XLA: the elemental emitter of complex operations.
+Stands on the formulas of `primitives.pairs`; simplify.py asks for each equation. Loops and printers
+see real numbers alone; where a kernel is entered and left, both parts of a complex one are in one
+buffer. Chapter 22. In XLA: the elemental emitter of complex operations.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from minijax import context, core
-from minijax.core import Array, ArrayImpl, Primitive, ShapedArray, has_key_dtype, physical_aval
-from minijax.jaxpr import ClosedJaxpr, Environment, Jaxpr, JaxprEqn, subjaxprs, types_in
+from minijax.core import (
+    Primitive, ShapedArray, bind_physically, has_key_dtype, physical_aval,
+)
+from minijax.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, subjaxprs
 from minijax.primitives import algebra, emitted
 from minijax.primitives.pairs import EACH_PART, FORMULAS, RULES, Pair, each_of
 from minijax.primitives.slots import real_dtype
-from minijax.stage import DynamicJaxprTrace, stage
-
-from .simplify import program_called, with_programs
+from minijax.stage import stage
 
 # -- values and their parts ------------------------------------------------------------------------
 
 
 def is_complex(aval: ShapedArray) -> bool:
-    return getattr(aval.dtype, "kind", "") == "c"
+    return aval.dtype.kind == "c"
 
 
 def has_parts(aval: ShapedArray) -> bool:
@@ -36,8 +35,24 @@ def has_parts(aval: ShapedArray) -> bool:
 
 def parts_of(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
     """The types of the real values that stand for values of these types."""
-    return [each for aval in map(physical_aval, avals) for each in (
-        [aval.update(dtype=real_dtype(aval.dtype))] * 2 if is_complex(aval) else [aval])]
+    return [each for aval in avals for each in (
+        [aval.update(dtype=real_dtype(aval.dtype))] * 2 if is_complex(aval)
+        else [physical_aval(aval)])]
+
+
+def parts(x: np.ndarray) -> list[np.ndarray]:
+    return [x.real, x.imag] if x.dtype.kind == "c" else [x]
+
+
+def grouped(values: Iterable[Any], avals: Sequence[ShapedArray]) -> list[list[Any]]:
+    """The parts of each value of these types, which stand one after the other."""
+    rest = iter(values)
+    return [[next(rest) for _ in range(1 + is_complex(aval))] for aval in avals]
+
+
+def together(values: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+    """The values of these types from their parts."""
+    return [Pair(*each) if len(each) > 1 else each[0] for each in grouped(values, avals)]
 
 
 def apart(values: Sequence[Any]) -> list[Any]:
@@ -45,117 +60,90 @@ def apart(values: Sequence[Any]) -> list[Any]:
     return [x for z in values for x in (z.parts if isinstance(z, Pair) else (z,))]
 
 
-def together(parts: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """The values of these types from their parts."""
-    rest = iter(parts)
-    return [Pair(next(rest), next(rest)) if is_complex(aval) else next(rest) for aval in avals]
+# -- equations -------------------------------------------------------------------------------------
 
 
-def _value(x: Any) -> Any:
-    """What stands for a constant."""
-    if not isinstance(x, ArrayImpl) or not has_parts(x.aval):
-        return x
-    parts = (x._buffer.real.copy(), x._buffer.imag.copy()) if is_complex(x.aval) else (x._buffer,)
-    found = [ArrayImpl(each, aval, x.is_literal)
-             for each, aval in zip(parts, parts_of([x.aval]), strict=True)]
-    return together(found, [x.aval])[0]
-
-
-# -- programs --------------------------------------------------------------------------------------
-
-
-def in_pairs(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program of the parts of its complex numbers, which stand one after the other, and
-    of the words of its keys: `uint32`, with a trailing axis.
-
-    >>> import minijax
-    >>> in_pairs(minijax.make_jaxpr(lambda z: minijax.lax.conj(z))(1j))
-    { lambda ; a:f32[] b:f32[]. let c:f32[] = neg b in (a, c) }
+def program_of(eqn: JaxprEqn) -> ClosedJaxpr | None:
+    """The program that an equation stands for: on keys one of words, on complex numbers, where
+    there is a formula, one of parts.
     """
-    if not any(map(has_parts, types_in(closed.jaxpr))):
-        return closed
-
-    @context.leaving(core.current_source)
-    def run(*args: Array) -> list[Array]:
-        return apart(_walk(closed.jaxpr, closed.consts, together(args, closed.in_avals)))
-
-    return closed.derived(("in pairs",), lambda: stage(
-        run, parts_of(closed.in_avals), closed.jaxpr.debug_info))
-
-
-def _walk(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
-    """The outputs of a program, of which complex values are pairs."""
-    env = Environment(zip(jaxpr.constvars + jaxpr.invars, (*map(_value, consts), *args),
-                          strict=True))
-    for eqn in jaxpr.eqns:
-        core.current_source.set(eqn.source_info)
-        outs = _results(eqn, [_value(env[x]) for x in eqn.invars])
-        env.update(zip(eqn.outvars, outs, strict=True))
-    return [_value(env[v]) for v in jaxpr.outvars]
+    primitive, params, types = eqn.primitive, eqn.params, [x.aval for x in eqn.invars]
+    physical = list(map(physical_aval, types))
+    if physical != types and not primitive.handles_keys:
+        return stage(lambda *words: bind_physically(
+            primitive, types, words, params, emitted.move_axis), physical)
+    if primitive.program is not None:
+        program = partial(primitive.program, **params)
+        return stage(program if primitive.multiple_results else lambda *x: [program(*x)], physical)
+    formula = _formula(eqn)
+    return formula and stage(lambda *args: apart([formula(*together(args, types))]),
+                             parts_of(types))
 
 
-def _results(eqn: JaxprEqn, args: Sequence[Any]) -> Sequence[Any]:
-    """The results of an equation."""
-    primitive, params, name = eqn.primitive, eqn.params, eqn.primitive.name
-    types, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
-    inside = any(subjaxprs(params))
-    if any(map(has_key_dtype, (*types, *outs))) and not inside:
-        if not primitive.handles_keys:
-            return core.bind_physically(primitive, types, args, params, emitted.move_axis)
-        if primitive.program is not None:  # an operation on keys is a program on their words
-            return [primitive.program(*args, **params)]
-    inner = None if name == "scan" else program_called(eqn)  # from which products go later
-    if inner is not None:
-        return _walk(inner.jaxpr, inner.consts, args)
-    if any(map(is_complex, (*types, *outs))) and not inside:
-        if name in EACH_PART:
-            return [Pair(*(_of_part(eqn, args, k) for k in range(2)))]
-        if name in FORMULAS:
-            return [FORMULAS[name](*(each_of(x, lambda v: emitted.stretched(v, outs[0].shape))
-                                     for x in args), **params)]
-        if name in RULES:
-            return [RULES[name](*args, **params)]
-        if name not in ("sort", "debug_callback"):
-            meaning = partial(primitive.rule("impl"), **params)
-            primitive, params = in_numpy_p, {"callback": np.errstate(all="ignore")(meaning)}
-    trace = core.current_trace.get()
-    assert isinstance(trace, DynamicJaxprTrace)
-    found = trace.record(primitive, apart(args), _of_parts(params, types), parts_of(outs))
-    return together(found, outs)
+def _formula(eqn: JaxprEqn) -> Callable[..., Any] | None:
+    """What an equation makes of pairs."""
+    name, params = eqn.primitive.name, eqn.params
+    if not any(is_complex(x.aval) for x in (*eqn.invars, *eqn.outvars)):
+        return None
+    if name in EACH_PART:
+        return lambda *args: Pair(*(_of_part(eqn, args, k) for k in range(2)))
+    if name in FORMULAS:
+        shape = eqn.outvars[0].aval.shape
+        return lambda *args: FORMULAS[name](
+            *(each_of(x, lambda v: emitted.stretched(v, shape)) for x in args), **params)
+    return partial(RULES[name], **params) if name in RULES else None
 
 
 def _of_part(eqn: JaxprEqn, args: Sequence[Any], k: int) -> Any:
     """An equation on the real parts, or on the imaginary ones."""
     params = dict(eqn.params)
     if params.get("fill_value") is not None:
-        fill = np.asarray(params["fill_value"])
-        params["fill_value"] = (fill.imag if k else fill.real).item()
-    return eqn.primitive.bind(*(apart([x])[k] if isinstance(x, Pair) else x for x in args),
-                              **params)
+        params["fill_value"] = parts(np.asarray(params["fill_value"], complex))[k].item()
+    return eqn.primitive.bind(*(x.parts[k] if isinstance(x, Pair) else x for x in args), **params)
 
 
 # How many operands are of a kind, in the order of the operands: of loops, and of sorts.
 COUNTS = ("num_consts", "num_carry", "cond_nconsts", "body_nconsts", "num_keys")
 
 
-def _of_parts(params: dict[str, Any], types: Sequence[ShapedArray]) -> dict[str, Any]:
-    """The parameters of an equation whose operands are both parts of what they were."""
-    params, rest = with_programs(params, in_pairs), types
-    for name in COUNTS:
-        if name in params:
-            own, rest = rest[:params[name]], rest[params[name]:]
-            params[name] = len(parts_of(own))
-    if "callback" in params:
-        params["callback"] = partial(_of_whole, params["callback"], types)
-    return params
+def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxpr], ClosedJaxpr]
+             ) -> JaxprEqn:
+    """The equation on real operands, of new variables, with every program inside changed."""
+    primitive, params = eqn.primitive, with_programs(eqn.params, change)
+    types, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
+    if any(map(is_complex, (*types, *outs))):
+        if not any(subjaxprs(params)) and primitive.name not in ("sort", "debug_callback"):
+            meaning = partial(primitive.rule("impl"), **params)
+            primitive, params = in_numpy_p, {"callback": np.errstate(all="ignore")(meaning)}
+        rest = types
+        for name in COUNTS:
+            if name in params:
+                own, rest = rest[:params[name]], rest[params[name]:]
+                params[name] = len(parts_of(own))
+        if "callback" in params:
+            params["callback"] = partial(_of_whole, params["callback"], types)
+    return eqn.replace(primitive=primitive, params=params, invars=args,
+                       outvars=tuple(map(Var, parts_of(outs))))
 
 
-def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *parts: np.ndarray
+def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
+                   ) -> dict[str, Any]:
+    """The parameters of an equation with every program among them changed."""
+
+    def changed(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(changed, value))
+        return change(value) if isinstance(value, ClosedJaxpr) else value
+
+    return {name: changed(value) for name, value in params.items()}
+
+
+def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *values: np.ndarray
               ) -> list[np.ndarray]:
     """What a function of NumPy arrays makes of complex ones, given and taken as their parts."""
-    found = callback(*(algebra.in_parts(x.re, x.im) if isinstance(x, Pair) else x
-                       for x in together(parts, types)))
-    return apart([Pair(x.real, x.imag) if x.dtype.kind == "c" else x for x in found])
+    found = callback(*(algebra.in_parts(*x) if len(x) > 1 else x[0]
+                       for x in grouped(values, types)))
+    return [part for x in found for part in parts(x)]
 
 
 # An operation of complex numbers that is left to NumPy.

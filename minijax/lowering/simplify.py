@@ -4,18 +4,19 @@ Stands on jaxpr.py and stage.py.
 Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax import context, core, stage
-from minijax.core import Array, ShapedArray, has_key_dtype
+from minijax import context, core
+from minijax.core import ShapedArray
 from minijax.jaxpr import (
-    Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, remove_dead_equations, subjaxprs,
+    Atom, ClosedJaxpr, JaxprEqn, Literal, Var, remove_dead_equations, subjaxprs,
     without_dead_equations,
 )
 
+from .pairs import grouped, has_parts, in_parts, parts, parts_of, program_of
 from .steps import with_products_outside
 from .turned import turn_products
 
@@ -38,92 +39,69 @@ def simplify(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 class _Simplifier:
-    """Rewrites one program from top to bottom."""
+    """Rewrites one program from top to bottom; for a complex number stand both of its parts."""
 
     def __init__(self) -> None:
-        self.env: dict[Var, Atom] = {}
+        self.env: dict[Var, Sequence[Atom]] = {}
         self.eqns: list[JaxprEqn] = []
-        self.consts: dict[Var, Any] = {}
-        self.seen: dict[Hashable, tuple[Atom, ...]] = {}
+        self.consts: dict[Hashable, tuple[Var, Any]] = {}
+        self.seen: dict[Hashable, Sequence[Atom]] = {}
 
+    @context.leaving(core.current_source)
     def program(self, closed: ClosedJaxpr) -> ClosedJaxpr:
+        inputs = [Var(aval) for aval in parts_of(closed.in_avals)]
+        outs = self.enter(closed, inputs)
+        kept = turn_products(remove_dead_equations(closed.jaxpr.replace(
+            constvars=[v for v, _ in self.consts.values()], invars=inputs, outvars=outs,
+            eqns=self.eqns)))
+        consts = tuple(x for _, x in self.consts.values())
+        return without_dead_equations(ClosedJaxpr(kept, consts))
+
+    def enter(self, closed: ClosedJaxpr, args: Sequence[Atom]) -> Sequence[Atom]:
+        """Walk a program whose inputs are `args`; what stands for its outputs."""
         jaxpr = closed.jaxpr
-        self.enter(jaxpr, closed.consts, jaxpr.invars)
-        outs = tuple(self.atom(v) for v in jaxpr.outvars)
-        kept = turn_products(remove_dead_equations(jaxpr.replace(
-            constvars=tuple(self.consts), outvars=outs, eqns=tuple(self.eqns))))
-        return without_dead_equations(ClosedJaxpr(kept, tuple(self.consts.values())))
-
-    def atom(self, x: Atom) -> Atom:
-        return self.env.get(x, x) if isinstance(x, Var) else x
-
-    def enter(self, jaxpr: Jaxpr, consts: Sequence[Any], args: Iterable[Atom]) -> None:
-        """Walk a program whose inputs are `args`."""
-        for v, value in zip(jaxpr.constvars, consts, strict=True):
-            self.env[v] = self._constant(v.aval, value)
         # A program called twice has each variable twice: the latest call counts.
-        self.env.update(zip(jaxpr.invars, list(args), strict=True))
+        self._define(jaxpr.invars, args)
+        for v, value in zip(jaxpr.constvars, closed.consts, strict=True):
+            self.env[v] = self._constant(value, v.aval)
         for eqn in jaxpr.eqns:
-            self.env.update(zip(eqn.outvars, self.results(eqn), strict=True))
+            core.current_source.set(eqn.source_info)
+            self._define(eqn.outvars, self.results(eqn))
+        return self._atoms(jaxpr.outvars)
 
-    def _constant(self, aval: ShapedArray, value: Any) -> Atom:
-        if not aval.shape and not has_key_dtype(aval):
-            return _literal(buffer_of(value), aval)
-        for v, other in self.consts.items():
-            if other is value and v.aval is aval:
-                return v
-        v = Var(aval)
-        self.consts[v] = value
-        return v
+    def _define(self, variables: Sequence[Var], atoms: Iterable[Atom]) -> None:
+        self.env.update(zip(variables, grouped(atoms, [v.aval for v in variables]), strict=True))
+
+    def _atoms(self, atoms: Iterable[Atom]) -> tuple[Atom, ...]:
+        """What stands for them."""
+        return tuple(part for x in atoms for part in (
+            self.env[x] if isinstance(x, Var) else self._constant(x.value, x.aval)))
+
+    def _constant(self, value: Any, aval: ShapedArray) -> Sequence[Atom]:
+        if has_parts(aval):
+            pairs = zip(parts(buffer_of(value)), parts_of([aval]), strict=True)
+            return [atom for part, each in pairs for atom in self._constant(part, each)]
+        if not aval.shape:
+            return [_literal(buffer_of(value), aval)]
+        return [self.consts.setdefault((id(value), aval), (Var(aval), value))[0]]
 
     def results(self, eqn: JaxprEqn) -> Sequence[Atom]:
         """What stands for the outputs of an equation, which is kept where it is the first."""
-        invars = tuple(self.atom(x) for x in eqn.invars)
-        called = program_called(eqn)
+        args = self._atoms(eqn.invars)
+        called = eqn.params.get(CALLS.get(eqn.primitive.name, "")) or program_of(eqn)
+        if called is None:
+            eqn = in_parts(eqn, args, simplify)
+            called = with_products_outside(eqn)
         if called is not None:
-            self.enter(called.jaxpr, called.consts, invars)
-            return [self.atom(v) for v in called.jaxpr.outvars]
-        folded = _fold(eqn, invars)
+            return self.enter(called, args)
+        folded = _fold(eqn)
         if folded is not None:
             return folded
-        key = object() if eqn.effects else _equation_key(eqn, invars)
+        key = object() if eqn.effects else _equation_key(eqn)
         if key not in self.seen:
-            # Fresh variables: a program that is inlined twice defines its own only once.
-            self.seen[key] = outs = tuple(Var(v.aval) for v in eqn.outvars)
-            params = with_programs(eqn.params, simplify)
-            self.eqns.append(eqn.replace(invars=invars, outvars=outs, params=params))
+            self.seen[key] = eqn.outvars
+            self.eqns.append(eqn)
         return self.seen[key]
-
-
-def program_called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation runs once, or stands for."""
-    primitive = eqn.primitive
-    if primitive.name in CALLS:
-        return eqn.params.get(CALLS[primitive.name])
-    if primitive.name == "scan":
-        return with_products_outside(eqn.replace(params=with_programs(eqn.params, simplify)))
-    if primitive.program is None:
-        return None
-
-    @context.leaving(core.current_source)
-    def run(*args: Array) -> list[Array]:
-        core.current_source.set(eqn.source_info)
-        outs = primitive.program(*args, **eqn.params)
-        return outs if primitive.multiple_results else [outs]
-
-    return stage.stage(run, [x.aval for x in eqn.invars])
-
-
-def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], ClosedJaxpr]
-                   ) -> dict[str, Any]:
-    """The parameters of an equation with every program among them changed."""
-
-    def changed(value: Any) -> Any:
-        if type(value) is tuple:
-            return tuple(map(changed, value))
-        return change(value) if isinstance(value, ClosedJaxpr) else value
-
-    return {name: changed(value) for name, value in params.items()}
 
 
 def buffer_of(value: Any) -> np.ndarray:
@@ -136,12 +114,12 @@ def _literal(buffer: np.ndarray, aval: ShapedArray) -> Literal:
     return Literal(buffer.item() if plain else buffer[()], aval)
 
 
-def _fold(eqn: JaxprEqn, invars: Sequence[Atom]) -> list[Literal] | None:
+def _fold(eqn: JaxprEqn) -> list[Literal] | None:
     """The results of an equation on literals, where they are scalars."""
-    literals = [x for x in invars if isinstance(x, Literal)]
+    literals = [x for x in eqn.invars if isinstance(x, Literal)]
     results = [v.aval for v in eqn.outvars]
-    if (len(literals) != len(invars) or not invars or eqn.effects or any(subjaxprs(eqn.params))
-            or any(aval.shape or has_key_dtype(aval) for aval in results)
+    if (len(literals) != len(eqn.invars) or not literals or eqn.effects
+            or any(subjaxprs(eqn.params)) or any(aval.shape for aval in results)
             or not callable(eqn.primitive.impl)):
         return None
     with np.errstate(all="ignore"):
@@ -150,10 +128,10 @@ def _fold(eqn: JaxprEqn, invars: Sequence[Atom]) -> list[Literal] | None:
             for value, aval in zip(values, results, strict=True)]
 
 
-def _equation_key(eqn: JaxprEqn, invars: Sequence[Atom]) -> Hashable:
+def _equation_key(eqn: JaxprEqn) -> Hashable:
     """What two equations share when they compute the same; nothing, if that cannot be compared."""
-    key = (eqn.primitive, tuple(map(_atom_key, invars)), _frozen(tuple(sorted(eqn.params.items()))),
-           tuple(v.aval for v in eqn.outvars))
+    key = (eqn.primitive, *map(_atom_key, eqn.invars), *(v.aval for v in eqn.outvars),
+           _frozen(tuple(sorted(eqn.params.items()))))
     try:
         hash(key)
     except TypeError:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import context, core, stage
+from minijax import stage
 from minijax.core import Array
 from minijax.interpreters.vmap import batch_jaxpr
 from minijax.jaxpr import (
@@ -28,7 +28,8 @@ TIMES, CALL = 8, 4096
 
 
 def with_products_outside(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that a scan stands for, with fewer products in its loop; None if all stay.
+    """The program that a scan stands for, with fewer products in its loop; None if all stay,
+    and of other equations.
 
     >>> import minijax, numpy as np
     >>> f = lambda h, w, xs: minijax.lax.scan(lambda h, x: (minijax.lax.sin(h + x @ w), x), h, xs)
@@ -36,7 +37,7 @@ def with_products_outside(eqn: JaxprEqn) -> ClosedJaxpr | None:
     >>> [str(eqn.primitive) for eqn in with_products_outside(closed.eqns[-1]).eqns]
     ['dot_general', 'scan']
     """
-    if eqn.params["length"] < 2 or not any(map(_is_product, eqn.params["jaxpr"].eqns)):
+    if eqn.primitive.name != "scan" or eqn.params["length"] < 2:
         return None
     scan = _Scan(eqn)
     moves = scan.handed or scan.after
@@ -143,10 +144,8 @@ class _Scan:
 
     # -- the program ---------------------------------------------------------------------------
 
-    @context.leaving(core.current_source)
     def run(self, *args: Array) -> list[Array]:
         """What comes before, the loop, what comes after: from its operands to its results."""
-        core.current_source.set(self.eqn.source_info)
         inputs = (*self.consts, *self.state, *self.rows)
         values: dict[Any, Array] = dict(zip(inputs, args, strict=True))
         starts = [values.pop(v) for v in self.state]

@@ -24,7 +24,7 @@ from minijax.lowering.loops import (
 from minijax.lowering.lowered import Lowered
 from minijax.lowering.metadata import Metadata
 from minijax.lowering.outlined import Outlined
-from minijax.lowering.simplify import with_programs
+from minijax.lowering.pairs import with_programs
 from minijax.lowering.text import KernelText
 from minijax.lowering.vectors import Function
 from minijax.printing import Doc, Names, Printer, Row, layout

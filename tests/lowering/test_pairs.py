@@ -11,7 +11,7 @@ import minijax
 from minijax import lax
 from minijax.lowering.lowered import Lowered
 from minijax.lowering.loops import For, Load, Store, walk
-from minijax.lowering.pairs import FORMULAS, RULES, Pair, in_pairs
+from minijax.lowering.pairs import FORMULAS, RULES, Pair
 from tests import sanitiser, test_laws
 
 Z = np.array([.5 + .1j, -.3 + .7j, 1.2 - .4j], np.complex64)
@@ -21,11 +21,6 @@ REAL = np.array([1, -2, .5], np.float32)
 
 def lowered(f, *args):
     return Lowered(minijax.make_jaxpr(f)(*args), "f")
-
-
-def test_a_program_without_complex_numbers_is_left_as_it_is():
-    closed = minijax.make_jaxpr(lambda x: x * 2)(REAL)
-    assert in_pairs(closed) is closed
 
 
 def test_both_parts_lie_side_by_side_in_one_buffer_and_in_one_loop():

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from minijax import lax, stage
-from minijax.core import Array, ShapedArray
+from minijax.core import ShapedArray
 from minijax.jaxpr import Literal, check_jaxpr, eval_jaxpr, subjaxprs
-from minijax.lowering.pairs import in_pairs
 from minijax.lowering.simplify import simplify
 
 VECTOR = ShapedArray((3,), np.float32)
@@ -125,7 +124,7 @@ def test_keys_become_words_also_inside_loops_and_shape_operations(key):
         return [lax.rev(lax.reshape(keys, (3, 1)), (0,)), last]
 
     closed = stage.stage(f, [key.aval])
-    words = in_pairs(closed)
+    words = simplify(closed)
     assert [str(a.dtype) for a in words.in_avals] == ["uint32"]
     assert words.out_avals[0].shape == (3, 1, 2) and words.out_avals[1].shape == (2,)
     expected = eval_jaxpr(closed.jaxpr, closed.consts, key)
@@ -133,9 +132,3 @@ def test_keys_become_words_also_inside_loops_and_shape_operations(key):
     given = run_text(kernel, [np.asarray(random.key_data(key))])
     for x, y in zip(expected, given, strict=True):
         np.testing.assert_array_equal(random.key_data(x), y)
-
-
-def test_a_program_without_keys_is_left_alone():
-    closed = stage.stage(lambda x: [lax.neg(x)], [VECTOR])
-    assert in_pairs(closed) is closed
-    assert isinstance(eval_jaxpr(closed.jaxpr, (), np.ones(3, np.float32))[0], Array)
