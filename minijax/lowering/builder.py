@@ -144,7 +144,7 @@ class Builder(Arithmetic):
     def variable(self, init: Any, dtype: Any = None) -> Variable:
         """A mutable scalar with an initial value."""
         value = self.operand(init, dtype)
-        variable = Variable(self.fresh("v"), value.dtype)
+        variable = Variable(self.fresh("acc"), value.dtype)
         self._emit(Declare(variable, self.actual(value)))
         return variable
 
@@ -317,7 +317,7 @@ class Builder(Arithmetic):
                     x = self._in_pairs(op, terms)
                     if i == len(totals):
                         totals.append(Buffer(self.fresh("sums"), x.dtype, (width,), "temp")
-                                      if width > 1 else Variable(self.fresh("v"), x.dtype))
+                                      if width > 1 else Variable(self.fresh("acc"), x.dtype))
                     put(totals[i], j, self.operation(op, (self.at(totals[i], j), x)))
 
         def put(total: Any, j: Operand, x: Operand, how: Any = Assign) -> None:

@@ -71,4 +71,5 @@ def _sum_of_constants(b: Arithmetic, op: str, x: Operand, y: Constant) -> Operan
         return None
     signed = [v.value if o == "add" else -v.value for v, o in ((c, inner.op), (y, op))]
     with np.errstate(over="ignore"):
-        return b.add(z, b.const(signed[0] + signed[1], x.dtype))
+        total = signed[0] + signed[1]
+        return b.sub(z, -total) if total < 0 else b.add(z, total)

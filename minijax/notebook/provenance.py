@@ -209,7 +209,7 @@ class LoopLines(KernelText):
         self.of = of
 
     def print(self, statement: Statement) -> None:
-        before, self.now = self.now, statement
+        before, self.now = self.now, statement if statement in self.of.numbers else self.now
         super().print(statement)
         self.now = before
 
@@ -220,16 +220,8 @@ class LoopLines(KernelText):
 
     def write(self, line: str) -> None:
         super().write(line)
-        self._sign(-1)
-
-    def inner(self, header: str, statements: Any, at: int | None = None) -> None:
-        at = len(self.lines) if at is None else at
-        super().inner(header, statements, at)
-        self._sign(at)
-
-    def _sign(self, at: int) -> None:
-        self.lines[at] = line = Line(self.lines[at])
-        line.first = self.now
+        self.lines[-1] = signed = Line(self.lines[-1])
+        signed.first = self.now
 
     def pieces(self) -> list[Piece]:
         """The lines; a comment on statements belongs to the line below it."""
@@ -247,7 +239,7 @@ class LoopLines(KernelText):
         """What has no name, and is written where it is used."""
         for x in used(statement):
             maker = self.of.makers.get(x)
-            if maker is not None and x not in self.namer.names:
+            if maker is not None and x not in self.namer.names and x not in self.namer.finals:
                 yield maker
                 yield from self._within(maker)
 
