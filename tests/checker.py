@@ -54,7 +54,7 @@ class _Checker:
             if given != operand.dtype:
                 self.fail(f"constant {operand.value!r} is of dtype {given}")
         if dtype is not None and operand.dtype != dtype:
-            self.fail(f"{operand} is not of dtype {dtype}")
+            self.fail(f"{operand!r} is not of dtype {dtype}")
         return operand.dtype
 
     def variable(self, variable: Variable) -> None:

@@ -274,12 +274,11 @@ class Lowered:
     def out_info(self) -> Any:
         return self._traced.out_info
 
-    def as_text(self, dialect: str = "loops") -> str:
+    def as_text(self, dialect: str = "source") -> str:
         """One stage as text.
 
         Args:
-          dialect: ``"jaxpr"``, ``"simplified"``, ``"loops"`` (the loop tree) or ``"source"``
-            (the loops as Python that runs).
+          dialect: ``"jaxpr"``, ``"simplified"`` or ``"source"`` (the loops, as Python that runs).
         """
         return self._lowered.as_text(dialect)
 

@@ -25,7 +25,7 @@ from minijax import config
 from minijax.jaxpr import ClosedJaxpr
 from minijax.lazily import importing
 
-from . import cpu, entry, host, llvm, pool
+from . import cpu, host, llvm, pool
 from .digest import constants_of, digest_of
 from .executable import Code
 from .loops import Call, Kernel, Statement, walk
@@ -79,9 +79,9 @@ def loaded(key: str, externals: Collection[str], text: str = "") -> Any:
         # "threads" is no external but the pool, for a kernel that calls any of its functions.
         known = [pool.symbols(linked) if name == "threads" else symbols(name)
                  for name in externals]
-        code = linked(text, (entry.SYMBOL,), dict(ChainMap(*known)), key)
+        code = linked(text, (llvm.SYMBOL,), dict(ChainMap(*known)), key)
         if code is not None:
-            run = _loaded[key] = cpu.loaded(code, entry.SYMBOL)
+            run = _loaded[key] = cpu.loaded(code, llvm.SYMBOL)
     return run
 
 

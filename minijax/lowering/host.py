@@ -84,21 +84,3 @@ def call_name(count: int) -> str:
 
 def is_host_call(external: str) -> bool:
     return external.startswith(_PREFIX)
-
-
-def definition(name: str) -> str:
-    """LLVM text of the external ``(table, raised, *arrays)``: it puts the addresses in a row, and
-    calls what the table points to.
-    """
-    count = 1 + int(name.removeprefix(_PREFIX))
-    arguments = "".join(f", ptr %a{i}" for i in range(count))
-    stores = "\n".join(
-        f"  %p{i} = getelementptr ptr, ptr %row, i64 {i}\n  store ptr %a{i}, ptr %p{i}"
-        for i in range(count))
-    return f"""define internal void @{name}(ptr %table{arguments}) noinline nounwind {{
-  %row = alloca ptr, i64 {count}
-{stores}
-  %function = load ptr, ptr %table
-  call void %function(ptr %row)
-  ret void
-}}"""

@@ -51,9 +51,9 @@ def _scipy_blas(name: str) -> int:
     """SciPy publishes the addresses of its routines for Cython; importing them takes a while."""
     try:
         from scipy.linalg import cython_blas, cython_lapack
-    except ImportError:
+        capsule = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}[name]
+    except (ImportError, KeyError):
         raise MissingLibrary(name) from None
-    capsule = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}[name]
     get_name = ctypes.pythonapi.PyCapsule_GetName
     get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
     get_pointer = ctypes.pythonapi.PyCapsule_GetPointer

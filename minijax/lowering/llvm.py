@@ -16,7 +16,7 @@ from minijax.primitives.infix import Number
 
 from .arithmetic import Arithmetic
 from .elementary import FORMULAS
-from .entry import DECLARATIONS, ENTER
+from .host import is_host_call
 from .loops import (
     BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
@@ -24,11 +24,15 @@ from .loops import (
 from .memory import ALIGNMENT, round_up
 from .metadata import Metadata
 from .outlined import Outlined, outlined_loops, stretches
-from .routines import definition
+from .routines import ALONE, LENGTHS, definition, is_library_call
 from .scalars import OPS, kind_of
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
+SYMBOL = "kernel"
+# What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
+# layout, a list its length and the address of its items, an array the address of its elements.
+HEADER, WORD = object.__basicsize__, 8
 # Turns: a loop of FEW and more LLVM would write out before it looked for vectors; one of more than
 # SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
 FEW, MANY, SHORT = 9, 99, 256
@@ -43,7 +47,7 @@ OF_LANES = f'!"llvm.loop.vectorize.width", i32 {{}}; {ONE_VECTOR}; {WHOLE}'
 
 
 def assembly(kernel: Kernel) -> str:
-    """Return the kernel as one LLVM module that defines `int32 kernel(void** buffers)`, and ENTER.
+    """Return the kernel as one LLVM module that defines `int32 kernel(PyObject* list)`.
 
     Equal kernels give equal text, whatever lines of the user's program they came from: the text is
     what the cache on disk is keyed by.
@@ -107,23 +111,20 @@ class ModuleText:
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
         bodies = stretches(self.kernel.body)
-        names = ["@kernel", *(f"@stretch.{k}" for k in range(1, len(bodies)))]
-        rests = [[f"%status = tail call i32 {name}(ptr %frame)", "ret i32 %status"]
+        names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies)))]
+        rests = [[f"%status = tail call {name}(ptr %list)", "ret i32 %status"]
                  for name in names[1:]]
-        stretched = map(self.stretch, names, bodies, [*rests, ["ret i32 0"]])
-        function = "\n".join(stretched)
-        parts = [*self.functions.values(), function, ENTER, *self.metadata.lines]
-        text = "\n".join(parts) + "\n"
-        return "".join(line for name, line in DECLARATIONS.items() if f"@{name}(" in text) + text
+        stretched = [*map(self.stretch, names, bodies, [*rests, ["ret i32 0"]])]
+        return "\n".join([*self.functions.values(), *stretched, *self.metadata.lines]) + "\n"
 
     def stretch(self, name: str, body: Sequence[Statement], rest: Iterable[str]) -> str:
-        """A part of the kernel as a function of its frame, which gives what the rest of it does."""
+        """A part of the kernel, which gives what the rest of it does."""
         inner = self.printer(self.metadata)
         inner.point_at_buffers(self.kernel, {x for each in walk(body) for x in touched(each)})
         inner.body(body)
         for instruction in rest:
             inner.emit(instruction)
-        return inner.text(f"internal i32 {name}(ptr noundef %frame) noinline")
+        return inner.text(f"{name}(ptr noundef %list) noinline")
 
     def function(self, loop: For, how: Outlined) -> str:
         """The name of the function that a loop is, with metadata of its own; of equal ones there is
@@ -246,23 +247,24 @@ class FunctionText:
     def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
         """Load a buffer's address once; temps lie in the workspace, the last pointer."""
         passed = kernel.inputs + kernel.outputs + kernel.constants
-        self.names |= {buffer: self.from_frame(position, "ptr")
+        items = self.found("%list", HEADER + WORD)
+        array = lambda position: self.found(self.found(items, WORD * position), HEADER)
+        self.names |= {buffer: array(position)
                        for position, buffer in enumerate(passed) if buffer in wanted}
         temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in wanted}
         if temps:
-            self.place_temps(self.from_frame(len(passed), "ptr"), temps)
+            self.place_temps(array(len(passed)), temps)
 
-    def from_frame(self, position: int, t: str) -> str:
-        """What stands in a slot of the frame, loaded once."""
-        slot = self.at_entry(f"getelementptr inbounds i64, ptr %frame, i64 {position}")
-        return self.at_entry(f"load {t}, ptr {slot}")
+    def found(self, memory: str, offset: int, t: str = "ptr") -> str:
+        """What stands so many bytes behind an address, loaded once."""
+        place = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {offset}")
+        return self.at_entry(f"load {t}, ptr {place}")
 
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Temps lie at their offsets in memory, from where its first cache line begins."""
-        number = self.at_entry(f"ptrtoint ptr {memory} to i64")
-        before = self.at_entry(f"sub i64 0, {number}")
-        skip = self.at_entry(f"and i64 {before}, {ALIGNMENT - 1}")
-        aligned = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {skip}")
+        last = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {ALIGNMENT - 1}")
+        mask = f"@llvm.ptrmask.p0.i64(ptr {last}, i64 {-ALIGNMENT})"
+        aligned = self.at_entry(f"call ptr {mask}")
         for temp, offset in offsets.items():
             place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
@@ -434,19 +436,29 @@ class FunctionText:
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""
         name = self.module.function(loop, how)
-        given = list(map(self.typed, how.taken))
+        frame = self.frame(list(map(self.typed, how.taken)))[0]
+        self.emit(self.call("void", "minijax_share", f"ptr {name}", frame, f"i64 {how.blocks}")
+                  if how.blocks else f"call void {name}({frame}, i64 0)")
+
+    def frame(self, given: Sequence[str]) -> list[str]:
+        """The addresses of things that are now in memory, a word each, one behind the other."""
         frame = self.at_entry(f"alloca [{len(given)} x i64]")
-        for position, thing in enumerate(given):
-            slot = self.fresh("%slot")
-            self.emit(f"{slot} = getelementptr inbounds i64, ptr {frame}, i64 {position}")
-            self.emit(f"store {thing}, ptr {slot}")
-        self.emit(f"call void @minijax_share(ptr {name}, ptr {frame}, i64 {how.blocks})"
-                  if how.blocks else f"call void {name}(ptr {frame}, i64 0)")
+        words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(len(given))]
+        places = [f"ptr {place}" for place in map(self.at_entry, words)]
+        for thing, place in zip(given, places, strict=True):
+            self.emit(f"store {thing}, {place}")
+        return places
+
+    def call(self, result: str, name: str, *given: str) -> str:
+        """A call of what is defined elsewhere, which this declares, too."""
+        types = ", ".join(thing.split()[0] for thing in given)
+        self.module.functions[name] = f"declare {result} @{name}({types})"
+        return f"call {result} @{name}({', '.join(given)})"
 
     def part(self, loop: For, how: Outlined) -> None:
         """One block of a loop's turns, or all of them."""
         for position, thing in enumerate(how.taken):
-            self.names[thing] = self.from_frame(position, _passed_as(thing))
+            self.names[thing] = self.found("%frame", WORD * position, _passed_as(thing))
         own = self.own(how.private) if how.private else ""
         start, stop = self.value(loop.start), self.value(loop.stop)
         if how.blocks:
@@ -455,12 +467,13 @@ class FunctionText:
             stop = self.at_entry(f"call i64 @llvm.umin.i64(i64 {full}, i64 {stop})")
         self.turns(loop, start, stop)
         if own:
-            self.emit(f"call void @PyMem_RawFree(ptr {own})")
+            self.emit(self.call("void", "PyMem_RawFree", f"ptr {own}"))
 
     def own(self, temps: Sequence[Buffer]) -> str:
         """Memory for the temps that each thread has for itself; stacks may be very small."""
         *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
-        own = self.at_entry(f"call noalias ptr @PyMem_RawMalloc(i64 {size + ALIGNMENT})")
+        memory = self.call("noalias ptr", "PyMem_RawMalloc", f"i64 {size + ALIGNMENT}")
+        own = self.at_entry(memory)
         self.place_temps(own, dict(zip(temps, starts, strict=True)))
         return own
 
@@ -493,8 +506,20 @@ class FunctionText:
         self.begin(f"{label}.passed")
 
     def print_call(self, call: Call) -> None:
-        self.module.functions[call.external] = definition(call.external)
-        self.emit(f"call void @{call.external}({', '.join(map(self.typed, call.args))})")
+        given = list(map(self.typed, call.args))
+        if is_host_call(call.external):
+            function = self.fresh("%function")
+            self.emit(f"{function} = load ptr, {given[0]}")
+            self.emit(f"call void {function}({self.frame(given[1:])[0]})")
+        elif is_library_call(call.external):
+            given = [x if x.startswith("ptr ") else place
+                     for x, place in zip(given, self.frame(given), strict=True)]
+            self.emit(self.call("void", call.external, *given, *LENGTHS))
+        elif call.external == ALONE:
+            self.emit(self.call("void", ALONE, *given))
+        else:
+            self.module.functions[call.external] = definition(call.external)
+            self.emit(f"call void @{call.external}({', '.join(given)})")
 
 
 def _accumulations(loop: For) -> set[Let]:

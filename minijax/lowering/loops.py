@@ -7,7 +7,7 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, dataclass_transform
 
@@ -26,12 +26,9 @@ class Node:
 
 
 class Named(Node):
-    """What is printed as its name."""
+    """What has a name, in texts."""
 
     name: str
-
-    def __str__(self) -> str:
-        return self.name
 
 
 class Buffer(Named):
@@ -65,9 +62,6 @@ class Constant(Node):
     value: Any
     dtype: np.dtype
 
-    def __str__(self) -> str:
-        return repr(self.value.item())
-
 
 class Variable(Named):
     """A mutable scalar: declared, read and assigned."""
@@ -92,9 +86,6 @@ class Address(Node):
 
     buffer: Buffer
     index: Flat
-
-    def __str__(self) -> str:
-        return "&" + _place(self)
 
 
 class Let(Node):
@@ -201,11 +192,10 @@ Statement: TypeAlias = (
 
 
 class Kernel(Node):
-    """A compiled function's body: `int32 name(void** buffers)`.
+    """A compiled function's body: it takes arrays, and gives its status.
 
-    The pointers are inputs, outputs, constants in this order, then one workspace of
-    `workspace_size` bytes and a cache line; each temp lies in it at `offsets[temp]` from where its
-    first line begins.
+    They are inputs, outputs, constants in this order, then one workspace of `workspace_size` bytes
+    and a cache line; each temp lies in it at `offsets[temp]` from where its first line begins.
     """
 
     name: str
@@ -222,18 +212,6 @@ class Kernel(Node):
     def buffers(self) -> tuple[Buffer, ...]:
         """All buffers: inputs, outputs, constants, temps."""
         return self.inputs + self.outputs + self.constants + self.temps
-
-    def __str__(self) -> str:
-        """The tree as text, one statement a line."""
-
-        def declared(buffer: Buffer) -> str:
-            return f"{buffer}: {buffer.dtype}[{','.join(map(str, buffer.shape))}]"
-
-        lines = [f"kernel {self.name}({', '.join(map(declared, self.inputs))})"]
-        lines += [f"  -> {declared(buffer)}" for buffer in self.outputs]
-        lines += [f"  constant {declared(buffer)}" for buffer in self.constants]
-        lines += [f"  temp {declared(buffer)} at {self.offsets[buffer]}" for buffer in self.temps]
-        return "\n".join([*lines, *_lines(self.body, "  ")]) + "\n"
 
 
 # -- what every pass asks of a statement -----------------------------------------------------------
@@ -291,42 +269,3 @@ def defined(statement: Statement) -> Scalar | Variable | None:
 def touched(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
     return tuple(x for x in _parts(statement) if isinstance(x, Buffer))
-
-
-# -- the tree as text ------------------------------------------------------------------------------
-
-
-def _joined(operands: Iterable[Any]) -> str:
-    return ", ".join(map(str, operands))
-
-
-def _place(x: Load | Store | Address) -> str:
-    if isinstance(x.index, Flat):
-        return f"{x.buffer}.flat[{x.index.position}]"
-    return f"{x.buffer}[{_joined(x.index)}]"
-
-
-# A statement without its bodies: of those that have some, one line before each.
-_TEXT: dict[type, Callable[[Any], str]] = {
-    Let: lambda s: f"{s.target}: {s.target.dtype} = {s.op}({_joined(s.args)})",
-    Load: lambda s: f"{s.target}: {s.target.dtype} = {_place(s)}",
-    Store: lambda s: f"{_place(s)} = {s.value}",
-    Declare: lambda s: f"var {s.variable}: {s.variable.dtype} = {s.value}",
-    Assign: lambda s: f"{s.variable} := {s.value}",
-    Read: lambda s: f"{s.target} = {s.variable}",
-    For: lambda s: f"for {s.index} in {s.start}..{s.stop} {s.vectorize}".rstrip() + ":",
-    While: lambda s: f"while:\n{s.test} do:",
-    If: lambda s: f"if {s.test}:" + ("\nelse:" if s.orelse else ""),
-    Call: lambda s: f"call {s.external}({_joined(s.args)})",
-    Check: lambda s: f"check {s.ok} else return {s.code}",
-}
-
-
-def _lines(body: tuple[Statement, ...], indent: str) -> Iterator[str]:
-    for statement in body:
-        if isinstance(statement, For) and statement.note:
-            yield f"{indent}# {statement.note}"
-        heads = _TEXT[type(statement)](statement).split("\n")
-        for head, inner in zip(heads, bodies(statement) or [()], strict=False):
-            yield indent + head
-            yield from _lines(inner, indent + "  ")

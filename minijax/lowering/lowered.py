@@ -47,13 +47,11 @@ class Lowered:
         return lower_to_kernel(self.simplified, self.name, self.passed)
 
     def as_text(self, stage: str = "source") -> str:
-        """One stage as text: "jaxpr", "simplified", "loops", "source" (readable Python), or what
-        the processor runs, "llvm" or "asm".
+        """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python), or
+        what the processor runs, "llvm" or "asm".
         """
         if stage in ("jaxpr", "simplified"):
             return str(getattr(self, stage))
-        if stage == "loops":
-            return str(self.kernel)
         if stage == "source":
             from .text import kernel_text  # which no compilation needs
 
@@ -61,8 +59,8 @@ class Lowered:
         if stage in ("llvm", "asm"):
             text = llvm.assembly(self.kernel)
             return cpu.undisturbed(lambda: cpu.as_text(text, stage))
-        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, loops, source, "
-                         "llvm, asm")
+        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, llvm, "
+                         "asm")
 
     @property
     def costs(self) -> Counter[str]:

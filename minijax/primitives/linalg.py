@@ -130,7 +130,7 @@ def by_lapack(name: str, *arrays: np.ndarray) -> Any:
 # ── Calls of LAPACK ──────────────────────────────────────────────────────────────────────────
 
 SMALL = 16  # rows: with so few, a call costs more than the work
-LAPACK = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+LAPACK = {np.dtype(np.float32): "blas_s", np.dtype(np.float64): "blas_d"}
 
 
 def address(b: Any, buffer: Any, index: Sequence[Any]) -> Any:
@@ -224,7 +224,7 @@ def _cholesky_library(b: Any, outputs: Sequence, operands: Sequence) -> None:
             b.store(out, (*place, i, j), b.select(b.le(b.index(j), i), value, 0))
         b.store(info, (0,), 0)
         with b.threads_of_ours(n > 64):
-            b.call(f"{LAPACK[x.dtype]}potrf", n, address(b, out, place), n, info)
+            b.call(f"{LAPACK[x.dtype]}potrf", ord("U"), n, address(b, out, place), n, info)
         with b.when(b.ne(b.load(info, (0,)), 0)), b.loop(n) as i, b.loop(b.add(b.index(i), 1)) as j:
             b.store(out, (*place, i, j), np.nan)
 
@@ -355,7 +355,7 @@ def _solve_library(b: Any, outputs: Sequence, operands: Sequence, *, left_side: 
     n, (rows, columns) = a.shape[-1], x.shape[-2:]
     with nest(b, x.shape[:-2]) as place, b.threads_of_ours(n * rows > 64**2):
         b.call(f"{LAPACK[x.dtype]}trsm", *map(ord, letters), columns, rows,
-               address(b, a, place), n, address(b, x, place), columns)
+               b.const(1, x.dtype), address(b, a, place), n, address(b, x, place), columns)
 
 
 def _substitute(b: Any, a: Any, x: Any, left_side: bool, forward: bool, turned: bool,

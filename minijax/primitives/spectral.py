@@ -146,8 +146,8 @@ def _factor_eigh(b: Any, lapack: Callable, matrix: Any, vectors: Any, values: An
     n = matrix.shape[0]
     floats, integers = 1 + 6 * n + 2 * n * n, 3 + 5 * n  # what ?syevd asks for
     work, iwork = b.temp((floats,), matrix.dtype), b.temp((integers,), np.int64)
-    lapack("syevd", ord("L" if lower else "U"), n, matrix, n, b.address(values), work, floats,
-           iwork, integers)
+    lapack("syevd", ord("V"), ord("L" if lower else "U"), n, matrix, n, b.address(values), work,
+           floats, iwork, integers)
     turn_back(b, matrix, vectors)
 
 

@@ -12,14 +12,25 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lowering import cpu, entry
+from minijax.lowering import cpu, llvm
+
+
+
+def array(name, k):
+    """LLVM text: the address of the elements of the k-th array that a kernel is given."""
+    header = object.__basicsize__
+    return f"""
+  %{name}.items.at = getelementptr i8, ptr %list, i64 {header + 8}
+  %{name}.items = load ptr, ptr %{name}.items.at
+  %{name}.array.at = getelementptr ptr, ptr %{name}.items, i64 {k}
+  %{name}.array = load ptr, ptr %{name}.array.at
+  %{name}.data.at = getelementptr i8, ptr %{name}.array, i64 {header}
+  %{name} = load ptr, ptr %{name}.data.at"""
+
 
 # y[i] = x[i] + 1 for 1000 doubles.
-ADD_ONE = """
-define internal i32 @kernel(ptr %buffers) noinline {
-  %x = load ptr, ptr %buffers
-  %slot = getelementptr ptr, ptr %buffers, i64 1
-  %y = load ptr, ptr %slot
+ADD_ONE = f"""
+define i32 @kernel(ptr %list) {{{array("x", 0)}{array("y", 1)}
   br label %loop
 loop:
   %i = phi i64 [ 0, %0 ], [ %next, %loop ]
@@ -33,28 +44,27 @@ loop:
   br i1 %more, label %loop, label %end
 end:
   ret i32 0
-}
-""" + entry.ENTER
+}}
+"""
 CALLS_NOBODY = """
 declare void @nobody_there()
-define internal i32 @kernel(ptr %buffers) noinline {
+define i32 @kernel(ptr %list) {
   call void @nobody_there()
   ret i32 0
 }
-""" + entry.ENTER
-REMAINDER = """
-define internal i32 @kernel(ptr %buffers) noinline {
-  %x = load ptr, ptr %buffers
+"""
+REMAINDER = f"""
+define i32 @kernel(ptr %list) {{{array("x", 0)}
   %v = load double, ptr %x
   %w = frem double %v, 3.0
   store double %w, ptr %x
   ret i32 0
-}
-""" + entry.ENTER
+}}
+"""
 
 
-def load(code, symbol=entry.SYMBOL, externals=()):
-    return cpu.loaded(cpu.link(code, (symbol,), {}), symbol)
+def load(code):
+    return cpu.loaded(cpu.link(code, (llvm.SYMBOL,), {}), llvm.SYMBOL)
 
 
 @pytest.fixture(scope="module")
@@ -64,14 +74,14 @@ def add_one():
 
 def test_compiled_code_runs(add_one):
     x, y = np.arange(1000.0), np.zeros(1000)
-    assert load(add_one, entry.SYMBOL, ())([x, y]) == 0
+    assert load(add_one)([x, y]) == 0
     np.testing.assert_array_equal(y, x + 1)
 
 
 def test_an_array_that_is_read_only_or_empty_can_be_passed(add_one):
     x, y = np.arange(1000.0), np.zeros(1000)
     x.flags.writeable = False
-    assert load(add_one, entry.SYMBOL, ())([x, y, np.empty(0)]) == 0
+    assert load(add_one)([x, y, np.empty(0)]) == 0
     assert y[-1] == 1000
 
 
@@ -80,10 +90,10 @@ def test_object_code_runs_in_a_process_that_never_imports_numba(add_one, tmp_pat
     path.write_bytes(add_one)
     program = """if True:
         import sys, numpy as np
-        from minijax.lowering import cpu, entry
+        from minijax.lowering import cpu, llvm
         x, y = np.arange(1000.0), np.zeros(1000)
-        code = cpu.link(open(sys.argv[1], "rb").read(), (entry.SYMBOL,), {})
-        cpu.loaded(code, entry.SYMBOL)([x, y])
+        code = cpu.link(open(sys.argv[1], "rb").read(), (llvm.SYMBOL,), {})
+        cpu.loaded(code, llvm.SYMBOL)([x, y])
         assert y[-1] == 1000
         assert "numba" not in sys.modules and "scipy" not in sys.modules
     """
@@ -100,13 +110,13 @@ def test_importing_the_module_loads_no_compiler():
 
 def test_a_call_to_nobody_is_refused_by_name():
     code = cpu.compile(CALLS_NOBODY)
-    with pytest.raises(cpu.UnresolvedSymbol, match="'enter' cannot .* it calls nobody_there"):
-        load(code, entry.SYMBOL, ())
+    with pytest.raises(cpu.UnresolvedSymbol, match="'kernel' cannot .* it calls nobody_there"):
+        load(code)
 
 
 def test_what_llvm_calls_of_its_own_accord_is_found():
     x = np.array([7.5])
-    load(cpu.compile(REMAINDER), entry.SYMBOL, ())([x])
+    load(cpu.compile(REMAINDER))([x])
     assert x[0] == 1.5
 
 
@@ -114,7 +124,7 @@ def test_what_llvm_calls_of_its_own_accord_is_found():
                                     lambda code: code[:len(code) // 2]])
 def test_what_is_no_object_code_is_refused(add_one, damage):
     with pytest.raises(cpu.UnresolvedSymbol):
-        load(damage(add_one), entry.SYMBOL, ())
+        load(damage(add_one))
 
 
 def test_malformed_assembly_is_refused():
@@ -123,7 +133,7 @@ def test_malformed_assembly_is_refused():
 
 
 def test_code_is_unloaded_with_its_last_reference(add_one):
-    loaded = load(add_one, entry.SYMBOL, ())
+    loaded = load(add_one)
     gone = weakref.ref(loaded)
     del loaded
     gc.collect()
@@ -170,7 +180,7 @@ def test_threads_compile_load_and_call_at_once():
             x, y = np.full(1000, float(seed)), np.zeros(1000)
             for _ in range(3):
                 loaded = cpu.undisturbed(
-                    lambda: load(cpu.compile(ADD_ONE), entry.SYMBOL, ()))
+                    lambda: load(cpu.compile(ADD_ONE)))
                 for _ in range(50):
                     y[:] = 0
                     assert loaded([x, y]) == 0

@@ -191,7 +191,7 @@ def test_a_program_that_is_found_is_not_built_and_gives_the_same(name, built):
     assert len(built) == 1
     compiled = again.lower(X).compile()
     assert len(built) == 1
-    assert "enter" in compiled.as_text("llvm") and compiled.memory_analysis() and len(built) == 2
+    assert "@kernel" in compiled.as_text("llvm") and compiled.memory_analysis() and len(built) == 2
     jax.tree.map(np.testing.assert_array_equal, first, compiled(X))
 
 

@@ -9,9 +9,9 @@ def nothing_on_disk(monkeypatch):
     monkeypatch.setenv("MINIJAX_CACHE_DIR", "")
 
 
-def test_an_unknown_external_is_refused_with_the_names_there_are():
-    with pytest.raises(KeyError, match="no external 'zgemm'; there are strsm, dtrsm"):
-        routines.definition("zgemm")
+def test_what_no_library_has_is_missing():
+    with pytest.raises(library.MissingLibrary, match="no machine code for 'dnothing'"):
+        routines.symbols("blas_dnothing")
 
 
 def test_a_missing_library_says_what_to_do():

@@ -129,12 +129,10 @@ def index(n):
     return Constant(np.int64(n), np.dtype("int64"))
 
 
-def test_a_well_formed_kernel_passes_and_prints():
+def test_a_well_formed_kernel_passes():
     i, t, u = Scalar("i", np.dtype("int64")), Scalar("t", F32), Scalar("u", F32)
-    kernel = small_kernel(lambda x, y: [For(i, index(0), index(3), (
-        Load(t, x, (i,)), Let(u, "mul", (t, t)), Store(y, (i,), u)))])
-    check_kernel(kernel)
-    assert "for i in 0..3:\n    t: float32 = x[i]\n    u: float32 = mul(t, t)" in str(kernel)
+    check_kernel(small_kernel(lambda x, y: [For(i, index(0), index(3), (
+        Load(t, x, (i,)), Let(u, "mul", (t, t)), Store(y, (i,), u)))]))
 
 
 i, t, u = Scalar("i", np.dtype("int64")), Scalar("t", F32), Scalar("u", F32)
