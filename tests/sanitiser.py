@@ -122,7 +122,7 @@ class Held(NamedTuple):
 
 
 def mark(b: Any, *facts: Any) -> None:
-    b._emit(Mark(*facts))
+    b.emit(Mark(*facts))
 
 
 def held_by(x: Any) -> Held | None:

@@ -20,6 +20,7 @@ from .loops import (
     Load, Operand, Read, Scalar, Statement, Store, Variable,
     While, touched,
 )
+from .stretches import in_blocks
 
 # However long a sum, no number is rounded often: terms are added up in blocks, in registers, and
 # whole rows of terms in chains; what blocks and chains give is added up in the same manner.
@@ -109,7 +110,7 @@ class Builder(Arithmetic):
     def store(self, buffer: Buffer, index: Any, value: Any) -> None:
         """buffer[index] = value."""
         x = self.operand(value, buffer.dtype)
-        self._emit(Store(buffer, self.place(buffer, index), self.actual(x)))
+        self.emit(Store(buffer, self.place(buffer, index), self.actual(x)))
         self.touch(buffer)
 
     def touch(self, buffer: Buffer | Variable) -> None:
@@ -117,7 +118,8 @@ class Builder(Arithmetic):
         self._version[buffer] = self._version.get(buffer, 0) + 1
         self._frozen.pop(buffer, None)  # type: ignore[arg-type]
 
-    def _emit(self, statement: Statement) -> None:
+    def emit(self, statement: Statement) -> None:
+        """Append a statement to the innermost open body."""
         self.scopes[-1].statements.append(statement)
 
     def call(self, external: str, *args: Any) -> None:
@@ -127,7 +129,7 @@ class Builder(Arithmetic):
                 return Address(arg.buffer, Flat(self.actual(arg.index.position)))
             return arg if isinstance(arg, Buffer) else self.actual(self.index(arg))
         call = Call(external, tuple(map(argument, args)))
-        self._emit(call)
+        self.emit(call)
         for buffer in touched(call):
             if buffer.role in ("output", "temp"):
                 self.touch(buffer)
@@ -136,7 +138,7 @@ class Builder(Arithmetic):
         """Leave the kernel with `code` unless `ok`."""
         if isinstance(ok, Constant) and ok.value:
             return
-        self._emit(Check(ok, code))
+        self.emit(Check(ok, code))
         self.scopes[-1].load_floor = len(self.scopes) - 1
 
     # -- variables -----------------------------------------------------------------------------
@@ -145,7 +147,7 @@ class Builder(Arithmetic):
         """A mutable scalar with an initial value."""
         value = self.operand(init, dtype)
         variable = Variable(self.fresh("acc"), value.dtype)
-        self._emit(Declare(variable, self.actual(value)))
+        self.emit(Declare(variable, self.actual(value)))
         return variable
 
     def read(self, variable: Variable) -> Scalar:
@@ -155,13 +157,13 @@ class Builder(Arithmetic):
         found = self.find(key)
         if found is None:
             found = self._define(variable.dtype, len(self.scopes) - 1)
-            self._emit(Read(found, variable))
+            self.emit(Read(found, variable))
             self.remember(key, found)
         return found
 
     def assign(self, variable: Variable, value: Any) -> None:
         """variable = value."""
-        self._emit(Assign(variable, self.actual(self.operand(value, variable.dtype))))
+        self.emit(Assign(variable, self.actual(self.operand(value, variable.dtype))))
         self.touch(variable)
 
     # -- control -------------------------------------------------------------------------------
@@ -179,8 +181,10 @@ class Builder(Arithmetic):
             self.scopes.pop()
 
     @contextmanager
-    def loop(self, stop: Any, start: Any = 0, vectorize: str = "") -> Iterator[Any]:
-        """for index in range(start, stop); a loop of one turn is no loop.
+    def loop(self, stop: Any, start: Any = 0, vectorize: str = "", whole: bool = False
+             ) -> Iterator[Any]:
+        """for index in range(start, stop); a loop of one turn is no loop, a very long one is
+        several unless it is to stay whole.
 
         A "parallel" one that needs scratch space is "apart": its turns would share that space.
         """
@@ -199,8 +203,10 @@ class Builder(Arithmetic):
         if vectorize == "parallel" and len(self.temps) > temps:
             vectorize = "apart"
         if trips is None or trips > 0:
-            self._emit(For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
-                           vectorize))
+            statement = For(index, first, last, tuple(scope.statements), "\n".join(scope.notes),
+                            vectorize)
+            if whole or not in_blocks(self, statement):
+                self.emit(statement)
 
     def note(self, line: str) -> None:
         """Write a line over the innermost open loop, unless it stands over one around it."""
@@ -212,7 +218,7 @@ class Builder(Arithmetic):
         """Run the body only where the condition holds."""
         with self._scope() as scope:
             yield
-        self._emit(If(condition, tuple(scope.statements)))
+        self.emit(If(condition, tuple(scope.statements)))
 
     def while_loop(self, condition: Callable[[], Operand], body: Callable[[], None]) -> None:
         """Run `body` as long as `condition` gives true."""
@@ -221,7 +227,7 @@ class Builder(Arithmetic):
         with self._scope(loop=True) as second:
             second.table = first.table  # the body sees what the condition computed
             body()
-        self._emit(While(tuple(first.statements), test, tuple(second.statements)))
+        self.emit(While(tuple(first.statements), test, tuple(second.statements)))
 
     def choose(self, condition: Operand, then: Callable[[], Operand],
                orelse: Callable[[], Operand]) -> Operand:
@@ -235,7 +241,7 @@ class Builder(Arithmetic):
             sides.append((scope.statements, x))
         result = self.variable(0, x.dtype)
         bodies = [(*statements, Assign(result, x)) for statements, x in sides]
-        self._emit(If(condition, *bodies))
+        self.emit(If(condition, *bodies))
         self.touch(result)
         return self.read(result)
 
@@ -324,7 +330,7 @@ class Builder(Arithmetic):
             if width > 1:
                 self.store(total, (j,), x)
             else:
-                self._emit(how(total, x))
+                self.emit(how(total, x))
                 self.touch(total)
 
         with self.loop(n // step, vectorize="" if width > 1 else "reduce") as k:

@@ -23,9 +23,10 @@ from .loops import (
 )
 from .memory import ALIGNMENT, round_up
 from .metadata import Metadata
-from .outlined import Outlined, outlined_loops, stretches
+from .outlined import Outlined, outlined_loops
 from .routines import ALONE, LENGTHS, definition, is_library_call
 from .scalars import OPS, kind_of
+from .stretches import LONG, stretches
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
@@ -110,7 +111,7 @@ class ModuleText:
 
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
-        bodies = stretches(self.kernel.body)
+        bodies = stretches(self.kernel.body, LONG)
         names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies)))]
         rests = [[f"%status = tail call {name}(ptr %list)", "ret i32 %status"]
                  for name in names[1:]]

@@ -266,6 +266,15 @@ def defined(statement: Statement) -> Scalar | Variable | None:
     return None
 
 
+def renamed(x: Any, names: Mapping[Any, Operand]) -> Any:
+    """A node, or the nodes of a tuple, with other names for some operands."""
+    if isinstance(x, tuple):
+        return tuple(renamed(each, names) for each in x)
+    if isinstance(x, Node) and not isinstance(x, Named | Constant):
+        return type(x)(*(renamed(value, names) for value in vars(x).values()))
+    return names.get(x, x)
+
+
 def touched(statement: Statement) -> tuple[Buffer, ...]:
     """The buffers that a statement itself loads from or stores to; a call may do both."""
     return tuple(x for x in _parts(statement) if isinstance(x, Buffer))

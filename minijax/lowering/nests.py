@@ -7,7 +7,7 @@ Chapter 23. In XLA: multi-output fusion; in the polyhedral books: loop fusion.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from minijax.jaxpr import Var
@@ -17,7 +17,6 @@ from .fusion import Node
 from .probe import FLAT, Pattern, Term, identity, longer
 
 
-_FULL = 2000  # statements in one loop: in longer ones the compiler's time grows with the square
 # Rows of a column: fewer, of less work, are written out.
 _FEW, _LITTLE = 9, 100
 # A transposed walk over fewer elements, or fewer lines, stays in the first-level cache anyway.
@@ -39,8 +38,6 @@ class Nest:
     children: list[Nest] = field(default_factory=list)
     kind: str = ""
     kept: tuple[int, ...] = ()  # of what is reduced down columns
-    behind: set[Node] = field(default_factory=set)  # all that its turns compute,
-    statements: int = 0                             # in so many statements
 
     @property
     def innermost(self) -> bool:
@@ -75,8 +72,7 @@ def build_nests(tasks: Sequence[Node], depth: int = 0) -> list[Nest]:
         if at == len(nests):
             nests.append(Nest(depth, _size(task, depth), [], kind="opaque" if task.opaque else ""))
         nests[at].tasks.append(task)
-        nests[at].statements += _more(task, nests[at])
-        nests[at].behind |= task.behind
+        nests[at].kept = nests[at].kept or _columns(task, depth)
         place[task] = at
     for nest in nests:
         _fill(nest)
@@ -95,7 +91,7 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
             at = place[makers[v]]
             same = _joins(task, nests[at], depth) and all(
                 _aligned(patterns, makers[v], v, axis)
-                for axis in range(depth, depth + max(len(_columns(nests[at].tasks, depth)), 1)))
+                for axis in range(depth, depth + max(len(nests[at].kept), 1)))
             earliest = max(earliest, at if same else at + 1)
     for at in range(earliest, len(nests)):
         if _joins(task, nests[at], depth) and _related(task, nests[at], depth):
@@ -104,35 +100,29 @@ def _find_place(task: Node, nests: list[Nest], place: dict[Node, int],
 
 
 def _joins(task: Node, nest: Nest, depth: int) -> bool:
-    together = (*nest.tasks, task)
-    return (not (task.opaque or nest.kind == "opaque") and nest.size == _size(task, depth)
-            and nest.statements + _more(task, nest) <= _FULL
-            and (not (kept := _columns(together, depth))
-                 or all(kept == (_columns((each,), depth) if each.reduces else each.loops[depth:])
-                        for each in together)))
+    if task.opaque or nest.kind == "opaque" or nest.size != _size(task, depth):
+        return False
+    kept = nest.kept or _columns(task, depth)
+    new = (task,) if nest.kept else (*nest.tasks, task)
+    return not kept or all(
+        kept == (_columns(each, depth) if each.reduces else each.loops[depth:]) for each in new)
 
 
-def _columns(tasks: Iterable[Node], depth: int) -> tuple[int, ...]:
-    """The axes from `depth` on that are kept by a reduction which walks down them, if there is one.
+def _columns(task: Node, depth: int) -> tuple[int, ...]:
+    """The axes from `depth` on that a reduction keeps, if it walks down them.
 
     All that is behind its operands lies along these axes at last, or is the same for all of them.
     """
-    for task in tasks:
-        axes = [("axis", k) for k in range(depth, task.rank)]
-        rows = math.prod(task.loops[task.rank:])
-        many = rows >= _FEW or rows * task.cost >= _LITTLE
-        if axes and task.reduces and many and 0 not in task.loops:
-            down = {("axis", k) for k in range(task.rank, len(task.loops))}
-            last = [terms[-len(axes):] for terms in _memory(task)
-                    if len(terms) > 1 and not down.issuperset(terms)]
-            if last and all(terms == axes for terms in last):
-                return task.loops[depth:task.rank]
+    axes = [("axis", k) for k in range(depth, task.rank)]
+    rows = math.prod(task.loops[task.rank:])
+    many = rows >= _FEW or rows * task.cost >= _LITTLE
+    if axes and task.reduces and many and 0 not in task.loops:
+        down = {("axis", k) for k in range(task.rank, len(task.loops))}
+        last = [terms[-len(axes):] for terms in _memory(task)
+                if len(terms) > 1 and not down.issuperset(terms)]
+        if last and all(terms == axes for terms in last):
+            return task.loops[depth:task.rank]
     return ()
-
-
-def _more(task: Node, nest: Nest) -> int:
-    """How many statements a task adds to those of a nest."""
-    return sum(each.probe.statements for each in task.behind - nest.behind)
 
 
 def _aligned(patterns: set[Pattern], maker: Node, v: Var, depth: int) -> bool:
@@ -171,9 +161,8 @@ def _fill(nest: Nest) -> None:
         return
     made = {v: task for task in nest.tasks for v in task.outvars}
     if all(_is_flat(task, nest, made) for task in nest.tasks):
-        nest.kind = "flat"
+        nest.kind, nest.kept = "flat", ()
         return
-    nest.kept = _columns(nest.tasks, nest.depth)
     nest.children = build_nests(nest.tasks, nest.depth + max(len(nest.kept), 1))
     chain = nest.chain
     sizes = [each.turns for each in chain]

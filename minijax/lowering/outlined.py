@@ -7,7 +7,6 @@ its CPU backend, and outlined computations.
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from .host import is_host_call
 from .loops import (
@@ -15,15 +14,13 @@ from .loops import (
     bodies, defined, touched, used, walk,
 )
 from .probe import cost_of
+from .stretches import LONG
 
 WORTH = 1 << 19        # simple operations: some 20 µs, twice what waking a thread takes
 BLOCK = 1 << 17        # of a block: long against the taking of it
 MOST_BLOCKS = 64
 LINE = 16              # turns that write one cache line stay in one block
 OWN = 256 * 1024       # bytes of temps that each thread has a copy of, in its cache
-# Statements: what has more is cut, as LLVM's time for a function grows faster than its length, and
-# equal functions are compiled once: so are the layers of a network. A call costs a nanosecond.
-LONG = 200
 
 
 @dataclass(frozen=True)
@@ -37,7 +34,7 @@ class Outlined:
 
 
 def outlined_loops(kernel: Kernel) -> dict[For, Outlined]:
-    """The loops that are functions; none is inside of another."""
+    """The loops that are functions; a piece may be inside of one that threads share."""
     shared = shared_loops(kernel)
     pieces = _pieces(kernel.body, shared) if _is_long(kernel.body, shared) else ()
     return shared | dict(pieces)
@@ -115,29 +112,11 @@ def _pieces(body: Sequence[Statement], shared: Collection[For]
             ) -> Iterator[tuple[For, Outlined]]:
     """The largest loops that are not long or cannot be cut, of a kernel that is long."""
     for statement in body:
-        if statement in shared:
-            continue
-        inside = [found for part in bodies(statement) if _is_long((statement,), shared)
+        inside = [found for part in bodies(statement) if _is_long(part, shared)
                   for found in _pieces(part, shared)]
         yield from inside
-        if isinstance(statement, For) and not inside:  # it is not long, or it is in one piece
+        # It is not long, or it is in one piece.
+        if isinstance(statement, For) and statement not in shared and not inside:
             names = _Names((statement,))
             if not names.leaves and not any(isinstance(x, Variable) for x in names.outside):
                 yield statement, Outlined((*names.buffers, *names.outside))
-
-
-def stretches(body: Sequence[Statement]) -> list[tuple[Statement, ...]]:
-    """A body in parts that are not much longer than LONG, cut where no name is needed later."""
-    needed: dict[Any, int] = {}
-    for k, statement in enumerate(body):
-        needed |= {name: k for each in walk((statement,)) for name in used(each)}
-    found: list[tuple[Statement, ...]] = [()]
-    length = until = 0
-    for k, statement in enumerate(body):
-        if length > LONG and until < k:
-            found.append(())
-            length = 0
-        length += sum(1 for _ in walk((statement,)))
-        until = max(until, needed.get(defined(statement), 0))
-        found[-1] += (statement,)
-    return found

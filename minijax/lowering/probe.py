@@ -20,7 +20,7 @@ from minijax.primitives.slots import Reduction, nest
 
 from .elementary import FORMULAS
 from .program import ProgramBuilder
-from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While, walk
+from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While
 from .operands import Value
 from .routines import work
 from .vectors import function
@@ -47,7 +47,6 @@ class Probe:
     """The facts about one element rule on operands of given types."""
 
     cost: float = 0.0
-    statements: int = 0
     # Which operand, at which pattern, how often.
     accesses: list[tuple[int, Pattern, float]] = field(default_factory=list)
     heavy: bool = False  # has loops inside
@@ -203,7 +202,7 @@ def _probe(rule: Any, in_types: Sequence[tuple], out_shape: Sequence[int], param
                 statements = [*statements, *(b.scopes[-1].statements if any(
                     n != 1 for n in result.extents) else ())]
     probe = b.probe
-    probe.cost, probe.statements = cost_of(statements), sum(1 for _ in walk(statements))
+    probe.cost = cost_of(statements)
     probe.heavy = any(isinstance(s, For | While) for s in statements)
     probe.counts = any(isinstance(s, Let) and not b.axes.keys().isdisjoint(s.args)
                        for s in statements[begun:])

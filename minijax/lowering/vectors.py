@@ -61,12 +61,12 @@ def of_vectors(f: Function, lanes: int) -> tuple[list[Buffer], tuple[Statement, 
     def at(i: Operand, formula: Callable) -> Operand:
         return formula(b, *(b.load(x, (i,)) for x in xs))
 
-    with b.loop(lanes, vectorize="parallel") as i:
+    with b.loop(lanes, vectorize="parallel", whole=True) as i:
         b.store(y, (i,), at(i, f.formulas[0]))
     if f.formulas[1:]:
         test, rare = f.formulas[1:]
         with (b.when(b.accumulate("or", (lanes,), lambda i: at(i, test))),
-              b.loop(lanes, vectorize="parallel") as i):
+              b.loop(lanes, vectorize="parallel", whole=True) as i):
             b.store(y, (i,), b.select(at(i, test), at(i, rare), b.load(y, (i,))))
     return [*xs, y], tuple(b.scopes[0].statements)
 

@@ -44,18 +44,24 @@ def assembly(f, *args):
     return llvm.assembly(lowered.kernel)
 
 
+def longest(monkeypatch, statements):
+    """From here on no function is much longer."""
+    for module in (outlined, llvm):
+        monkeypatch.setattr(module, "LONG", statements)
+
+
 def functions(text):
     return re.findall(r"define internal void (@loop[\w.]*)\(", text)
 
 
 @pytest.mark.parametrize("program", [in_a_loop, scalars_between])
-@pytest.mark.parametrize("longest", [12, 60])
-def test_a_long_kernel_computes_what_it_would_in_one_piece(monkeypatch, program, longest):
+@pytest.mark.parametrize("most", [12, 60])
+def test_a_long_kernel_computes_what_it_would_in_one_piece(monkeypatch, program, most):
     whole, theirs = minijax.jit(lambda x: program(minijax, x)), jax.jit(lambda x: program(jax, x))
-    monkeypatch.setattr(outlined, "LONG", 10 ** 9)
+    longest(monkeypatch, 10 ** 9)
     assert not functions(assembly(whole, X))
     wanted = minijax.tree.leaves(whole(X))
-    monkeypatch.setattr(outlined, "LONG", longest)
+    longest(monkeypatch, most)
     assert functions(assembly(lambda x: program(minijax, x), X))
     ours = minijax.tree.leaves(minijax.jit(lambda x: program(minijax, x))(X))
     for a, b, c in zip(ours, wanted, jax.tree.leaves(theirs(X)), strict=True):
@@ -82,53 +88,3 @@ def test_the_gradient_of_many_layers_is_jaxs():
 
 def test_a_short_kernel_is_one_function():
     assert not functions(assembly(lambda x: minijax.numpy.tanh(x) @ x.T, X))
-
-
-def lengths(text):
-    """The lines of each function."""
-    return [part.count("\n") for part in text.split("\ndefine ")]
-
-
-def test_no_function_grows_with_the_number_of_layers():
-    few, more = (assembly(lambda ws: network(minijax, ws, X), [np.eye(8, dtype=np.float32)] * n)
-                 for n in (24, 96))
-    assert more.count("i32 @stretch.") > 2 * few.count("i32 @stretch.") > 4
-    # but for the one that calls the others
-    assert sorted(lengths(more))[-2] <= 1.2 * sorted(lengths(few))[-1]
-
-
-def test_a_name_is_known_in_the_whole_stretch_that_needs_it(monkeypatch):
-    monkeypatch.setattr(outlined, "LONG", 12)
-
-    def f(lib, x):
-        total, parts = lib.numpy.sum(x), []
-        for k in range(6):
-            x = lib.numpy.sort(lib.numpy.cos(x) * total, axis=k % 2)
-            parts.append(x.max())
-        return parts, total
-    for a, b in zip(jax.tree.leaves(jax.jit(lambda x: f(jax, x))(X)),
-                    minijax.tree.leaves(minijax.jit(lambda x: f(minijax, x))(X)), strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
-
-
-def test_what_fails_in_one_stretch_ends_all(monkeypatch):
-    monkeypatch.setattr(outlined, "LONG", 12)
-    seen = []
-
-    def told(number):
-        def call(x):
-            seen.append(number)
-            if number == 3:
-                raise ValueError("three")
-        return call
-
-    def f(x):
-        for number in range(6):
-            minijax.debug.callback(told(number), x)
-            x = minijax.numpy.sort(minijax.numpy.tanh(x @ (x.T @ x)), 0)
-        return x
-    compiled = minijax.jit(f).lower(X).compile()
-    assert "stretch.4" in assembly(f, X)
-    with pytest.raises(Exception, match="three"):
-        minijax.block_until_ready(compiled(X))
-    assert seen[-1] == 3

@@ -1,0 +1,88 @@
+"""Long bodies in stretches: LLVM's time for a function grows faster than its length.
+
+Stands on loops.py. A kernel is cut where no name is needed later; a loop anywhere: blocks of its
+turns go through one stretch after the other. Chapter 24. In XLA: the limits of fusion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from .loops import (
+    Call, Check, For, Scalar, Statement, Store, Variable, defined, renamed, used, walk,
+)
+
+if TYPE_CHECKING:
+    from .builder import Builder
+
+# Statements of a function; equal ones, as the layers of a network, are compiled once, and a call
+# costs a nanosecond. A loop's body hands more to what follows: it is cut later, in longer parts.
+LONG, LONGER, TOO_LONG = 200, 400, 1000
+# Bytes that a block of turns may hand from stretch to stretch, in the cache; turns in a block.
+HANDED, FEWEST, MOST = 1 << 17, 16, 1024
+
+
+def stretches(body: Sequence[Statement], longest: int, kinds: Any = Scalar | Variable
+              ) -> list[list[Statement]]:
+    """A body in parts not much longer than `longest`, cut where no name of these kinds is needed.
+    """
+    inside = [[*walk((statement,))] for statement in body]
+    last: dict[Any, int] = {}
+    for k, statements in enumerate(inside):
+        last |= {x: k for each in statements for x in used(each) if isinstance(x, kinds)}
+    found: list[list[Statement]] = [[]]
+    length = until = 0
+    for k, statements in enumerate(inside):
+        if length > longest and until < k:
+            found.append([])
+            length = 0
+        length += len(statements)
+        until = max(until, *(last.get(x, 0) for each in statements
+                             for x in (defined(each), *used(each))))
+        found[-1].append(body[k])
+    return found
+
+
+def in_blocks(b: Builder, loop: For) -> bool:
+    """Emit a very long loop as blocks of its turns. False: it is not long, or must be in one piece.
+
+    What a stretch hands to others goes through temps that have room for a block.
+    """
+    n = loop.turns
+    # Turns that add up may share what they store for themselves.
+    fixed = {"parallel": Call | Check, "reduce": Call | Check | Store}.get(loop.vectorize)
+    if fixed is None or not n or len(loop.body) < TOO_LONG:
+        return False
+    parts = stretches(loop.body, LONGER, Variable)
+    if len(parts) == 1 or any(isinstance(each, fixed) for each in walk(loop.body)):
+        return False
+    made: dict[Any, int] = {defined(each): k for k, part in enumerate(parts) for each in part}
+    needed: list[dict[Any, None]] = [
+        dict.fromkeys(x for each in walk(part) for x in used(each)) for part in parts]
+    handed = dict.fromkeys(x for k, xs in enumerate(needed) for x in xs if made.get(x, k) != k)
+    nbytes = sum(x.dtype.itemsize for x in handed) or 1
+    size = min(max(HANDED // nbytes // FEWEST * FEWEST, FEWEST), MOST, n)
+    rows: dict[Any, tuple] = {}  # of how many temps there are, LLVM's time would be the square
+    for dtype in dict.fromkeys(x.dtype for x in handed):
+        alike = [x for x in handed if x.dtype == dtype]
+        temp = b.temp((len(alike), size), dtype, "handed")
+        rows |= {x: (temp, row) for row, x in enumerate(alike)}
+    with b.loop(-(-n // size), vectorize="apart" if loop.vectorize == "parallel" else "") as block:
+        b.note(loop.note)
+        first = b.mul(b.index(block), size)
+        count = b.operation("min", (b.index(size), b.sub(n, first))) if n % size else size
+        for k, part in enumerate(parts):
+            joins = any(isinstance(x, Variable) for x in needed[k])
+            with b.loop(count, 0, loop.vectorize if joins else "parallel", whole=True) as j:
+                names = {loop.index: b.actual(b.add(first, b.index(j)))}
+                for x in needed[k]:
+                    if made.get(x, k) != k:
+                        temp, row = rows[x]
+                        names[x] = b.load(temp, (row, j))
+                for statement in part:
+                    b.emit(renamed(statement, names))
+                for x, (temp, row) in rows.items():
+                    if made[x] == k:
+                        b.store(temp, (row, j), x)
+    return True
