@@ -13,8 +13,8 @@ import numpy as np
 
 from minijax.lowering import schedule
 from minijax.lowering.loops import (
-    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
-    Load, Read, Scalar, Statement, Store, Variable, While, bodies, positions, used,
+    Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
+    Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
 )
 from minijax.lowering.scalars import BOOL, INT64, OPS, kind_of, result_dtype
 
@@ -64,9 +64,9 @@ class _Checker:
     def place(self, buffer: Buffer, index: Index) -> None:
         if buffer not in self.buffers:
             self.fail(f"buffer {buffer.name} is not of this kernel")
-        if not isinstance(index, Flat) and len(index) != len(buffer.shape):
+        if len(index) not in (1, len(buffer.shape)):
             self.fail(f"{buffer.name} of shape {buffer.shape} has an index of {len(index)} axes")
-        for position in positions(index):
+        for position in index:
             self.use(position, INT64)
 
     def body(self, statements: tuple[Statement, ...]) -> None:
@@ -160,7 +160,7 @@ def _same_for_all_turns(body: Sequence[Statement], varies: set[Any]) -> Iterator
     """The stores whose index does not depend on what varies; what does is added to it."""
     for statement in body:
         match statement:
-            case Store(_, index, _) if varies.isdisjoint(positions(index)):
+            case Store(_, index, _) if varies.isdisjoint(index):
                 yield statement
             case Read(target):  # of a variable: who knows
                 varies.add(target)

@@ -26,8 +26,8 @@ from minijax.lowering.arithmetic import Part
 from minijax.lowering.cache import external_names
 from minijax.lowering.host import is_host_call
 from minijax.lowering.loops import (
-    Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel, Let,
-    Load, Operand, Read, Scalar, Store, While, positions, touched, walk,
+    Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
+    Load, Operand, Read, Scalar, Store, While, touched, walk,
 )
 from minijax.lowering.lowered import Lowered
 from minijax.lowering.operands import Stored
@@ -483,7 +483,7 @@ class _Needed:
                 self.known.add(x)
 
     def index(self, index: Any) -> None:
-        self.add(*positions(index))
+        self.add(*index)
 
     def visit(self, statement: Any) -> None:
         match statement:
@@ -508,7 +508,7 @@ class _Needed:
             case Check(ok, _):
                 self.add(ok)
             case Mark(index=index, place=place):
-                self.add(*index, *positions(place))
+                self.add(*index, *place)
             case Call(_, args):
                 for arg in args:
                     if isinstance(arg, Buffer):
@@ -564,8 +564,8 @@ class _Writer:
         return self.name(x)
 
     def place(self, buffer: Buffer, index: Any) -> str:
-        if isinstance(index, Flat):
-            return f"m.flat({self.memory(buffer)}, {self.operand(index.position)})"
+        if len(index) != len(buffer.shape):
+            return f"m.flat({self.memory(buffer)}, {self.operand(*index)})"
         return f"m.at({self.memory(buffer)}, {self.tuple(index)})"
 
     def tuple(self, operands: Sequence[Any]) -> str:

@@ -16,7 +16,7 @@ from minijax.primitives.slots import extremum_of_nothing
 
 from .arithmetic import Arithmetic, Part, Scope
 from .loops import (
-    INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index,
+    INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index,
     Load, Operand, Read, Scalar, Statement, Store, Variable,
     While, touched,
 )
@@ -83,26 +83,25 @@ class Builder(Arithmetic):
 
     def place(self, buffer: Buffer, index: Any) -> Index:
         """A legal index of a buffer: flat where its components are parts of one position."""
-        if isinstance(index, Flat):
-            return Flat(self.actual(index.position))
+        if len(index) != len(buffer.shape):
+            return (self.actual(self.index(*index)),)
         operands = self.within(index, buffer.shape)
         if any(isinstance(i, Part) for i in operands):
-            return Flat(self.actual(self.ravel(operands, buffer.shape)))
+            return (self.actual(self.ravel(operands, buffer.shape)),)
         return operands
 
     def load(self, buffer: Buffer, index: Any) -> Scalar:
         """buffer[index]; the index must lie inside."""
         at = self.place(buffer, index)
-        keys = (at.position,) if isinstance(at, Flat) else at
         own = self._buffer_depth(buffer)
         mutable = own == len(self.scopes) - 1 and buffer.role not in ("input", "constant")
-        key = ("load", buffer, isinstance(at, Flat), keys, self._version.get(buffer, 0),
+        key = ("load", buffer, at, self._version.get(buffer, 0),
                self.scopes[self.scopes[-1].loop_depth] if mutable else None)
         found = self.find(key)
         if found is not None:
             return found
         floor = max(own, self.scopes[-1].load_floor)
-        depth = max([floor, *(self.depth_of(k) for k in keys)])
+        depth = max([floor, *(self.depth_of(k) for k in at)])
         target = self._define(buffer.dtype, depth)
         self._put(depth, Load(target, buffer, at), key, target)
         return target
@@ -126,7 +125,7 @@ class Builder(Arithmetic):
         """A library external on buffers, addresses in them, and scalars."""
         def argument(arg: Any) -> Any:
             if isinstance(arg, Address):
-                return Address(arg.buffer, Flat(self.actual(arg.index.position)))
+                return Address(arg.buffer, self.place(arg.buffer, arg.index))
             return arg if isinstance(arg, Buffer) else self.actual(self.index(arg))
         call = Call(external, tuple(map(argument, args)))
         self.emit(call)

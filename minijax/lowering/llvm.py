@@ -18,7 +18,7 @@ from .arithmetic import Arithmetic
 from .elementary import FORMULAS
 from .host import is_host_call
 from .loops import (
-    BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
+    BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
 )
 from .memory import ALIGNMENT, round_up
@@ -332,17 +332,13 @@ class FunctionText:
 
     def address(self, buffer: Buffer, index: Index) -> str:
         """The address of an element."""
-        stored, data = _stored_type(buffer.dtype), self.names[buffer]
+        array, data = _stored_type(buffer.dtype), self.names[buffer]
         if index == ():
             return data
-        if isinstance(index, Flat):
-            array, positions = stored, [index.position]
-        else:
-            array, positions = stored, list(index)
-            for size in reversed(buffer.shape[1:]):
-                array = f"[{size} x {array}]"
+        for size in reversed(buffer.shape[1:len(index)]):
+            array = f"[{size} x {array}]"
         place = self.fresh("%at")
-        steps = ", ".join(map(self.typed, positions))
+        steps = ", ".join(map(self.typed, index))
         self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}, {steps}")
         return place
 

@@ -72,20 +72,15 @@ class Variable(Named):
 Operand: TypeAlias = Scalar | Constant
 
 
-class Flat(Node):
-    """A row-major flat position in a buffer, used in place of an index."""
-
-    position: Operand
-
-
-Index: TypeAlias = tuple[Operand, ...] | Flat
+# A number for each axis of a buffer, or one alone: the position in row-major order.
+Index: TypeAlias = tuple[Operand, ...]
 
 
 class Address(Node):
     """An argument of a Call: the address of the element of `buffer` at `index`."""
 
     buffer: Buffer
-    index: Flat
+    index: Index
 
 
 class Let(Node):
@@ -237,18 +232,13 @@ def walk(body: Iterable[Statement]) -> Iterator[Statement]:
             yield from walk(inner)
 
 
-def positions(index: Index) -> tuple[Operand, ...]:
-    """The operands of an index."""
-    return (index.position,) if isinstance(index, Flat) else index
-
-
 def _parts(node: Any) -> Iterator[Any]:
     """The operands, variables and buffers in a node, those of its bodies aside."""
     for value in vars(node).values() if isinstance(node, Node) else ():
         for each in value if isinstance(value, tuple) else (value,):
             if isinstance(each, Named | Constant):
                 yield each
-            elif isinstance(each, Flat | Address):
+            elif isinstance(each, Address):
                 yield from _parts(each)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from .builder import Builder
-from .loops import Buffer, Flat, Operand
+from .loops import Buffer, Index, Operand
 
 
 class Value:
@@ -69,10 +69,10 @@ class Stored(Value):
     def row(self, i: Any) -> Stored:
         return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)), self.suffix)
 
-    def flat_index(self) -> Flat:
+    def flat_index(self) -> Index:
         """The position of the first element in the buffer."""
         zeros = (0,) * len(self.shape)
-        return Flat(self.b.actual(self.b.ravel((*self.prefix, *zeros), self.buffer.shape)))
+        return (self.b.ravel((*self.prefix, *zeros), self.buffer.shape),)
 
 
 class Computed(Value):

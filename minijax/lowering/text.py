@@ -18,8 +18,8 @@ from typing import Any
 from minijax.printing import Names
 
 from .loops import (
-    OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If, Index, Kernel,
-    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, positions, used, walk,
+    OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
+    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, used, walk,
 )
 from .scalars import kind_of
 
@@ -177,7 +177,7 @@ class KernelText:
     def operand(self, x: Operand | Buffer | Address, typed: bool = False) -> str:
         """The text of an operand; a constant carries its dtype where nothing else gives it."""
         if isinstance(x, Address):
-            return f"at({self.namer.of(x.buffer)}, {self.operand(x.index.position)})"
+            return f"at({self.namer.of(x.buffer)}, {self.operands(x.index)})"
         if isinstance(x, Constant):
             return f"{x.dtype}({x.value!s})" if typed else str(x.value)
         if isinstance(x, Scalar) and x in self.pending:
@@ -188,8 +188,8 @@ class KernelText:
         return ", ".join(map(self.operand, operands))
 
     def place(self, buffer: Buffer, index: Index) -> str:
-        flat = ".flat" if isinstance(index, Flat) else ""
-        return f"{self.namer.of(buffer)}{flat}[{self.operands(positions(index)) or '()'}]"
+        flat = "" if len(index) == len(buffer.shape) else ".flat"
+        return f"{self.namer.of(buffer)}{flat}[{self.operands(index) or '()'}]"
 
     def define(self, target: Scalar, expression: str) -> None:
         """Keep the expression for its reader, or write it down under a name."""

@@ -10,7 +10,7 @@ import pytest
 from minijax import jit, lax
 from minijax.lowering import cache, llvm
 from minijax.lowering.loops import (
-    BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, Flat, For, If,
+    BOOL, INT64, OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If,
     Kernel, Let, Load, Read, Scalar, Store, Variable, While,
 )
 from minijax.lowering.scalars import kind_of
@@ -196,7 +196,7 @@ def test_an_index_has_one_position_per_axis():
 def test_a_flat_index_is_row_major():
     x, y = Buffer("x", F32, (3, 4), "input"), Buffer("y", F32, (4, 3), "output")
     i, v = Scalar("i", INT64), Scalar("v", F32)
-    made = kernel([x], [y], loop(i, 12, Load(v, x, Flat(i)), Store(y, Flat(i), v)))
+    made = kernel([x], [y], loop(i, 12, Load(v, x, (i,)), Store(y, (i,), v)))
     data = np.arange(12, dtype=np.float32).reshape(3, 4)
     _, [got] = run(made, data)
     np.testing.assert_array_equal(got, data.reshape(4, 3))
@@ -320,8 +320,8 @@ def test_a_call_passes_addresses():
     at = [Scalar(f"at{n}", INT64) for n in (20, 12, 15)]
     places = [Let(x, "mul", (i, number(int(x.name[2:])))) for x in at]
     made = kernel([a, b], [c], loop(i, 2, *places, Call("block_float32_3x8", (
-        Address(a, Flat(at[1])), number(4), number(1), Address(b, Flat(at[0])), number(5),
-        number(4), Address(c, Flat(at[2])), number(5), number(0), number(0), number(5)))))
+        Address(a, (at[1],)), number(4), number(1), Address(b, (at[0],)), number(5),
+        number(4), Address(c, (at[2],)), number(5), number(0), number(0), number(5)))))
     x = np.random.default_rng(0).normal(size=(2, 3, 4)).astype(np.float32)
     y = np.random.default_rng(1).normal(size=(2, 4, 5)).astype(np.float32)
     _, [got] = run(made, x, y)

@@ -23,7 +23,7 @@ from minijax.primitives.summation import LONG
 
 from .. import cpu
 from ..builder import CHAIN
-from ..loops import Address, Flat
+from ..loops import Address
 
 INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
 INLINE_VECTOR = 32  # and so of a matrix and a vector
@@ -103,7 +103,7 @@ def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
 def each(b: Any, out: Any, f: Callable[..., Any]) -> None:
     """Write into a buffer what a function makes of each position."""
     with b.loop(out.size, vectorize="parallel") as i:
-        b.store(out, Flat(b.index(i)), b.convert(f(b.index(i)), out.dtype))
+        b.store(out, (i,), b.convert(f(b.index(i)), out.dtype))
     b.freeze(out)
 
 
@@ -120,7 +120,7 @@ class Matrix(NamedTuple):
     def at(self, b: Any, i: Any, j: Any) -> tuple:
         """Where the element in row i, column j is."""
         steps = b.add(b.mul(b.index(i), self.down), b.mul(b.index(j), self.right))
-        return self.buffer, Flat(b.add(steps, self.start))
+        return self.buffer, (b.add(steps, self.start),)
 
 
 def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
@@ -144,7 +144,7 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
         multiply(b, z, x, y, (m, k, n), most, math.prod(batch) * m)
     if sums is not out:
         each(b, out, lambda i: b.accumulate("add", (groups,), lambda group: b.load(
-            sums, Flat(b.add(b.mul(b.index(group), out.size), i)))))
+            sums, (b.add(b.mul(b.index(group), out.size), i),))))
 
 
 def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]:
@@ -163,7 +163,7 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]
     down, right = step(side.free), step(side.contract)
     if x.dtype != dtype:
         copy = b.temp(x.shape, dtype)
-        each(b, copy, lambda i: b.load(x, Flat(i)))
+        each(b, copy, lambda i: b.load(x, (i,)))
         return as_matrices(b, side._replace(buffer=copy), dtype)
     if down is not None and right is not None:
         return Matrix(x, down, right), [steps[d] for d in side.batch]
@@ -208,7 +208,7 @@ def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int
             with b.loop(strips, vectorize="parallel") as strip, b.loop(beside) as panel:
                 row, above = top(strip, height, m)
                 column, before = top(b.add(left, panel), width, n)
-                terms_of_y = ((near, Flat(b.mul(b.index(panel), most * width))) if is_far
+                terms_of_y = ((near, (b.mul(b.index(panel), most * width),)) if is_far
                               else y.at(b, column, t))
                 into = z.at(b, b.add(b.mul(b.index(chain), rows), row), column)
                 b.call(routine, Address(*x.at(b, row, t)), x.down, x.right, Address(*terms_of_y),
