@@ -17,19 +17,19 @@ from minijax import stage
 from minijax.core import Array
 from minijax.interpreters.vmap import batch_jaxpr
 from minijax.jaxpr import (
-    ClosedJaxpr, JaxprEqn, Var, eval_jaxpr, parted, subjaxprs, without_dead_equations,
+    ClosedJaxpr, JaxprEqn, eval_jaxpr, parted, subjaxprs, without_dead_equations,
 )
 from minijax.primitives.emitted import add_any_p
 
-MOST = 1 << 26  # bytes that may be stored so that a product can leave a loop
+MOST = 1 << 26  # bytes that may be stored so that products can leave a loop
 # Numbers that are read again in each step, in the time that it takes to store one for all steps;
 # and in that of a call of a product.
 TIMES, CALL = 8, 4096
 
 
 def with_products_outside(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that a scan stands for, with fewer products in its loop; None if all stay,
-    and of other equations.
+    """The program that a scan stands for, with fewer products in its loop; None if all stay, and
+    for other equations.
 
     >>> import minijax, numpy as np
     >>> f = lambda h, w, xs: minijax.lax.scan(lambda h, x: (minijax.lax.sin(h + x @ w), x), h, xs)
@@ -40,7 +40,7 @@ def with_products_outside(eqn: JaxprEqn) -> ClosedJaxpr | None:
     if eqn.primitive.name != "scan" or eqn.params["length"] < 2:
         return None
     scan = _Scan(eqn)
-    moves = scan.handed or scan.after
+    moves = scan.handed or scan.late
     return stage.stage(scan.run, [x.aval for x in eqn.invars]) if moves else None
 
 
@@ -53,44 +53,38 @@ def _can_move(eqn: JaxprEqn) -> bool:
     return not (eqn.effects or any(subjaxprs(eqn.params))) and callable(eqn.primitive.batch)
 
 
-def _size(variables: Iterable[Any]) -> int:
-    return sum(v.aval.size for v in variables)
-
-
 class _Scan:
     """A scan, and what is computed outside of its loop.
 
-    `handed` are products that are known before it, of which each step is given its own. `after` is
-    what is computed after it, from what the steps have `stacked`; to that belong the `sums`,
-    products that do no more than add up in a part of the state, by the place of that.
+    `handed` are products that are known before it, of which each step is given its own. With the
+    products that are `late`, all that the next state does not need is computed after it, from what
+    the steps have `stacked`. To these belong the `sums`, products that do no more than add up in a
+    part of the state, by that.
     """
 
     def __init__(self, eqn: JaxprEqn) -> None:
         self.eqn, self.body, self.length = eqn, eqn.params["jaxpr"], eqn.params["length"]
         jaxpr, first = self.body.jaxpr, eqn.params["num_consts"]
         last = first + eqn.params["num_carry"]
-        self.eqns = jaxpr.eqns
-        self.consts, self.state, self.rows = (
-            jaxpr.invars[:first], jaxpr.invars[first:last], jaxpr.invars[last:])
-        self.next, self.ys = jaxpr.outvars[:last - first], jaxpr.outvars[last - first:]
-        products = list(filter(_is_product, self.eqns))
-        fixed = [eqn for eqn in self.eqns if not _can_move(eqn)]
+        self.eqns, self.inputs = jaxpr.eqns, jaxpr.invars
+        self.state, self.rows = self.inputs[first:last], self.inputs[last:]
+        self.next = dict(zip(self.state, jaxpr.outvars, strict=False))
+        self.ys = jaxpr.outvars[last - first:]
         self.each_step = self._reached((*self.state, *self.rows))
+        fixed = [v for eqn in self.eqns if not _can_move(eqn) for v in eqn.outvars]
+        self.varying = self._reached((*self.state, *fixed))
         self.sums = self._find_sums()
-        self.varying = self._reached((*self.state, *(v for e in fixed for v in e.outvars)))
-        needed = self._behind((*(x for e in fixed for x in e.invars),
-                               *(x for k, x in enumerate(self.next) if k not in self.sums)))
-        self.after: set[Any] = set()
-        self.stacked: list[Any] = []
-        for product in products:
-            if needed.isdisjoint(product.outvars):
-                self._try_after(product)
-        self.sums = {k: eqn for k, eqn in self.sums.items() if eqn.outvars[0] in self.after}
-        self.handed = [eqn.outvars[0] for eqn in products if self._fit(eqn.outvars)
-                       and (self.varying | self.after).isdisjoint(eqn.outvars)
-                       and self._is_worth(eqn.outvars, eqn)]
-
-    # -- what depends on what ------------------------------------------------------------------
+        needed = [x for v, x in self.next.items() if v not in self.sums]
+        inside = self._part(self.inputs, [*needed, *fixed], self.eqns).eqns
+        after = [eqn for eqn in self.eqns if eqn not in inside]
+        self.late = list(filter(_is_product, after))
+        self.stacked = self._read_from_loop(after)
+        if not self._is_worth(set(self.stacked).difference(self.ys), self.late):
+            self.late, self.sums = [], {}
+            self.stacked = self._read_from_loop([])
+        self.handed = [eqn.outvars[0] for eqn in filter(_is_product, self.eqns)
+                       if eqn not in self.late and self.varying.isdisjoint(eqn.outvars)
+                       and self._is_worth(eqn.outvars, [eqn])]
 
     def _reached(self, start: Iterable[Any]) -> set[Any]:
         """Some variables, and all that depend on them."""
@@ -100,99 +94,71 @@ class _Scan:
                 found.update(eqn.outvars)
         return found
 
-    def _behind(self, start: Iterable[Any]) -> set[Any]:
-        """Some variables, and all that they depend on."""
-        found = set(start)
-        for eqn in reversed(self.eqns):
-            if not found.isdisjoint(eqn.outvars):
-                found.update(eqn.invars)
-        return found
-
-    def _find_sums(self) -> dict[int, JaxprEqn]:
-        uses = Counter(x for xs in (self.next, self.ys, *(e.invars for e in self.eqns)) for x in xs)
+    def _find_sums(self) -> dict[Any, JaxprEqn]:
+        uses = Counter(x for xs in (self.body.jaxpr.outvars, *(e.invars for e in self.eqns))
+                       for x in xs)
         makers: dict[Any, JaxprEqn] = {v: eqn for eqn in self.eqns for v in eqn.outvars}
         found = {}
-        for k, (old, new) in enumerate(zip(self.state, self.next, strict=True)):
+        for old, new in self.next.items():
             add = makers.get(new)
             if (add is not None and add.primitive.name in ("add", "add_any") and old in add.invars
                     and all(uses[x] == 1 for x in (*add.invars, new))):
                 product = makers.get(add.invars[1 - add.invars.index(old)])
                 if product and _is_product(product) and self.each_step.issuperset(product.invars):
-                    found[k] = product
+                    found[old] = product
         return found
 
-    # -- choices -------------------------------------------------------------------------------
+    def _read_from_loop(self, after: Sequence[JaxprEqn]) -> list[Any]:
+        """What the loop stores for each step if these equations come after it."""
+        inside = self.varying.difference(self.sums, *(eqn.outvars for eqn in after))
+        read = (x for xs in (self.ys, *(eqn.invars for eqn in after)) for x in xs)
+        return list(dict.fromkeys(x for x in read if x in inside))
 
-    def _try_after(self, product: JaxprEqn) -> None:
-        after = self.after | self._reached(product.outvars)
-        inside = self.varying - after - {self.state[k] for k in self.sums}
-        stacked = list(dict.fromkeys(x for eqn in self.eqns if not after.isdisjoint(eqn.outvars)
-                                     for x in eqn.invars if x in inside))
-        new = [x for x in stacked if x not in (*self.ys, *self.stacked)]
-        if self._is_worth(new, product) and self._fit([*stacked, *product.outvars]):
-            self.after, self.stacked = after, stacked
-
-    def _is_worth(self, stored: Iterable[Any], product: JaxprEqn) -> bool:
-        """Whether to store something takes no longer than to have the product in each step."""
-        again = ([*product.outvars] if product in self.sums.values() else
-                 [x for x in product.invars if x not in self.each_step])
-        return TIMES * _size(stored) <= _size(again) + CALL
-
-    def _fit(self, variables: Iterable[Any]) -> bool:
-        nbytes = sum(v.aval.size * v.aval.dtype.itemsize for v in variables)
-        return self.length * nbytes <= MOST
-
-    # -- the program ---------------------------------------------------------------------------
+    def _is_worth(self, stored: Iterable[Any], products: Sequence[JaxprEqn]) -> bool:
+        """Whether to store something takes no longer than to have products in each step."""
+        again = [x for eqn in products for x in (
+            eqn.outvars if eqn in self.sums.values() else {*eqn.invars} - self.each_step)]
+        kept = {*stored, *(eqn.outvars[0] for eqn in products)}
+        return (TIMES * sum(v.aval.size for v in stored)
+                <= sum(x.aval.size for x in again) + CALL * len(products)
+                and self.length * sum(v.aval.size * v.aval.dtype.itemsize for v in kept) <= MOST)
 
     def run(self, *args: Array) -> list[Array]:
         """What comes before, the loop, what comes after: from its operands to its results."""
-        inputs = (*self.consts, *self.state, *self.rows)
-        values: dict[Any, Array] = dict(zip(inputs, args, strict=True))
-        starts = [values.pop(v) for v in self.state]
+        values: dict[Any, Array] = dict(zip(self.inputs, args, strict=True))
+        state = {v: values.pop(v) for v in self.state}
         along = set(self.rows)  # whose values have an axis of steps
-        self._compute(self.handed, values, along)
-        last = self._loop(starts, values, along)
-        operands = [x for product in self.sums.values() for x in product.invars]
-        self._compute([*operands, *(y for y in self.ys if y in self.after)], values, along, True)
-        for k, product in self.sums.items():
+
+        def compute(wanted: Sequence[Any], keep: bool) -> tuple[list[Array], Sequence[bool]]:
+            """Some variables, for all steps at once; and of which there is one for each."""
+            part = self._part([*values], wanted, filter(_can_move, self.eqns))
+            program, found = batch_jaxpr(part, self.length, None, [v in along for v in values],
+                                         [keep] * len(wanted))
+            return eval_jaxpr(program.jaxpr, program.consts, *values.values()), found
+
+        outs, found = compute(self.handed, False)
+        values |= zip(self.handed, outs, strict=True)
+        along.update(v for v, each in zip(self.handed, found, strict=True) if each)
+        consts, rows = parted(list(values), [v in along for v in values])
+        kept = [v for v in self.state if v not in self.sums]
+        body = self._part([*consts, *kept, *rows], [*map(self.next.get, kept), *self.stacked],
+                          self.eqns)
+        operands = map((values | state).__getitem__, body.jaxpr.invars)
+        outs = self.eqn.primitive.bind_list(*operands, **self.eqn.params | {
+            "jaxpr": body, "num_consts": len(consts), "num_carry": len(kept)})
+        state |= zip(kept, outs, strict=False)
+        values |= zip(self.stacked, outs[len(kept):], strict=True)
+        along.update(self.stacked)
+        sides = [x for product in self.sums.values() for x in product.invars]
+        outs, _ = compute([*sides, *self.ys], True)
+        for v, product in self.sums.items():
+            x, y, *outs = outs
             contract, batch = (tuple(tuple(d + 1 for d in axes) for axes in pair)
                                for pair in product.params["dimension_numbers"])
             dims = tuple((0, *axes) for axes in contract), batch
-            total = product.primitive.bind(*map(values.__getitem__, product.invars),
-                                           **product.params | {"dimension_numbers": dims})
-            last[k] = add_any_p.bind(starts[k], total)
-        return [*last, *map(values.__getitem__, self.ys)]
-
-    def _loop(self, starts: Sequence[Array], values: dict[Any, Array], along: set[Any]
-              ) -> list[Any]:
-        """What the state is in the end, but for the sums; what is stacked becomes known."""
-        kept = [k for k in range(len(starts)) if k not in self.sums]
-        state = [self.state[k] for k in kept]
-        out = list(dict.fromkeys([*(y for y in self.ys if y not in self.after), *self.stacked]))
-        body = self._part([*values, *state], [*(self.next[k] for k in kept), *out], self.eqns)
-        read = set(body.jaxpr.outvars).union(*(eqn.invars for eqn in body.eqns))
-        inputs = [v for v in values if v in read]
-        consts, rows = parted(inputs, [v in along for v in inputs])
-        body = ClosedJaxpr(body.jaxpr.replace(invars=(*consts, *state, *rows)), body.consts)
-        operands = [*map(values.__getitem__, consts), *(starts[k] for k in kept),
-                    *map(values.__getitem__, rows)]
-        outs = self.eqn.primitive.bind_list(*operands, **self.eqn.params | {
-            "jaxpr": body, "num_consts": len(consts), "num_carry": len(kept)})
-        values.update(zip(out, outs[len(kept):], strict=True))
-        along.update(out)
-        last = dict(zip(kept, outs, strict=False))
-        return [last.get(k) for k in range(len(starts))]
-
-    def _compute(self, wanted: Sequence[Any], values: dict[Any, Array], along: set[Any],
-                 keep: bool = False) -> None:
-        """Have some variables known, for all steps at once."""
-        given = [v for v in values if isinstance(v, Var)]
-        part = self._part(given, wanted, filter(_can_move, self.eqns))
-        program, found = batch_jaxpr(part, self.length, None, [v in along for v in given],
-                                     [keep] * len(wanted))
-        outs = eval_jaxpr(program.jaxpr, program.consts, *map(values.__getitem__, given))
-        values.update(zip(wanted, outs, strict=True))
-        along.update(v for v, each in zip(wanted, found, strict=True) if each)
+            total = product.primitive.bind(x, y, **product.params | {"dimension_numbers": dims})
+            state[v] = add_any_p.bind(state[v], total)
+        return [*state.values(), *outs]
 
     def _part(self, given: Sequence[Any], wanted: Sequence[Any], eqns: Iterable[JaxprEqn]
               ) -> ClosedJaxpr:
