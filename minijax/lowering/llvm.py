@@ -22,7 +22,7 @@ from .loops import (
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
 )
 from .memory import ALIGNMENT, round_up
-from .metadata import Metadata
+from .metadata import Aliases, Metadata
 from .outlined import Outlined, outlined_loops
 from .routines import ALONE, LENGTHS, definition, is_library_call
 from .scalars import OPS, kind_of
@@ -97,17 +97,16 @@ class ModuleText:
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
         self.outlined = outlined_loops(kernel)
-        self.printed: dict[tuple[str, ...], str] = {}  # the texts of those loops → their names
+        self.printed: dict[str, str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
         self.formulas: dict[tuple, tuple] = {}  # those asked, and what they gave
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(kernel.body, self.called) if self.called else 0
-        self.metadata = Metadata(
-            (*kernel.inputs, *kernel.constants, *kernel.outputs, *kernel.temps), kernel.offsets)
+        self.metadata = Metadata()
 
-    def printer(self, metadata: Metadata, lanes: int = 0) -> "FunctionText":
+    def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
         """What prints one function."""
-        return FunctionText(self, metadata, lanes)
+        return FunctionText(self, buffers, lanes)
 
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
@@ -120,28 +119,24 @@ class ModuleText:
 
     def stretch(self, name: str, body: Sequence[Statement], rest: Iterable[str]) -> str:
         """A part of the kernel, which gives what the rest of it does."""
-        inner = self.printer(self.metadata)
-        inner.point_at_buffers(self.kernel, {x for each in walk(body) for x in touched(each)})
+        wanted = dict.fromkeys(x for each in walk(body) for x in touched(each))
+        inner = self.printer(wanted)
+        inner.point_at_buffers(self.kernel, wanted)
         inner.body(body)
         for instruction in rest:
             inner.emit(instruction)
         return inner.text(f"{name}(ptr noundef %list) noinline")
 
     def function(self, loop: For, how: Outlined) -> str:
-        """The name of the function that a loop is, with metadata of its own; of equal ones there is
-        one function.
-        """
-        buffers = [x for x in (*how.taken, *how.private) if isinstance(x, Buffer)]
-        own = Metadata(buffers, self.kernel.offsets)
-        inner = self.printer(own)
+        """The name of the function that a loop is; of equal ones there is one."""
+        inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
         inner.part(loop, how)
         inner.emit("ret void")
         text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
-        key = (text, *own.lines)
-        if key not in self.printed:
-            name = self.printed[key] = f"@loop.{len(self.printed) + 1}"
-            self.functions[name] = self.metadata.take_in(text, own).replace("@loop", name, 1)
-        return self.printed[key]
+        if text not in self.printed:
+            name = self.printed[text] = f"@loop.{len(self.printed) + 1}"
+            self.functions[name] = text.replace("@loop", name, 1)
+        return self.printed[text]
 
     def function_of(self, f: Function, lanes: int) -> str:
         """The name of an elementary function of one number, or of vectors of them."""
@@ -149,8 +144,7 @@ class ModuleText:
         v = t if lanes == 1 else f"<{lanes} x {t}>"
         if name not in self.functions:
             buffers, body = of_vectors(f, lanes)
-            own = Metadata(buffers, {})
-            inner = self.printer(own, lanes)
+            inner = self.printer(buffers, lanes)
             for k, buffer in enumerate(buffers):
                 inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
                 if buffer is not buffers[-1]:
@@ -159,8 +153,7 @@ class ModuleText:
             inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
             inner.emit(f"ret {v} %result")
             given = ", ".join(f"{v} %x{k}" for k in range(len(f.parameters)))
-            text = inner.text(f"internal {v} {name}({given}) {PURE}")
-            self.functions[name] = self.metadata.take_in(text, own)
+            self.functions[name] = inner.text(f"internal {v} {name}({given}) {PURE}")
         return name
 
     def one_of_many(self, f: Function) -> tuple[str, str]:
@@ -204,8 +197,9 @@ class FunctionText:
     are numbers in order of their use: equal loops give equal text.
     """
 
-    def __init__(self, module: ModuleText, metadata: Metadata, lanes: int = 0) -> None:
-        self.module, self.metadata, self.lanes = module, metadata, lanes
+    def __init__(self, module: ModuleText, buffers: Collection[Buffer], lanes: int = 0) -> None:
+        self.module, self.lanes = module, lanes
+        self.aliases = Aliases(module.metadata, buffers, module.kernel.offsets)
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.block = "start"
@@ -344,7 +338,7 @@ class FunctionText:
 
     def place(self, x: Load | Store) -> str:
         """Where an element is, and what LLVM may know of that."""
-        notes = self.metadata.access(x.buffer, self.parallel)
+        notes = self.aliases.access(x.buffer, self.parallel)
         return f"ptr {self.address(x.buffer, x.index)}, align {x.buffer.dtype.itemsize}{notes}"
 
     def print_load(self, load: Load) -> None:
@@ -410,8 +404,9 @@ class FunctionText:
         label = self.fresh("for")
         index = self.names[loop.index] = self.fresh("%local")
         outside, before, others = self.block, self.parallel, self.abreast
-        group = self.metadata.add("distinct !{}") if loop.vectorize == "parallel" else ""
-        self.parallel = (*before, group) if group else before
+        if loop.vectorize == "parallel":
+            self.parallel = (*before, self.module.metadata.group(len(before)))
+            facts = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *facts]
         self.abreast = set(loop.body if loop.vectorize in ("parallel", "reduce") else ())
         if loop.vectorize == "reduce":
             self.reassociated |= _accumulations(loop)
@@ -424,7 +419,7 @@ class FunctionText:
         self.begin(f"{label}.body")
         self.body(loop.body)
         self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        self.emit(f"br label %{label}{self.metadata.loop(group, facts)}")
+        self.emit(f"br label %{label}{self.module.metadata.loop(facts)}")
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")

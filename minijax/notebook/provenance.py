@@ -19,10 +19,10 @@ from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, subjaxprs
 from minijax.lowering import cpu, llvm
 from minijax.lowering.costs import costs_of, memory_of
 from minijax.lowering.loops import (
-    Assign, For, Let, Load, Read, Scalar, Statement, Store, bodies, defined, touched, used, walk,
+    Assign, Buffer, For, Let, Load, Read, Scalar, Statement, Store, bodies, defined, touched, used,
+    walk,
 )
 from minijax.lowering.lowered import Lowered
-from minijax.lowering.metadata import Metadata
 from minijax.lowering.outlined import Outlined
 from minijax.lowering.pairs import with_programs
 from minijax.lowering.text import KernelText
@@ -283,8 +283,8 @@ class LocatedModule(llvm.ModuleText):
         # For each function the statements behind each number in its comments.
         self.behind: dict[str, Listed] = {}
 
-    def printer(self, metadata: Metadata, lanes: int = 0) -> LocatedFunction:
-        return LocatedFunction(self, metadata, lanes)
+    def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> LocatedFunction:
+        return LocatedFunction(self, buffers, lanes)
 
     def function(self, loop: For, how: Outlined) -> str:
         name = super().function(loop, how)
