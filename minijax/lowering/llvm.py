@@ -99,7 +99,6 @@ class ModuleText:
         self.outlined = outlined_loops(kernel)
         self.printed: dict[str, str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
-        self.formulas: dict[tuple, tuple] = {}  # those asked, and what they gave
         self.called = called_in(kernel.body)
         self.lanes = lanes_of(kernel.body, self.called) if self.called else 0
         self.metadata = Metadata()
@@ -138,50 +137,42 @@ class ModuleText:
             self.functions[name] = text.replace("@loop", name, 1)
         return self.printed[text]
 
-    def function_of(self, f: Function, lanes: int) -> str:
-        """The name of an elementary function of one number, or of vectors of them."""
-        t, name = llvm_type(f.dtype), f"@{f.name}.{lanes}.{llvm_type(f.dtype)}"
-        v = t if lanes == 1 else f"<{lanes} x {t}>"
-        if name not in self.functions:
-            buffers, body = of_vectors(f, lanes)
-            inner = self.printer(buffers, lanes)
-            for k, buffer in enumerate(buffers):
-                inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
-                if buffer is not buffers[-1]:
-                    inner.emit(f"store {v} %x{k}, ptr {inner.names[buffer]}")
-            inner.body(body)
-            inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
-            inner.emit(f"ret {v} %result")
-            given = ", ".join(f"{v} %x{k}" for k in range(len(f.parameters)))
-            self.functions[name] = inner.text(f"internal {v} {name}({given}) {PURE}")
-        return name
+    def function_of(self, f: Function) -> tuple[str, str]:
+        """The names of an elementary function of one number, and of vectors of them.
 
-    def one_of_many(self, f: Function) -> tuple[str, str]:
-        """The name of a function that calls that of vectors with vectors full of a number, and what
-        tells LLVM to call the other for many numbers.
-
-        Were it internal, LLVM would drop a parameter that is the same number everywhere: then it
-        would no longer go with the other.
+        That of one number computes zeros beside it. Were it internal, LLVM would drop a parameter
+        that is the same number everywhere: then it would no longer go with the other.
         """
-        t, lanes, numbers = llvm_type(f.dtype), self.lanes, range(len(f.parameters))
-        v, vector, name = f"<{lanes} x {t}>", self.function_of(f, lanes), f"@{f.name}.{t}"
-        self.functions[name] = "\n".join([
-            f"define hidden {t} {name}({', '.join(f'{t} %x{k}' for k in numbers)}) {PURE} {{",
-            *(f"  %one{k} = insertelement {v} poison, {t} %x{k}, i64 0\n"
-              f"  %all{k} = shufflevector {v} %one{k}, {v} poison, <{lanes} x i32> zeroinitializer"
-              for k in numbers),
-            f"  %results = call {v} {vector}({', '.join(f'{v} %all{k}' for k in numbers)})",
-            f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
-        form = f"_ZGV_LLVM_N{lanes}{'v' * len(numbers)}_{name[1:]}({vector[1:]})"
-        return name, f'"vector-function-abi-variant"="{form}"'
+        t = llvm_type(f.dtype)
+        v, name, vector = f"<{self.lanes} x {t}>", f"@{f.name}.{t}", f"@{f.name}.{self.lanes}.{t}"
+        numbers = range(len(f.parameters))
+
+        def taking(of: str, x: str) -> str:
+            return "(" + ", ".join(f"{of} %{x}{k}" for k in numbers) + ")"
+        if name not in self.functions:
+            buffers, body = of_vectors(f, self.lanes)
+            inner = self.printer(buffers, self.lanes)
+            for k, buffer in enumerate(buffers):
+                place = inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
+                if k in numbers:
+                    inner.emit(f"store {v} %x{k}, ptr {place}")
+            inner.body(body)
+            inner.emit(f"%result = load {v}, ptr {place}")
+            inner.emit(f"ret {v} %result")
+            self.functions[vector] = inner.text(f"internal {v} {vector}{taking(v, 'x')} {PURE}")
+            self.functions[name] = "\n".join([
+                f"define hidden {t} {name}{taking(t, 'x')} {PURE} {{",
+                *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
+                  for k in numbers),
+                f"  %results = call {v} {vector}{taking(v, 'all')}",
+                f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
+        return name, vector
 
 
 class _Instructions(Arithmetic):
     """Writes the formulas of instructions.py."""
 
-    def __init__(self, in_vectors: bool) -> None:
-        super().__init__()
-        self.in_vectors = in_vectors
+    in_vectors = False
 
     def plain(self, instruction: str, args: tuple[Operand, ...], dtype: Any) -> Operand:
         """An instruction as it is, in place of an operation."""
@@ -207,7 +198,6 @@ class FunctionText:
         self.counts: Counter[str] = Counter()
         self.parallel: tuple[str, ...] = ()
         self.reassociated: set[Let] = set()
-        self.abreast: set[Statement] = set()  # of a loop whose turns run side by side
 
     def text(self, signature: str) -> str:
         """What has been printed, as a function."""
@@ -295,32 +285,25 @@ class FunctionText:
             flags="reassoc " if let in self.reassociated else "", **operands))
 
     def write_formula(self, let: Let, formula: Callable) -> None:
-        """An operation as several: of equal ones the formula is asked once."""
-        given = [x if isinstance(x, Constant) else Scalar("", x.dtype) for x in let.args]
-        known = [x if isinstance(x, Constant) else x.dtype for x in let.args]
-        key = (formula, let.target.dtype, bool(self.parallel), *known)
-        if key not in self.module.formulas:
-            b = _Instructions(bool(self.parallel))
-            target = [let.target.dtype] if OPS[let.op].result == "target" else []
-            result = formula(*(Number(b, x) for x in given), *target).value
-            self.module.formulas[key] = given, b.scopes[0].statements, result
-        self.inline(let, *self.module.formulas[key])
-
-    def inline(self, let: Let, parameters: Sequence[Operand], body: Sequence[Statement],
-               result: Operand) -> None:
-        """Write down what an operation is, of its operands."""
-        self.names.update(zip(parameters, map(self.value, let.args), strict=True))
-        self.body(body)
-        self.names[let.target] = self.value(result)
+        """An operation as several."""
+        b = _Instructions()
+        b.in_vectors = bool(self.parallel)
+        target = [let.target.dtype] if OPS[let.op].result == "target" else []
+        result = formula(*(Number(b, x) for x in let.args), *target)
+        self.body(b.scopes[0].statements)
+        self.names[let.target] = self.value(result.value)
 
     def elementary(self, let: Let, f: Function) -> None:
-        """A function written here, or a call of it; where turns run side by side, of many."""
-        if f not in self.module.called:
-            return self.inline(let, f.parameters, f.body, f.result)
-        name, many = (self.module.one_of_many(f) if let in self.abreast
-                      else (self.module.function_of(f, 1), ""))
-        given = ", ".join(map(self.typed, let.args))
-        return self.define(let.target, f"call {llvm_type(f.dtype)} {name}({given}) {many}")
+        """A function written here, or a call of it; of that of vectors, where LLVM makes some."""
+        if f in self.module.called:
+            name, vector = self.module.function_of(f)
+            lanes = f"{self.module.lanes}{'v' * len(let.args)}"
+            call = f"call {llvm_type(f.dtype)} {name}({', '.join(map(self.typed, let.args))})"
+            variant = f"_ZGV_LLVM_N{lanes}_{name[1:]}({vector[1:]})"
+            return self.define(let.target, f'{call} "vector-function-abi-variant"="{variant}"')
+        self.names.update(zip(f.parameters, map(self.value, let.args), strict=True))
+        self.body(f.body)
+        self.names[let.target] = self.value(f.result)
 
     # Memory
 
@@ -403,11 +386,10 @@ class FunctionText:
         """A loop from start to stop, and what LLVM is to know of it."""
         label = self.fresh("for")
         index = self.names[loop.index] = self.fresh("%local")
-        outside, before, others = self.block, self.parallel, self.abreast
+        outside, before = self.block, self.parallel
         if loop.vectorize == "parallel":
             self.parallel = (*before, self.module.metadata.group(len(before)))
             facts = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *facts]
-        self.abreast = set(loop.body if loop.vectorize in ("parallel", "reduce") else ())
         if loop.vectorize == "reduce":
             self.reassociated |= _accumulations(loop)
         self.emit(f"br label %{label}")
@@ -423,7 +405,7 @@ class FunctionText:
         phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
         self.lines.insert(at, phi)
         self.begin(f"{label}.end")
-        self.parallel, self.abreast = before, others
+        self.parallel = before
 
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""

@@ -293,11 +293,11 @@ class LocatedModule(llvm.ModuleText):
         self.behind[name] = [(*x, *y) for x, y in zip([(loop,), *own], others, strict=True)]
         return name
 
-    def function_of(self, f: Function, lanes: int) -> str:
-        name = super().function_of(f, lanes)
-        self.behind[name] = [tuple(x for x in self.of.numbers if isinstance(x, Let)
-                                   and (x.op, x.target.dtype) == (f.name, f.dtype))]
-        return name
+    def function_of(self, f: Function) -> tuple[str, str]:
+        name, vector = super().function_of(f)
+        self.behind[vector] = [tuple(x for x in self.of.numbers if isinstance(x, Let)
+                                     and (x.op, x.target.dtype) == (f.name, f.dtype))]
+        return name, vector
 
     def located(self) -> tuple[str, Listed]:
         """The text; its locations are lines of a list of statements, which is given too."""
