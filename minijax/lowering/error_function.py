@@ -55,29 +55,19 @@ EXP2 = (0.693147202855, 0.240226479136, 0.0555033247116, 0.00961843735743, 0.001
         0.000153533619502)
 
 
-def _erf_float32_beyond_1(a: Any) -> Any:
-    """1 - erfc(a), erfc as a power of two: it counts for 0.16 at most."""
-    y = polynomial(LOG2_ERFC, select(a > 4.0, 4.0, a))
-    multiple, k = nearest(y)
-    r = y - multiple
-    return fma(-power_of_two(k, FLOAT32), fma(r, polynomial(EXP2, r), 1.0), 1.0)
+def _exp2(x: Any, factor: float = 1.0) -> Any:
+    """2**(x factor) to 9 digits, for normal results."""
+    multiple, k = nearest(x, factor)
+    r = fma(x, factor, -multiple)
+    return fma(r, polynomial(EXP2, r), 1.0) * power_of_two(k, x.dtype)
 
 
 def erf(x: Any) -> Any:
-    """The error function: a polynomial up to 1, then 1 - erfc."""
+    """The error function: a polynomial up to 1, then 1 - erfc, which counts for 0.16 at most."""
     a = abs(x)
-    far = _erf_float32_beyond_1(a) if x.dtype == FLOAT32 else 1.0 - _erfc_of_positive(a)
-    return select(a < 1.0, _erf_near_zero(x), copysign(far, x))
-
-
-def erfc(x: Any) -> Any:
-    """1 - erf(x), without cancellation for large x."""
-    if x.dtype == FLOAT32:
-        return _erfc_for_float32(x.to(FLOAT64)).to(FLOAT32)
-    a = abs(x)
-    far = _erfc_of_positive(a)
-    far = select(x < 0.0, 2.0 - far, far)
-    return select(a < 0.5, 1.0 - _erf_near_zero(x), far)
+    rest = (_exp2(polynomial(LOG2_ERFC, select(a > 4.0, 4.0, a))) if x.dtype == FLOAT32
+            else _erfc_of_positive(a))
+    return select(a < 1.0, _erf_near_zero(x), copysign(1.0 - rest, x))
 
 
 # (x + 3.25) exp(x²) erfc(x) as a polynomial in 1 / (x + 3.25) for 0 <= x <= 10.5, to 1e-9.
@@ -85,16 +75,21 @@ ERFC_LOW = (0.5642046871, 1.8322153606, 5.7337159298, 15.300599096, 65.152801732
             1621.4992048, -5874.0948003, 20041.252946, -33452.393741, 20179.393025)
 
 
-def _erfc_for_float32(x: Any) -> Any:
-    """erfc in float64 to 9 digits; the roundings of its many factors in float32 would add up."""
-    a = clamp(abs(x), 0.0, 10.5)
-    inverse = 1.0 / (a + 3.25)
-    square = a * a  # exact: a has the digits of a float32
-    multiple, k = nearest(square, -1 / math.log(2))
-    r = fma(square, -1 / math.log(2), -multiple)
-    gauss = fma(r, polynomial(EXP2, r), 1.0) * power_of_two(k, FLOAT64)
-    result = polynomial(ERFC_LOW, inverse) * inverse * gauss
-    return select(x < 0.0, 2.0 - result, result)
+def erfc(x: Any) -> Any:
+    """1 - erf(x), without cancellation for large x.
+
+    That of a float32 is a float64 to 9 digits: the roundings of its many factors would add up.
+    """
+    a = abs(x)
+    if x.dtype == FLOAT32:
+        a = clamp(a, 0.0, 10.5).to(FLOAT64)
+        inverse = 1.0 / (a + 3.25)
+        far = polynomial(ERFC_LOW, inverse) * inverse * _exp2(a * a, -1 / math.log(2))
+    else:
+        far = _erfc_of_positive(a)
+    far = select(x < 0.0, 2.0 - far, far)
+    return far.to(FLOAT32) if x.dtype == FLOAT32 else select(
+        a < 0.5, 1.0 - _erf_near_zero(x), far)
 
 
 # erf_inv: the coefficients of Giles, "Approximating the erfinv function" (2010), in descending

@@ -7,8 +7,7 @@ In JAX: XLA's own polynomials for exp and log, libm for the rest.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,30 +19,32 @@ INF, NAN = math.inf, math.nan
 Coefficients = Sequence[float]
 
 
-@dataclass(frozen=True)
-class Format:
-    """How a float is laid out, and its constants; `ln2` and `ln2_rest` sum to log 2."""
+class Format(NamedTuple):
+    """How a float is laid out; `ln2` and `ln2_rest` sum to log 2."""
 
-    signed: np.dtype
     fraction: int  # bits behind the leading one
     bias: int  # of the exponent
     ln2: float
     ln2_rest: float
-    least_normal: float
-    exp_least: float  # exp rounds to 0 from here down
-    exp_most: float  # and to infinity from here up
 
     @property
     def magic(self) -> float:
         """Adding it rounds a moderate number to an integer, left in the low bits."""
         return 1.5 * 2.0**self.fraction
 
+    @property
+    def span(self) -> float:
+        """An exponent with which 2**span is infinite, and 2**-span rounds to 0."""
+        return self.bias + self.fraction + 1.0
+
+    @property
+    def least_normal(self) -> float:
+        return 2.0**(1 - self.bias)
+
 
 FORMATS = {
-    FLOAT32: Format(np.dtype(np.int32), 23, 127, 0.6931472, -1.904654299957768e-09,
-                    2.0**-126, -104.0, 89.0),
-    FLOAT64: Format(np.dtype(np.int64), 52, 1023, 0.6931471805599453, 2.3190468138462996e-17,
-                    2.0**-1022, -746.0, 710.0),
+    FLOAT32: Format(23, 127, 0.6931472, -1.904654299957768e-09),
+    FLOAT64: Format(52, 1023, 0.6931471805599453, 2.3190468138462996e-17),
 }
 
 
@@ -114,14 +115,15 @@ def exp(x: Any) -> Any:
 def exp_of_sum(x: Any, low: Any = None, doublings: int = 0) -> Any:
     """exp(x + low) 2**doublings, where low is a small correction to x (None: nothing)."""
     form = FORMATS[x.dtype]
-    k, r, rest = reduced_expm1(clamp(x, form.exp_least, form.exp_most + 1.0), low)
+    limit = form.span * form.ln2
+    k, r, rest = reduced_expm1(clamp(x, -limit, limit), low)
     return _scaled((r + rest) + 1.0, k + doublings)
 
 
 def exp2(x: Any) -> Any:
     """2**x: the integer part is an exponent, the rest goes through exp."""
     form = FORMATS[x.dtype]
-    x = clamp(x, form.exp_least * 1.5, form.exp_most * 1.5)
+    x = clamp(x, -form.span, form.span)
     multiple, k = nearest(x)
     r = (x - multiple) * form.ln2
     return _scaled(fma(r * r, polynomial(EXP[x.dtype], r), r) + 1.0, k)
@@ -133,7 +135,7 @@ def expm1(x: Any) -> Any:
     2**k (1 + p) - 1 is 2 (p t + (t - ½)) with t = 2**(k-1), which never overflows too early.
     """
     form = FORMATS[x.dtype]
-    k, r, rest = reduced_expm1(clamp(x, -form.fraction, form.exp_most))
+    k, r, rest = reduced_expm1(clamp(x, -form.fraction, form.bias * form.ln2 + 1.0))
     t = power_of_two(k - 1, x.dtype)
     y = fma(rest, t, fma(r, t, t - 0.5)) * 2.0
     return select(abs(x) < 2.0**-(form.fraction + 2), x, y)
@@ -162,12 +164,11 @@ def _quotient(x: Any, y: float, z: Any) -> Any:
 
 
 def sinh(x: Any) -> Any:
-    """(e + e / (e + 1)) / 2 with e = expm1|x|; large ones as a square, which overflows later."""
+    """(e + e / (e + 1)) / 2 with e = expm1|x|; of a large one e**|x| / 2, which overflows later."""
     a = abs(x)
-    limit = FORMATS[x.dtype].exp_most - 2.0
-    e = expm1(clamp(a, 0.0, limit))
-    moderate = (e + e / (e + 1.0)) * 0.5
-    return copysign(select(a > limit, exp_of_sum(a, doublings=-1), moderate), x)
+    large = a > FORMATS[x.dtype].fraction
+    e = expm1(select(large, 0.0, a))
+    return copysign(select(large, exp_of_sum(a, doublings=-1), (e + e / (e + 1.0)) * 0.5), x)
 
 
 def cosh(x: Any) -> Any:
@@ -181,9 +182,12 @@ def cosh(x: Any) -> Any:
 # (log(1 + f) - f + f²/2) / f³ for √½ <= 1 + f <= √2.
 LOG_32 = (0.3333333, -0.2500082, 0.20001227, -0.16623358, 0.14201751, -0.1316017, 0.12761621,
           -0.07634575)
-# (log((1 + t) / (1 - t)) / t - 2) / t² as a polynomial in t² for the same range.
-LOG_64 = (0.6666666666666735, 0.39999999999411096, 0.2857142874326231, 0.22222198476003124,
-          0.18183569739728042, 0.1531390323321067, 0.14797507964482168)
+# (atanh(t) / t - 1 - t²/3) / t⁴ as a polynomial in t², for |t| <= (√2 - 1) / (√2 + 1).
+ATANH = {
+    FLOAT32: (0.20000076, 0.14273542, 0.11709909),
+    FLOAT64: (0.20000000000001136, 0.14285714285045947, 0.11111111260676566, 0.0909089211856696,
+              0.07693381763419098, 0.06628334479088839, 0.06598874492071004),
+}
 
 
 def _exponent_of(x: Any) -> Any:
@@ -215,12 +219,12 @@ def _log_of_parts(f: Any, e: Any) -> Any:
         rest = square * f * polynomial(LOG_32, f)
         rest = fma(square, -0.5, fma(e, form.ln2_rest, rest))
         return fma(e, form.ln2, f + rest)
-    # As in fdlibm (Sun, 1993): with t = f / (2 + f) fewer terms do.
+    # As in fdlibm (Sun, 1993): 2 atanh(t) with t = f / (2 + f), of which fewer terms do.
     t = f / (f + 2.0)
     z = t * t
-    series = z * polynomial(LOG_64, z)
+    series = z * polynomial((1 / 3, *ATANH[f.dtype]), z)
     half = square * 0.5
-    rest = half - fma(e, form.ln2_rest, t * (half + series))
+    rest = half - fma(e, form.ln2_rest, t * fma(series, 2.0, half))
     return fma(e, form.ln2, f - rest)
 
 
@@ -272,94 +276,70 @@ def atanh(x: Any) -> Any:
 
 # pow
 
-# (atanh(q) / q - 1 - q²/3) / q⁴ as a polynomial in q², for |q| <= (√2 - 1) / (√2 + 1).
-ATANH = {
-    FLOAT32: (0.20000076, 0.14273542, 0.11709909),
-    FLOAT64: (0.20000000000001136, 0.14285714285045947, 0.11111111260676566, 0.0909089211856696,
-              0.07693381763419098, 0.06628334479088839, 0.06598874492071004),
-}
+Pair = tuple[Any, Any]  # an unevaluated sum of a number and a small one, with twice the digits
+THIRD = {FLOAT32: (0.33333334, -9.934107e-09),
+         FLOAT64: (0.3333333333333333, 1.850371707708594e-17)}
 
 
-def exact_product(x: Any, y: Any) -> tuple[Any, Any]:
+def exact_product(x: Any, y: Any) -> Pair:
     """x y as a rounded product and its exact error."""
     high = x * y
     return high, fma(x, y, -high)
 
 
-def _sum(x: Any, y: Any) -> tuple[Any, Any]:
+def exact_sum(x: Any, y: Any) -> Pair:
     """x + y as a rounded sum and its exact error, for |x| >= |y|."""
     high = x + y
     return high, (x - high) + y
 
 
-def _log_extended(x: Any) -> tuple[Any, Any]:
-    """log(x) as an unevaluated sum with twice the digits, for finite positive x.
+def _product(x: Pair, y: Pair) -> Pair:
+    high, low = exact_product(x[0], y[0])
+    return high, fma(x[0], y[1], fma(x[1], y[0], low))
+
+
+def _log_extended(x: Any) -> Pair:
+    """log(x) for finite positive x.
 
     As Juffa does for CUDA's powf: 2 atanh(q) with q = f / (2 + f), all leading terms in pairs.
     """
     form = FORMATS[x.dtype]
     f, e = _split(x)
     inverse = 1.0 / (f + 2.0)
-    q = f * inverse
-    q_low = inverse * fma(q, -f, fma(q, -2.0, f))
-    z, z_low = exact_product(q, q)
-    z_low = fma(q, q_low + q_low, z_low)
-    third = float(np.array(1 / 3, x.dtype))
-    c, c_low = _sum(x.const(third), z * polynomial(ATANH[x.dtype], z))
-    c_low += (1 / 3 - third if x.dtype == FLOAT32 else 1.850371707708594e-17)
-    cube, cube_low = exact_product(z, q)
-    cube_low = fma(z, q_low, fma(z_low, q, cube_low))
-    term, term_low = exact_product(cube, c)
-    term_low = fma(cube, c_low, fma(cube_low, c, term_low))
-    series, series_low = _sum(q, term)
-    series_low += (q_low + term_low)
-    whole, whole_low = exact_product(e, x.const(form.ln2))
-    high, low = _sum(whole, series + series)
+    ratio = f * inverse
+    q = ratio, inverse * fma(ratio, -f, fma(ratio, -2.0, f))
+    z = _product(q, q)
+    cube = _product(z, q)
+    third, third_low = THIRD[x.dtype]
+    c, c_low = exact_sum(third, z[0] * polynomial(ATANH[x.dtype], z[0]))
+    term, term_low = _product(cube, (c, c_low + third_low))
+    series, series_low = exact_sum(ratio, term)
+    series_low += (q[1] + term_low)
+    whole, whole_low = exact_product(e, form.ln2)
+    high, low = exact_sum(whole, series + series)
     # With e = 0 the larger term comes second; its sum with 0 is exact all the same.
     low += (fma(series_low, 2.0, whole_low) + e * form.ln2_rest)
-    return _sum(high, low)
+    return exact_sum(high, low)
+
+
+def _power(a: Any, y: Any, y_low: Any = 0.0) -> Any:
+    """a**(y + y_low), for a >= 0 and a finite y."""
+    high, low = _log_extended(a)
+    high = select(a == 0.0, -INF, select(a < INF, high, a))
+    product, rest = _product((high, low), (y, y_low))
+    return exp_of_sum(product, select(abs(product) < 2 * FORMATS[a.dtype].span, rest, 0.0))
 
 
 def pow(x: Any, y: Any) -> Any:
     """x**y as C99 has it: 1 for y = 0 or x = 1, odd integers keep the sign, else nan for x < 0."""
-    a = abs(x)
-    high, low = _log_extended(a)
-    product = high * y
-    product_low = fma(low, y, fma(high, y, -product))
-    limit = 2 * FORMATS[x.dtype].exp_most
-    product_low = select(abs(product) < limit, product_low, x.const(0.0))
-    size = exp_of_sum(product, product_low)
-    zero, infinite = x.const(0.0), x.const(INF)
-    grows = (a == 0.0) ^ (y > 0.0)
-    extreme = (a == 0.0) | (a == INF)
-    size = select(extreme, select(grows, infinite, zero), select(a == 1.0, 1.0, size))
+    size = _power(abs(x), clamp(y, -2.0**64, 2.0**64))
     whole, half = floor(y) == y, y * 0.5
     odd = whole & (floor(half) != half)
     result = select(odd, copysign(size, x), size)
-    bad = (x < 0.0) & (x > -INF) & ~whole
-    unordered = (x != x) | (y != y)
-    result = select(bad | unordered, x.const(NAN), result)
-    return select((y == 0.0) | (x == 1.0), x.const(1.0), result)
+    result = select((x < 0.0) & (x > -INF) & ~whole, NAN, result)
+    return select((y == 0.0) | (x == 1.0), 1.0, result)
 
 
 def cbrt(x: Any) -> Any:
-    """The cube root: a third of the exponent for a start, then Halley's iteration."""
-    form = FORMATS[x.dtype]
-    a = abs(x)
-    # Subnormal numbers have no exponent to divide, and the cubes of the largest overflow.
-    up, down = float(form.fraction // 3 + 1), -2.0
-    lift = select(a > 1.0, down, x.const(0.0))
-    lift = select(a < form.least_normal, up, lift).to(form.signed)
-    a = a * power_of_two(lift * 3, x.dtype)
-    # bits/3 + 2/3 of the bias: right to 5 % (Kahan).
-    start = int((form.bias * 2 / 3 - 0.033) * 2**form.fraction)
-    t = (a.bits() / 3 + start).bits(x.dtype)
-    for _ in range(2 if x.dtype == FLOAT32 else 3):
-        cube = t * t * t
-        t = t * (fma(a, 2.0, cube) / fma(cube, 2.0, a))
-    square, square_low = exact_product(t, t)
-    error = fma(-square_low, t, fma(-square, t, a))
-    t = fma(error, 1.0 / (square * 3.0), t)
-    t = t * power_of_two(-lift, x.dtype)
-    usual = (abs(x) > 0.0) & (abs(x) < INF)
-    return select(usual, copysign(t, x), x)
+    """The cube root: a power, with the sign of x."""
+    return copysign(_power(abs(x), *THIRD[x.dtype]), x)

@@ -4,29 +4,25 @@ Stands on exponential.py for the floating-point formats. Coefficients are minima
 Chapter 25. In JAX: XLA calls libm for most of these, one element at a time.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from minijax.primitives.infix import copysign, fma, select, shr_logical, sqrt
+from minijax.primitives.infix import copysign, fma, select, sqrt
 
-from .exponential import FLOAT32, FLOAT64, FORMATS, INF, NAN, exact_product, nearest, polynomial
+from .exponential import FLOAT32, FLOAT64, exact_sum, nearest, polynomial
 
-# The binary digits of 2/π in words of 32 bits (Payne and Hanek, 1983).
-TWO_OVER_PI = (
-    0xA2F9836E, 0x4E441529, 0xFC2757D1, 0xF534DDC0, 0xDB629599, 0x3C439041, 0xFE5163AB, 0xDEBBC561,
-    0xB7246E3A, 0x424DD2E0, 0x06492EEA, 0x09D1921C, 0xFE1DEB1C, 0xB129A73E, 0xE88235F5, 0x2EBB4484,
-    0xE99C7026, 0xB45F7E41, 0x3991D639, 0x835339F4, 0x9C845F8B, 0xBDF9283B, 0x1FF897FF, 0xDE05980F,
-    0xEF2F118B, 0x5A0A6D1F, 0x6D367ECF, 0x27CB09B7, 0x4F463F66, 0x9E5FEA2D, 0x7527BAC7, 0xEBE5F17B,
-    0x3D0739F7, 0x8A5292EA, 0x6BFB5FB1, 0x1F8D5D08, 0x56033046, 0xFC7B6BAB, 0xF0CFBC20, 0x9AF4361D,
-)
-# π/2 as a sum of three float64.
-HALF_PI_DIGITS = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-MODERATE = 2.0**25  # up to such angles these are enough
-WORD, LONG = np.dtype(np.uint32), np.dtype(np.uint64)
-LOW = 0xFFFFFFFF
+# The first 1280 binary digits.
+TWO_OVER_PI = Fraction(int(
+    "A2F9836E4E441529FC2757D1F534DDC0DB6295993C439041FE5163ABDEBBC561B7246E3A424DD2E006492EEA"
+    "09D1921CFE1DEB1CB129A73EE88235F52EBB4484E99C7026B45F7E413991D639835339F49C845F8BBDF9283B"
+    "1FF897FFDE05980FEF2F118B5A0A6D1F6D367ECF27CB09B74F463F669E5FEA2D7527BAC7EBE5F17B3D0739F7"
+    "8A5292EA6BFB5FB11F8D5D0856033046FC7B6BABF0CFBC209AF4361D", 16), 1 << 1280)
+MODERATE = 2.0**25  # up to such angles a quarter turn is all that is taken off
 
 # (sin(r) / r - 1) / r² and (cos(r) - 1 + r²/2) / r⁴ as polynomials in r², for |r| <= π/4.
 SIN = {
@@ -41,96 +37,50 @@ COS = {
 }
 
 
-def _digits_from(position: Any, words: Sequence[int], count: int) -> list[Any]:
-    """`count` words of a long binary number, starting at a bit position (an int64 scalar).
+@functools.cache
+def _steps(dtype: np.dtype) -> list[list[float]]:
+    """Floats that are nearly whole numbers of turns, from the largest down, then a quarter turn.
 
-    A load would need a table in memory. Selecting among constants, one bit of the word's number
-    at a time from the highest on, needs about two selects for each word there is.
+    Beside each stands by how much it is too large. A float64 needs that in parts, all but the last
+    of so few digits that what is added up of them, times integers, is exact.
     """
-    number = shr_logical(position, 5)
-    shift = (position & 31).to(LONG)
-    current: list[Any] = [position.const(word, WORD) for word in words]
-    for bit in reversed(range((len(words) - count - 1).bit_length())):
-        taken = (number & (1 << bit)) != 0
-        size = min(len(current), count + 1 + (1 << bit) - 1)
-        padded = current + [position.const(0, WORD)] * (1 << bit)
-        current = [select(taken, padded[i + (1 << bit)], padded[i]) for i in range(size)]
-    longs = [word.to(LONG) for word in current[:count + 1]]
-    low_half = shift.const(32) - shift
-    pairs = zip(longs[:-1], longs[1:], strict=True)
-    return [shr_logical((a << 32) | b, low_half) & LOW for a, b in pairs]
+    largest, bits, places = (76, 34, ()) if dtype == FLOAT32 else (972, 24, (75, 100))
+    found = []
+    for e in range(-27, largest, bits):
+        turns = Fraction(TWO_OVER_PI.numerator, 1 << 1282 - e).limit_denominator(2**53)
+        found.append((turns.denominator * Fraction(2)**e, 4 * turns.numerator))
+    steps = []
+    for size, quarters in (*reversed(found), (Fraction(math.pi / 2), 1)):
+        steps.append([float(size)])
+        excess = size - quarters / TWO_OVER_PI
+        for place in places:
+            steps[-1].append(round(excess * 2**place) / 2**place)
+            excess -= Fraction(steps[-1][-1])
+        steps[-1].append(float(excess))
+    return steps
 
 
-def _product_digits(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
-    """The low len(y) digits of a product of numbers in base 2³²; lowest digit first."""
-    digits = []
-    carry = x[0].const(0)
-    products = {(i, j): a * b for i, a in enumerate(x) for j, b in enumerate(y)}
-    for column in range(len(y)):
-        for (i, j), product in products.items():
-            if i + j == column:
-                carry += (product & LOW)
-            elif i + j == column - 1:
-                carry += shr_logical(product, 32)
-        digits.append(carry & LOW)
-        carry = shr_logical(carry, 32)
-    return digits
+def _reduced(x: Any, steps: Sequence[list[float]]) -> tuple[Any, Any, Any]:
+    """Return n, r and a rest: |x| = n π/2 + r + rest, |r| <= π/4; n counts modulo 4.
 
-
-def _moderate_angle(x: Any) -> tuple[Any, Any, Any]:
-    """Return n, r and a rest: |x| = n π/2 + r + rest, |r| <= π/4, for |x| up to MODERATE.
-
-    Cody and Waite: multiples of the digits of π/2 are taken off one by one. The first step is
+    As Cody and Waite do: multiples of floats near whole turns are taken off one by one. That is
     exact, as both sides are multiples of one power of two, and near each other.
     """
-    a = abs(x).to(FLOAT64)
-    multiple, n = nearest(a, 2 / math.pi)
-    n = n.to(FORMATS[x.dtype].signed)
-    first, second, third = HALF_PI_DIGITS
-    left = fma(multiple, -first, a)
+    left = abs(x).to(FLOAT64)
+    sums = [left.const(0.0)] * len(steps[0][1:])
+    for size, *excess in steps:
+        multiple, n = nearest(left, 1 / size)
+        left = fma(multiple, -size, left)
+        sums = [fma(multiple, part, total) for part, total in zip(excess, sums, strict=True)]
+    n = n.to(f"i{x.dtype.itemsize}")
+    high = left + sums[0]
     if x.dtype == FLOAT32:
-        exact = fma(multiple, -second, left)
-        r = exact.to(FLOAT32)
-        return n, r, (exact - r.to(FLOAT64)).to(FLOAT32)
-    product, missing = exact_product(multiple, multiple.const(second))
-    high = left - product
+        r = high.to(FLOAT32)
+        return n, r, (high - r.to(FLOAT64)).to(FLOAT32)
     part = high - left
-    low = (left - (high - part)) - (product + part)
-    low = fma(multiple, -third, low - missing)
-    r = high + low
-    return n, r, (high - r) + low
-
-
-def _any_angle(x: Any) -> tuple[Any, Any, Any]:
-    """The same, n modulo 4, however large x is.
-
-    |x| = m 2**p with an integer m. Of the digits of 2/π those above 2**(2-p) only add whole turns;
-    m times the next ones is the fraction of a turn, in fixed point.
-    """
-    form = FORMATS[x.dtype]
-    double = x.dtype == FLOAT64
-    count, zeros = (6, 2) if double else (3, 1)
-    bits = abs(x).bits()
-    exponent = shr_logical(bits, form.fraction).to(np.int64)
-    position = exponent - (form.bias + form.fraction + 2 - 32 * zeros)
-    size = 38 if double else 7
-    window = _digits_from(position, ((0,) * zeros + TWO_OVER_PI)[:size + 1], count)
-    one = 1 << form.fraction
-    leading = (bits & (one - 1)) | one
-    m = leading.to(LONG)
-    factors = [m & LOW, shr_logical(m, 32)] if double else [m]
-    digits = _product_digits(factors, window[::-1])
-    turn = (digits[-1] << 32) | digits[-2]
-    n = shr_logical(turn + (1 << 61), 62)
-    fraction = (turn - (n << 62)).bits().to(FLOAT64)
-    if double:
-        below = ((digits[-3] << 32) | digits[-4]).to(FLOAT64)
-        fraction = fma(below, 2.0**-64, fraction)
-    unit = math.pi / 2 * 2.0**-62
-    exact = fraction * unit
-    r = exact.to(x.dtype)
-    rest = fma(fraction, unit, -r) if double else exact - r.to(FLOAT64)
-    return n.to(form.signed), r, rest.to(x.dtype)
+    low = (left - (high - part)) + (sums[0] - part) + sums[1]
+    high, low = exact_sum(high, low)
+    return n, *exact_sum(high, low + sums[2])
 
 
 def _of_angles(finish: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -138,10 +88,10 @@ def _of_angles(finish: Callable[..., Any]) -> Callable[[Any], Any]:
     as `parts` stand the usual formula, the test of that case, and the formula there.
     """
     def usual(x: Any) -> Any:
-        return finish(x, *_moderate_angle(x))
+        return finish(x, *_reduced(x, _steps(x.dtype)[-1:]))
 
     def rare(x: Any) -> Any:
-        return finish(x, *_any_angle(x))
+        return finish(x, *_reduced(x, _steps(x.dtype)))
 
     def test(x: Any) -> Any:
         return abs(x) > MODERATE
@@ -169,10 +119,9 @@ def _sin_of(n: Any, r: Any) -> Any:
 
 
 def _odd(x: Any, y: Any) -> Any:
-    """y = f(|x|) of an odd function f as f(x); nan at infinity."""
-    sign = x.bits() & np.iinfo(FORMATS[x.dtype].signed).min
-    y = (sign ^ y.bits()).bits(x.dtype)
-    return select(abs(x) < INF, y, x.const(NAN))
+    """y = f(|x|) of an odd function f as f(x)."""
+    sign = x.bits() & x.const(-0.0).bits()
+    return (sign ^ y.bits()).bits(x.dtype)
 
 
 @_of_angles
@@ -182,9 +131,9 @@ def sin(x: Any, n: Any, r: Any, _rest: Any) -> Any:
 
 
 @_of_angles
-def cos(x: Any, n: Any, r: Any, _rest: Any) -> Any:
+def cos(_x: Any, n: Any, r: Any, _rest: Any) -> Any:
     """The cosine; nan at infinity."""
-    return select(abs(x) < INF, _sin_of(n + 1, r), x.const(NAN))
+    return _sin_of(n + 1, r)
 
 
 @_of_angles
@@ -210,16 +159,9 @@ ATAN = {
               0.011317658142574754, -0.005612392251658259, 0.0021515903594342724,
               -0.0005928939953371928, 0.00010387203981621884, -8.654218670143439e-06),
 }
-# (asin(x) / x - 1) / x² as a polynomial in x² for |x| <= ½.
-ASIN = {
-    FLOAT32: (0.16666752, 0.074952975, 0.045470376, 0.02417951, 0.042166315),
-    FLOAT64: (0.16666666666665408, 0.07500000000337, 0.0446428568283393, 0.030381959136550615,
-              0.02237175805979482, 0.017359704628917373, 0.01388523674904418,
-              0.012169203417632283, 0.006528010080512205, 0.019528172105463745,
-              -0.01622411038464979, 0.03191217485978631),
-}
-# π/2 and π, and what is missing from their nearest floats.
-HALF_PI = {FLOAT32: (1.5707964, -4.371139e-08), FLOAT64: HALF_PI_DIGITS[:2]}
+# The nearest float to π/2, and what it lacks.
+HALF_PI = {FLOAT32: (1.5707964, -4.371139e-08),
+           FLOAT64: (1.5707963267948966, 6.123233995736766e-17)}
 
 
 def atan(x: Any) -> Any:
@@ -240,42 +182,19 @@ def _atan_of_ratio(y: Any, x: Any) -> Any:
 def atan2(y: Any, x: Any) -> Any:
     """The angle of the point (x, y), with C99's signs of zero and values at infinity."""
     a, b = abs(y), abs(x)
-    one = x.const(1.0)
-    both = ((a == INF) & (b == INF)) | ((a == 0.0) & (b == 0.0))
     # (±inf, ±inf) lies on the diagonal; (0, 0) lies on the axis that x's sign names.
-    a = select(both, select(a == 0.0, a, one), a)
-    angle = _atan_of_ratio(a, select(both, one, b))
+    alike = a == b
+    angle = _atan_of_ratio(select(alike & (a > 0.0), 1.0, a), select(alike, 1.0, b))
     high, low = HALF_PI[x.dtype]
-    left = copysign(one, x) < 0.0
+    left = copysign(1.0, x) < 0.0
     return copysign(select(left, (2 * high - angle) + 2 * low, angle), y)
 
 
-def _asin_parts(x: Any) -> tuple[Any, Any, Any]:
-    """Whether |x| > ½; t, which is |x| up to ½ and √((1 - |x|) / 2) beyond; asin(t) - t."""
-    a = abs(x)
-    large = a > 0.5
-    z = select(large, (1.0 - a) * 0.5, a * a)
-    t = select(large, sqrt(z), a)
-    series = t * z * polynomial(ASIN[x.dtype], z)
-    # What the square root rounded away, (z - t²) / 2t; z = 0 has none.
-    missing = fma(-t, t, z) / (t + t)
-    return large, t, select(large & (z > 0.0), series + missing, series)
-
-
 def asin(x: Any) -> Any:
-    """The arc sine; nan outside of [-1, 1]."""
-    large, t, rest = _asin_parts(x)
-    high, low = HALF_PI[x.dtype]
-    folded = fma(t, -2.0, high) - (rest * 2.0 - low)
-    return copysign(select(large, folded, t + rest), x)
+    """The arc sine, the angle of (√(1 - x²), x); nan outside of [-1, 1]."""
+    return copysign(_atan_of_ratio(abs(x), sqrt(fma(-x, x, 1.0))), x)
 
 
 def acos(x: Any) -> Any:
-    """The arc cosine; nan outside of [-1, 1]."""
-    large, t, rest = _asin_parts(x)
-    high, low = HALF_PI[x.dtype]
-    angle = t + rest
-    twice = angle * 2.0
-    far = select(x < 0.0, 2 * high - (twice - 2 * low), twice)
-    near = high - (copysign(angle, x) - low)
-    return select(large, far, near)
+    """The arc cosine, the angle of (x, √(1 - x²)); nan outside of [-1, 1]."""
+    return atan2(sqrt(fma(-x, x, 1.0)), x)
