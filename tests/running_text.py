@@ -9,7 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax.lowering import host, routines
+from minijax.lowering import host, library, routines
 from minijax.lowering.loops import OPS, Buffer, Call, Kernel, NumpyScalars, walk
 from minijax.lowering.text import CALLS, CONVERTERS, NUMPYS, kernel_text
 
@@ -75,15 +75,15 @@ def meaning(external: str) -> Callable[..., None]:
 
 
 def _routine(name: str, *args: Any) -> None:
-    symbol, address = routines.symbols(name).popitem()
-    real = {"s": ctypes.c_float, "d": ctypes.c_double}[symbol.removeprefix(routines.LIBRARY)[0]]
+    name = name.removeprefix(routines.LIBRARY)
+    real = {"s": ctypes.c_float, "d": ctypes.c_double}[name[0]]
 
     def passed(x: Any) -> Any:
         if isinstance(x, np.ndarray):
             return ctypes.c_void_p(x.ctypes.data)
         return ctypes.byref(real(x) if isinstance(x, float) else ctypes.c_int64(int(x)))
     lengths = [ctypes.c_int64(1) for _ in routines.LENGTHS]
-    ctypes.CFUNCTYPE(None)(address)(*map(passed, args), *lengths)
+    ctypes.CFUNCTYPE(None)(library.blas(name))(*map(passed, args), *lengths)
 
 
 def _block(rows: int, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,

@@ -23,7 +23,6 @@ import numpy as np
 import minijax
 from minijax.lowering import schedule
 from minijax.lowering.arithmetic import Part
-from minijax.lowering.cache import external_names
 from minijax.lowering.host import is_host_call
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
@@ -56,7 +55,8 @@ def watching(most: int = 2_000) -> Iterator[None]:
 
     def compile(self: Lowered) -> Any:
         call = honest(self)
-        calls_host = any(map(is_host_call, external_names(self.kernel.body)))
+        calls_host = any(isinstance(each, Call) and is_host_call(each.external)
+                         for each in walk(self.kernel.body))
         if calls_host or sum(x.size for x in self.kernel.buffers) > most:
             return call
         marked = [kernel_of(self)]

@@ -52,7 +52,6 @@ ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("lowering/cache.py", "llvmlite"): "its version is part of a kernel's name on disk",
     ("lowering/cuda.py", "numba"): "compiles loop trees for a GPU",
     ("lowering/cuda.py", "cuda"): "launches kernels on a GPU",
-    ("lowering/library.py", "scipy"): "its BLAS and LAPACK, where NumPy's are not enough",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
 }
 

@@ -182,9 +182,12 @@ MEMORY = """if True:
 
     for work, most in ((calls, 1), (traces, 1), (kernels, 1)):
         work()
-        before, loaded = resident(), len(cpu._linked)
-        work()
-        grown = (resident() - before) / 1e6
+        grown, loaded = [], len(cpu._linked)
+        for _ in range(2):  # a thread that begins before another has ended grows once
+            before = resident()
+            work()
+            grown.append((resident() - before) / 1e6)
+        grown = min(grown)
         print(work.__name__, grown)
         assert grown < most + count // 16 * 8e-3, (work.__name__, grown)
         assert len(cpu._linked) <= loaded

@@ -9,10 +9,10 @@ import hashlib
 import itertools
 import os
 import pickle
+import re
 import stat
 import time
 import warnings
-from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -28,11 +28,12 @@ from minijax.lazily import importing
 from . import cpu, host, llvm, pool
 from .digest import constants_of, digest_of
 from .executable import Code
-from .loops import Call, Kernel, Statement, walk
+from .library import blas
+from .loops import Kernel
 from .memory import ALIGNMENT
-from .routines import symbols
 
 MAGIC = b"minijax kernel 3\n"  # counts the changes to how cpu.py compiles a text
+EXTERNAL = r"@((?:blas|minijax)_\w+)"  # what a kernel's text calls besides its own
 _loaded: WeakValueDictionary[str, Callable] = WeakValueDictionary()
 
 
@@ -44,67 +45,54 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     """
     digest, given = directory() and digest_of(closed), [*constants_of(closed)]
     name = digest and cache_key(digest)
-    if kept := name and read(name):
-        key, externals, constants, workspace = pickle.loads(kept)
-        run = cpu.undisturbed(lambda: loaded(key, externals))
-        if run is not None:
-            constants = [given[x] if isinstance(x, int) else x for x in constants]
-            return Code(run, key, externals, constants, workspace)
+    if found := name and read(name):
+        kept = pickle.loads(found)
+        run = loaded(kept.key, kept.externals, lambda: llvm.assembly(kernel()))
+        constants = [given[x] if isinstance(x, int) else x for x in kept.constants]
+        return kept._replace(run=run, constants=constants)
     code = compile_or_load(kernel())
-    if name and not any(map(host.is_host_call, code.externals)):
+    if name and not any(isinstance(x.base, host.Table) for x in code.constants):
         places = {id(x): place for place, x in enumerate(given)}
         constants = [places.get(id(x), x) for x in code.constants]
-        kept = pickle.dumps((code.key, code.externals, constants, code.workspace))
-        cpu.undisturbed(lambda: write(name, kept))
+        found = pickle.dumps(code._replace(run=None, constants=constants))
+        cpu.undisturbed(lambda: write(name, found))
     return code
 
 
 def compile_or_load(kernel: Kernel) -> Code:
     """The kernel as machine code: from memory, else from disk, else compiled now."""
     text = llvm.assembly(kernel)
-    key, externals = cache_key(text), external_names(kernel.body)
-    externals |= {"threads"} if "@minijax_" in text else set()
-    return Code(cpu.undisturbed(lambda: loaded(key, externals, text)), key, externals,
+    key, externals = cache_key(text), frozenset(re.findall(EXTERNAL, text))
+    return Code(loaded(key, externals, lambda: text), key, externals,
                 [np.asarray(buffer.value) for buffer in kernel.constants],
                 kernel.workspace_size + ALIGNMENT if kernel.temps else 0)
 
 
-def loaded(key: str, externals: Collection[str], text: str = "") -> Any:
-    """The code of a kernel: from memory, else from disk, else compiled from its text, if given.
-
-    Equal kernels share one piece of code. Call it within cpu.undisturbed.
-    """
-    run = _loaded.get(key)
-    if run is None:
-        # "threads" is no external but the pool, for a kernel that calls any of its functions.
-        known = [pool.symbols(linked) if name == "threads" else symbols(name)
-                 for name in externals]
-        code = linked(text, (llvm.SYMBOL,), dict(ChainMap(*known)), key)
-        if code is not None:
-            run = _loaded[key] = cpu.loaded(code, llvm.SYMBOL)
-    return run
+def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any:
+    """The code of a kernel: from memory, else linked. Equal kernels share one piece of code."""
+    def work() -> Any:
+        run = _loaded.get(key)
+        if run is None:
+            known = {name: pool.symbols(linked)[name] if name.startswith("minijax_")
+                     else blas(name.removeprefix("blas_")) for name in externals}
+            run = cpu.loaded(linked(text, (llvm.SYMBOL,), known, key), llvm.SYMBOL)
+            _loaded[key] = run
+        return run
+    return cpu.undisturbed(work)
 
 
-def linked(text: str, symbols: Sequence[str], known: Mapping[str, int], key: str = "") -> Any:
-    """The object code of a text in memory, from disk where that can be linked; None where it cannot
-    and there is no text.
-    """
-    key = key or cache_key(text)
+def linked(text: Callable[[], str], symbols: Sequence[str], known: Mapping[str, int],
+           key: str = "") -> Any:
+    """The object code of a text in memory: from disk where that can be linked, else compiled."""
+    key = key or cache_key(text())
     code = read(key)
     if code is not None:
-        with contextlib.suppress(cpu.UnresolvedSymbol):
+        with contextlib.suppress(RuntimeError):
             return cpu.link(code, symbols, known)
-    if not text:
-        return None
-    code = cpu.compile(text)
+    code = cpu.compile(text())
     found = cpu.link(code, symbols, known)
     write(key, code)
     return found
-
-
-def external_names(body: tuple[Statement, ...]) -> frozenset[str]:
-    """Return the names of the library functions that statements call, at any depth."""
-    return frozenset(each.external for each in walk(body) if isinstance(each, Call))
 
 
 # The key
@@ -148,8 +136,7 @@ def directory() -> Path | None:
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     path = Path(given or os.path.join(base, "minijax")).expanduser()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
+        os.makedirs(path, 0o700, exist_ok=True)
         if _is_private(path.stat()):
             return path
     except OSError:

@@ -12,15 +12,11 @@ import atexit
 import contextlib
 import ctypes
 import itertools
-import os
-import re
 import threading
 import traceback
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from queue import SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -35,18 +31,21 @@ T = TypeVar("T")
 
 # llvmlite takes locks of its own by lines of Python. Were a signal's exception to come
 # between two of these lines, the lock would stay taken for ever; so nothing of it is called in
-# the main thread, which alone handles signals. A worker does it all, unloading included: what a
-# program drops anywhere, a destructor or an interrupted call among others, is put on its queue.
+# the main thread, which alone handles signals. Each piece of work has a thread, unloading
+# included: what a program drops anywhere, a destructor or an interrupted call among others, is
+# put on a list, which the next piece of work goes through.
 
 _native: Any = threading.RLock()  # held during native work, and while the process forks
-_jobs: SimpleQueue[Any] = SimpleQueue()  # what to run; and dead references to what to unload
-_workers: set[int] = set()  # the threads that serve the queue: one, and none in a forked child
+_starting: Any = threading.RLock()  # held while a thread is started, and its stack has our size
 _linked: dict[int, tuple[weakref.ref, Any]] = {}  # everything loaded, by its reference's id
+_dead: list[weakref.ref] = []  # of what to unload
 _engine: list[Any] = []  # that what is linked now belongs to
 _numbers = itertools.count()
 EACH = 256  # kernels that an engine is for: it remembers a little of each that it ever had
 PROTOTYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.py_object)
-_ending: list[bool] = []  # not empty once the interpreter ends
+
+hold_over_forks(_starting, _native)
+atexit.register(_native.acquire)  # what is under way ends, and other threads begin no more
 
 
 def undisturbed(work: Callable[[], T]) -> T:
@@ -55,22 +54,24 @@ def undisturbed(work: Callable[[], T]) -> T:
     Only the main thread receives KeyboardInterrupt: it may stop waiting, and what it waited for
     still ends in good order, as LLVM does not bear being left half way.
     """
-    if _ending or threading.get_ident() in _workers or not (_workers or _hire()):
-        with _native:
-            return work()
     outcome: list[tuple[T | None, BaseException | None]] = []
     done = threading.Lock()
     done.acquire()
-    work = config.carried(work)
+    carried = config.carried(work)
 
     def run() -> None:
-        try:
-            outcome.append((work(), None))
-        except BaseException as error:
-            _let_go(error)
-            outcome.append((None, error))
+        with _native:
+            try:
+                _unload()
+                outcome.append((carried(), None))
+            except BaseException as error:
+                _let_go(error)
+                outcome.append((None, error))
+        done.release()
 
-    _jobs.put((run, done))
+    if _native._is_owned() or not started(run):
+        with _native:
+            return work()
     done.acquire()
     result, error = outcome.pop()
     if error is not None:
@@ -78,66 +79,33 @@ def undisturbed(work: Callable[[], T]) -> T:
     return result  # type: ignore[return-value]
 
 
-def _hire() -> bool:
-    """Start a worker; a second one does no harm. False: there are no more threads."""
-    try:
-        with room_for_threads():
-            _thread.start_new_thread(_serve, ())
-    except RuntimeError:
-        return False
+def started(work: Callable[..., Any], *args: Any) -> bool:
+    """Run it in a new thread with a stack of 16 MB, whatever the program wants for its own.
+
+    False: there are no more threads.
+    """
+    with _starting:
+        before = threading.stack_size(1 << 24)
+        try:
+            _thread.start_new_thread(work, args)
+        except RuntimeError:
+            return False
+        finally:
+            threading.stack_size(before)
     return True
 
 
-@contextmanager
-def room_for_threads() -> Iterator[None]:
-    """Threads started here have a stack of 16 MB, whatever the program wants for its own."""
-    before = threading.stack_size(1 << 24)
-    try:
-        yield
-    finally:
-        threading.stack_size(before)
-
-
-def _serve() -> None:
-    """What the worker does: run jobs, and unload the code of what has died."""
-    _workers.add(threading.get_ident())
-    while True:
-        job = _jobs.get()
-        with _native:
-            if isinstance(job, weakref.ref):
-                with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
-                    _linked.pop(id(job))[1].close()
-            else:
-                run, done = job
-                run()
-                del run, job  # the result is the caller's alone
-                done.release()
+def _unload() -> None:
+    while _dead:
+        with contextlib.suppress(RuntimeError):  # what cannot be unloaded stays
+            _linked.pop(id(_dead.pop()))[1].close()
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Drop what the frames of an error hold, engines among others, while we are in the worker."""
+    """Drop what the frames of an error hold, engines among others, while we may."""
     while error is not None:
         traceback.clear_frames(error.__traceback__)
         error = error.__cause__ or error.__context__
-
-
-def _after_fork() -> None:
-    """A forked child has no worker; and in the queue's own lock may be stuck who waited there."""
-    global _jobs
-    _jobs = SimpleQueue()
-    _workers.clear()
-
-
-hold_over_forks(_native)
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
-
-
-@atexit.register
-def _end() -> None:
-    """Wait for the work that is under way, and let other threads begin no more."""
-    _ending.append(True)
-    _native.acquire()
 
 
 class Host(NamedTuple):
@@ -183,19 +151,10 @@ def _llvm() -> Any:
 # Compiling
 
 
-def compile(assembly: str) -> bytes:
-    """Return object code for this processor from the text that llvm.assembly printed."""
-    return _optimized(assembly, lambda machine, module: machine.emit_object(module))
-
-
-def as_text(assembly: str, stage: str) -> str:
-    """Return what compiling makes of the text: "llvm" after optimisation, or "asm"."""
-    return _optimized(assembly, lambda machine, module: str(module) if stage == "llvm"
-                      else machine.emit_assembly(module))
-
-
-def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
-    """Run LLVM's usual passes over a module, and hand target machine and module on."""
+def compile(assembly: str, stage: str = "object") -> Any:
+    """Return object code for this processor from the text that llvm.assembly printed; or, as text,
+    what comes before: "llvm" after LLVM's usual passes, or "asm".
+    """
     binding, machine = _llvm(), _machine()
     module = binding.parse_assembly(assembly)
     module.triple, module.data_layout = host().triple, str(machine.target_data)
@@ -206,7 +165,8 @@ def _optimized(assembly: str, finish: Callable[[Any, Any], T]) -> T:
     passes = builder.getModulePassManager()
     try:
         passes.run(module, builder)
-        return finish(machine, module)
+        emit = {"object": machine.emit_object, "asm": machine.emit_assembly, "llvm": str}[stage]
+        return emit(module)
     finally:
         # `close` would free nothing: a base class hides the method for it.
         binding.newpassmanagers.NewPassManager._dispose(passes)
@@ -227,14 +187,6 @@ def _machine() -> Any:
 # Loading
 
 
-class UnresolvedSymbol(OSError):
-    """Object code refers to a function that is not there; running it would jump to nowhere."""
-
-    def __init__(self, symbol: str, names: Iterable[str]) -> None:
-        missing = ", ".join(names) or "a function that is not among its externals"
-        super().__init__(f"the object code of {symbol!r} cannot be loaded: it calls {missing}")
-
-
 def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
     """Machine code as a function of a list of arrays, one for each buffer: inputs, outputs,
     constants, workspace, all C-contiguous. It returns the kernel's status.
@@ -244,7 +196,7 @@ def loaded(linked: Any, symbol: str) -> Callable[[list[np.ndarray]], int]:
     """
     run = PROTOTYPE(linked[symbol])
     # Whoever drops it does no more than this, in C: an interrupt cannot come between.
-    ref = weakref.ref(run, _jobs.put)
+    ref = weakref.ref(run, _dead.append)
     _linked[id(ref)] = ref, linked
     return run
 
@@ -253,7 +205,9 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Any:
     """Put object code into memory, until it is closed: it exports `symbols`, and calls what is at
     `known` addresses, or what this process has by a name.
 
-    ORC's linker refuses code with an unresolved symbol, so nothing half-linked is ever callable.
+    Raises:
+      RuntimeError: for what is no object code, or calls what is not there: ORC's linker refuses it,
+        so nothing half-linked is ever callable.
     """
     binding, number = _llvm(), next(_numbers)
     if number % EACH == 0:
@@ -263,20 +217,6 @@ def link(code: bytes, symbols: Sequence[str], known: Mapping[str, int]) -> Any:
         builder.export_symbol(symbol)
     for name, address in known.items():
         builder.import_symbol(name, address)
-    try:
-        found = builder.link(_engine[0], f"kernel {number}")
-    except RuntimeError as error:
-        missing = _undefined(code, {*symbols, *known, "kernel"})
-        raise UnresolvedSymbol(symbols[0], missing) from error
+    found = builder.link(_engine[0], f"kernel {number}")
     found.engine = _engine[0]  # which goes with the last of its code
     return found
-
-
-def _undefined(code: bytes, known: set[str]) -> list[str]:
-    """What looks like the name of an unknown function in the object code; for the message only.
-
-    Object files keep names as text between zero bytes; llvmlite's reader of them does not survive
-    a damaged file.
-    """
-    names = {word.decode() for word in code.split(b"\0") if re.fullmatch(rb"[A-Za-z_]\w{3,}", word)}
-    return sorted(names - known)

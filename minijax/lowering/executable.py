@@ -19,7 +19,7 @@ from . import host, pool, recycling
 class Code(NamedTuple):
     """Machine code in memory, and what it is passed besides inputs and outputs."""
 
-    run: Callable[[list[np.ndarray]], int]
+    run: Callable[[list[np.ndarray]], int] | None  # none on disk
     key: str  # by which it is on disk
     externals: frozenset[str]  # that it calls
     constants: Sequence[np.ndarray]
@@ -37,7 +37,7 @@ def callable_of(code: Code, takes: int, gives: Sequence[ShapedArray]
         "asleep": pool.asleep, "wake": pool.wake}
     # Anything but an array has no address to pass on: machine code would read elsewhere.
     lines = [f"if type({x}) is not ndarray: {x} = asarray({x})" for x in inputs]
-    if "threads" in code.externals:
+    if any(x.startswith("minijax_") for x in code.externals):
         lines.append("if asleep: wake()")
     new = {x: (aval.shape, np.dtype(aval.dtype)) for x, aval in zip(outputs, gives, strict=True)}
     if code.workspace:

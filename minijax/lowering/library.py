@@ -5,6 +5,7 @@ In JAX: jaxlib's LAPACK kernels and XLA's runtime calls (Eigen, oneDNN) play thi
 """
 
 import ctypes
+import importlib
 import sys
 from functools import cache
 
@@ -22,7 +23,7 @@ def c_library() -> ctypes.CDLL:
     return ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)
 
 
-def symbol_in(library: ctypes.CDLL, name: str) -> int | None:
+def symbol_in(library: ctypes.CDLL | None, name: str) -> int | None:
     """The address of a symbol in a library and what it links to, or None."""
     try:
         return ctypes.cast(getattr(library, name), ctypes.c_void_p).value
@@ -31,42 +32,33 @@ def symbol_in(library: ctypes.CDLL, name: str) -> int | None:
 
 
 @cache
-def numpys_library() -> ctypes.CDLL:
-    """The extension module of NumPy that links to its BLAS."""
-    import numpy.linalg._umath_linalg as numpy_blas
+def linked_to_blas(module: str) -> ctypes.CDLL | None:
+    """An extension module, where it is installed; SciPy's takes a while to import."""
+    try:
+        return ctypes.CDLL(importlib.import_module(module).__file__)
+    except ImportError:
+        return None
 
-    return ctypes.CDLL(numpy_blas.__file__)
+
+NUMPYS, SCIPYS = "numpy.linalg._umath_linalg", "scipy.linalg.cython_lapack"
 
 
 @cache
 def blas(name: str) -> int:
     """The address of a routine: of the BLAS that NumPy was built with, else of SciPy's."""
-    for pattern in ("scipy_{}_64_", "{}_64_", "{}_"):
-        if address := symbol_in(numpys_library(), pattern.format(name)):
-            return address
-    return _scipy_blas(name)
-
-
-def _scipy_blas(name: str) -> int:
-    """SciPy publishes the addresses of its routines for Cython; importing them takes a while."""
-    try:
-        from scipy.linalg import cython_blas, cython_lapack
-        capsule = {**cython_blas.__pyx_capi__, **cython_lapack.__pyx_capi__}[name]
-    except (ImportError, KeyError):
-        raise MissingLibrary(name) from None
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    return get_pointer(capsule, get_name(capsule))
+    for module in (NUMPYS, SCIPYS):
+        for pattern in ("scipy_{}_64_", "scipy_{}_", "{}_64_", "{}_"):
+            if address := symbol_in(linked_to_blas(module), pattern.format(name)):
+                return address
+    raise MissingLibrary(name)
 
 
 def thread_setting() -> dict[str, int]:
     """The functions that get and set the number of OpenBLAS' own threads, where NumPy has it."""
     for name in ("scipy_openblas_{}_num_threads64_", "openblas_{}_num_threads64_",
                  "openblas_{}_num_threads"):
-        get, put = (symbol_in(numpys_library(), name.format(verb)) for verb in ("get", "set"))
+        get, put = (symbol_in(linked_to_blas(NUMPYS), name.format(verb))
+                    for verb in ("get", "set"))
         if get and put:
             return {"minijax_blas_get": get, "minijax_blas_set": put}
     return {}

@@ -58,7 +58,7 @@ class Lowered:
             return kernel_text(self.kernel)
         if stage in ("llvm", "asm"):
             text = llvm.assembly(self.kernel)
-            return cpu.undisturbed(lambda: cpu.as_text(text, stage))
+            return cpu.undisturbed(lambda: cpu.compile(text, stage))
         raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, llvm, "
                          "asm")
 

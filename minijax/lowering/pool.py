@@ -22,13 +22,13 @@ from .library import thread_setting
 # subtracting one, which processors do in one step, is taking a block. A helper makes itself known
 # in `active` *before* it takes a block, and the caller goes on only when `active` is zero and no
 # block left: then no block is running. A helper that comes too late finds nothing left, or helps
-# with the next loop: it looks for one for a while, and then sleeps on a lock, its bell, which is
-# released to wake it; what was rung while it was awake it hears once.
+# with the next loop: it looks for one for a while, and then sleeps on a lock, the bell. Whoever
+# comes to take blocks rings, which wakes one of the sleepers, who comes and rings in turn. The bell
+# remembers one ring that nobody heard.
 SHARE = """\
 declare i32 @PyThread_acquire_lock(ptr, i32)
 declare void @PyThread_release_lock(ptr)
 declare i32 @YIELD()
-declare i64 @llvm.smin.i64(i64, i64)
 
 define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
   %busy = load ptr, ptr @pool.busy
@@ -37,22 +37,6 @@ define void @minijax_share(ptr %part, ptr %frame, i64 %blocks) nounwind {
   store ptr %frame, ptr @pool.frame
   store i64 %blocks, ptr @pool.blocks
   store atomic i64 %blocks, ptr @pool.left seq_cst, align 8
-  %others = sub i64 %blocks, 1
-  %all = load i64, ptr @pool.helpers
-  %helpers = call i64 @llvm.smin.i64(i64 %others, i64 %all)
-  %bells = load ptr, ptr @pool.bells
-  br label %wake
-wake:
-  %k = phi i64 [ 0, %0 ], [ %k.next, %ring ]
-  %more = icmp slt i64 %k, %helpers
-  br i1 %more, label %ring, label %work
-ring:
-  %bell.at = getelementptr ptr, ptr %bells, i64 %k
-  %bell = load ptr, ptr %bell.at
-  call void @PyThread_release_lock(ptr %bell)
-  %k.next = add i64 %k, 1
-  br label %wake
-work:
   call void @take_blocks()
   br label %wait
 wait:
@@ -68,26 +52,30 @@ end:
 }
 
 define internal void @take_blocks() nounwind {
+  %bell = load ptr, ptr @pool.bell
+  call i32 @PyThread_acquire_lock(ptr %bell, i32 0)
+  call void @PyThread_release_lock(ptr %bell)
   br label %next
 next:
-  %k = atomicrmw sub ptr @pool.left, i64 1 seq_cst, align 8
-  %any = icmp sgt i64 %k, 0
+  %left = atomicrmw sub ptr @pool.left, i64 1 seq_cst, align 8
+  %any = icmp sgt i64 %left, 0
   br i1 %any, label %run, label %end
 run:
   %part = load ptr, ptr @pool.part
   %frame = load ptr, ptr @pool.frame
   %blocks = load i64, ptr @pool.blocks
-  %block = sub i64 %blocks, %k
+  %block = sub i64 %blocks, %left
   call void %part(ptr %frame, i64 %block)
   br label %next
 end:
   ret void
 }
 
-define void @minijax_help(ptr %bell) nounwind {
+define void @minijax_help() nounwind {
+  %bell = load ptr, ptr @pool.bell
   br label %look
 look:
-  %turn = phi i64 [ 0, %0 ], [ 0, %help ], [ %turn.next, %idle ], [ 0, %hear ]
+  %turn = phi i64 [ 0, %0 ], [ 0, %help ], [ %turn.next, %idle ], [ 0, %sleep ]
   %left = load atomic i64, ptr @pool.left seq_cst, align 8
   %some = icmp sgt i64 %left, 0
   br i1 %some, label %help, label %idle
@@ -102,11 +90,7 @@ idle:
   br i1 %short, label %look, label %sleep
 sleep:
   call i32 @PyThread_acquire_lock(ptr %bell, i32 1)
-  br label %hear
-hear:
-  %rung = call i32 @PyThread_acquire_lock(ptr %bell, i32 0)
-  %again.rung = icmp ne i32 %rung, 0
-  br i1 %again.rung, label %hear, label %look
+  br label %look
 }
 """.replace("YIELD", "SwitchToThread" if sys.platform == "win32" else "sched_yield")
 
@@ -139,31 +123,29 @@ define void @minijax_blas(i64 %change) nounwind {
 """
 NO_BLAS = "define void @minijax_blas(i64 %change) nounwind { ret void }\n"
 
-
-class State(ctypes.Structure):
-    """What the text calls @pool and the name of the field."""
-
-    _fields_ = [(name, ctypes.c_int64) for name in (
-        "helpers", "left", "active", "part", "frame", "blocks", "busy", "bells",
-        "blas_users", "blas_saved", "blas_lock")]
-
-
 NAMES = ("minijax_share", "minijax_blas", "minijax_help")
+LOCKS = ("busy", "bell", "blas_lock")
 
-_state = State()
-_started: list[Any] = []  # the code, and whatever the helpers hold on to
-asleep: list[bool] = []  # not empty in a forked child, until it has helpers of its own
+# What the text calls @pool and the name.
+_state = {name: ctypes.c_int64() for name in (
+    "left", "active", "part", "frame", "blocks", "blas_users", "blas_saved", *LOCKS)}
+_code: list[Any] = []  # the text as machine code, once it is loaded
+asleep = [True]  # not empty until there are helpers; and in a forked child, which has none
 
 
-def symbols(linked: Callable[..., Any]) -> dict[str, int]:
+def symbols(linked: Callable[..., Any]) -> Any:
     """Where the pool's functions are; the first call loads them and starts the helpers.
 
     May be called only where machine code may be made: within cpu.undisturbed.
     """
-    if not _started:
-        _started.append(_load(linked))
+    if not _code:
+        fields = {f"pool.{name}": ctypes.addressof(x) for name, x in _state.items()}
+        settings = thread_setting()
+        text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
+        text += BLAS if settings else NO_BLAS
+        _code.append(linked(lambda: text, NAMES, fields | settings))
     _start_helpers()
-    return {name: _started[0][name] for name in NAMES}
+    return _code[0]
 
 
 def wake() -> None:
@@ -180,50 +162,19 @@ def wanted() -> int:
     return len(os.sched_getaffinity(0)) if can_ask else os.cpu_count() or 1
 
 
-def _load(linked: Callable[..., Any]) -> Any:
-    """Link the text, as far as this BLAS has a number of threads."""
-    fields = {f"pool.{name}": ctypes.addressof(_state) + getattr(State, name).offset
-              for name, *_ in State._fields_}
-    settings = thread_setting()
-    text = "".join(f"@{name} = external global i8\n" for name in fields) + SHARE
-    text += BLAS if settings else NO_BLAS
-    return linked(text, NAMES, fields | settings)
-
-
 def _start_helpers() -> None:
     """Make the locks and the threads, where there are none yet."""
-    if len(_started) > 1:
+    if not asleep:
         return
     python = ctypes.pythonapi
     python.PyThread_allocate_lock.restype = ctypes.c_void_p
-    start = python.PyThread_start_new_thread
-    start.restype, start.argtypes = ctypes.c_ulong, [ctypes.c_void_p, ctypes.c_void_p]
-    _state.helpers = _state.left = _state.active = _state.blas_users = 0
-    _state.busy, _state.blas_lock = (python.PyThread_allocate_lock() for _ in range(2))
-    bells = (ctypes.c_void_p * max(wanted() - 1, 1))()
-    _state.bells = ctypes.addressof(bells)
-    for k in range(wanted() - 1):
-        bells[k] = python.PyThread_allocate_lock()
-        python.PyThread_acquire_lock(ctypes.c_void_p(bells[k]), 1)
-        with cpu.room_for_threads():
-            thread = start(_started[0]["minijax_help"], bells[k])
-        if thread == ctypes.c_ulong(-1).value:
-            break  # the system gives no more threads
-        _state.helpers += 1
-    _started.append(bells)
+    for name, x in _state.items():
+        x.value = python.PyThread_allocate_lock() if name in LOCKS else 0
+    python.PyThread_acquire_lock(ctypes.c_void_p(_state["bell"].value), 1)
+    helper = ctypes.CFUNCTYPE(None)(_code[0]["minijax_help"])
+    all(cpu.started(helper) for _ in range(wanted() - 1))  # or as many as the system gives
     asleep.clear()
 
 
-def _after_fork() -> None:
-    """A forked child has none of the helpers: the first kernel that wants them starts its own."""
-    if len(_started) < 2:
-        return
-    if _state.blas_users:  # another thread of the parent was inside a product
-        put = thread_setting()["minijax_blas_set"]
-        ctypes.CFUNCTYPE(None, ctypes.c_int32)(put)(_state.blas_saved)
-    asleep.append(True)
-    del _started[1:]
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(after_in_child=lambda: asleep.append(True))

@@ -1,7 +1,7 @@
 """What a kernel may call by name, on addresses and int64 numbers: routines of BLAS and LAPACK,
 whose matrices lie by columns, and one of our own, for a block of a product.
 
-Stands on library.py, which finds the library's, and host.py. Chapter 24.
+Stands on loops.py; library.py finds the library's. Chapter 24.
 In JAX: jaxlib's LAPACK kernels, and the dot emitters on Eigen and oneDNN.
 """
 
@@ -9,7 +9,6 @@ import re
 
 from minijax.primitives.summation import LONG
 
-from .library import blas
 from .loops import Call, Constant
 
 LIBRARY = "blas_"  # before the name of a routine
@@ -101,8 +100,3 @@ end:
   %total.{r} = fadd nsz {v} %old.{r}, %more.{r}
   call void {store}({v} %total.{r}, ptr {aligned} %z.{r}, {mask} %new.{r})""" for r in each),
         "  ret void", "}"])
-
-
-def symbols(name: str) -> dict[str, int]:
-    """Where the library has what is called by this name."""
-    return {name: blas(name.removeprefix(LIBRARY))} if is_library_call(name) else {}

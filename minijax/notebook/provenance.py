@@ -330,7 +330,7 @@ def pieces_of_machine_code(of: Provenance, stage: str) -> list[Piece]:
     """What the processor runs, as LLVM text or as assembler; of both the instructions alone."""
     module = LocatedModule(of)
     located, listed = module.located()
-    text = cpu.undisturbed(lambda: cpu.as_text(located, stage))
+    text = cpu.undisturbed(lambda: cpu.compile(located, stage))
     return [*(_of_llvm(of, text, listed) if stage == "llvm" else
               _of_asm(of, text, listed, {name[1:] for name in module.behind}))]
 

@@ -287,22 +287,22 @@ def quick_compiler() -> Iterator[None]:
     """LLVM without its optimiser: a third of the time, and the mistakes of loops are the same."""
     from llvmlite import binding
 
-    usual = cpu._optimized
+    usual = cpu.compile
 
-    def optimized(assembly: str, finish: Callable) -> Any:
+    def compile(assembly: str) -> bytes:
         layout = str(cpu._machine().target_data)
         module = binding.parse_assembly(assembly)
         module.triple, module.data_layout = cpu.host().triple, layout
         target = binding.Target.from_triple(cpu.host().triple)
-        return finish(target.create_target_machine(
+        return target.create_target_machine(
             cpu=cpu.host().cpu, features=cpu.host().features, opt=0, reloc="static",
-            codemodel="large"), module)
+            codemodel="large").emit_object(module)
 
-    cpu._optimized = optimized
+    cpu.compile = compile
     try:
         yield
     finally:
-        cpu._optimized = usual
+        cpu.compile = usual
 
 
 # ── Making programs smaller ──────────────────────────────────────────────────────────────────

@@ -1,6 +1,7 @@
 """Kernels on disk: found again, never trusted blindly, never needed."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -320,6 +321,9 @@ def test_an_interrupt_at_any_line_leaves_the_cache_right():
     assert finished
 
 
-def test_the_externals_of_a_kernel_are_found_at_any_depth():
-    zero, i = Constant(np.int64(0), INT64), Scalar("i", INT64)
-    assert cache.external_names((For(i, zero, zero, (Call("sgemm", ()),)),)) == {"sgemm"}
+def test_what_a_text_calls_besides_its_own_is_found():
+    i, zero = Scalar("i", INT64), Constant(np.int64(0), INT64)
+    y = Buffer("y", INT64, (3,), "output")
+    called = Call("blas_spotrf", (zero, y, zero, y))
+    made = Kernel("k", (), (y,), (), (), 0, {}, (For(i, zero, zero, (called,)),))
+    assert set(re.findall(cache.EXTERNAL, llvm.assembly(made))) == {"blas_spotrf"}

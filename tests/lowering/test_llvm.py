@@ -349,7 +349,7 @@ def test_a_parallel_loop_over_separate_buffers_becomes_vector_instructions():
     from minijax.lowering import cpu
 
     made = elementwise("add", [F32, F32], F32, 1000)
-    text = cpu.undisturbed(lambda: cpu.as_text(llvm.assembly(made), "llvm"))
+    text = cpu.undisturbed(lambda: cpu.compile(llvm.assembly(made), "llvm"))
     assert " x float>" in text
 
 

@@ -68,7 +68,7 @@ def test_with_locations_the_same_instructions_come_out(program: Any) -> None:
     module = provenance.LocatedModule(of)
     module.located()
     names = {name[1:] for name in module.behind}
-    usual = cpu.undisturbed(lambda: cpu.as_text(llvm.assembly(of.kernel), "asm"))
+    usual = cpu.undisturbed(lambda: cpu.compile(llvm.assembly(of.kernel), "asm"))
     shown = provenance.pieces_of_machine_code(of, "asm")
     assert [piece.text for piece in shown] == [
         piece.text for piece in provenance._of_asm(of, usual, [()], names)]
