@@ -24,7 +24,7 @@ from .loops import (
 from .memory import ALIGNMENT, round_up
 from .metadata import Aliases, Metadata
 from .outlined import Outlined, outlined_loops
-from .routines import ALONE, LENGTHS, definition, is_library_call
+from .routines import ALONE, LENGTHS, block, is_library_call
 from .scalars import OPS, kind_of
 from .stretches import LONG, stretches
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
@@ -167,6 +167,21 @@ class ModuleText:
                 f"  %results = call {v} {vector}{taking(v, 'all')}",
                 f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
         return name, vector
+
+
+    def block(self, name: str) -> None:
+        """A block of a product."""
+        taken, sums, body = block(name)
+        buffers = [x for x in (*taken, *sums) if isinstance(x, Buffer)]
+        inner = self.printer(buffers, sums[0].size)
+        inner.names |= {x: f"%given.{k}" for k, x in enumerate(taken)}
+        for x in sums:
+            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
+            inner.names[x] = inner.at_entry(room)
+        inner.body(body)
+        inner.emit("ret void")
+        given = ", ".join(map(inner.typed, taken))
+        self.functions[name] = inner.text(f"internal void @{name}({given}) noinline optsize")
 
 
 class _Instructions(Arithmetic):
@@ -492,7 +507,8 @@ class FunctionText:
         elif call.external == ALONE:
             self.emit(self.call("void", ALONE, *given))
         else:
-            self.module.functions[call.external] = definition(call.external)
+            if call.external not in self.module.functions:
+                self.module.block(call.external)
             self.emit(f"call void @{call.external}({', '.join(given)})")
 
 
