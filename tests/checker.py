@@ -16,7 +16,7 @@ from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
     Load, Read, Scalar, Statement, Store, Variable, While, bodies, used,
 )
-from minijax.lowering.scalars import BOOL, INT64, OPS, kind_of, result_dtype
+from minijax.lowering.scalars import BOOL, FLOAT32, INT64, OPS, kind_of, result_dtype
 
 
 class _Checker:
@@ -78,6 +78,10 @@ class _Checker:
             self.fail(f"there is no scalar operation {let.op}")
         dtypes = tuple([self.use(arg) for arg in let.args])
         given = result_dtype(let.op, dtypes, let.target.dtype)
+        both = {*dtypes, given}
+        if let.op == "convert" and len(both) > 1 and FLOAT32 not in both and (
+                "h" in map(kind_of, both)):
+            self.fail(f"{let.target.name} is rounded twice, or not at all")
         if given != let.target.dtype:
             self.fail(f"{let.target.name} = {let.op}(…) gives {given}")
         self.define(let.target)

@@ -6,15 +6,25 @@ Chapter 23. In JAX this role is played by MLIR builders and XLA's elemental IR e
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from . import folding
-from .loops import INT64, Constant, Let, Operand, Scalar, Statement
+from .loops import INT64, OPS, Constant, Let, Operand, Scalar, Statement
 from .scalars import BFLOAT16, FLOAT16, FLOAT32, Scalars, result_dtype
+
+# By kind of dtype ("i": signed or not): the constant on the right, or on the left of what commutes,
+# that leaves the other operand as it is, and the constant that is the result itself. Only what is
+# exact: x + 0.0 is not x for x = -0.0, x - 0.0 is.
+UNITS = {
+    "b": {"and": 1, "mul": 1, "or": 0, "add": 0}, "f": {"mul": 1, "div": 1, "sub": 0},
+    "i": {"mul": 1, "div": 1, "sub": 0, "add": 0, "or": 0, "xor": 0, "shl": 0, "shr_logical": 0,
+          "shr_arithmetic": 0}}
+COMMUTING = ("add", "mul", "and", "or", "xor")
+ABSORBING = {"b": {"and": 0, "mul": 0, "or": 1, "add": 1}, "f": {}, "i": {"mul": 0, "and": 0}}
 
 
 class Part(Scalar):
@@ -51,20 +61,15 @@ class Arithmetic(Scalars):
 
     def __init__(self) -> None:
         self.scopes = [Scope(0, 0, 0, 0)]
-        self._depth: dict[Any, int] = {}
-        self._lets: dict[Scalar, Let] = {}
+        # The depth of the scope that defined a scalar; of constants 0.
+        self._depth: defaultdict[Operand, int] = defaultdict(int)
+        self.lets: dict[Operand, Let] = {}  # what operations defined → these
         self._constants: dict[Any, Constant] = {}
         self._raveled: dict[Any, list[tuple[Operand, int]]] = {}
         self._parts: dict[Any, Part] = {}
         self._part_of: dict[Operand, Part] = {}  # what parts were divided out → the parts
-        self._counts: dict[str, int] = {}
 
     # -- operands ------------------------------------------------------------------------------
-
-    def fresh(self, hint: str) -> str:
-        """A name not used before in this kernel."""
-        count = self._counts[hint] = self._counts.get(hint, 0) + 1
-        return f"{hint}{count}"
 
     def const(self, value: Any, dtype: Any) -> Constant:
         """A literal of the given dtype; equal literals are one object."""
@@ -92,34 +97,26 @@ class Arithmetic(Scalars):
         self._part_of.setdefault(part, x)
         return part
 
-    def depth_of(self, x: Any) -> int:
-        """The depth of the scope that defined x (0 for constants)."""
-        return self._depth.get(x, 0)
-
     # -- pure operations -----------------------------------------------------------------------
 
     def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Operand:
         """One operation as it is: folded, found again, or emitted where its arguments allow."""
         args = tuple(map(self.actual, args))
         dtype = result_dtype(op, tuple([x.dtype for x in args]), target)
-        folded = folding.fold(self, op, args, dtype)
+        folded = self.fold(op, args, dtype)
         if folded is not None:
             return folded
         key = op, dtype, args
         found = self.find(key)
         if found is None:
-            depth = max(self.scopes[-1].let_floor, *map(self.depth_of, args))
+            depth = max(self.scopes[-1].let_floor, *map(self._depth.__getitem__, args))
             found = self._define(dtype, depth)
-            let = self._lets[found] = Let(found, op, args)
+            let = self.lets[found] = Let(found, op, args)
             self._put(depth, let, key, found)
         return found
 
-    def definition(self, scalar: Scalar) -> Let | None:
-        """The operation that defined a scalar, if one did."""
-        return self._lets.get(scalar)
-
     def _define(self, dtype: np.dtype, depth: int, hint: str = "t") -> Scalar:
-        scalar = Scalar(self.fresh(hint), dtype)
+        scalar = Scalar(hint, dtype)
         self._depth[scalar] = depth
         return scalar
 
@@ -127,6 +124,37 @@ class Arithmetic(Scalars):
         """Write down what defines a scalar, and remember it there."""
         self.scopes[depth].statements.append(statement)
         self.scopes[depth].table[key] = scalar
+
+    def fold(self, op: str, args: Any, dtype: np.dtype) -> Operand | None:
+        """The operand that equals op(*args), where no operation is needed; None elsewhere."""
+        if all(isinstance(x, Constant) for x in args):
+            target = [dtype] if OPS[op].result == "target" else []
+            return self.const(OPS[op].meaning(*(x.value for x in args), *target), dtype)
+        if op == "select" and isinstance(args[0], Constant):
+            return args[1] if args[0].value else args[2]
+        return self._fold_pair(op, *args) if len(args) == 2 else None
+
+    def _fold_pair(self, op: str, x: Any, y: Any) -> Operand | None:
+        kind = "i" if x.dtype.kind == "u" else x.dtype.kind
+        for constant, other in ((y, x), (x, y)):
+            if _is(constant, UNITS[kind].get(op)) and (constant is y or op in COMMUTING):
+                return other
+            if _is(constant, ABSORBING[kind].get(op)):
+                return constant
+        if kind == "i" and (x is y and op == "sub" or op == "rem" and _is(y, 1)):
+            return self.const(0, x.dtype)
+        if kind == "i" and isinstance(y, Constant) and x in self.lets:
+            return self._sum_of_constants(op, self.lets[x], y)
+        return None
+
+    def _sum_of_constants(self, op: str, inner: Any, y: Constant) -> Operand | None:
+        """(z + c) + d is z + (c + d), which wraps the same way."""
+        if not {op, inner.op} <= {"add", "sub"} or not isinstance(inner.args[1], Constant):
+            return None
+        z, c = inner.args
+        with np.errstate(over="ignore"):
+            total = sum(x.value if o == "add" else -x.value for x, o in ((c, inner.op), (y, op)))
+            return self.sub(z, -total) if total < 0 else self.add(z, total)
 
     def find(self, key: Any) -> Any:
         """What an open scope remembers under a key."""
@@ -160,10 +188,6 @@ class Arithmetic(Scalars):
         odd = self.or_(self.select(beyond, self.sub(bits, 1), bits), 1)
         same = self.or_(self.eq(back, x), self.ne(x, x))
         return self.bitcast(self.select(same, bits, odd), FLOAT32)
-
-    def clamp(self, x: Operand, low: Any, high: Any) -> Operand:
-        """x held within [low, high]."""
-        return self.min(self.max(x, low), high)
 
     # -- positions -----------------------------------------------------------------------------
 
@@ -229,4 +253,8 @@ class Arithmetic(Scalars):
 
     def _part(self, position: Operand, shape: tuple[int, ...], axis: int) -> Part:
         key = position, shape, axis
-        return self._parts.setdefault(key, Part(f"part{axis}", INT64, *key))
+        return self._parts.setdefault(key, Part("part", INT64, *key))
+
+
+def _is(x: Operand, number: int | None) -> bool:
+    return isinstance(x, Constant) and bool(x.value == number) and not np.signbit(x.value)

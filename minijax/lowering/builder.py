@@ -63,7 +63,7 @@ class Builder(Arithmetic):
 
     def temp(self, shape: Sequence[int], dtype: Any, hint: str = "temp") -> Buffer:
         """A buffer in the workspace."""
-        buffer = Buffer(self.fresh(hint), np.dtype(dtype), tuple(shape), "temp")
+        buffer = Buffer(hint, np.dtype(dtype), tuple(shape), "temp")
         self.temps.append(buffer)
         return buffer
 
@@ -101,7 +101,7 @@ class Builder(Arithmetic):
         if found is not None:
             return found
         floor = max(own, self.scopes[-1].load_floor)
-        depth = max([floor, *(self.depth_of(k) for k in at)])
+        depth = max([floor, *map(self._depth.__getitem__, at)])
         target = self._define(buffer.dtype, depth)
         self._put(depth, Load(target, buffer, at), key, target)
         return target
@@ -145,7 +145,7 @@ class Builder(Arithmetic):
     def variable(self, init: Any, dtype: Any = None) -> Variable:
         """A mutable scalar with an initial value."""
         value = self.operand(init, dtype)
-        variable = Variable(self.fresh("acc"), value.dtype)
+        variable = Variable("acc", value.dtype)
         self.emit(Declare(variable, self.actual(value)))
         return variable
 
@@ -321,8 +321,8 @@ class Builder(Arithmetic):
                 for i, (op, *terms) in enumerate(zip(ops, *found, strict=True)):
                     x = self._in_pairs(op, terms)
                     if i == len(totals):
-                        totals.append(Buffer(self.fresh("sums"), x.dtype, (width,), "temp")
-                                      if width > 1 else Variable(self.fresh("acc"), x.dtype))
+                        totals.append(Buffer("sums", x.dtype, (width,), "temp")
+                                      if width > 1 else Variable("acc", x.dtype))
                     put(totals[i], j, self.operation(op, (self.at(totals[i], j), x)))
 
         def put(total: Any, j: Operand, x: Operand, how: Any = Assign) -> None:

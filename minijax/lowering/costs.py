@@ -53,6 +53,7 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
         return x.value if isinstance(x, Constant) else numbers.get(x)
 
     for statement in body:
+        inside: list[tuple[dict, int]] = [({}, 1)]  # what is known in some turns, and how many
         match statement:
             case Load(_, buffer) | Store(buffer):
                 total["bytes accessed"] += buffer.dtype.itemsize
@@ -69,16 +70,13 @@ def costs_of(body: Iterable[Statement], known: Mapping[Operand, int] | None = No
                     m, n = int(match[2]) - row, stop - column
                     total["flops"] += 2 * m * n * k
                     total["bytes accessed"] += (m * n + m * k + k * n) * np.dtype(match[1]).itemsize
-            case For(_, _, last) if value(last) is not None and any(
-                    isinstance(x, Call) for x in walk(statement.body)):
-                turns = value(last)
-                for i, like_it in ((0, turns - 1), (turns - 1, 1)):  # the last may be smaller
-                    for name, count in costs_of(
-                            statement.body, {**numbers, statement.index: i}).items():
-                        total[name] += like_it * count
-                continue
-        times = statement.turns if isinstance(statement, For) else None
-        for inner in bodies(statement):
-            for name, count in costs_of(inner, numbers).items():
-                total[name] += count * (1 if times is None else times)
+            case For(index, start, stop) if None not in (value(start), value(stop)):
+                first, last = value(start), value(stop) - 1
+                inside = [({}, last + 1 - first)]
+                if any(isinstance(x, Call) for x in walk(statement.body)):  # the last may be less
+                    inside = [({index: first}, last - first), ({index: last}, 1)]
+        for more, times in inside:
+            for inner in bodies(statement):
+                for name, count in costs_of(inner, numbers | more).items():
+                    total[name] += times * count
     return total

@@ -83,7 +83,11 @@ class Address(Node):
     index: Index
 
 
-class Let(Node):
+class Statement(Node):
+    """What a body is made of."""
+
+
+class Let(Statement):
     """target = op(*args); `convert` and `bitcast` go to the target's dtype."""
 
     target: Scalar
@@ -91,7 +95,7 @@ class Let(Node):
     args: tuple[Operand, ...]
 
 
-class Load(Node):
+class Load(Statement):
     """target = buffer[index]; the index must be inside the buffer."""
 
     target: Scalar
@@ -99,7 +103,7 @@ class Load(Node):
     index: Index
 
 
-class Store(Node):
+class Store(Statement):
     """buffer[index] = value; the index must be inside the buffer."""
 
     buffer: Buffer
@@ -107,28 +111,28 @@ class Store(Node):
     value: Operand
 
 
-class Declare(Node):
+class Declare(Statement):
     """A new variable, visible to the end of the enclosing body."""
 
     variable: Variable
     value: Operand
 
 
-class Assign(Node):
+class Assign(Statement):
     """variable = value."""
 
     variable: Variable
     value: Operand
 
 
-class Read(Node):
+class Read(Statement):
     """target = the variable's value now."""
 
     target: Scalar
     variable: Variable
 
 
-class For(Node):
+class For(Statement):
     """for index in range(start, stop): body. 0 <= start; an empty range runs nothing.
 
     vectorize: "" says nothing; "parallel": iterations are independent of each other; "apart": so
@@ -151,7 +155,7 @@ class For(Node):
         return None
 
 
-class While(Node):
+class While(Statement):
     """Run `condition`; while its scalar `test` holds run `body`, which sees those scalars."""
 
     condition: tuple[Statement, ...]
@@ -159,7 +163,7 @@ class While(Node):
     body: tuple[Statement, ...]
 
 
-class If(Node):
+class If(Statement):
     """One of two bodies."""
 
     test: Operand
@@ -167,23 +171,18 @@ class If(Node):
     orelse: tuple[Statement, ...] = ()
 
 
-class Call(Node):
+class Call(Statement):
     """A library external on buffers (their addresses), addresses inside them, and scalars."""
 
     external: str
     args: tuple[Buffer | Address | Scalar | Constant, ...]
 
 
-class Check(Node):
+class Check(Statement):
     """When `ok` is false the kernel returns `code` (positive) at once."""
 
     ok: Operand
     code: int
-
-
-Statement: TypeAlias = (
-    Let | Load | Store | Declare | Assign | Read | For | While | If | Call | Check
-)
 
 
 class Kernel(Node):
@@ -214,14 +213,8 @@ class Kernel(Node):
 
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The bodies inside of a statement, in their order."""
-    match statement:
-        case For():
-            return (statement.body,)
-        case While(condition, _, body):
-            return condition, body
-        case If(_, then, orelse):
-            return then, orelse
-    return ()
+    parts = vars(statement)
+    return tuple(parts[name] for name in ("condition", "then", "orelse", "body") if name in parts)
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:

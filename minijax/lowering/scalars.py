@@ -80,25 +80,21 @@ def _rem(x: Any, y: Any) -> Any:
     return remainder if x.dtype.kind == "f" else np.where(y == 0, x, remainder)[()]
 
 
-def _ordered(ufunc: np.ufunc, of_zeros: Meaning) -> Meaning:
+def _ordered(ufunc: np.ufunc, of_zeros: Meaning, x: Any, y: Any) -> Any:
     """NumPy's extremum (nan wins), with -0 below +0, which it takes for equal."""
-    def extremum(x: Any, y: Any) -> Any:
-        found = ufunc(x, y)
-        if x.dtype.kind != "f":
-            return found
-        return np.where((x == 0) & (y == 0), of_zeros(x, y), found)[()]
-    return extremum
+    found = ufunc(x, y)
+    if x.dtype.kind != "f":
+        return found
+    return np.where((x == 0) & (y == 0), of_zeros(x, y), found)[()]
 
 
-def _shifted_right(kind: str) -> Meaning:
+def _shifted_right(kind: str, x: Any, y: Any) -> Any:
     """x >> y of the same bits as signed ("i") or unsigned integers: the sign or zeros fill them up.
 
     As of NumPy's shifts, nothing else is left of a number when y is outside of the width.
     """
-    def shifted(x: Any, y: Any) -> Any:
-        word = f"{kind}{x.dtype.itemsize}"
-        return np.right_shift(x.view(word), y.view(word)).view(x.dtype)
-    return shifted
+    word = f"{kind}{x.dtype.itemsize}"
+    return np.right_shift(x.view(word), y.view(word)).view(x.dtype)
 
 
 def _convert(x: Any, dtype: np.dtype) -> Any:
@@ -108,12 +104,10 @@ def _convert(x: Any, dtype: np.dtype) -> Any:
         return np.not_equal(x, 0)
     if x.dtype.kind not in "fV" or dtype.kind not in "iu":  # V: that of bfloat16
         return x.astype(dtype)[()]
-    limits, x = np.iinfo(dtype), x.astype(np.float64)
+    limits = np.iinfo(dtype)
+    x = np.nan_to_num(np.maximum(x.astype(np.float64), float(limits.min)))
     # float(limits.max) may round up to limits.max + 1, so the comparison decides, not a clip.
-    small, large = x < float(limits.min), x >= float(limits.max)
-    inside = np.where(small | large | np.isnan(x), 0, x).astype(dtype)
-    ends = [np.asarray(end, dtype) for end in (limits.min, limits.max)]
-    return np.select([small, large], ends, inside)[()]
+    return np.where(x >= float(limits.max), dtype.type(limits.max), x.astype(dtype))[()]
 
 
 def _fma(x: Any, y: Any, z: Any) -> Any:
@@ -168,18 +162,18 @@ def _two_product(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return product, xl * yl - (((product - xh * yh) - xl * yh) - xh * yl)
 
 
-_op("add", 2, np.add, iu="add", f="fadd")
+_op("add", 2, np.add, b="or", iu="add", f="fadd")
 _op("sub", 2, np.subtract, iu="sub", f="fsub")
-_op("mul", 2, np.multiply, iu="mul", f="fmul")
+_op("mul", 2, np.multiply, b="and", iu="mul", f="fmul")
 _op("div", 2, _div, iu=div, f="fdiv")
 _op("rem", 2, _rem, iu=rem, f="frem")
 _op("neg", 1, np.negative, iu="sub {t} 0, {x}", f="fneg {t} {x}")
 _op("abs", 1, np.abs, i="call {t} @llvm.abs.{m}({t} {x}, i1 false)", u=lambda x: x, f="@llvm.fabs")
 _op("fma", 3, _fma, f="@llvm.fma")
-_op("min", 2, _ordered(np.minimum, lambda x, y: -(-x - y)),
+_op("min", 2, partial(_ordered, np.minimum, lambda x, y: -(-x - y)), b="and",
     i="@llvm.smin", u="@llvm.umin", f=partial(extremum, "min"))
-_op("max", 2, _ordered(np.maximum, np.add), i="@llvm.smax", u="@llvm.umax",
-    f=partial(extremum, "max"))
+_op("max", 2, partial(_ordered, np.maximum, np.add), b="or",
+    i="@llvm.smax", u="@llvm.umax", f=partial(extremum, "max"))
 _op("sqrt", 1, np.sqrt, f="@llvm.sqrt")
 _op("floor", 1, np.floor, f="@llvm.floor")
 _op("ceil", 1, np.ceil, f="@llvm.ceil")
@@ -191,8 +185,8 @@ _op("or", 2, np.bitwise_or, biu="or")
 _op("xor", 2, np.bitwise_xor, biu="xor")
 _op("not", 1, np.invert, biu="xor {t} {x}, -1")
 _op("shl", 2, np.left_shift, iu=partial(shifted, "shl"))
-_op("shr_logical", 2, _shifted_right("u"), iu=partial(shifted, "lshr"))
-_op("shr_arithmetic", 2, _shifted_right("i"), iu=partial(shifted, "ashr"))
+_op("shr_logical", 2, partial(_shifted_right, "u"), iu=partial(shifted, "lshr"))
+_op("shr_arithmetic", 2, partial(_shifted_right, "i"), iu=partial(shifted, "ashr"))
 _op("eq", 2, np.equal, "bool", biu="icmp eq", f="fcmp oeq")
 _op("ne", 2, np.not_equal, "bool", biu="icmp ne", f="fcmp une")
 _op("lt", 2, np.less, "bool", i="icmp slt", bu="icmp ult", f="fcmp olt")
@@ -207,32 +201,21 @@ _op("bitcast", 1, lambda x, dtype: np.asarray(x).view(dtype)[()], "target",
 
 
 @cache
-def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: np.dtype | None = None
-                 ) -> np.dtype:
+def result_dtype(name: str, dtypes: tuple[np.dtype, ...], target: Any = None) -> np.dtype:
     """The dtype that an operation gives for operands of these dtypes; refuses what it cannot take.
 
     >>> result_dtype("lt", (FLOAT32, FLOAT32))
     dtype('bool')
     """
-    op = OPS[name]
-    values = dtypes[1:] if name == "select" else dtypes
-    legal = (len(dtypes) == op.arity and all(kind_of(d) in op.instructions for d in values)
-             and len(set(values)) == 1 and (name != "select" or dtypes[0] == BOOL))
-    if name == "bitcast" and legal:
-        legal = target is not None and target != BOOL and target.itemsize == dtypes[0].itemsize
-    if name == "convert" and legal and "h" in kind_of(dtypes[0]) + kind_of(target or BOOL):
-        legal = FLOAT32 in (dtypes[0], target) or dtypes[0] == target
-    if not legal:
+    op, values = OPS[name], dtypes[1:] if name == "select" else dtypes
+    result = {"bool": BOOL, "target": target}.get(op.result, values[-1])
+    known = {*values, target} if op.result == "target" else {*values}
+    legal = (len(dtypes) == op.arity and len(set(values)) == 1 and dtypes[0] in (values[0], BOOL)
+             and all(kind_of(dtype) in op.instructions for dtype in known))
+    if not legal or name == "bitcast" and target.itemsize != dtypes[0].itemsize:
         given = ", ".join(map(str, dtypes)) + (f" → {target}" if target is not None else "")
         raise TypeError(f"scalar operation {name} is not defined for ({given})")
-    if op.result == "target":
-        assert target is not None
-        return target
-    return BOOL if op.result == "bool" else values[-1]
-
-
-# What arithmetic on bools means.
-BOOL_OPS = {"add": "or", "mul": "and", "min": "and", "max": "or"}
+    return result
 
 
 class Scalars:
@@ -259,33 +242,31 @@ class Scalars:
         """x where the condition holds, else y; both are evaluated."""
         return self.let("select", (condition, *self._alike((x, y))))
 
+    def clamp(self, x: Any, low: Any, high: Any) -> Any:
+        """x held within [low, high]."""
+        return self.min(self.max(x, low), high)
+
     def operand(self, x: Any, dtype: Any) -> Any:
         """x; a constant of this dtype where it is a bare number."""
         return x if isinstance(x, self.operands) else self.const(x, dtype)
 
     def _alike(self, args: tuple) -> list:
-        operands = self.operands
-        dtype = next(x.dtype for x in args if isinstance(x, operands))
-        return [x if isinstance(x, operands) else self.const(x, dtype) for x in args]
+        dtype = next(x.dtype for x in args if isinstance(x, self.operands))
+        return [self.operand(x, dtype) for x in args]
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = name.rstrip("_")
         if op not in OPS:
             raise AttributeError(f"there is no scalar operation {name!r}")
-
-        def method(self: Scalars, *args: Any) -> Any:
-            return self.operation(op, args)
-        setattr(Scalars, name, method)  # to be found without asking here again
+        # To be found without asking here again.
+        setattr(Scalars, name, lambda self, *args: self.operation(op, args))
         return getattr(self, name)
 
     def operation(self, op: str, args: tuple) -> Any:
         """An operation of that name on operands and bare numbers."""
         operands = self._alike(args)
-        kind = kind_of(operands[0].dtype)
-        if kind == "b":
-            op = BOOL_OPS.get(op, op)
-        if kind != "h":
-            return operands[0] if (op, kind) == ("abs", "u") else self.let(op, tuple(operands))
+        if kind_of(operands[0].dtype) != "h":
+            return self.let(op, tuple(operands))
         wide = self.let(op, tuple(self.convert(x, FLOAT32) for x in operands))
         return wide if wide.dtype == BOOL else self.convert(wide, operands[0].dtype)
 
@@ -305,10 +286,6 @@ class NumpyScalars(Scalars):
 
     def let(self, op: str, args: tuple, target: np.dtype | None = None) -> Any:
         return OPS[op].meaning(*args, *([] if target is None else [target]))
-
-    def clamp(self, x: Any, low: Any, high: Any) -> Any:
-        """x held within [low, high], in one pass."""
-        return np.clip(x, low, high)
 
 
 for _name, _formula in FORMULAS.items():

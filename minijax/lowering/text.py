@@ -65,24 +65,59 @@ def kernel_text(kernel: Kernel) -> str:
     return KernelText(kernel).text()
 
 
-class Namer:
-    """Gives every scalar, variable and buffer a name of its own, the jaxpr's where it has one."""
+def is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+# -- the printer -----------------------------------------------------------------------------------
+
+
+class KernelText:
+    """Prints one kernel."""
 
     def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        every = list(walk(kernel.body))
+        self.counts = Counter(x for each in every for x in used(each))
+        self.note_lines = kernel.notes.get("lines", {})
+        # What has not been written and goes where its only reader is.
+        self.pending: dict[Scalar, str] = {}
+        self.lines: list[str] = []
+        self.indent = 0
+        self.notes: list[str] = []  # the last comment of each body that is open
+        # Everything has a name of its own, the jaxpr's where it has one.
         self.finals = kernel.notes.get("finals", {})
         self.origins = {self.finals.get(x, x): v
                         for x, v in kernel.notes.get("origins", {}).items()}
-        self.taken = {*CALLS, *keyword.kwlist}
         self.names: dict[Any, str] = {}
+        self.taken = {*CALLS, *keyword.kwlist}
         jaxpr = kernel.notes.get("jaxpr")
         self.jaxpr_names = Names(jaxpr)
         if jaxpr is not None:
             for v in (*jaxpr.constvars, *jaxpr.invars, *(v for e in jaxpr.eqns for v in e.outvars)):
                 self.jaxpr_names.of(v)
         for buffer in kernel.buffers:
-            self.of(buffer)
+            self.named(buffer)
+        self.taken.update(each.external for each in every if isinstance(each, Call))
 
-    def of(self, thing: Any) -> str:
+    def text(self) -> str:
+        """The whole function."""
+        kernel, name = self.kernel, self.named
+        function = self.unused(re.sub(r"\W|^(?=\d|$)", "_", kernel.name))
+        words = {"output": ", the result" if len(kernel.outputs) == 1 else ", a result",
+                 "constant": ", a constant"}
+        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
+        first = [f"# {name(x)}: {x.dtype}[{', '.join(map(str, x.shape))}]{words.get(x.role, '')}"
+                 for x in arguments]
+        for x in kernel.temps:
+            shape = x.shape[0] if len(x.shape) == 1 else x.shape
+            first.append(f"{name(x)} = empty({shape}, {x.dtype})")
+        self.inner(f"def {function}({', '.join(map(name, arguments))}):", kernel.body, first)
+        return "\n".join(self.lines) + "\n"
+
+    # -- names ---------------------------------------------------------------------------------
+
+    def named(self, thing: Any) -> str:
         """The name of a thing, chosen when it is first asked for."""
         thing = self.finals.get(thing, thing)
         if thing not in self.names:
@@ -99,52 +134,14 @@ class Namer:
         self.taken.add(name)
         return name
 
-
-def is_comment(line: str) -> bool:
-    return line.lstrip().startswith("#")
-
-
-# -- the printer -----------------------------------------------------------------------------------
-
-
-class KernelText:
-    """Prints one kernel."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self.namer = Namer(kernel)
-        every = list(walk(kernel.body))
-        self.namer.taken.update(each.external for each in every if isinstance(each, Call))
-        self.note_lines = kernel.notes.get("lines", {})
-        self.counts = Counter(x for each in every for x in used(each))
-        # What has not been written and goes where its only reader is.
-        self.pending: dict[Scalar, str] = {}
-        self.lines: list[str] = []
-        self.indent = 0
-        self.notes: list[str] = []  # the last comment of each body that is open
-
-    def text(self) -> str:
-        """The whole function."""
-        kernel, name = self.kernel, self.namer.of
-        wish = re.sub(r"\W", "_", kernel.name) or "kernel"
-        function = self.namer.unused("_" + wish if wish[0].isdigit() else wish)
-        words = {"output": ", the result" if len(kernel.outputs) == 1 else ", a result",
-                 "constant": ", a constant"}
-        arguments = [*kernel.inputs, *kernel.outputs, *kernel.constants]
-        first = [f"# {name(x)}: {x.dtype}[{', '.join(map(str, x.shape))}]{words.get(x.role, '')}"
-                 for x in arguments]
-        for x in kernel.temps:
-            shape = x.shape[0] if len(x.shape) == 1 else x.shape
-            first.append(f"{name(x)} = empty({shape}, {x.dtype})")
-        self.inner(f"def {function}({', '.join(map(name, arguments))}):", kernel.body, first)
-        return "\n".join(self.lines) + "\n"
+    # -- lines ---------------------------------------------------------------------------------
 
     def write(self, line: str) -> None:
         self.lines.append("    " * self.indent + line)
 
     def note(self, note: str) -> None:
         """Comments, except those that hold here already."""
-        lines = [line for line in note.split("\n") if line and line not in self.notes]
+        lines = [x for x in dict.fromkeys(note.split("\n")) if x and x not in self.notes]
         for line in lines:
             self.write(f"# {line}")
         self.notes[-1:] = lines[-1:] or self.notes[-1:]
@@ -177,19 +174,19 @@ class KernelText:
     def operand(self, x: Operand | Buffer | Address, typed: bool = False) -> str:
         """The text of an operand; a constant carries its dtype where nothing else gives it."""
         if isinstance(x, Address):
-            return f"at({self.namer.of(x.buffer)}, {self.operands(x.index)})"
+            return f"at({self.named(x.buffer)}, {self.operands(x.index)})"
         if isinstance(x, Constant):
             return f"{x.dtype}({x.value!s})" if typed else str(x.value)
         if isinstance(x, Scalar) and x in self.pending:
             return self.pending.pop(x)
-        return self.namer.of(x)
+        return self.named(x)
 
     def operands(self, operands: Sequence[Operand | Buffer | Address]) -> str:
         return ", ".join(map(self.operand, operands))
 
     def place(self, buffer: Buffer, index: Index) -> str:
         flat = "" if len(index) == len(buffer.shape) else ".flat"
-        return f"{self.namer.of(buffer)}{flat}[{self.operands(index) or '()'}]"
+        return f"{self.named(buffer)}{flat}[{self.operands(index) or '()'}]"
 
     def define(self, target: Scalar, expression: str) -> None:
         """Keep the expression for its reader, or write it down under a name."""
@@ -201,12 +198,12 @@ class KernelText:
 
     def name(self, target: Scalar) -> None:
         """Write down what is pending under a name."""
-        self.write(f"{self.namer.of(target)} = {self.pending.pop(target)}")
+        self.write(f"{self.named(target)} = {self.pending.pop(target)}")
 
     def flush(self, changed: Buffer | Variable | None = None) -> None:
         """Write down what is pending (and speaks of what has changed, if that is given)."""
         for target, text in list(self.pending.items()):
-            if changed is None or re.search(rf"\b{self.namer.of(changed)}\b", text):
+            if changed is None or re.search(rf"\b{self.named(changed)}\b", text):
                 self.name(target)
 
     def shorten(self, operands: Sequence[Operand]) -> None:
@@ -242,8 +239,8 @@ class KernelText:
         self.define(load.target, self.place(load.buffer, load.index))
 
     def print_read(self, read: Read) -> None:
-        if read.target not in self.namer.finals:
-            self.define(read.target, self.namer.of(read.variable))
+        if read.target not in self.finals:
+            self.define(read.target, self.named(read.variable))
 
     def print_store(self, store: Store) -> None:
         text, place = self.operand(store.value), self.place(store.buffer, store.index)
@@ -252,11 +249,11 @@ class KernelText:
 
     def print_declare(self, declare: Declare) -> None:
         text = self.operand(declare.value, typed=True)
-        self.write(f"{self.namer.of(declare.variable)} = {text}")
+        self.write(f"{self.named(declare.variable)} = {text}")
 
     def print_assign(self, assign: Assign) -> None:
         """`x = x + y` is `x += y`."""
-        name, text = self.namer.of(assign.variable), self.operand(assign.value, typed=True)
+        name, text = self.named(assign.variable), self.operand(assign.value, typed=True)
         self.flush(assign.variable)
         match = re.fullmatch(rf"{name} ([-+*/&|^]) (.*)", text)
         whole = match and plain(f"{name} {match[1]} ({match[2]})") == text
@@ -277,11 +274,10 @@ class KernelText:
         """The index is i, j, k … by depth, where the program leaves these names free."""
         ends = self.operands([loop.start, loop.stop]).removeprefix("0, ")
         self.flush()
-        line = self.note_lines.get(loop, "")
-        self.note("\n".join(dict.fromkeys([line, *loop.note.split("\n")])))
-        name = self.namer.names[loop.index] = self.namer.unused(*"ijklmn")
+        self.note(f"{self.note_lines.get(loop, '')}\n{loop.note}")
+        name = self.names[loop.index] = self.unused(*"ijklmn")
         self.inner(f"for {name} in range({ends}):", loop.body)
-        self.namer.taken.discard(name)
+        self.taken.discard(name)
 
     def print_while(self, loop: While) -> None:
         """`while test:` where the condition is one expression, else a loop with a break."""

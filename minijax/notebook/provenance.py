@@ -239,7 +239,7 @@ class LoopLines(KernelText):
         """What has no name, and is written where it is used."""
         for x in used(statement):
             maker = self.of.makers.get(x)
-            if maker is not None and x not in self.namer.names and x not in self.namer.finals:
+            if maker is not None and x not in self.names and x not in self.finals:
                 yield maker
                 yield from self._within(maker)
 
