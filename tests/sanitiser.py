@@ -29,8 +29,7 @@ from minijax.lowering.loops import (
     Load, Operand, Read, Scalar, Store, While, touched, walk,
 )
 from minijax.lowering.lowered import Lowered
-from minijax.lowering.operands import Stored
-from minijax.lowering.program import ProgramBuilder
+from minijax.lowering.operands import ProgramBuilder, Stored
 from minijax.lowering.scalars import INT64, OPS
 from tests import running_text
 

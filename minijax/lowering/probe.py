@@ -19,9 +19,8 @@ from minijax.caches import cleared_by
 from minijax.primitives.slots import Reduction, nest
 
 from .elementary import FORMULAS
-from .program import ProgramBuilder
 from .loops import Call, Constant, For, If, Let, Load, Operand, Statement, While
-from .operands import Value
+from .operands import ProgramBuilder, Value
 from .routines import work
 from .vectors import function
 

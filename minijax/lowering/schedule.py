@@ -1,6 +1,6 @@
 """From a jaxpr to loops: evaluates the nests that nests.py planned, at every index.
 
-Stands on nests.py, program.py and simplify.py. Chapter 23.
+Stands on nests.py, operands.py and simplify.py. Chapter 23.
 In XLA: the emitters of fused computations; in JAX: `mlir.jaxpr_subcomp`.
 """
 
@@ -17,7 +17,6 @@ from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
 
-from . import operands
 from .tiles import emit_tiles
 from .builder import LANES
 from .fusion import Node, choose_tasks
@@ -25,8 +24,7 @@ from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
 from .nests import Nest, build_nests, paths, rows_beside
 from .probe import identity, longer
-from .operands import Computed, Stored, Value
-from .program import ProgramBuilder
+from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
 # Columns at a time, whose sums stay in the first-level cache; but threads share either these
@@ -400,7 +398,7 @@ class Run:
             self.env[v] = Stored(b, buffer)
             for place in self.places[v]:
                 if place.buffer is not buffer:
-                    operands.copy(b, self.env[v], place)
+                    b.copy(self.env[v], place)
 
     # -- cells ---------------------------------------------------------------------------------
 
@@ -412,7 +410,7 @@ class Run:
             self.b.assign(variable, x)
         for source, target in self.later:
             self.b.freeze(source.buffer)
-            operands.copy(self.b, source, target)
+            self.b.copy(source, target)
 
 
 class NestingBuilder(ProgramBuilder):

@@ -1,6 +1,6 @@
 """Loops in another order, for the cache: transposed walks in squares.
 
-Stands on program.py; schedule.py calls it. Walking down one column touches a new cache line each
+Stands on operands.py; schedule.py calls it. Walking down one column touches a new cache line each
 step; a square uses the whole line while it is near. Chapter 23.
 In XLA: the tiled transpose emitter.
 """
@@ -14,11 +14,10 @@ from minijax.jaxpr import Var
 
 from .loops import Operand
 from .nests import Nest, turned_reads
-from .operands import Computed
+from .operands import Computed, ProgramBuilder
 from .probe import Pattern
 
 if TYPE_CHECKING:
-    from .program import ProgramBuilder
     from .schedule import Run
 
 TILE = 64     # the side of a square: some lines of each row, which are in the cache together,

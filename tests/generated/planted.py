@@ -84,11 +84,11 @@ MISTAKES = {
     "a load before the store": instead(builder.Builder, "touch", still_frozen),
     "a load that is remembered after a store": instead(builder.Builder, "touch", same_version),
     "equal but for a parameter": instead(
-        simplify, "_equation_key", lambda right: lambda eqn, invars: right(
-            eqn.replace(params={}), invars)),
+        simplify, "_equation_key", lambda right: lambda eqn: right(
+            eqn.replace(params={}))),
     "equal but for an operand": instead(
-        simplify, "_equation_key", lambda right: lambda eqn, invars: right(
-            eqn, invars[:max(len(invars) - 1, 1)])),
+        simplify, "_equation_key", lambda right: lambda eqn: right(
+            eqn.replace(invars=eqn.invars[:max(len(eqn.invars) - 1, 1)]))),
     "two temps that share memory": instead(
         memory, "_first_gap", lambda right: lambda *_: 0),
     "a temp as small as its maker's loop allows": instead(

@@ -87,12 +87,7 @@ def turned_before_loops(b: Any, side: Side) -> Side:
             or x.size > LARGEST_TURNED or b.changes_in_loop(x)):
         return side
     axes = side.contract + side.free
-    turned = b.find(("turned", x, axes))
-    if turned is None:
-        with b.before_loops(x):
-            turned = side.copied(b, axes)
-            b.remember(("turned", x, axes), turned)
-    return turned
+    return b.before_loops(x, axes, lambda: side.copied(b, axes))
 
 
 def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
