@@ -136,12 +136,14 @@ class Arithmetic(Scalars):
 
     def _fold_pair(self, op: str, x: Any, y: Any) -> Operand | None:
         kind = "i" if x.dtype.kind == "u" else x.dtype.kind
+        unit, end = (self.const(table[kind][op], x.dtype) if op in table[kind] else None
+                     for table in (UNITS, ABSORBING))
         for constant, other in ((y, x), (x, y)):
-            if _is(constant, UNITS[kind].get(op)) and (constant is y or op in COMMUTING):
+            if constant is unit and (constant is y or op in COMMUTING):
                 return other
-            if _is(constant, ABSORBING[kind].get(op)):
+            if constant is end:
                 return constant
-        if kind == "i" and (x is y and op == "sub" or op == "rem" and _is(y, 1)):
+        if kind == "i" and (x is y and op == "sub" or op == "rem" and y is self.const(1, y.dtype)):
             return self.const(0, x.dtype)
         if kind == "i" and isinstance(y, Constant) and x in self.lets:
             return self._sum_of_constants(op, self.lets[x], y)
@@ -201,7 +203,7 @@ class Arithmetic(Scalars):
         position: Operand = self.const(0, INT64)
         for x, n in terms:
             position = self.add(self.mul(position, n), x)
-        if isinstance(position, Scalar) and len(terms) > 1:
+        if len(terms) > 1:
             self._raveled[position] = terms
         return position
 
@@ -254,7 +256,3 @@ class Arithmetic(Scalars):
     def _part(self, position: Operand, shape: tuple[int, ...], axis: int) -> Part:
         key = position, shape, axis
         return self._parts.setdefault(key, Part("part", INT64, *key))
-
-
-def _is(x: Operand, number: int | None) -> bool:
-    return isinstance(x, Constant) and bool(x.value == number) and not np.signbit(x.value)

@@ -81,7 +81,7 @@ class KernelText:
         self.counts = Counter(x for each in every for x in used(each))
         self.note_lines = kernel.notes.get("lines", {})
         # What has not been written and goes where its only reader is.
-        self.pending: dict[Scalar, str] = {}
+        self.pending: dict[Any, str] = {}
         self.lines: list[str] = []
         self.indent = 0
         self.notes: list[str] = []  # the last comment of each body that is open
@@ -148,9 +148,8 @@ class KernelText:
 
     def body(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
-            line = self.note_lines.get(statement, "")
             if not isinstance(statement, For):
-                self.note(line)
+                self.note(self.note_lines.get(statement, ""))
             self.print(statement)
         self.flush()
 
@@ -177,9 +176,7 @@ class KernelText:
             return f"at({self.named(x.buffer)}, {self.operands(x.index)})"
         if isinstance(x, Constant):
             return f"{x.dtype}({x.value!s})" if typed else str(x.value)
-        if isinstance(x, Scalar) and x in self.pending:
-            return self.pending.pop(x)
-        return self.named(x)
+        return self.pending.pop(x) if x in self.pending else self.named(x)
 
     def operands(self, operands: Sequence[Operand | Buffer | Address]) -> str:
         return ", ".join(map(self.operand, operands))
@@ -206,10 +203,10 @@ class KernelText:
             if changed is None or re.search(rf"\b{self.named(changed)}\b", text):
                 self.name(target)
 
-    def shorten(self, operands: Sequence[Operand]) -> None:
+    def shorten(self, operands: Sequence[Any]) -> None:
         """Give names to the longest parts of an expression that would be too long."""
-        parts = [x for x in operands if isinstance(x, Scalar) and x in self.pending]
-        parts.sort(key=lambda x: -len(self.pending[x]))
+        pending = (x for x in operands if x in self.pending)
+        parts = sorted(pending, key=lambda x: -len(self.pending[x]))
         while parts and sum(len(self.pending[x]) + 4 for x in parts) > _WIDTH - 12:
             self.name(parts.pop(0))
 
@@ -247,17 +244,15 @@ class KernelText:
         self.flush(store.buffer)
         self.write(f"{place} = {text}")
 
-    def print_declare(self, declare: Declare) -> None:
-        text = self.operand(declare.value, typed=True)
-        self.write(f"{self.named(declare.variable)} = {text}")
-
-    def print_assign(self, assign: Assign) -> None:
+    def print_assign(self, assign: Assign | Declare) -> None:
         """`x = x + y` is `x += y`."""
         name, text = self.named(assign.variable), self.operand(assign.value, typed=True)
         self.flush(assign.variable)
         match = re.fullmatch(rf"{name} ([-+*/&|^]) (.*)", text)
         whole = match and plain(f"{name} {match[1]} ({match[2]})") == text
         self.write(f"{name} {match[1]}= {match[2]}" if match and whole else f"{name} = {text}")
+
+    print_declare = print_assign
 
     def print_check(self, check: Check) -> None:
         """The code of a condition that ends a loop is 0."""
