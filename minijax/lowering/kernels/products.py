@@ -7,7 +7,6 @@ In JAX: XLA's dot emitters, and Eigen and oneDNN behind them.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,7 +16,8 @@ import numpy as np
 from minijax import stage
 from minijax.core import ShapedArray
 from minijax.primitives.axes import Axes, without
-from minijax.primitives.emitted import transpose_p
+from minijax.primitives.convert import convert_element_type
+from minijax.primitives.emitted import reduce_sum_p, transpose_p
 from minijax.primitives.slots import computed_in, nest
 from minijax.primitives.summation import LONG
 
@@ -48,20 +48,12 @@ class Side(NamedTuple):
     def size(self, axes: Axes) -> int:
         return math.prod(self.sizes(axes))
 
-    def copied(self, b: Any, axes: Axes) -> Side:
+    def copied(self, b: Any, axes: Axes, dtype: np.dtype) -> Side:
         """A copy whose axes are these."""
-        x = self.buffer
-        copy = b.temp(tuple(x.shape[d] for d in axes), x.dtype)
-        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, x)
-        b.freeze(copy)
+        copy = b.temp(self.sizes(axes), dtype)
+        computed(b, lambda x: transpose_p.bind(x, permutation=axes), copy, self.buffer)
         return Side(copy, *(tuple(map(axes.index, part))
                             for part in (self.batch, self.free, self.contract)))
-
-    @property
-    def runs_along_free(self) -> bool:
-        """Whether neighbours in memory belong to neighbours in the result."""
-        return self.size(self.free) > 1 and self.buffer.shape and (
-            len(self.buffer.shape) - 1 in self.free)
 
 
 def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numbers: tuple,
@@ -77,29 +69,23 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     elif terms > INLINE and wide.kind == "f":
         return by_blocks(b, out, left, right, wide)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
-    computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
+    computed(b, lambda x, y: as_sums(x, y, **params), out, left.buffer, right.buffer)
 
 
 def turned_before_loops(b: Any, side: Side) -> Side:
     """The matrix of a step with its rows as columns, where one turning serves many steps."""
     x = side.buffer
-    if (side.batch or side.size(side.free) == 1 or side.runs_along_free
+    if (side.batch or side.size(side.free) == 1 or len(x.shape) - 1 in side.free
             or x.size > LARGEST_TURNED or b.changes_in_loop(x)):
         return side
     axes = side.contract + side.free
-    return b.before_loops(x, axes, lambda: side.copied(b, axes))
+    return b.before_loops(x, axes, lambda: side.copied(b, axes, x.dtype))
 
 
-def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
+def computed(b: Any, f: Callable[..., Any], out: Any, *given: Any) -> None:
     """Write into a buffer what a function of arrays makes of those in others."""
-    b.jaxpr(stage.stage(f, [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
-
-
-def each(b: Any, out: Any, f: Callable[..., Any]) -> None:
-    """Write into a buffer what a function makes of each position."""
-    with b.loop(out.size, vectorize="parallel") as i:
-        b.store(out, (i,), b.convert(f(b.index(i)), out.dtype))
-    b.freeze(out)
+    b.jaxpr(stage.stage(lambda *xs: [convert_element_type(f(*xs), out.dtype)],
+                        [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
 
 
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -138,31 +124,23 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
         z = Matrix(sums, n, 1, b.mul(b.index(place), m * n))
         multiply(b, z, x, y, (m, k, n), most, math.prod(batch) * m)
     if sums is not out:
-        each(b, out, lambda i: b.accumulate("add", (groups,), lambda group: b.load(
-            sums, (b.add(b.mul(b.index(group), out.size), i),))))
+        computed(b, lambda x: reduce_sum_p.bind(x, axes=(0,)), out, sums)
 
 
 def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]:
     """The first matrix of a batch, a row for each place of the free axes, and how far the next is
     along each batch axis; a copy of them where axes are not one after the other.
     """
-    x = side.buffer
-    steps = [math.prod(x.shape[d + 1:]) for d in range(len(x.shape))]
-
-    def step(axes: Axes) -> int | None:
-        """Between neighbours, where all that lie along these axes are equally far apart."""
-        long = [d for d in axes if x.shape[d] > 1]
-        joined = all(steps[d] == steps[e] * x.shape[e] for d, e in itertools.pairwise(long))
-        return (steps[long[-1]] if long else 0) if joined else None
-
-    down, right = step(side.free), step(side.contract)
-    if x.dtype != dtype:
-        copy = b.temp(x.shape, dtype)
-        each(b, copy, lambda i: b.load(x, (i,)))
-        return as_matrices(b, side._replace(buffer=copy), dtype)
-    if down is not None and right is not None:
-        return Matrix(x, down, right), [steps[d] for d in side.batch]
-    return as_matrices(b, side.copied(b, side.batch + side.free + side.contract), dtype)
+    x, order = side.buffer, side.batch + side.free + side.contract
+    shape = *side.sizes(side.batch), side.size(side.free), side.size(side.contract)
+    try:
+        view = np.empty(x.shape, np.int8).transpose(order).reshape(shape, copy=False)
+    except ValueError:
+        view = None
+    if view is None or x.dtype != dtype:
+        return as_matrices(b, side.copied(b, order, dtype), dtype)
+    *steps, down, right = view.strides
+    return Matrix(x, down, right), steps
 
 
 def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int], most: int,
