@@ -28,18 +28,9 @@ class Format(NamedTuple):
     ln2_rest: float
 
     @property
-    def magic(self) -> float:
-        """Adding it rounds a moderate number to an integer, left in the low bits."""
-        return 1.5 * 2.0**self.fraction
-
-    @property
     def span(self) -> float:
         """An exponent with which 2**span is infinite, and 2**-span rounds to 0."""
         return self.bias + self.fraction + 1.0
-
-    @property
-    def least_normal(self) -> float:
-        return 2.0**(1 - self.bias)
 
 
 FORMATS = {
@@ -63,8 +54,11 @@ def clamp(x: Any, low: float, high: float) -> Any:
 
 
 def nearest(x: Any, factor: float = 1.0) -> tuple[Any, Any]:
-    """The integer next to a moderate x * factor, as a float and as an integer."""
-    magic = FORMATS[x.dtype].magic
+    """The integer next to a moderate x * factor, as a float and as an integer.
+
+    Adding the magic number rounds, and leaves the integer in the low bits.
+    """
+    magic = 1.5 * 2.0**FORMATS[x.dtype].fraction
     shifted = fma(x, factor, magic)
     return shifted - magic, shifted.bits() - x.const(magic).bits()
 
@@ -204,7 +198,7 @@ def _divided(x: Any, e: Any) -> Any:
 def _split(x: Any) -> tuple[Any, Any]:
     """Return m - 1 and e as floats, x = m 2**e with √½ <= m < √2, for finite positive x."""
     form = FORMATS[x.dtype]
-    subnormal = x < form.least_normal
+    subnormal = x < 2.0**(1 - form.bias)
     normal = select(subnormal, x * 2.0**form.fraction, x)
     e = _exponent_of(normal)
     lifted = select(subnormal, float(form.fraction), x.const(0.0))
@@ -242,7 +236,7 @@ def log1p(x: Any) -> Any:
     # 2**-e - 1 through 4 2**-e, which is normal for the largest e as well.
     shrunk = fma(_divided(x.const(4.0), e), 0.25, -1.0)
     y = _log_of_parts(_divided(x, e) + shrunk, e.to(x.dtype))
-    y = select((x < INF) & (abs(x) >= form.least_normal), y, x)
+    y = select((x < INF) & (abs(x) >= 2.0**(1 - form.bias)), y, x)
     return select(x > -1.0, y, select(x == -1.0, -INF, x.const(NAN)))
 
 

@@ -44,20 +44,21 @@ def _steps(dtype: np.dtype) -> list[list[float]]:
     Beside each stands by how much it is too large. A float64 needs that in parts, all but the last
     of so few digits that what is added up of them, times integers, is exact.
     """
-    largest, bits, places = (76, 34, ()) if dtype == FLOAT32 else (972, 24, (75, 100))
-    found = []
+    largest, bits, places = (76, 34, (200,)) if dtype == FLOAT32 else (972, 24, (75, 100, 200))
+    steps = [_step(Fraction(math.pi / 2), 1, places)]
     for e in range(-27, largest, bits):
         turns = Fraction(TWO_OVER_PI.numerator, 1 << 1282 - e).limit_denominator(2**53)
-        found.append((turns.denominator * Fraction(2)**e, 4 * turns.numerator))
-    steps = []
-    for size, quarters in (*reversed(found), (Fraction(math.pi / 2), 1)):
-        steps.append([float(size)])
-        excess = size - quarters / TWO_OVER_PI
-        for place in places:
-            steps[-1].append(round(excess * 2**place) / 2**place)
-            excess -= Fraction(steps[-1][-1])
-        steps[-1].append(float(excess))
-    return steps
+        steps.append(_step(turns.denominator * Fraction(2)**e, 4 * turns.numerator, places))
+    return steps[::-1]
+
+
+def _step(size: Fraction, quarters: int, places: tuple[int, ...]) -> list[float]:
+    """A float, and by how much it is more than some quarter turns: parts of so many places."""
+    excess, found = size - quarters / TWO_OVER_PI, [float(size)]
+    for place in places:
+        found.append(round(excess * 2**place) / 2**place)
+        excess -= Fraction(found[-1])
+    return found
 
 
 def _reduced(x: Any, steps: Sequence[list[float]]) -> tuple[Any, Any, Any]:
@@ -87,18 +88,13 @@ def _of_angles(finish: Callable[..., Any]) -> Callable[[Any], Any]:
     """A function of x from `finish(x, n, r, rest)`. Angles that are not moderate are a rare case;
     as `parts` stand the usual formula, the test of that case, and the formula there.
     """
-    def usual(x: Any) -> Any:
-        return finish(x, *_reduced(x, _steps(x.dtype)[-1:]))
+    usual = lambda x: finish(x, *_reduced(x, _steps(x.dtype)[-1:]))
+    rare = lambda x: finish(x, *_reduced(x, _steps(x.dtype)))
+    test = lambda x: abs(x) > MODERATE
 
-    def rare(x: Any) -> Any:
-        return finish(x, *_reduced(x, _steps(x.dtype)))
-
-    def test(x: Any) -> Any:
-        return abs(x) > MODERATE
-
+    @functools.wraps(finish)
     def function(x: Any) -> Any:
         return select(test(x), rare(x), usual(x))
-    function.__name__, function.__doc__ = finish.__name__, finish.__doc__
     vars(function).update(parts=(usual, test, rare))
     return function
 
