@@ -16,14 +16,14 @@ import numpy as np
 from minijax import stage
 from minijax.core import ShapedArray
 from minijax.primitives.axes import Axes, without
-from minijax.primitives.convert import convert_element_type
-from minijax.primitives.emitted import reduce_sum_p, transpose_p
+from minijax.primitives.emitted import transpose_p
 from minijax.primitives.slots import computed_in, nest
 from minijax.primitives.summation import LONG
 
 from .. import cpu
 from ..builder import CHAIN
 from ..loops import Address
+from ..operands import Computed
 
 INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
 INLINE_VECTOR = 32  # and so of a matrix and a vector
@@ -50,8 +50,9 @@ class Side(NamedTuple):
 
     def copied(self, b: Any, axes: Axes, dtype: np.dtype) -> Side:
         """A copy whose axes are these."""
-        copy = b.temp(self.sizes(axes), dtype)
-        computed(b, lambda x: transpose_p.bind(x, permutation=axes), copy, self.buffer)
+        x, copy = self.buffer, b.temp(self.sizes(axes), dtype)
+        wide = Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype)
+        computed(b, lambda x: [transpose_p.bind(x, permutation=axes)], copy, wide)
         return Side(copy, *(tuple(map(axes.index, part))
                             for part in (self.batch, self.free, self.contract)))
 
@@ -69,7 +70,7 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     elif terms > INLINE and wide.kind == "f":
         return by_blocks(b, out, left, right, wide)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
-    computed(b, lambda x, y: as_sums(x, y, **params), out, left.buffer, right.buffer)
+    computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)
 
 
 def turned_before_loops(b: Any, side: Side) -> Side:
@@ -82,10 +83,9 @@ def turned_before_loops(b: Any, side: Side) -> Side:
     return b.before_loops(x, axes, lambda: side.copied(b, axes, x.dtype))
 
 
-def computed(b: Any, f: Callable[..., Any], out: Any, *given: Any) -> None:
+def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
     """Write into a buffer what a function of arrays makes of those in others."""
-    b.jaxpr(stage.stage(lambda *xs: [convert_element_type(f(*xs), out.dtype)],
-                        [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
+    b.jaxpr(stage.stage(f, [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
 
 
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -124,7 +124,9 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
         z = Matrix(sums, n, 1, b.mul(b.index(place), m * n))
         multiply(b, z, x, y, (m, k, n), most, math.prod(batch) * m)
     if sums is not out:
-        computed(b, lambda x: reduce_sum_p.bind(x, axes=(0,)), out, sums)
+        total = lambda at: b.accumulate("add", (groups,), lambda part: b.load(sums, (part, *at)))
+        short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
+        b.materialize(short, into=out)
 
 
 def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]:
