@@ -28,16 +28,7 @@ class Value:
 
     def __init__(self, b: Builder, shape: Sequence[int], dtype: np.dtype) -> None:
         self.b, self.shape, self.dtype = b, tuple(shape), np.dtype(dtype)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return math.prod(self.shape)
+        self.ndim, self.size = len(self.shape), math.prod(self.shape)
 
     def __call__(self, index: Sequence[Any] = ()) -> Operand:
         raise NotImplementedError

@@ -13,9 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import (
-    Primitive, ShapedArray, bind_physically, has_key_dtype, physical_aval,
-)
+from minijax.core import Primitive, ShapedArray, bind_physically, physical_aval
 from minijax.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, subjaxprs
 from minijax.primitives import algebra, emitted
 from minijax.primitives.pairs import EACH_PART, FORMULAS, RULES, Pair, each_of
@@ -27,10 +25,6 @@ from minijax.stage import stage
 
 def is_complex(aval: ShapedArray) -> bool:
     return aval.dtype.kind == "c"
-
-
-def has_parts(aval: ShapedArray) -> bool:
-    return is_complex(aval) or has_key_dtype(aval)
 
 
 def parts_of(avals: Sequence[ShapedArray]) -> list[ShapedArray]:

@@ -17,19 +17,20 @@ from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
 
-from .tiles import emit_tiles
 from .builder import LANES
 from .fusion import Node, choose_tasks
 from .loops import Buffer, Kernel, Operand, Variable
 from .memory import layout
-from .nests import Nest, build_nests, paths, rows_beside
-from .probe import identity, longer
+from .nests import Nest, build_nests, paths, rows_beside, turned_reads
+from .probe import Pattern, identity, longer
 from .operands import Computed, ProgramBuilder, Stored, Value
 from .simplify import buffer_of, simplify
 
 # Columns at a time, whose sums stay in the first-level cache; but threads share either these
 # stretches or blocks of rows.
 WIDTH, _SHARES = 4096, 16
+TILE = 64     # the side of a square: some lines of each row, which are in the cache together,
+PADDED = 65   # where one of a column is not in the place of another
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
 Passed = tuple[Sequence[ShapedArray], Sequence[ShapedArray]]  # to a kernel, and by it
@@ -40,6 +41,12 @@ def note_of(eqn: JaxprEqn) -> str:
     """The user's line that made an equation, with its place."""
     source = eqn.source_info
     return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
+
+
+def _stretch(b: ProgramBuilder, k: Operand, n: int) -> tuple[Operand, Operand | int]:
+    """Where the k-th stretch of n indices begins, and how many it has: the last may be short."""
+    first = b.mul(k, TILE)
+    return first, b.min(b.sub(n, first), TILE) if n % TILE else TILE
 
 
 def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
@@ -226,7 +233,7 @@ class Run:
             case "opaque":
                 self._emit_opaque(nest.tasks[0])
             case "tiled":
-                emit_tiles(self, nest, prefix)
+                self._squares(nest, prefix)
             case _ if nest.kept:
                 self._columns(nest, prefix)
             case _ if nest.size is None:
@@ -301,6 +308,41 @@ class Run:
                         self.leaf(tasks, at(b.index(j)), totals=totals)
 
         b.in_blocks(n, size, stretch)
+
+    def _squares(self, nest: Nest, prefix: tuple[Operand, ...]) -> None:
+        """A loop and the last one inside of it, one square of their indices after the other: down a
+        column each step touches a new cache line, which a square uses whole while it is near.
+
+        What is asked for with these two the other way round is copied first, by lines of its own.
+        """
+        b, chain, env = self.b, nest.chain, self.env
+        turns = [each.turns for each in chain]
+        squares = [-(-turns[0] // TILE), *turns[1:-1], -(-turns[-1] // TILE)]
+        with b.loop(math.prod(squares), vectorize="apart") as t:
+            p, *middle, q = map(b.actual, b.unravel(b.index(t), squares))
+            (first, rows), (start, columns) = _stretch(b, p, turns[0]), _stretch(b, q, turns[-1])
+
+            def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
+                return (*prefix, b.add(first, i), *middle, b.add(start, j))
+
+            def asked(v: Var, pattern: Pattern, loops: tuple[Operand, ...]) -> tuple:
+                return b.within([loops[x] if kind == "axis" else x for kind, x in pattern],
+                                v.aval.shape)
+
+            tiles = {}
+            for v, pattern in turned_reads(nest.depth, chain[-1]):
+                tile = tiles[v, pattern] = b.temp((TILE, PADDED), v.aval.dtype, "tile")
+                with b.loop(columns) as j, b.loop(rows, vectorize="parallel") as i:
+                    b.store(tile, (j, i), env[v](asked(v, pattern, at(i, j))))
+            self.env = env | {v: Computed(b, env[v], env[v].shape, env[v].dtype) for v, _ in tiles}
+            with b.loop(rows) as i, b.loop(columns, vectorize="parallel") as j:
+                loops = at(i, j)
+                for (v, pattern), tile in tiles.items():
+                    key = ("value", self.env[v], asked(v, pattern, loops))
+                    b.remember(key, b.load(tile, (j, i)))
+                for child in chain[-1].children:
+                    self.emit(child, loops, alone=False)
+            self.env = env
 
     def leaf(self, tasks: Sequence[Node], index: tuple[Operand, ...], alone: bool = False,
              totals: Mapping[Node, Operand] = {}) -> Terms:

@@ -16,7 +16,7 @@ from minijax.jaxpr import (
     without_dead_equations,
 )
 
-from .pairs import grouped, has_parts, in_parts, parts, parts_of, program_of
+from .pairs import grouped, in_parts, parts, parts_of, program_of
 from .steps import with_products_outside
 from .turned import turn_products
 
@@ -78,8 +78,9 @@ class _Simplifier:
             self.env[x] if isinstance(x, Var) else self._constant(x.value, x.aval)))
 
     def _constant(self, value: Any, aval: ShapedArray) -> Sequence[Atom]:
-        if has_parts(aval):
-            pairs = zip(parts(buffer_of(value)), parts_of([aval]), strict=True)
+        types = parts_of([aval])
+        if types != [aval]:
+            pairs = zip(parts(buffer_of(value)), types, strict=True)
             return [atom for part, each in pairs for atom in self._constant(part, each)]
         if not aval.shape:
             return [_literal(buffer_of(value), aval)]

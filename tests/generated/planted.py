@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from minijax.lowering import builder, digest, memory, nests, schedule, simplify, tiles, turned
+from minijax.lowering import builder, digest, memory, nests, schedule, simplify, turned
 
 
 @contextmanager
@@ -80,7 +80,7 @@ MISTAKES = {
     "a dropped dependency": instead(nests, "_find_place", without_one_read),
     "a loop merged with what it reads elsewhere": instead(nests, "_aligned", always),
     "the last row of the tiles": instead(
-        tiles, "_stretch", lambda right: lambda b, k, n: right(b, k, n - 1)),
+        schedule, "_stretch", lambda right: lambda b, k, n: right(b, k, n - 1)),
     "a load before the store": instead(builder.Builder, "touch", still_frozen),
     "a load that is remembered after a store": instead(builder.Builder, "touch", same_version),
     "equal but for a parameter": instead(
