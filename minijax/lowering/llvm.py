@@ -38,13 +38,12 @@ HEADER, WORD = object.__basicsize__, 8
 # SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
 FEW, MANY, SHORT = 9, 99, 256
 # What LLVM is told of a loop: not to write it out turn by turn; this only until it has vectors; to
-# have one vector of turns at a time, or none; to have so many turns in it. Of a function: PURE.
+# have one vector of turns at a time, or none. Of a function: PURE.
 WHOLE = '!"llvm.loop.unroll.disable"'
 ONE_VECTOR = '!"llvm.loop.interleave.count", i32 1'
 NO_LONGER = '!"llvm.loop.vectorize.followup_vectorized", !{!"llvm.loop.isvectorized", i32 1}'
 NO_VECTOR = '!"llvm.loop.vectorize.enable", i1 false'
 PURE = "noinline nounwind willreturn memory(none)"
-OF_LANES = f'!"llvm.loop.vectorize.width", i32 {{}}; {ONE_VECTOR}; {WHOLE}'
 
 
 def assembly(kernel: Kernel) -> str:
@@ -100,7 +99,7 @@ class ModuleText:
         self.printed: dict[str, str] = {}  # the texts of those loops → their names
         self.functions: dict[str, str] = {}
         self.called = called_in(kernel.body)
-        self.lanes = lanes_of(kernel.body, self.called) if self.called else 0
+        self.lanes = lanes_of(self.called)
         self.metadata = Metadata()
 
     def printer(self, buffers: Collection[Buffer], lanes: int = 0) -> "FunctionText":
@@ -216,8 +215,7 @@ class FunctionText:
 
     def text(self, signature: str) -> str:
         """What has been printed, as a function."""
-        wide = '"prefer-vector-width"="512" ' if self.module.called else ""
-        return "\n".join([f"define {signature} nounwind {wide}{{", "entry:", *self.entry,
+        return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
                           "  br label %start", "start:", *self.lines, "}"])
 
     def emit(self, instruction: str) -> None:
@@ -380,14 +378,16 @@ class FunctionText:
         that fill vectors: LLVM would write the others out, with a call for each element.
         """
         side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
+        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {self.lanes or self.module.lanes}',
+                    ONE_VECTOR, WHOLE]
         if self.lanes:
-            self.loop(loop, start, stop, OF_LANES.format(self.lanes).split("; "))
+            self.loop(loop, start, stop, of_lanes)
         elif side_by_side and calls(loop, self.module.called):
             size, most, rest = (self.fresh(stem) for stem in ("%size", "%most", "%rest"))
             self.emit(f"{size} = sub nuw nsw i64 {stop}, {start}")
             self.emit(f"{most} = and i64 {size}, {-self.module.lanes}")
             self.emit(f"{rest} = add nuw nsw i64 {start}, {most}")
-            self.loop(loop, start, rest, [ONE_VECTOR])
+            self.loop(loop, start, rest, of_lanes)
             self.loop(loop, rest, stop, [WHOLE, NO_VECTOR])
         else:
             long_sum = loop.vectorize == "reduce" and turns > MANY

@@ -17,9 +17,7 @@ from .arithmetic import Arithmetic
 from .builder import Builder
 from .cpu import vector_registers
 from .elementary import FORMULAS
-from .loops import (
-    OPS, Buffer, For, Let, Load, Operand, Scalar, Statement, Store, walk,
-)
+from .loops import OPS, Buffer, For, Let, Operand, Scalar, Statement, walk
 
 FEW = 150  # operations: so many are written where they stand, with no call around them
 
@@ -87,11 +85,6 @@ def calls(loop: For, called: Collection[Function]) -> bool:
                and function(each.op, each.target.dtype) in called for each in loop.body)
 
 
-def lanes_of(body: Iterable[Statement], called: Collection[Function]) -> int:
-    """How many elements functions take: as many of the widest as a vector register has, among what
-    loops that call functions load and store. LLVM takes as many turns side by side.
-    """
-    loops = [loop for loop in walk(body) if isinstance(loop, For) and calls(loop, called)]
-    widths = [each.buffer.dtype.itemsize for loop in loops for each in loop.body
-              if isinstance(each, Load | Store)]
-    return vector_registers()[1] // max([*widths, *(f.dtype.itemsize for f in called)])
+def lanes_of(called: Collection[Function]) -> int:
+    """How many elements functions take: as many of the widest as a vector register has."""
+    return vector_registers()[1] // max((f.dtype.itemsize for f in called), default=1)
