@@ -18,7 +18,7 @@ from .arithmetic import Arithmetic
 from .elementary import FORMULAS
 from .host import is_host_call
 from .loops import (
-    BOOL, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
+    BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
 )
 from .memory import ALIGNMENT, round_up
@@ -30,6 +30,7 @@ from .stretches import LONG, stretches
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
 REASSOCIABLE = ("add", "mul")
+MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
 SYMBOL = "kernel"
 # What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
 # layout, a list its length and the address of its items, an array the address of its elements.
@@ -70,11 +71,6 @@ def llvm_type(dtype: np.dtype) -> str:
 def _stored_type(dtype: np.dtype) -> str:
     """The LLVM type of an element in memory: a bool takes a byte."""
     return "i8" if dtype == BOOL else llvm_type(dtype)
-
-
-def _mangled(dtype: np.dtype) -> str:
-    """How the names of LLVM's overloaded intrinsics spell a type."""
-    return {"float": "f32", "double": "f64"}.get(llvm_type(dtype), llvm_type(dtype))
 
 
 def _literal(constant: Constant) -> str:
@@ -196,7 +192,7 @@ class _Instructions(Arithmetic):
 
 
 class FunctionText:
-    """Prints one function. `lines` is its body so far, `block` the label of the block it is in.
+    """Prints one function. `lines` is its body so far.
 
     A frame has a slot of eight bytes for each thing that is given, an address or a scalar. Names
     are numbers in order of their use: equal loops give equal text.
@@ -207,7 +203,6 @@ class FunctionText:
         self.aliases = Aliases(module.metadata, buffers, module.kernel.offsets)
         self.entry: list[str] = []
         self.lines: list[str] = []
-        self.block = "start"
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.counts: Counter[str] = Counter()
         self.parallel: tuple[str, ...] = ()
@@ -225,7 +220,6 @@ class FunctionText:
     def begin(self, label: str) -> None:
         """Start a block."""
         self.lines.append(f"{label}:")
-        self.block = label
 
     def fresh(self, stem: str) -> str:
         """A number for a label or a helper name, so that it is unique in the function."""
@@ -293,8 +287,9 @@ class FunctionText:
         if not isinstance(how, str):
             return self.write_formula(let, how)
         operands = dict(zip("xyz", map(self.value, let.args), strict=False))
+        taken = llvm_type(dtype)
         self.define(let.target, how.format(
-            s=llvm_type(dtype), t=llvm_type(let.target.dtype), m=_mangled(dtype),
+            s=taken, t=llvm_type(let.target.dtype), m=MANGLED.get(taken, taken),
             flags="reassoc " if let in self.reassociated else "", **operands))
 
     def write_formula(self, let: Let, formula: Callable) -> None:
@@ -371,22 +366,21 @@ class FunctionText:
         if loop in self.module.outlined:
             self.outline(loop, self.module.outlined[loop])
         else:
-            self.turns(loop, self.value(loop.start), self.value(loop.stop))
+            self.turns(loop, loop.start, loop.stop)
 
-    def turns(self, loop: For, start: str, stop: str) -> None:
+    def turns(self, loop: For, start: Operand, stop: Operand) -> None:
         """The turns of a loop from start to stop. If functions are called, those turns come first
         that fill vectors: LLVM would write the others out, with a call for each element.
         """
         side_by_side, turns = loop.vectorize in ("parallel", "reduce"), loop.turns or 0
-        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {self.lanes or self.module.lanes}',
-                    ONE_VECTOR, WHOLE]
+        lanes = self.lanes or self.module.lanes
+        of_lanes = [f'!"llvm.loop.vectorize.width", i32 {lanes}', ONE_VECTOR, WHOLE]
         if self.lanes:
             self.loop(loop, start, stop, of_lanes)
         elif side_by_side and calls(loop, self.module.called):
-            size, most, rest = (self.fresh(stem) for stem in ("%size", "%most", "%rest"))
-            self.emit(f"{size} = sub nuw nsw i64 {stop}, {start}")
-            self.emit(f"{most} = and i64 {size}, {-self.module.lanes}")
-            self.emit(f"{rest} = add nuw nsw i64 {start}, {most}")
+            b = Arithmetic()
+            rest = b.add(start, b.and_(b.sub(stop, start), -lanes))
+            self.body(b.scopes[0].statements)
             self.loop(loop, start, rest, of_lanes)
             self.loop(loop, rest, stop, [WHOLE, NO_VECTOR])
         else:
@@ -397,29 +391,21 @@ class FunctionText:
                 whole, until = True, [WHOLE]
             self.loop(loop, start, stop, until if whole else [])
 
-    def loop(self, loop: For, start: str, stop: str, facts: Sequence[str]) -> None:
-        """A loop from start to stop, and what LLVM is to know of it."""
-        label = self.fresh("for")
-        index = self.names[loop.index] = self.fresh("%local")
-        outside, before = self.block, self.parallel
+    def loop(self, loop: For, start: Operand, stop: Operand, facts: Sequence[str]) -> None:
+        """A loop from start to stop as one whose index is a variable."""
+        before = self.parallel
         if loop.vectorize == "parallel":
             self.parallel = (*before, self.module.metadata.group(len(before)))
             facts = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *facts]
         if loop.vectorize == "reduce":
             self.reassociated |= _accumulations(loop)
-        self.emit(f"br label %{label}")
-        self.begin(label)
-        # The incoming block of the second value is known only after the body: its line comes last.
-        at = len(self.lines)
-        self.emit(f"%{label}.more = icmp slt i64 {index}, {stop}")
-        self.emit(f"br i1 %{label}.more, label %{label}.body, label %{label}.end")
-        self.begin(f"{label}.body")
-        self.body(loop.body)
-        self.emit(f"%{label}.next = add nuw nsw i64 {index}, 1")
-        self.emit(f"br label %{label}{self.module.metadata.loop(facts)}")
-        phi = f"  {index} = phi i64 [ {start}, %{outside} ], [ %{label}.next, %{self.block} ]"
-        self.lines.insert(at, phi)
-        self.begin(f"{label}.end")
+        variable, again = Variable("", INT64), Scalar("", BOOL)
+        following, one = Scalar("", INT64), Constant(np.int64(1), INT64)
+        self.print_declare(Declare(variable, start))
+        self.print_while(While(
+            (Read(loop.index, variable), Let(again, "lt", (loop.index, stop))), again,
+            (*loop.body, Let(following, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
+             Assign(variable, following))), facts)
         self.parallel = before
 
     def outline(self, loop: For, how: Outlined) -> None:
@@ -449,11 +435,13 @@ class FunctionText:
         for position, thing in enumerate(how.taken):
             self.names[thing] = self.found("%frame", WORD * position, _passed_as(thing))
         own = self.own(how.private) if how.private else ""
-        start, stop = self.value(loop.start), self.value(loop.stop)
+        start, stop = loop.start, loop.stop
         if how.blocks:
-            start = self.at_entry(f"mul nuw nsw i64 %block, {how.step}")
-            full = self.at_entry(f"add nuw nsw i64 {start}, {how.step}")
-            stop = self.at_entry(f"call i64 @llvm.umin.i64(i64 {full}, i64 {stop})")
+            b, block = Arithmetic(), Scalar("", INT64)
+            self.names[block] = "%block"
+            start = b.mul(block, how.step)
+            stop = b.min(b.add(start, how.step), stop)
+            self.body(b.scopes[0].statements)
         self.turns(loop, start, stop)
         if own:
             self.emit(self.call("void", "PyMem_RawFree", f"ptr {own}"))
@@ -466,7 +454,7 @@ class FunctionText:
         self.place_temps(own, dict(zip(temps, starts, strict=True)))
         return own
 
-    def print_while(self, loop: While) -> None:
+    def print_while(self, loop: While, facts: Sequence[str] = ()) -> None:
         label = self.fresh("while")
         self.emit(f"br label %{label}")
         self.begin(label)
@@ -474,7 +462,7 @@ class FunctionText:
         self.emit(f"br i1 {self.value(loop.test)}, label %{label}.body, label %{label}.end")
         self.begin(f"{label}.body")
         self.body(loop.body)
-        self.emit(f"br label %{label}")
+        self.emit(f"br label %{label}{self.module.metadata.loop(facts)}")
         self.begin(f"{label}.end")
 
     def print_if(self, branch: If) -> None:
