@@ -29,7 +29,6 @@ from .scalars import OPS, kind_of
 from .stretches import LONG, stretches
 from .vectors import Function, called_in, calls, function, lanes_of, of_vectors
 
-REASSOCIABLE = ("add", "mul")
 MANGLED = {"float": "f32", "double": "f64"}  # in the names of LLVM's overloaded intrinsics
 SYMBOL = "kernel"
 # What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
@@ -124,7 +123,19 @@ class ModuleText:
     def function(self, loop: For, how: Outlined) -> str:
         """The name of the function that a loop is; of equal ones there is one."""
         inner = self.printer([x for x in (*how.taken, *how.private) if isinstance(x, Buffer)])
-        inner.part(loop, how)
+        for position, thing in enumerate(how.taken):
+            inner.names[thing] = inner.found("%frame", WORD * position, _passed_as(thing))
+        own = inner.own(how.private)
+        start, stop = loop.start, loop.stop
+        if how.blocks:
+            b, number = Arithmetic(), Scalar("", INT64)
+            inner.names[number] = "%block"
+            start = b.mul(number, how.step)
+            stop = b.min(b.add(start, how.step), stop)
+            inner.body(b.scopes[0].statements)
+        inner.turns(loop, start, stop)
+        if own:
+            inner.emit(inner.call("void", "PyMem_RawFree", f"ptr {own}"))
         inner.emit("ret void")
         text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
         if text not in self.printed:
@@ -206,7 +217,7 @@ class FunctionText:
         self.names: dict[Operand | Variable | Buffer, str] = {}
         self.counts: Counter[str] = Counter()
         self.parallel: tuple[str, ...] = ()
-        self.reassociated: set[Let] = set()
+        self.joined: set[Operand] = set()  # what a reduction assigns, in any order
 
     def text(self, signature: str) -> str:
         """What has been printed, as a function."""
@@ -255,8 +266,7 @@ class FunctionText:
     def place_temps(self, memory: str, offsets: Mapping[Buffer, int]) -> None:
         """Temps lie at their offsets in memory, from where its first cache line begins."""
         last = self.at_entry(f"getelementptr inbounds i8, ptr {memory}, i64 {ALIGNMENT - 1}")
-        mask = f"@llvm.ptrmask.p0.i64(ptr {last}, i64 {-ALIGNMENT})"
-        aligned = self.at_entry(f"call ptr {mask}")
+        aligned = self.at_entry(f"call ptr @llvm.ptrmask.p0.i64(ptr {last}, i64 {-ALIGNMENT})")
         for temp, offset in offsets.items():
             place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
@@ -290,7 +300,7 @@ class FunctionText:
         taken = llvm_type(dtype)
         self.define(let.target, how.format(
             s=taken, t=llvm_type(let.target.dtype), m=MANGLED.get(taken, taken),
-            flags="reassoc " if let in self.reassociated else "", **operands))
+            flags="reassoc " if let.target in self.joined else "", **operands))
 
     def write_formula(self, let: Let, formula: Callable) -> None:
         """An operation as several."""
@@ -333,12 +343,10 @@ class FunctionText:
         return f"ptr {self.address(x.buffer, x.index)}, align {x.buffer.dtype.itemsize}{notes}"
 
     def print_load(self, load: Load) -> None:
-        place, t = self.place(load), _stored_type(load.target.dtype)
-        if load.target.dtype != BOOL:
-            return self.define(load.target, f"load {t}, {place}")
-        byte = self.fresh("%byte")
-        self.emit(f"{byte} = load {t}, {place}")
-        return self.define(load.target, f"icmp ne {t} {byte}, 0")
+        x = load.target
+        self.define(x, f"load {_stored_type(x.dtype)}, {self.place(load)}")
+        if x.dtype == BOOL:
+            self.define(x, f"icmp ne i8 {self.names[x]}, 0")
 
     def print_store(self, store: Store) -> None:
         value = self.typed(store.value)
@@ -398,7 +406,7 @@ class FunctionText:
             self.parallel = (*before, self.module.metadata.group(len(before)))
             facts = [f'!"llvm.loop.parallel_accesses", {self.parallel[-1]}', *facts]
         if loop.vectorize == "reduce":
-            self.reassociated |= _accumulations(loop)
+            self.joined |= {each.value for each in loop.body if isinstance(each, Assign)}
         variable, again = Variable("", INT64), Scalar("", BOOL)
         following, one = Scalar("", INT64), Constant(np.int64(1), INT64)
         self.print_declare(Declare(variable, start))
@@ -407,6 +415,16 @@ class FunctionText:
             (*loop.body, Let(following, "add nuw nsw {s} {x}, {y}", (loop.index, one)),
              Assign(variable, following))), facts)
         self.parallel = before
+
+    def own(self, temps: Sequence[Buffer]) -> str:
+        """Memory for the temps that each thread has for itself; stacks may be very small."""
+        if not temps:
+            return ""
+        *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
+        memory = self.call("noalias ptr", "PyMem_RawMalloc", f"i64 {size + ALIGNMENT}")
+        own = self.at_entry(memory)
+        self.place_temps(own, dict(zip(temps, starts, strict=True)))
+        return own
 
     def outline(self, loop: For, how: Outlined) -> None:
         """A loop that is a function of a frame with what it takes, and of a block's number."""
@@ -429,30 +447,6 @@ class FunctionText:
         types = ", ".join(thing.split()[0] for thing in given)
         self.module.functions[name] = f"declare {result} @{name}({types})"
         return f"call {result} @{name}({', '.join(given)})"
-
-    def part(self, loop: For, how: Outlined) -> None:
-        """One block of a loop's turns, or all of them."""
-        for position, thing in enumerate(how.taken):
-            self.names[thing] = self.found("%frame", WORD * position, _passed_as(thing))
-        own = self.own(how.private) if how.private else ""
-        start, stop = loop.start, loop.stop
-        if how.blocks:
-            b, block = Arithmetic(), Scalar("", INT64)
-            self.names[block] = "%block"
-            start = b.mul(block, how.step)
-            stop = b.min(b.add(start, how.step), stop)
-            self.body(b.scopes[0].statements)
-        self.turns(loop, start, stop)
-        if own:
-            self.emit(self.call("void", "PyMem_RawFree", f"ptr {own}"))
-
-    def own(self, temps: Sequence[Buffer]) -> str:
-        """Memory for the temps that each thread has for itself; stacks may be very small."""
-        *starts, size = accumulate((round_up(max(x.nbytes, 1)) for x in temps), initial=0)
-        memory = self.call("noalias ptr", "PyMem_RawMalloc", f"i64 {size + ALIGNMENT}")
-        own = self.at_entry(memory)
-        self.place_temps(own, dict(zip(temps, starts, strict=True)))
-        return own
 
     def print_while(self, loop: While, facts: Sequence[str] = ()) -> None:
         label = self.fresh("while")
@@ -498,11 +492,3 @@ class FunctionText:
             if call.external not in self.module.functions:
                 self.module.block(call.external)
             self.emit(f"call void @{call.external}({', '.join(given)})")
-
-
-def _accumulations(loop: For) -> set[Let]:
-    """The Lets of `v = v op x` in a loop whose variables may be accumulated in any order."""
-    read = {(s.target, s.variable) for s in loop.body if isinstance(s, Read)}
-    assigned = {s.value: s.variable for s in loop.body if isinstance(s, Assign)}
-    return {let for let in loop.body if isinstance(let, Let) and let.op in REASSOCIABLE
-            and any((x, assigned.get(let.target)) in read for x in let.args)}
