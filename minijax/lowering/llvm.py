@@ -436,9 +436,9 @@ class FunctionText:
     def frame(self, given: Sequence[str]) -> list[str]:
         """The addresses of things that are now in memory, a word each, one behind the other."""
         frame = self.at_entry(f"alloca [{len(given)} x i64]")
-        words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(len(given))]
-        places = [f"ptr {place}" for place in map(self.at_entry, words)]
-        for thing, place in zip(given, places, strict=True):
+        words = [f"getelementptr inbounds i64, ptr {frame}, i64 {k}" for k in range(1, len(given))]
+        places = [f"ptr {place}" for place in (frame, *map(self.at_entry, words))]
+        for thing, place in zip(given, places, strict=False):
             self.emit(f"store {thing}, {place}")
         return places
 
