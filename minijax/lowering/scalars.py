@@ -174,15 +174,12 @@ _op("min", 2, partial(_ordered, np.minimum, lambda x, y: -(-x - y)), b="and",
     i="@llvm.smin", u="@llvm.umin", f=partial(extremum, "min"))
 _op("max", 2, partial(_ordered, np.maximum, np.add), b="or",
     i="@llvm.smax", u="@llvm.umax", f=partial(extremum, "max"))
-_op("sqrt", 1, np.sqrt, f="@llvm.sqrt")
-_op("floor", 1, np.floor, f="@llvm.floor")
-_op("ceil", 1, np.ceil, f="@llvm.ceil")
-_op("trunc", 1, np.trunc, f="@llvm.trunc")
+for _name in ("sqrt", "floor", "ceil", "trunc"):
+    _op(_name, 1, getattr(np, _name), f=f"@llvm.{_name}")
 _op("round_even", 1, np.rint, f="@llvm.roundeven")
 _op("copysign", 2, np.copysign, f="@llvm.copysign")
-_op("and", 2, np.bitwise_and, biu="and")
-_op("or", 2, np.bitwise_or, biu="or")
-_op("xor", 2, np.bitwise_xor, biu="xor")
+for _name in ("and", "or", "xor"):
+    _op(_name, 2, getattr(np, f"bitwise_{_name}"), biu=_name)
 _op("not", 1, np.invert, biu="xor {t} {x}, -1")
 _op("shl", 2, np.left_shift, iu=partial(shifted, "shl"))
 _op("shr_logical", 2, partial(_shifted_right, "u"), iu=partial(shifted, "lshr"))

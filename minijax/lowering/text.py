@@ -240,19 +240,22 @@ class KernelText:
             self.define(read.target, self.named(read.variable))
 
     def print_store(self, store: Store) -> None:
-        text, place = self.operand(store.value), self.place(store.buffer, store.index)
-        self.flush(store.buffer)
-        self.write(f"{place} = {text}")
+        text = self.operand(store.value)
+        self.assign(store.buffer, self.place(store.buffer, store.index), text)
 
     def print_assign(self, assign: Assign | Declare) -> None:
-        """`x = x + y` is `x += y`."""
-        name, text = self.named(assign.variable), self.operand(assign.value, typed=True)
-        self.flush(assign.variable)
-        match = re.fullmatch(rf"{name} ([-+*/&|^]) (.*)", text)
-        whole = match and plain(f"{name} {match[1]} ({match[2]})") == text
-        self.write(f"{name} {match[1]}= {match[2]}" if match and whole else f"{name} = {text}")
+        text = self.operand(assign.value, typed=True)
+        self.assign(assign.variable, self.named(assign.variable), text)
 
     print_declare = print_assign
+
+    def assign(self, changed: Buffer | Variable, place: str, text: str) -> None:
+        """`x = x + y` is `x += y`."""
+        self.flush(changed)
+        match = re.fullmatch(rf"{re.escape(place)} ([-+*/&|^]) (.*)", text)
+        whole = match and plain(f"{place} {match[1]} ({match[2]})") == text
+        self.write(f"{place} {match[1]}= {plain(match[2])}" if match and whole
+                   else f"{place} = {text}")
 
     def print_check(self, check: Check) -> None:
         """The code of a condition that ends a loop is 0."""
