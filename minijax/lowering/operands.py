@@ -16,7 +16,7 @@ import numpy as np
 
 from . import host
 from .builder import Builder
-from .loops import Address, Buffer, Index, Operand, Scalar, Variable
+from .loops import Address, Buffer, Operand, Scalar, Variable
 from .routines import ALONE
 
 
@@ -63,11 +63,6 @@ class Stored(Value):
 
     def row(self, i: Any) -> Stored:
         return Stored(self.b, self.buffer, (*self.prefix, self.b.index(i)), self.suffix)
-
-    def flat_index(self) -> Index:
-        """The position of the first element in the buffer."""
-        zeros = (0,) * len(self.shape)
-        return (self.b.ravel((*self.prefix, *zeros), self.buffer.shape),)
 
 
 class Computed(Value):
@@ -174,7 +169,7 @@ class ProgramBuilder(Builder):
     def address(self, x: Value) -> Any:
         """What a library call is given for an operand: its buffer, or an address inside one."""
         if isinstance(x, Stored) and x.prefix and not x.suffix:
-            return Address(x.buffer, x.flat_index())
+            return Address(x.buffer, (*x.prefix, *[self.index(0)] * x.ndim))
         return self.materialize(x)
 
     @contextmanager

@@ -15,16 +15,13 @@ import numpy as np
 
 from minijax.core import Primitive, ShapedArray, bind_physically, physical_aval
 from minijax.jaxpr import Atom, ClosedJaxpr, JaxprEqn, Var, subjaxprs
-from minijax.primitives import algebra, emitted
+from minijax.primitives import emitted
+from minijax.primitives.algebra import in_parts as joined, is_complex
 from minijax.primitives.pairs import EACH_PART, FORMULAS, RULES, Pair, each_of
 from minijax.primitives.slots import real_dtype
 from minijax.stage import stage
 
 # -- values and their parts ------------------------------------------------------------------------
-
-
-def is_complex(aval: ShapedArray) -> bool:
-    return aval.dtype.kind == "c"
 
 
 def parts_of(avals: Sequence[ShapedArray]) -> list[ShapedArray]:
@@ -106,16 +103,14 @@ def in_parts(eqn: JaxprEqn, args: tuple[Atom, ...], change: Callable[[ClosedJaxp
     primitive, params = eqn.primitive, with_programs(eqn.params, change)
     types, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
     if any(map(is_complex, (*types, *outs))):
-        if not any(subjaxprs(params)) and primitive.name not in ("sort", "debug_callback"):
-            meaning = partial(primitive.rule("impl"), **params)
-            primitive, params = in_numpy_p, {"callback": np.errstate(all="ignore")(meaning)}
+        if not any(subjaxprs(params)) and primitive.name != "sort":
+            meaning = np.errstate(all="ignore")(partial(primitive.rule("impl"), **params))
+            primitive, params = in_numpy_p, {"callback": partial(_of_whole, meaning, types)}
         rest = types
         for name in COUNTS:
             if name in params:
                 own, rest = rest[:params[name]], rest[params[name]:]
                 params[name] = len(parts_of(own))
-        if "callback" in params:
-            params["callback"] = partial(_of_whole, params["callback"], types)
     return eqn.replace(primitive=primitive, params=params, invars=args,
                        outvars=tuple(map(Var, parts_of(outs))))
 
@@ -135,7 +130,7 @@ def with_programs(params: dict[str, Any], change: Callable[[ClosedJaxpr], Closed
 def _of_whole(callback: Callable[..., Any], types: Sequence[ShapedArray], *values: np.ndarray
               ) -> list[np.ndarray]:
     """What a function of NumPy arrays makes of complex ones, given and taken as their parts."""
-    found = callback(*(algebra.in_parts(*x) if len(x) > 1 else x[0]
+    found = callback(*(joined(*x) if len(x) > 1 else x[0]
                        for x in grouped(values, types)))
     return [part for x in found for part in parts(x)]
 
