@@ -158,12 +158,11 @@ class ModuleText:
         if name not in self.functions:
             buffers, body = of_vectors(f, self.lanes)
             inner = self.printer(buffers, self.lanes)
-            for k, buffer in enumerate(buffers):
-                place = inner.names[buffer] = inner.at_entry(f"alloca {v}, align 64")
-                if k in numbers:
-                    inner.emit(f"store {v} %x{k}, ptr {place}")
+            inner.make_room(buffers)
+            for k in numbers:
+                inner.emit(f"store {v} %x{k}, ptr {inner.names[buffers[k]]}")
             inner.body(body)
-            inner.emit(f"%result = load {v}, ptr {place}")
+            inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
             inner.emit(f"ret {v} %result")
             self.functions[vector] = inner.text(f"internal {v} {vector}{taking(v, 'x')} {PURE}")
             self.functions[name] = "\n".join([
@@ -176,14 +175,14 @@ class ModuleText:
 
 
     def block(self, name: str) -> None:
-        """A block of a product."""
+        """Define what gives a block of a product."""
+        if name in self.functions:
+            return
         taken, sums, body = block(name)
         buffers = [x for x in (*taken, *sums) if isinstance(x, Buffer)]
         inner = self.printer(buffers, sums[0].size)
         inner.names |= {x: f"%given.{k}" for k, x in enumerate(taken)}
-        for x in sums:
-            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
-            inner.names[x] = inner.at_entry(room)
+        inner.make_room(sums)
         inner.body(body)
         inner.emit("ret void")
         given = ", ".join(map(inner.typed, taken))
@@ -271,6 +270,12 @@ class FunctionText:
             place = f"getelementptr inbounds i8, ptr {aligned}, i64 {offset}"
             self.names[temp] = self.at_entry(place)
 
+    def make_room(self, buffers: Iterable[Buffer]) -> None:
+        """Place buffers in the memory of a call."""
+        for x in buffers:
+            room = f"alloca [{x.size} x {llvm_type(x.dtype)}], align {ALIGNMENT}"
+            self.names[x] = self.at_entry(room)
+
     def at_entry(self, expression: str) -> str:
         """The name of a value that is computed once, when the function begins."""
         name = self.fresh("%once")
@@ -357,11 +362,11 @@ class FunctionText:
         self.emit(f"store {value}, {self.place(store)}")
 
     def print_declare(self, declare: Declare) -> None:
-        name = self.names[declare.variable] = self.fresh("%variable")
-        self.entry.append(f"  {name} = alloca {llvm_type(declare.variable.dtype)}")
-        self.emit(f"store {self.typed(declare.value)}, ptr {name}")
+        t = llvm_type(declare.variable.dtype)
+        self.names[declare.variable] = self.at_entry(f"alloca {t}")
+        self.print_assign(declare)
 
-    def print_assign(self, assign: Assign) -> None:
+    def print_assign(self, assign: Assign | Declare) -> None:
         self.emit(f"store {self.typed(assign.value)}, ptr {self.names[assign.variable]}")
 
     def print_read(self, read: Read) -> None:
@@ -393,10 +398,9 @@ class FunctionText:
             self.loop(loop, rest, stop, [WHOLE, NO_VECTOR])
         else:
             long_sum = loop.vectorize == "reduce" and turns > MANY
-            whole = side_by_side and turns >= FEW and not long_sum
-            until = [WHOLE, NO_LONGER] if turns <= SHORT else [WHOLE]
-            if any(isinstance(each, Call) for each in walk(loop.body)):
-                whole, until = True, [WHOLE]
+            is_around = any(isinstance(each, Call) for each in walk(loop.body))
+            whole = is_around or side_by_side and turns >= FEW and not long_sum
+            until = [WHOLE] if is_around or turns > SHORT else [WHOLE, NO_LONGER]
             self.loop(loop, start, stop, until if whole else [])
 
     def loop(self, loop: For, start: Operand, stop: Operand, facts: Sequence[str]) -> None:
@@ -443,9 +447,9 @@ class FunctionText:
         return places
 
     def call(self, result: str, name: str, *given: str) -> str:
-        """A call of what is defined elsewhere, which this declares, too."""
+        """A call of a function, which this declares if it is defined elsewhere."""
         types = ", ".join(thing.split()[0] for thing in given)
-        self.module.functions[name] = f"declare {result} @{name}({types})"
+        self.module.functions.setdefault(name, f"declare {result} @{name}({types})")
         return f"call {result} @{name}({', '.join(given)})"
 
     def print_while(self, loop: While, facts: Sequence[str] = ()) -> None:
@@ -461,8 +465,7 @@ class FunctionText:
 
     def print_if(self, branch: If) -> None:
         label = self.fresh("if")
-        test = self.value(branch.test)
-        self.emit(f"br i1 {test}, label %{label}.then, label %{label}.else")
+        self.emit(f"br i1 {self.value(branch.test)}, label %{label}.then, label %{label}.else")
         for side, statements in (("then", branch.then), ("else", branch.orelse)):
             self.begin(f"{label}.{side}")
             self.body(statements)
@@ -481,14 +484,10 @@ class FunctionText:
         if is_host_call(call.external):
             function = self.fresh("%function")
             self.emit(f"{function} = load ptr, {given[0]}")
-            self.emit(f"call void {function}({self.frame(given[1:])[0]})")
-        elif is_library_call(call.external):
-            given = [x if x.startswith("ptr ") else place
-                     for x, place in zip(given, self.frame(given), strict=True)]
-            self.emit(self.call("void", call.external, *given, *LENGTHS))
-        elif call.external == ALONE:
-            self.emit(self.call("void", ALONE, *given))
-        else:
-            if call.external not in self.module.functions:
-                self.module.block(call.external)
-            self.emit(f"call void @{call.external}({', '.join(given)})")
+            return self.emit(f"call void {function}({self.frame(given[1:])[0]})")
+        if is_library_call(call.external):
+            slots = zip(given, self.frame(given), strict=True)
+            given = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
+        elif call.external != ALONE:
+            self.module.block(call.external)
+        return self.emit(self.call("void", call.external, *given))
