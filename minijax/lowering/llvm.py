@@ -5,9 +5,8 @@ In JAX this role is played by XLA's IR emitters (xla/service/cpu, xla/service/ll
 """
 
 import struct
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import Any
 
 import numpy as np
@@ -104,20 +103,19 @@ class ModuleText:
     def text(self) -> str:
         """The whole: helpers that were used, the function, its metadata."""
         bodies = stretches(self.kernel.body, LONG)
-        names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies)))]
-        rests = [[f"%status = tail call {name}(ptr %list)", "ret i32 %status"]
-                 for name in names[1:]]
-        stretched = [*map(self.stretch, names, bodies, [*rests, ["ret i32 0"]])]
+        names = [f"i32 @{SYMBOL}", *(f"i32 @stretch.{k}" for k in range(1, len(bodies))), ""]
+        stretched = [*map(self.stretch, names, bodies, names[1:])]
         return "\n".join([*self.functions.values(), *stretched, *self.metadata.lines]) + "\n"
 
-    def stretch(self, name: str, body: Sequence[Statement], rest: Iterable[str]) -> str:
+    def stretch(self, name: str, body: Sequence[Statement], following: str) -> str:
         """A part of the kernel, which gives what the rest of it does."""
         wanted = dict.fromkeys(x for each in walk(body) for x in touched(each))
         inner = self.printer(wanted)
         inner.point_at_buffers(self.kernel, wanted)
         inner.body(body)
-        for instruction in rest:
-            inner.emit(instruction)
+        if following:
+            inner.emit(f"%status = tail call {following}(ptr %list)")
+        inner.emit(f"ret i32 {'%status' if following else 0}")
         return inner.text(f"{name}(ptr noundef %list) noinline")
 
     def function(self, loop: For, how: Outlined) -> str:
@@ -214,7 +212,7 @@ class FunctionText:
         self.entry: list[str] = []
         self.lines: list[str] = []
         self.names: dict[Operand | Variable | Buffer, str] = {}
-        self.counts: Counter[str] = Counter()
+        self.numbers = count()
         self.parallel: tuple[str, ...] = ()
         self.joined: set[Operand] = set()  # what a reduction assigns, in any order
 
@@ -233,8 +231,7 @@ class FunctionText:
 
     def fresh(self, stem: str) -> str:
         """A number for a label or a helper name, so that it is unique in the function."""
-        self.counts[stem] += 1
-        return f"{stem}.{self.counts[stem]}"
+        return f"{stem}.{next(self.numbers)}"
 
     def value(self, x: Operand | Variable | Buffer | Address) -> str:
         """How a thing is written where its type is known."""
@@ -333,13 +330,11 @@ class FunctionText:
     def address(self, buffer: Buffer, index: Index) -> str:
         """The address of an element."""
         array, data = _stored_type(buffer.dtype), self.names[buffer]
-        if index == ():
-            return data
         for size in reversed(buffer.shape[1:len(index)]):
             array = f"[{size} x {array}]"
         place = self.fresh("%at")
-        steps = ", ".join(map(self.typed, index))
-        self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}, {steps}")
+        steps = "".join(f", {self.typed(x)}" for x in index)
+        self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}{steps}")
         return place
 
     def place(self, x: Load | Store) -> str:
