@@ -80,7 +80,7 @@ def kernel_of(program: Lowered) -> Kernel:
         for owner, name_of_it, around in MARKING:
             stack.enter_context(mock.patch.object(
                 owner, name_of_it, around(getattr(owner, name_of_it))))
-        return schedule.lower_to_kernel(program.simplified, program.name, program.passed)
+        return schedule.lower_to_kernel(program.jaxpr, program.name)
 
 
 # -- what the planner believes ---------------------------------------------------------------------

@@ -17,7 +17,7 @@ from minijax.lazily import cached_property
 from . import cache, cpu, executable, llvm
 from .costs import CompiledMemoryStats, costs_of, memory_of
 from .loops import Kernel
-from .schedule import Passed, lower_to_kernel
+from .schedule import lower_to_kernel
 from .simplify import simplify
 
 
@@ -35,16 +35,10 @@ class Lowered:
         """
         return simplify(self.jaxpr)
 
-    @property
-    def passed(self) -> Passed:
-        """The types of what is passed to machine code, and of what it gives."""
-        return (list(map(physical_aval, self.jaxpr.in_avals)),
-                list(map(physical_aval, self.jaxpr.out_avals)))
-
     @cached_property
     def kernel(self) -> Kernel:
         """The loops."""
-        return lower_to_kernel(self.simplified, self.name, self.passed)
+        return lower_to_kernel(self.jaxpr, self.name)
 
     def as_text(self, stage: str = "source") -> str:
         """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python), or
@@ -74,6 +68,6 @@ class Lowered:
 
     def compile(self) -> Callable[..., list[np.ndarray]]:
         """A call of machine code, which is from the cache on disk where it has been made before."""
-        takes, gives = self.passed
+        gives = list(map(physical_aval, self.jaxpr.out_avals))
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
-        return executable.callable_of(code, len(takes), gives)
+        return executable.callable_of(code, len(self.jaxpr.in_avals), gives)

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
-import numpy as np
 
-from minijax.core import ShapedArray
+from minijax.core import ShapedArray, physical_aval
 from minijax.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from minijax.primitives.algebra import is_complex
 from minijax.primitives.convert import copy_p
 from minijax.primitives.slots import Reduction, real_dtype
 
@@ -33,7 +33,6 @@ TILE = 64     # the side of a square: some lines of each row, which are in the c
 PADDED = 65   # where one of a column is not in the place of another
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
-Passed = tuple[Sequence[ShapedArray], Sequence[ShapedArray]]  # to a kernel, and by it
 Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
 
 
@@ -471,38 +470,32 @@ class NestingBuilder(ProgramBuilder):
         return Run(self, closed.jaxpr, [*consts, *map(self.value, args)], places).run()
 
 
-def lower_to_kernel(closed: ClosedJaxpr, name: str, passed: Passed | None = None) -> Kernel:
+def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
     """The loop tree of a whole program.
-
-    `passed` are the types of what it is given and gives; a complex one is of two real values, whose
-    elements lie side by side.
 
     Raises:
       NotImplementedError: for an equation that has no lowering rule; names the user's line.
     """
-    b, jaxpr = NestingBuilder(), closed.jaxpr
-    given, gives = passed or (closed.in_avals, closed.out_avals)
-    inputs = [_buffer(f"in{k}", aval, "input") for k, aval in enumerate(given)]
-    outputs = [_buffer(f"out{k}", aval, "output") for k, aval in enumerate(gives)]
-    args, into = _values(b, inputs, given), _values(b, outputs, gives)
+    b, jaxpr = NestingBuilder(), simplify(closed).jaxpr
+    args, into = _passed(b, "input", closed.in_avals), _passed(b, "output", closed.out_avals)
     b.jaxpr(closed, args, into=into)
     for x, v in zip((*args, *into), (*jaxpr.invars, *jaxpr.outvars), strict=True):
         b.origin(x.buffer, v)
+    inputs, outputs = (tuple(dict.fromkeys(x.buffer for x in each)) for each in (args, into))
     body = tuple(b.scopes[0].statements)
     offsets, size = layout(b.temps, body)
     notes = {"jaxpr": jaxpr, "origins": b.origins, "others": b.others, "lines": b.lines,
              "finals": b.finals}
-    return Kernel(name, tuple(inputs), tuple(outputs), tuple(b.constants), tuple(offsets), size,
-                  offsets, body, notes)
+    return Kernel(name, inputs, outputs, tuple(b.constants), tuple(offsets), size, offsets, body,
+                  notes)
 
 
-def _buffer(name: str, aval: ShapedArray, role: str) -> Buffer:
-    parts = (2,) if aval.dtype.kind == "c" else ()
-    return Buffer(name, real_dtype(np.dtype(aval.dtype)), (*aval.shape, *parts), role)
-
-
-def _values(b: NestingBuilder, buffers: Sequence[Buffer], avals: Sequence[ShapedArray]
-            ) -> list[Stored]:
-    """What lies in buffers: of complex numbers both parts."""
-    return [Stored(b, buffer, suffix=part) for buffer, aval in zip(buffers, avals, strict=True)
-            for part in ([(0,), (1,)] if aval.dtype.kind == "c" else [()])]
+def _passed(b: NestingBuilder, role: str, avals: Sequence[ShapedArray]) -> list[Stored]:
+    """What is passed to a kernel, or by it: of complex numbers both parts, which lie side by side.
+    """
+    found = []
+    for k, aval in enumerate(map(physical_aval, avals)):
+        shape, parts = ((*aval.shape, 2), [(0,), (1,)]) if is_complex(aval) else (aval.shape, [()])
+        buffer = Buffer(f"{role.removesuffix('put')}{k}", real_dtype(aval.dtype), shape, role)
+        found += [Stored(b, buffer, suffix=part) for part in parts]
+    return found

@@ -75,7 +75,7 @@ class _Scan:
         self.varying = self._reached((*self.state, *fixed))
         self.sums = self._find_sums()
         needed = [x for v, x in self.next.items() if v not in self.sums]
-        inside = self._part(self.inputs, [*needed, *fixed], self.eqns).eqns
+        inside = set(self._part(self.inputs, [*needed, *fixed], self.eqns).eqns)
         after = [eqn for eqn in self.eqns if eqn not in inside]
         self.late = list(filter(_is_product, after))
         self.stacked = self._read_from_loop(after)
