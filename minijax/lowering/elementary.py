@@ -7,12 +7,9 @@ In JAX: XLA's own polynomials (xla/codegen/math, chlo decompositions), for the r
 
 from collections.abc import Callable
 
-from .error_function import erf, erf_inv, erfc
-from .exponential import (
-    acosh, asinh, atanh, cbrt, cosh, exp, exp2, expm1, log, log1p, logistic, pow, sinh, tanh,
-)
-from .trigonometric import acos, asin, atan, atan2, cos, sin, tan
+from . import error_function, exponential, trigonometric
 
-FORMULAS: dict[str, Callable] = {formula.__name__: formula for formula in (
-    exp, exp2, expm1, log, log1p, pow, cbrt, logistic, sinh, cosh, tanh, asinh, acosh, atanh,
-    sin, cos, tan, asin, acos, atan, atan2, erf, erfc, erf_inv)}
+FORMULAS: dict[str, Callable] = {name: getattr(module, name) for module, names in (
+    (exponential, "exp exp2 expm1 log log1p pow cbrt logistic sinh cosh tanh asinh acosh atanh"),
+    (trigonometric, "sin cos tan asin acos atan atan2"), (error_function, "erf erfc erf_inv"),
+) for name in names.split()}

@@ -90,18 +90,18 @@ def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
 
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
 
-class Matrix(NamedTuple):
-    """Numbers in a buffer: from one to that below it, and to the right, are so many places."""
+class Matrices(NamedTuple):
+    """Numbers in a buffer: neighbours along an axis are so many places apart. The last two axes are
+    those of a matrix, what is before them says of which.
+    """
 
     buffer: Any
-    down: int
-    right: int
-    start: Any = 0
+    steps: tuple[int, ...]
 
-    def at(self, b: Any, i: Any, j: Any) -> tuple:
-        """Where the element in row i, column j is."""
-        steps = b.add(b.mul(b.index(i), self.down), b.mul(b.index(j), self.right))
-        return self.buffer, (b.add(steps, self.start),)
+    def at(self, b: Any, *index: Any) -> tuple:
+        """Where an element is."""
+        places = map(b.mul, map(b.index, index), self.steps)
+        return self.buffer, (functools.reduce(b.add, places),)
 
 
 def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None:
@@ -113,25 +113,22 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
     least = -(-k // LONG)
     most = next((k // parts for parts in range(least, 2 * least) if k % parts == 0), LONG)
     groups = -(-k // (most * CHAIN))
-    x, of_x = as_matrices(b, left, wide)
-    y, of_y = as_matrices(b, turned_before_loops(b, right), right.buffer.dtype)
+    x = as_matrices(b, left, wide)
+    y = as_matrices(b, turned_before_loops(b, right), right.buffer.dtype)
     batch = left.sizes(left.batch)
     sums = out if out.dtype == wide and groups == 1 else b.temp((groups, *out.shape), wide)
+    z = Matrices(sums, np.empty((groups, *batch, m, n), np.int8).strides)
     with b.loop(math.prod(batch), vectorize="parallel") as place:
-        here = b.unravel(b.index(place), batch)
-        x, y = (matrix._replace(start=functools.reduce(b.add, map(b.mul, here, steps), b.index(0)))
-                for matrix, steps in ((x, of_x), (y, of_y)))
-        z = Matrix(sums, n, 1, b.mul(b.index(place), m * n))
-        multiply(b, z, x, y, (m, k, n), most, math.prod(batch) * m)
+        multiply(b, z, x, y, b.unravel(b.index(place), batch), (m, k, n), most)
     if sums is not out:
         total = lambda at: b.accumulate("add", (groups,), lambda part: b.load(sums, (part, *at)))
         short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
         b.materialize(short, into=out)
 
 
-def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]:
-    """The first matrix of a batch, a row for each place of the free axes, and how far the next is
-    along each batch axis; a copy of them where axes are not one after the other.
+def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
+    """A row for each place of the free axes, a matrix for each of the batch axes; a copy of them
+    where axes are not one after the other.
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     shape = *side.sizes(side.batch), side.size(side.free), side.size(side.contract)
@@ -141,13 +138,12 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype) -> tuple[Matrix, list[int]]
         view = None
     if view is None or x.dtype != dtype:
         return as_matrices(b, side.copied(b, order, dtype), dtype)
-    *steps, down, right = view.strides
-    return Matrix(x, down, right), steps
+    return Matrices(x, view.strides)
 
 
-def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int], most: int,
-             rows: int) -> None:
-    """Put the product of the rows of x with those of y into z, block by block.
+def multiply(b: Any, z: Matrices, x: Matrices, y: Matrices, here: Sequence[Any],
+             sizes: tuple[int, int, int], most: int) -> None:
+    """Put the product of the rows of x with those of y into z, block by block, here in a batch.
 
     The rows of y that belong to some blocks are first brought near each other, where they serve for
     many rows of x. The last blocks may overlap those before them, and there give nothing.
@@ -156,7 +152,7 @@ def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int
     dtype, parts, chains = z.buffer.dtype, -(-k // most), -(-k // (most * CHAIN))
     routine, height, width = block_routine(m, n, dtype)
     strips, panels, width = -(-m // height), -(-n // width), min(n, width)
-    is_far = y.down != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != dtype
+    is_far = y.steps[-2] != 1 or (panels > 1 and strips >= MANY) or y.buffer.dtype != dtype
     whole = panels >= ENOUGH or m * k * width < SHARED
     beside = min(panels // ENOUGH or 1 if whole and chains == 1 else panels, BESIDE)
     beside = next(count for count in range(beside, 0, -1) if panels % count == 0)
@@ -177,18 +173,17 @@ def multiply(b: Any, z: Matrix, x: Matrix, y: Matrix, sizes: tuple[int, int, int
                 near = b.temp((beside, most, width), dtype, "near")
                 with b.loop(beside) as panel, nest(b, (terms, width), "parallel") as (i, j):
                     column = b.add(top(b.add(left, panel), width, n)[0], j)
-                    term = b.load(*y.at(b, column, b.add(t, i)))
+                    term = b.load(*y.at(b, *here, column, b.add(t, i)))
                     b.store(near, (panel, i, j), b.convert(term, dtype))
                 b.freeze(near)
             with b.loop(strips, vectorize="parallel") as strip, b.loop(beside) as panel:
                 row, above = top(strip, height, m)
                 column, before = top(b.add(left, panel), width, n)
                 terms_of_y = ((near, (b.mul(b.index(panel), most * width),)) if is_far
-                              else y.at(b, column, t))
-                into = z.at(b, b.add(b.mul(b.index(chain), rows), row), column)
-                b.call(routine, Address(*x.at(b, row, t)), x.down, x.right, Address(*terms_of_y),
-                       width if is_far else y.right, terms, Address(*into), n, above, before,
-                       width, part)
+                              else y.at(b, *here, column, t))
+                b.call(routine, Address(*x.at(b, *here, row, t)), *x.steps[-2:],
+                       Address(*terms_of_y), width if is_far else y.steps[-1], terms,
+                       Address(*z.at(b, chain, *here, row, column)), n, above, before, width, part)
 
 
 def block_routine(m: int, n: int, dtype: np.dtype) -> tuple[str, int, int]:

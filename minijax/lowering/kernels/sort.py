@@ -57,13 +57,12 @@ def _radix_pass(b: Any, halves: list, key: Any, counts: Any, side: int, shift: i
     buckets, size = counts.shape[0], key.shape[1]
 
     def digit(i: Any) -> Any:
-        signed = ordered_bits(b, b.load(key, (side, i)))
-        word = b.bitcast(signed, f"u{signed.dtype.itemsize}")
-        word = b.shr_logical(b.xor(word, 1 << 8 * word.dtype.itemsize - 1), shift)
-        return b.convert(b.and_(word, min(buckets - 1, int(np.iinfo(word.dtype).max))), np.int64)
+        word = ordered_bits(b, b.load(key, (side, i)))
+        word = b.shr_logical(b.xor(word, np.iinfo(word.dtype).min), shift)
+        return b.and_(b.convert(word, np.int64), buckets - 1)
 
     with b.loop(buckets) as d:
-        b.store(counts, (d,), b.const(0, np.int64))
+        b.store(counts, (d,), 0)
     with b.loop(size) as i:
         d = digit(i)
         b.store(counts, (d,), b.add(b.load(counts, (d,)), 1))
