@@ -115,8 +115,8 @@ class ModuleText:
         inner.body(body)
         if following:
             inner.emit(f"%status = tail call {following}(ptr %list)")
-        inner.emit(f"ret i32 {'%status' if following else 0}")
-        return inner.text(f"{name}(ptr noundef %list) noinline")
+        status = "i32 %status" if following else "i32 0"
+        return inner.text(f"{name}(ptr noundef %list) noinline", status)
 
     def function(self, loop: For, how: Outlined) -> str:
         """The name of the function that a loop is; of equal ones there is one."""
@@ -134,7 +134,6 @@ class ModuleText:
         inner.turns(loop, start, stop)
         if own:
             inner.emit(inner.call("void", "PyMem_RawFree", f"ptr {own}"))
-        inner.emit("ret void")
         text = inner.text("internal void @loop(ptr noundef %frame, i64 %block) noinline")
         if text not in self.printed:
             name = self.printed[text] = f"@loop.{len(self.printed) + 1}"
@@ -161,8 +160,8 @@ class ModuleText:
                 inner.emit(f"store {v} %x{k}, ptr {inner.names[buffers[k]]}")
             inner.body(body)
             inner.emit(f"%result = load {v}, ptr {inner.names[buffers[-1]]}")
-            inner.emit(f"ret {v} %result")
-            self.functions[vector] = inner.text(f"internal {v} {vector}{taking(v, 'x')} {PURE}")
+            self.functions[vector] = inner.text(
+                f"internal {v} {vector}{taking(v, 'x')} {PURE}", f"{v} %result")
             self.functions[name] = "\n".join([
                 f"define hidden {t} {name}{taking(t, 'x')} {PURE} {{",
                 *(f"  %all{k} = insertelement {v} zeroinitializer, {t} %x{k}, i64 0"
@@ -171,18 +170,14 @@ class ModuleText:
                 f"  %result = extractelement {v} %results, i64 0", f"  ret {t} %result", "}"])
         return name, vector
 
-
     def block(self, name: str) -> None:
         """Define what gives a block of a product."""
-        if name in self.functions:
-            return
         taken, sums, body = block(name)
         buffers = [x for x in (*taken, *sums) if isinstance(x, Buffer)]
         inner = self.printer(buffers, sums[0].size)
         inner.names |= {x: f"%given.{k}" for k, x in enumerate(taken)}
         inner.make_room(sums)
         inner.body(body)
-        inner.emit("ret void")
         given = ", ".join(map(inner.typed, taken))
         self.functions[name] = inner.text(f"internal void @{name}({given}) noinline optsize")
 
@@ -216,10 +211,10 @@ class FunctionText:
         self.parallel: tuple[str, ...] = ()
         self.joined: set[Operand] = set()  # what a reduction assigns, in any order
 
-    def text(self, signature: str) -> str:
-        """What has been printed, as a function."""
+    def text(self, signature: str, result: str = "void") -> str:
+        """What has been printed, as a function that gives a result."""
         return "\n".join([f"define {signature} nounwind {{", "entry:", *self.entry,
-                          "  br label %start", "start:", *self.lines, "}"])
+                          "  br label %start", "start:", *self.lines, f"  ret {result}", "}"])
 
     def emit(self, instruction: str) -> None:
         """Append an instruction to the current block."""
@@ -357,16 +352,16 @@ class FunctionText:
         self.emit(f"store {value}, {self.place(store)}")
 
     def print_declare(self, declare: Declare) -> None:
-        t = llvm_type(declare.variable.dtype)
-        self.names[declare.variable] = self.at_entry(f"alloca {t}")
+        x = declare.variable
+        self.names[x] = self.at_entry(f"alloca {llvm_type(x.dtype)}")
         self.print_assign(declare)
 
     def print_assign(self, assign: Assign | Declare) -> None:
         self.emit(f"store {self.typed(assign.value)}, ptr {self.names[assign.variable]}")
 
     def print_read(self, read: Read) -> None:
-        variable = self.names[read.variable]
-        self.define(read.target, f"load {llvm_type(read.target.dtype)}, ptr {variable}")
+        x = read.target
+        self.define(x, f"load {llvm_type(x.dtype)}, ptr {self.names[read.variable]}")
 
     # Control flow
 
@@ -483,6 +478,6 @@ class FunctionText:
         if is_library_call(call.external):
             slots = zip(given, self.frame(given), strict=True)
             given = [*(x if x.startswith("ptr ") else slot for x, slot in slots), *LENGTHS]
-        elif call.external != ALONE:
+        elif call.external not in {ALONE, *self.module.functions}:
             self.module.block(call.external)
         return self.emit(self.call("void", call.external, *given))

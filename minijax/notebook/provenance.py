@@ -269,9 +269,9 @@ class LocatedFunction(llvm.FunctionText):
     def emit(self, instruction: str) -> None:
         super().emit(f"{instruction} ; {self.here}")
 
-    def text(self, signature: str) -> str:
+    def text(self, signature: str, result: str = "void") -> str:
         self.located.behind[re.findall(r"@[\w.]+", signature)[0]] = self.statements
-        return super().text(signature)
+        return super().text(signature, result)
 
 
 class LocatedModule(llvm.ModuleText):

@@ -56,6 +56,17 @@ def test_called_or_written_gives_the_same_bits(name, dtype, monkeypatch):
     np.testing.assert_array_equal(called, written)
 
 
+@pytest.mark.parametrize("name", ["exp", "sin", "log1p", "pow"])
+def test_a_function_of_one_number_gives_the_bits_of_that_of_vectors(name, monkeypatch):
+    monkeypatch.setattr(vectors, "FEW", 0)
+    count = 2 if name == "pow" else 1
+    edges, some = np.array(EDGES, np.float32), any_bits(np.dtype("float32"), 100)
+    args = [np.concatenate([some, np.roll(edges, k)]) for k in range(count)]
+    f = getattr(jax.lax, name)
+    one_by_one = jax.jit(lambda *args: jax.lax.scan(lambda c, x: (c, f(*x)), 0, args)[1])(*args)
+    np.testing.assert_array_equal(one_by_one, jax.jit(lambda *args: f(*args))(*args))
+
+
 def test_a_function_called_with_one_exponent_everywhere_keeps_its_parameters():
     def f(x, y):
         for _ in range(3):
