@@ -71,7 +71,7 @@ def meaning(external: str) -> Callable[..., None]:
         return lambda change: None
     if match := re.fullmatch(routines.BLOCK, external):
         return partial(_block, int(match[2]))
-    return partial(_host_call if host.is_host_call(external) else _routine, external)
+    return partial(_host_call if external == host.CALL else _routine, external)
 
 
 def _routine(name: str, *args: Any) -> None:

@@ -21,9 +21,8 @@ from unittest import mock
 import numpy as np
 
 import minijax
-from minijax.lowering import schedule
+from minijax.lowering import host, schedule
 from minijax.lowering.arithmetic import Part
-from minijax.lowering.host import is_host_call
 from minijax.lowering.loops import (
     Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel, Let,
     Load, Operand, Read, Scalar, Store, While, touched, walk,
@@ -54,7 +53,7 @@ def watching(most: int = 2_000) -> Iterator[None]:
 
     def compile(self: Lowered) -> Any:
         call = honest(self)
-        calls_host = any(isinstance(each, Call) and is_host_call(each.external)
+        calls_host = any(isinstance(each, Call) and each.external == host.CALL
                          for each in walk(self.kernel.body))
         if calls_host or sum(x.size for x in self.kernel.buffers) > most:
             return call

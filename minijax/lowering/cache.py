@@ -11,10 +11,8 @@ import os
 import pickle
 import re
 import stat
-import time
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,7 +21,6 @@ import numpy as np
 
 from minijax import config
 from minijax.jaxpr import ClosedJaxpr
-from minijax.lazily import importing
 
 from . import cpu, host, llvm, pool
 from .digest import constants_of, digest_of
@@ -103,23 +100,14 @@ def cache_key(text: str) -> str:
 
     The text holds operations, dtypes and shapes; code for other CPU features has another key.
     """
-    material = "\0".join((text, *cpu.host(), *compilers()))
+    material = "\0".join((text, *cpu.host(), MAGIC.decode()))
     return hashlib.sha256(material.encode()).hexdigest()
-
-
-@cache
-def compilers() -> tuple[str, ...]:
-    """Return the versions of everything between the text and the object code."""
-    with importing:
-        import llvmlite
-
-    return MAGIC.decode(), f"llvmlite {llvmlite.__version__}"
 
 
 # The directory
 
 MOST = 1 << 29  # bytes of kernels on disk: some 40,000; what was not used for longest goes first
-SEALED_FOR = 3600  # seconds after which what a writer left unfinished is nobody's
+NOWHERE = Path(os.devnull)  # where nothing can be read or written
 _written = itertools.count()
 
 
@@ -161,32 +149,28 @@ def _opener(path: str, flags: int) -> int:
 # another directory that takes the place of ours meanwhile has nothing that would be believed.
 
 
-def _digest(key: str, code: bytes) -> bytes:
-    return hashlib.sha256(key.encode() + code).digest()
+def _sealed(key: str, code: bytes) -> bytes:
+    return MAGIC + hashlib.sha256(key.encode() + code).digest() + code
 
 
 def read(key: str) -> bytes | None:
     """Return the object code kept under a key; None for a damaged or foreign entry too."""
-    folder, found = directory(), b""
-    if folder is None:
-        return None
+    folder, found = directory() or NOWHERE, b""
     with contextlib.suppress(OSError), open(folder / f"{key}.kernel", "rb", opener=_opener) as file:
         if _is_private(os.fstat(file.fileno())):
             found = file.read()
             os.utime(file.name)  # when it was last of use
-    head, code = found[:len(MAGIC) + 32], found[len(MAGIC) + 32:]
-    return code if head == MAGIC + _digest(key, code) else None
+    code = found[len(_sealed(key, b"")):]
+    return code if found == _sealed(key, code) else None
 
 
 def write(key: str, code: bytes) -> None:
     """Keep object code under a key; readers see the whole or nothing. Failing is no error."""
-    folder = directory()
-    if folder is None:
-        return
+    folder = directory() or NOWHERE
     unfinished = folder / f"{key}.kernel.{os.urandom(8).hex()}"
     try:
         with open(unfinished, "xb", opener=_opener) as file:
-            file.write(MAGIC + _digest(key, code) + code)
+            file.write(_sealed(key, code))
         os.replace(unfinished, folder / f"{key}.kernel")
     except OSError:
         with contextlib.suppress(OSError):
@@ -196,15 +180,17 @@ def write(key: str, code: bytes) -> None:
 
 
 def _trim(folder: Path) -> None:
-    """Remove the oldest files until the others have no more than MOST bytes."""
+    """Remove the oldest files until the others have no more than MOST bytes; in time, too, what a
+    writer left unfinished.
+    """
     files = []
     for path in folder.glob("*.kernel*"):
         with contextlib.suppress(OSError):  # another process may trim as well
             found = path.lstat()
             files.append((found.st_mtime, found.st_size, path))
-    now, kept = time.time(), 0
-    for changed, size, path in sorted(files, reverse=True):
+    kept = 0
+    for _, size, path in sorted(files, reverse=True):
         kept += size
-        if kept > MOST or path.suffix != ".kernel" and changed < now - SEALED_FOR:
+        if kept > MOST:
             with contextlib.suppress(OSError):
                 path.unlink()

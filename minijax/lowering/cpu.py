@@ -109,22 +109,25 @@ def _let_go(error: BaseException | None) -> None:
 
 
 class Host(NamedTuple):
-    """The processor that code is made for: another one may not be able to run it."""
+    """The processor that code is made for: another one may not be able to run it; and by whom."""
 
     triple: str
     cpu: str
     features: str
+    compiler: str
 
 
 @cache
 def host() -> Host:
     """Return the processor we run on, as LLVM names it."""
     def found() -> Host:
+        import llvmlite
+
         binding = _llvm()
         triple, features = binding.get_process_triple(), binding.get_host_cpu_features().flatten()
         if triple.startswith("x86_64"):  # single loads are seldom slower than theirs of vectors
             features += ",+prefer-no-gather"
-        return Host(triple, binding.get_host_cpu_name(), features)
+        return Host(triple, binding.get_host_cpu_name(), features, llvmlite.__version__)
     return undisturbed(found)
 
 
@@ -176,7 +179,7 @@ def compile(assembly: str, stage: str = "object") -> Any:
 @cache
 def _machine() -> Any:
     """What LLVM makes code for: the processor we run on."""
-    triple, cpu, features = host()
+    triple, cpu, features, _ = host()
     # In a process full of kernels the loader may put code and constants more than 2 GB apart, which
     # the short addresses of the other models cannot span: LLVM aborts.
     model = {"reloc": "static", "codemodel": "large"} if triple.startswith("x86_64") else {}

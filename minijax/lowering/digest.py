@@ -5,6 +5,7 @@ Stands on simplify.py. Chapter 26. In JAX: `jax/_src/cache_key.py`, which digest
 
 import enum
 import hashlib
+import itertools
 import os
 import sys
 from collections.abc import Iterator
@@ -98,10 +99,8 @@ def words(x: Any) -> Any:
             if not value.dtype.hasobject:
                 digest = hashlib.sha256(value.tobytes()).digest()
                 return kind.__name__, str(value.dtype), value.shape, digest
-        case np.dtype() | KeyType() | enum.Enum():
+        case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
             return kind.__name__, str(x)
-        case ShapedArray():
-            return str(x)
         case ClosedJaxpr():
             return x.derived(("words",), lambda: hashed(_program(x)))
         case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
@@ -122,8 +121,7 @@ def _program(closed: ClosedJaxpr) -> tuple:
     numbers: dict[Any, int] = {}
 
     def define(variables: tuple) -> list:
-        for v in variables:
-            numbers[v] = len(numbers)
+        numbers.update(zip(variables, itertools.count(len(numbers))))
         return [words(v.aval) for v in variables]
 
     def use(atoms: tuple) -> list:

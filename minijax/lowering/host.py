@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.errors import JaxRuntimeError
 
-_PREFIX = "host_call_"
+CALL = "host_call"  # the external that is given a table, and what its function takes
 RAISED = 1  # what a kernel returns whose host function raised; the error itself is kept here
 
 
@@ -75,12 +75,3 @@ def _array_at(place: int | None, shape: tuple[int, ...], dtype: np.dtype) -> np.
 def reraise() -> None:
     """Raise what a host function raised in this thread: a kernel has ended for it."""
     raise vars(_raised).pop("error")
-
-
-def call_name(count: int) -> str:
-    """The external that calls a host function with `count` arrays."""
-    return f"{_PREFIX}{count}"
-
-
-def is_host_call(external: str) -> bool:
-    return external.startswith(_PREFIX)

@@ -13,9 +13,9 @@ import numpy as np
 
 from minijax.primitives.infix import Number
 
+from . import host
 from .arithmetic import Arithmetic
 from .elementary import FORMULAS
-from .host import is_host_call
 from .loops import (
     BOOL, INT64, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
     Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, touched, walk,
@@ -471,7 +471,7 @@ class FunctionText:
 
     def print_call(self, call: Call) -> None:
         given = list(map(self.typed, call.args))
-        if is_host_call(call.external):
+        if call.external == host.CALL:
             function = self.fresh("%function")
             self.emit(f"{function} = load ptr, {given[0]}")
             return self.emit(f"call void {function}({self.frame(given[1:])[0]})")

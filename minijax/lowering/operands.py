@@ -194,7 +194,7 @@ class ProgramBuilder(Builder):
                                          len(args)))
         raised = self.temp((1,), np.int32, "raised")
         self.store(raised, (0,), 0)
-        self.call(host.call_name(len(arrays)), self.materialize(table), raised,
+        self.call(host.CALL, self.materialize(table), raised,
                   *map(self.address, args), *outputs)
         self.check(self.eq(self.load(raised, (0,)), 0), host.RAISED)
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from .host import is_host_call
+from . import host
 from .loops import (
     Assign, Buffer, Call, Check, Constant, For, Kernel, Load, Scalar, Statement, Store, Variable,
     bodies, defined, touched, used, walk,
@@ -55,7 +55,7 @@ class _Names:
         self.assigns = any(isinstance(x, Assign) and x.variable not in inside for x in every)
         # The kernel, or into Python: in a certain order, and one by one.
         self.leaves = any(isinstance(each, Check) or (isinstance(each, Call)
-                          and is_host_call(each.external)) for each in every)
+                          and each.external == host.CALL) for each in every)
 
 
 # -- threads ---------------------------------------------------------------------------------------

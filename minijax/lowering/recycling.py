@@ -4,9 +4,7 @@ Stands on NumPy. Chapter 26. In JAX: the BFC allocator of its GPU clients; its C
 system each time.
 """
 
-import ctypes
 import math
-from typing import Any
 
 import numpy as np
 
@@ -50,15 +48,15 @@ class _Loan:
     NumPy keeps an array's base alive as long as the array, and as long as any view of it.
     """
 
-    memory: np.ndarray
+    def __init__(self, memory: np.ndarray):
+        start = memory.ctypes.data
+        self.memory = memory
+        self.__array_interface__ = {
+            "version": 3, "typestr": "|u1", "shape": (memory.nbytes - ALIGNMENT,),
+            "data": (start + -start % ALIGNMENT, False)}
 
     def __del__(self) -> None:
         give_back(self.memory)
-
-
-@caches.remembered(maxsize=1024)
-def _loan_of(nbytes: int) -> type:
-    return type("Loan", (_Loan, ctypes.c_char * nbytes), {})
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -72,12 +70,9 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     if nbytes < LARGE:
         return np.empty(shape, dtype)
     step = 1 << max(nbytes.bit_length() - 4, 12)
-    size = -(-nbytes // step) * step  # one of few sizes, so that it is found again
+    size = -(-nbytes // step) * step + ALIGNMENT  # one of few sizes, so that it is found again
     try:
-        memory = _idle[size + ALIGNMENT].pop()  # in one step: no other thread gets it too
+        memory = _idle[size].pop()  # in one step: no other thread gets it too
     except (KeyError, IndexError):
-        memory = np.empty(size + ALIGNMENT, np.uint8)
-    loan: Any = _loan_of(size)
-    loan = loan.from_buffer(memory, -memory.ctypes.data % ALIGNMENT)
-    loan.memory = memory
-    return np.ndarray(shape, dtype, loan)
+        memory = np.empty(size, np.uint8)
+    return np.ndarray(shape, dtype, np.asarray(_Loan(memory)))

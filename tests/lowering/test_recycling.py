@@ -83,10 +83,8 @@ def test_not_too_much_is_held(monkeypatch):
 def test_a_thousand_sizes_are_few(monkeypatch):
     """Nothing is kept for each size there ever was."""
     monkeypatch.setattr(recycling, "_idle", {})
-    kinds = recycling._loan_of.cache_info().currsize
     for n in range(1000):
         recycling.empty((recycling.LARGE + 1000 * n,), np.dtype(np.uint8))
-    assert recycling._loan_of.cache_info().currsize - kinds < 30
     assert len(recycling._idle) < 30
 
 
