@@ -40,7 +40,7 @@ def code_of(closed: ClosedJaxpr, kernel: Callable[[], Kernel]) -> Code:
     On disk stands, by a program's name, what its loops are called and what they take: where that is
     found nobody builds them.
     """
-    digest, given = directory() and digest_of(closed), [*constants_of(closed)]
+    digest, given = digest_of(closed), [*constants_of(closed)]
     name = digest and cache_key(digest)
     if found := name and read(name):
         kept = pickle.loads(found)
@@ -75,7 +75,7 @@ def loaded(key: str, externals: Collection[str], text: Callable[[], str]) -> Any
             run = cpu.loaded(linked(text, (llvm.SYMBOL,), known, key), llvm.SYMBOL)
             _loaded[key] = run
         return run
-    return cpu.undisturbed(work)
+    return _loaded.get(key) or cpu.undisturbed(work)
 
 
 def linked(text: Callable[[], str], symbols: Sequence[str], known: Mapping[str, int],

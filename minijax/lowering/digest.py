@@ -94,17 +94,17 @@ def words(x: Any) -> Any:
             return x
         case tuple() | list():
             return kind.__qualname__, *map(words, x)
+        case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
+            return kind.__name__, str(x)
+        case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
+            return x.name
+        case ClosedJaxpr():
+            return x.derived(("words",), lambda: hashed(_program(x)))
         case float() | complex() | np.generic() | np.ndarray() | Array():
             value = buffer_of(x)
             if not value.dtype.hasobject:
                 digest = hashlib.sha256(value.tobytes()).digest()
                 return kind.__name__, str(value.dtype), value.shape, digest
-        case ShapedArray() | np.dtype() | KeyType() | enum.Enum():
-            return kind.__name__, str(x)
-        case ClosedJaxpr():
-            return x.derived(("words",), lambda: hashed(_program(x)))
-        case Primitive() if x in _ours(len(sys.modules)) and x.as_made.items() <= vars(x).items():
-            return x.name
     raise Nameless
 
 
