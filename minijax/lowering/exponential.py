@@ -49,7 +49,8 @@ def polynomial(coefficients: Coefficients, x: Any) -> Any:
 
 def clamp(x: Any, low: float, high: float) -> Any:
     """x held between two bounds; nan stays nan."""
-    return select(x < low, low, select(x > high, high, x))
+    x = select(x < low, low, x)
+    return select(x > high, high, x)
 
 
 def nearest(x: Any, factor: float = 1.0) -> tuple[Any, Any]:
