@@ -1,7 +1,8 @@
-"""A jaxpr made simpler: calls inlined, constants folded, equal equations shared, dead ones dropped.
+"""A jaxpr made simpler: calls inlined, constants folded, equal equations shared, dead ones dropped;
+complex numbers become pairs of reals, and keys words.
 
-Stands on jaxpr.py and stage.py.
-Chapter 22. In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
+Stands on pairs.py, steps.py and turned.py, which change an equation, a loop, products. Chapter 22.
+In JAX: `pe.dce_jaxpr`, `pjit`'s inlining, and XLA's simplification passes.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
