@@ -47,29 +47,30 @@ def block(name: str) -> tuple[list, list[Buffer], list[Statement]]:
     dtype, *sizes = re.fullmatch(BLOCK, name).groups()  # type: ignore[union-attr]
     (rows, columns), b = map(int, sizes), Builder()
     x, y, z = (Buffer("", np.dtype(dtype), (), role) for role in ("input", "input", "output"))
-    result = Buffer("", x.dtype, (rows, columns), "output")
     sums = [Buffer("", x.dtype, (columns,), "output") for _ in range(rows)]  # stay in registers
     down, right, step, k, below, row, column, stop, added = (Scalar("", INT64) for _ in range(9))
     zero = b.const(0, x.dtype)
 
     def lanes() -> Any:
         return b.loop(columns, vectorize="parallel")
+
+    def where(test: Any, buffer: Buffer, place: Any) -> Any:
+        return b.choose(test, lambda: b.load(buffer, (place,)), lambda: zero)
+
     with lanes() as j:
         for total in sums:
             b.store(total, (j,), zero)
     with b.loop(k) as i, lanes() as j:
-        place = b.add(b.mul(i, step), j)
-        term = b.choose(b.lt(j, stop), lambda: b.load(y, (place,)), lambda: zero)
+        term = where(b.lt(j, stop), y, b.add(b.mul(i, step), j))
         for r, total in enumerate(sums):
             factor = b.load(x, (b.add(b.mul(b.index(r), down), b.mul(i, right)),))
             b.store(total, (j,), b.fma(factor, term, b.load(total, (j,))))
     with lanes() as j:
+        inside = b.and_(b.ge(j, column), b.lt(j, stop))
         for r, total in enumerate(sums):
-            b.store(result, (r, j), b.load(total, (j,)))
-    with b.loop(rows, row) as r, lanes() as j:
-        found, place = b.load(result, (r, j)), b.add(b.mul(r, below), j)
-        with b.when(b.and_(b.ge(j, column), b.lt(j, stop))):
-            before = b.choose(b.ne(added, 0), lambda: b.load(z, (place,)), lambda: zero)
-            b.store(z, (place,), b.add(before, found))
+            place = b.add(b.mul(b.index(r), below), j)
+            with b.when(b.and_(inside, b.le(row, r))):
+                before = where(b.ne(added, 0), z, place)
+                b.store(z, (place,), b.add(before, b.load(total, (j,))))
     taken = [x, down, right, y, step, k, z, below, row, column, stop, added]
-    return taken, [*sums, result], b.scopes[0].statements
+    return taken, sums, b.scopes[0].statements
