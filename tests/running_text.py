@@ -49,7 +49,8 @@ def runtime(externals: Iterable[str] = ()) -> dict[str, Any]:
         names[name] = partial(s.convert, dtype=dtype)
     names |= {
         "inf": float("inf"), "nan": float("nan"),
-        "at": lambda x, position: x.reshape(-1)[position:],
+        "at": lambda x, *index: x.reshape(-1)[np.ravel_multi_index(
+            index, x.shape if len(index) > 1 else x.size):],
         "bitcast": lambda x, to: s.bitcast(x, **to.keywords),
         "range": lambda *ends: (np.int64(i) for i in range(*ends)),
         "empty": lambda shape, to: np.zeros(shape, **to.keywords)}
