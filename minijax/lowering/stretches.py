@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from .builder import Builder
 
 # Statements of a function; equal ones, as the layers of a network, are compiled once, and a call
-# costs a nanosecond. A loop's body hands more to what follows: it is cut later, in longer parts.
-LONG, LONGER, TOO_LONG = 200, 400, 1000
+# costs a nanosecond. A loop's body hands more to what follows: it is cut in longer parts, and only
+# where its length costs more than what they hand over.
+LONG, LONGER, TOO_LONG = 200, 400, 4000
 # Bytes that a block of turns may hand from stretch to stretch, in the cache; turns in a block.
 HANDED, FEWEST, MOST = 1 << 17, 16, 1024
 

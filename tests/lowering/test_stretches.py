@@ -100,7 +100,8 @@ def test_a_loop_that_is_cut_gives_the_same_bits(monkeypatch, size):
     np.testing.assert_array_equal(minijax.jit(f)(x), whole)
 
 
-def test_functions_and_what_is_handed_over_stay_short_however_long_the_line():
+def test_functions_and_what_is_handed_over_stay_short_however_long_the_line(monkeypatch):
+    short(monkeypatch, 1000, 400)
     texts = {size: assembly(functools.partial(line, minijax, size), X) for size in (800, 1600)}
     few, more = map(lengths, texts.values())
     assert len(few) < len(more) < 2.2 * len(few) and max(more) < 1.1 * max(few)
