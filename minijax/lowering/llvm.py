@@ -33,6 +33,16 @@ SYMBOL = "kernel"
 # What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
 # layout, a list its length and the address of its items, an array the address of its elements.
 HEADER, WORD = object.__basicsize__, 8
+ARRAY = f"""\
+define internal ptr @array(ptr %list, i64 %k) noinline nounwind willreturn memory(read) {{
+  %items.at = getelementptr inbounds i8, ptr %list, i64 {HEADER + WORD}
+  %items = load ptr, ptr %items.at
+  %array.at = getelementptr inbounds ptr, ptr %items, i64 %k
+  %array = load ptr, ptr %array.at
+  %elements.at = getelementptr inbounds i8, ptr %array, i64 {HEADER}
+  %elements = load ptr, ptr %elements.at
+  ret ptr %elements
+}}"""
 # Turns: a loop of FEW and more LLVM would write out before it looked for vectors; one of more than
 # SHORT also after that, which takes time and helps none but sums, of which MANY is enough.
 FEW, MANY, SHORT = 9, 99, 256
@@ -241,8 +251,8 @@ class FunctionText:
     def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
         """Load a buffer's address once; temps lie in the workspace, the last pointer."""
         passed = kernel.inputs + kernel.outputs + kernel.constants
-        items = self.found("%list", HEADER + WORD)
-        array = lambda position: self.found(self.found(items, WORD * position), HEADER)
+        self.module.functions["array"] = ARRAY
+        array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
         self.names |= {buffer: array(position)
                        for position, buffer in enumerate(passed) if buffer in wanted}
         temps = {temp: offset for temp, offset in kernel.offsets.items() if temp in wanted}
