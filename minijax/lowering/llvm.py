@@ -33,8 +33,9 @@ SYMBOL = "kernel"
 # What Python calls is given a list of NumPy arrays. Both have a header, and then, in C's public
 # layout, a list its length and the address of its items, an array the address of its elements.
 HEADER, WORD = object.__basicsize__, 8
+MANY_ARRAYS = 16  # of which no function holds the instructions for each
 ARRAY = f"""\
-define internal ptr @array(ptr %list, i64 %k) noinline nounwind willreturn memory(read) {{
+define internal ptr @array(ptr %list, i64 %k) HOW nounwind willreturn memory(read) {{
   %items.at = getelementptr inbounds i8, ptr %list, i64 {HEADER + WORD}
   %items = load ptr, ptr %items.at
   %array.at = getelementptr inbounds ptr, ptr %items, i64 %k
@@ -251,7 +252,8 @@ class FunctionText:
     def point_at_buffers(self, kernel: Kernel, wanted: Collection[Buffer]) -> None:
         """Load a buffer's address once; temps lie in the workspace, the last pointer."""
         passed = kernel.inputs + kernel.outputs + kernel.constants
-        self.module.functions["array"] = ARRAY
+        how = "noinline" if len(passed) > MANY_ARRAYS else "alwaysinline"
+        self.module.functions["array"] = ARRAY.replace("HOW", how)
         array = lambda position: self.at_entry(f"call ptr @array(ptr %list, i64 {position})")
         self.names |= {buffer: array(position)
                        for position, buffer in enumerate(passed) if buffer in wanted}
