@@ -32,7 +32,10 @@ class Named(Node):
 
 
 class Buffer(Named):
-    """A C-contiguous array in memory; role is "input", "output", "constant" or "temp"."""
+    """A C-contiguous array in memory; role is "input", "output", "constant" or "temp".
+
+    On a GPU also "shared", of a block of threads, or "local", of one thread.
+    """
 
     dtype: np.dtype
     shape: tuple[int, ...]
@@ -185,6 +188,33 @@ class Check(Statement):
     code: int
 
 
+class Launch(Statement):
+    """On a GPU: the body, run by so many blocks of so many threads; `block` and `thread` count them.
+    """
+
+    block: Scalar
+    blocks: int
+    thread: Scalar
+    threads: int
+    body: tuple[Statement, ...]
+
+
+class Barrier(Statement):
+    """Each thread of a block waits here for all others; then it sees what they have stored."""
+
+
+class Shuffle(Statement):
+    """target = the value of the thread of the warp whose place differs in the bits `across`.
+
+    `mask` has the bits of the threads that take part: all that are here.
+    """
+
+    target: Scalar
+    value: Operand
+    across: int
+    mask: int
+
+
 class Kernel(Node):
     """A compiled function's body: it takes arrays, and gives its status.
 
@@ -244,7 +274,7 @@ def used(statement: Statement) -> tuple[Operand | Variable, ...]:
 def defined(statement: Statement) -> Scalar | Variable | None:
     """What a statement gives a name to."""
     match statement:
-        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x):
+        case Let(x) | Load(x) | Declare(x) | Read(x) | For(x) | Shuffle(x):
             return x
     return None
 
