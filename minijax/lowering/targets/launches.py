@@ -137,15 +137,15 @@ class _Schedule:
 
     def is_independent(self, loop: For) -> bool:
         """Whether turns can run at the same time, each with its own copy of its scratch."""
-        scratch = self.scratch(loop)
-        return loop.vectorize in ("parallel", "apart") and self.own(loop) >= scratch
+        return loop.vectorize == "parallel" or (
+            loop.vectorize == "apart" and self.own(loop) >= self.scratch(loop))
 
     def scratch(self, loop: For) -> set[Buffer]:
         """The temps that a loop both stores to and loads from."""
         every = list(walk((loop,)))
         return ({x for each in every if isinstance(each, Store) for x in touched(each)}
                 & {x for each in every if isinstance(each, Load) for x in touched(each)
-                   if x.role == "temp"})
+                   if x.role in ("temp", "shared")})
 
     def own(self, loop: For) -> set[Buffer]:
         """The temps that are used in this loop alone."""
@@ -401,8 +401,8 @@ class _Team:
             self.wait()
         with self.s.inside() as inner:
             self.run(body)
-            if self.stored:
-                self.wait()
+            if any(isinstance(each, Store) for each in walk(body)):
+                self.wait()  # the next turn may touch the same places
         return tuple(inner)
 
     # -- sharing -------------------------------------------------------------------------------

@@ -1,0 +1,160 @@
+"""Launches as PTX, the assembly of NVIDIA's processors: the text of llvm.py, for another target.
+
+Stands on llvm.py and llvmlite, whose LLVM has this target too. Buffers are passed as addresses, in
+the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's NVPTX backend.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from .. import cpu
+from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type, llvm_type
+from ..loops import (
+    BOOL, Barrier, Buffer, For, Kernel, Launch, Operand, Scalar, Shuffle, Statement, defined,
+    touched, used, walk,
+)
+from ..scalars import kind_of
+from .launches import WARP
+
+TRIPLE = "nvptx64-nvidia-cuda"
+BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
+
+
+def launches_of(body: Sequence[Statement]) -> list[Launch]:
+    """The launches of a scheduled kernel, each once."""
+    return [each for each in walk(body) if isinstance(each, Launch)]
+
+
+def assembly(kernel: Kernel) -> str:
+    """A scheduled kernel as one LLVM module, which defines a function for each launch, in order."""
+    module = LaunchesText(kernel)
+    functions = [module.launch(f"launch_{k}", launch)
+                 for k, launch in enumerate(launches_of(kernel.body))]
+    return "\n".join([*module.functions.values(), *functions, *module.metadata.lines]) + "\n"
+
+
+def parameters(kernel: Kernel, launch: Launch) -> tuple[list[Buffer], bool, list[Scalar]]:
+    """What a launch is passed: addresses of buffers, whether that of the workspace, and numbers
+    that the host knows.
+    """
+    every = list(walk(launch.body))
+    asked = dict.fromkeys(x for each in every for x in touched(each))
+    passed = [x for x in (*kernel.inputs, *kernel.outputs, *kernel.constants) if x in asked]
+    inside = {launch.block, launch.thread, *map(defined, every)}
+    numbers = dict.fromkeys(x for each in every for x in used(each)
+                            if isinstance(x, Scalar) and x not in inside)
+    return passed, any(x in asked for x in kernel.temps), list(numbers)
+
+
+class LaunchesText(ModuleText):
+    """Prints the launches of one kernel; elementary functions stand where they are asked."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(replace(kernel, body=()))
+        self.kernel = kernel
+
+    def launch(self, name: str, launch: Launch) -> str:
+        """A launch as a function."""
+        buffers, workspace, numbers = parameters(self.kernel, launch)
+        asked = dict.fromkeys(x for each in walk(launch.body) for x in touched(each))
+        inner = LaunchText(self, list(asked))
+        given = [*buffers, *numbers]
+        inner.names |= {x: f"%given.{k}" for k, x in enumerate(given)}
+        signature = [f"{_passed_as(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
+                     for x in given]
+        if workspace:
+            signature.append("ptr noundef %workspace")
+        for x in asked:
+            kind = f"[{max(x.size, 1)} x {_stored_type(x.dtype)}]"
+            if x.role == "shared":
+                place = f"@shared.{len(self.functions)}"
+                self.functions[place] = (f"{place} = internal addrspace(3) global {kind} undef, "
+                                         "align 16")
+                inner.names[x] = inner.at_entry(
+                    f"addrspacecast ptr addrspace(3) {place} to ptr")
+            elif x.role == "local":
+                inner.names[x] = inner.at_entry(f"alloca {kind}, align 16")
+            elif x in self.kernel.offsets:
+                inner.names[x] = inner.at_entry("getelementptr inbounds i8, ptr %workspace, i64 "
+                                                f"{self.kernel.offsets[x]}")
+        for x, register in ((launch.block, "ctaid"), (launch.thread, "tid")):
+            number = inner.at_entry(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
+            inner.names[x] = inner.at_entry(f"zext i32 {number} to i64")
+        inner.body(launch.body)
+        inner.emit("ret void")
+        return inner.text(f"ptx_kernel void @{name}({', '.join(signature)}) "
+                          f'"nvvm.maxntid"="{launch.threads}"')
+
+
+class LaunchText(FunctionText):
+    """Prints one launch."""
+
+    def print_for(self, loop: For) -> None:
+        self.loop(loop, self.value(loop.start), self.value(loop.stop), [])
+
+    def print_barrier(self, barrier: Barrier) -> None:
+        self.emit(BARRIER)
+
+    def print_shuffle(self, shuffle: Shuffle) -> None:
+        """In words of 32 bits, which a shuffle moves."""
+        t, bits = llvm_type(shuffle.value.dtype), 8 * shuffle.value.dtype.itemsize
+        kind, whole = kind_of(shuffle.value.dtype), self.typed(shuffle.value)
+
+        def step(expression: str) -> str:
+            name = self.fresh("%word")
+            self.emit(f"{name} = {expression}")
+            return name
+
+        if kind == "f":
+            whole = f"i{bits} " + step(f"bitcast {whole} to i{bits}")
+        if bits < 32:
+            whole = "i32 " + step(f"zext {whole} to i32")
+        total = ""
+        for shift in range(0, max(bits, 32), 32):
+            word = whole
+            if bits == 64:
+                high = step(f"lshr {whole}, {shift}")
+                word = "i32 " + step(f"trunc i64 {high} to i32")
+            mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)
+            word = step(f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 {mask}, {word}, "
+                        f"i32 {shuffle.across}, i32 {WARP - 1})")
+            if bits == 64:
+                word = step(f"shl i64 {step(f'zext i32 {word} to i64')}, {shift}")
+                total = step(f"or i64 {total}, {word}") if total else word
+            else:
+                total = word
+        if bits < 32:
+            total = step(f"trunc i32 {total} to {'i1' if kind == 'b' else f'i{bits}'}")
+        self.define(shuffle.target, f"bitcast i{bits} {total} to {t}" if kind == "f"
+                    else f"select i1 true, {t} {total}, {t} {total}")
+
+
+@cache
+def _machine(processor: str) -> Any:
+    binding = cpu._llvm()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=processor, opt=3)
+
+
+def compile(text: str, processor: str = "sm_80") -> str:
+    """PTX for a processor, from the text of `assembly`."""
+    return cpu.undisturbed(lambda: _compiled(text, processor))
+
+
+def _compiled(text: str, processor: str) -> str:
+    binding, machine = cpu._llvm(), _machine(processor)
+    module = binding.parse_assembly(text)
+    module.triple, module.data_layout = TRIPLE, str(machine.target_data)
+    module.verify()
+    options = binding.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization = options.slp_vectorization = False
+    builder = binding.create_pass_builder(machine, options)
+    passes = builder.getModulePassManager()
+    passes.run(module, builder)
+    return machine.emit_assembly(module)
