@@ -1,0 +1,155 @@
+"""NVIDIA's driver: memory, copies and launches on one GPU, all in the order of one stream.
+
+Stands on NVIDIA's own bindings, which are loaded when a GPU is first asked for. Chapter 27.
+In JAX: `xla/stream_executor/cuda`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+OLDEST = 7, 0  # the compute capability of the first GPUs whose threads wait on their own
+
+
+class NoGpu(RuntimeError):
+    """There is no GPU that can be used, and what would help."""
+
+
+@cache
+def bindings() -> Any:
+    """The module of the driver's functions.
+
+    Raises:
+      NoGpu: where it is not installed.
+    """
+    try:
+        from cuda.bindings import driver
+    except ImportError as error:
+        raise NoGpu("the GPU needs NVIDIA's bindings: pip install 'minijax[cuda]'; without them "
+                    "jax.config.update('jax_platforms', 'cpu') goes on on the CPU") from error
+    return driver
+
+
+def done(result: tuple) -> Any:
+    """What a function of the driver gives behind its status.
+
+    Raises:
+      RuntimeError: with the driver's own words, where it failed.
+    """
+    status, *values = result
+    if int(status):
+        words = bindings().cuGetErrorString(status)[1]
+        raise RuntimeError(f"INTERNAL: CUDA: {words.decode() if words else status}")
+    return values[0] if len(values) == 1 else values
+
+
+class Gpu:
+    """One GPU.  Nothing waits, but for `load`: the driver does it all in the order it was asked.
+
+    Raises:
+      NoGpu: no driver, no GPU of that number, or one that is too old.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        self.cuda = cuda = bindings()
+        try:
+            done(cuda.cuInit(0))
+            count = done(cuda.cuDeviceGetCount())
+        except RuntimeError as error:
+            raise NoGpu(f"NVIDIA's driver does not start on this machine ({error}): is it "
+                        "installed, and is there a GPU?") from error
+        if number >= count:
+            raise NoGpu(f"there is no GPU {number}: the driver sees {count}")
+        device = done(cuda.cuDeviceGet(number))
+        kinds = cuda.CUdevice_attribute
+        self.capability = tuple(done(cuda.cuDeviceGetAttribute(kind, device)) for kind in (
+            kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+            kinds.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR))
+        self.name = done(cuda.cuDeviceGetName(256, device)).rstrip(b"\0").decode()
+        if self.capability < OLDEST:
+            raise NoGpu(f"{self.name} is too old: it has compute capability "
+                        f"{'.'.join(map(str, self.capability))}, and {'.'.join(map(str, OLDEST))} "
+                        "is the first that will do")
+        self.context = done(cuda.cuDevicePrimaryCtxRetain(device))
+        self.enter()
+        flags = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
+        self.stream = done(cuda.cuStreamCreate(int(flags)))
+        self.held = 0
+
+    @property
+    def processor(self) -> str:
+        """The GPU as LLVM and the assembler name its kind."""
+        return f"sm_{self.capability[0]}{self.capability[1]}"
+
+    def enter(self) -> None:
+        """Have the calls of this thread go to this GPU."""
+        done(self.cuda.cuCtxSetCurrent(self.context))
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of so many bytes, from the driver's pool.
+
+        Raises:
+          RuntimeError: RESOURCE_EXHAUSTED, with what was asked, and what is held.
+        """
+        self.enter()
+        status, address = self.cuda.cuMemAllocAsync(max(nbytes, 1), self.stream)
+        if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
+            free, total = done(self.cuda.cuMemGetInfo())
+            raise RuntimeError(
+                f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {nbytes} bytes on "
+                f"{self.name}: this program holds {self.held}, {free} of {total} are free. Delete "
+                "arrays (x.delete()), or donate them (donate_argnums).")
+        self.held += nbytes
+        return int(done((status, address)))
+
+    def free(self, address: int, nbytes: int) -> None:
+        """Give memory back: what was asked before still has it."""
+        self.held -= nbytes
+        self.enter()
+        done(self.cuda.cuMemFreeAsync(address, self.stream))
+
+    def store(self, address: int, x: np.ndarray) -> None:
+        """Copy an array to the GPU."""
+        if x.nbytes:
+            self.enter()
+            done(self.cuda.cuMemcpyHtoDAsync(address, x.ctypes.data, x.nbytes, self.stream))
+
+    def load(self, address: int, into: np.ndarray) -> None:
+        """Copy from the GPU, when all that was asked before is done."""
+        self.enter()
+        if into.nbytes:
+            done(self.cuda.cuMemcpyDtoHAsync(into.ctypes.data, address, into.nbytes, self.stream))
+        self.wait()
+
+    def clear(self, address: int, nbytes: int) -> None:
+        """Make memory zeros."""
+        self.enter()
+        done(self.cuda.cuMemsetD8Async(address, 0, nbytes, self.stream))
+
+    def wait(self) -> None:
+        """Return when all is done that was asked."""
+        done(self.cuda.cuStreamSynchronize(self.stream))
+
+    # -- launches ------------------------------------------------------------------------------
+
+    def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
+        """The functions of a program, which the driver assembles, and remembers on disk."""
+        self.enter()
+        module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
+        return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
+
+    def launch(self, function: Any, blocks: int, threads: int, args: Sequence[Any]) -> None:
+        """Run a function: `args` are addresses and numbers of NumPy's."""
+        kinds = [ctypes.c_void_p if isinstance(x, int) else np.ctypeslib.as_ctypes_type(x.dtype)
+                 for x in args]
+        values = tuple(x if isinstance(x, int) else x.item() for x in args)
+        self.enter()
+        done(self.cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream,
+                                      (values, tuple(kinds)), 0))
