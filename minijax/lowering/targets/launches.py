@@ -81,10 +81,11 @@ class _Schedule:
     def scalar(self, name: str, dtype: Any = INT64) -> Scalar:
         return Scalar(f"{name}_{next(self.numbers)}", np.dtype(dtype))
 
-    def let(self, op: str, *args: Any) -> Operand:
+    def let(self, op: str, *args: Any, to: Any = None) -> Operand:
         """An operation on scalars and Python's integers."""
-        operands = [constant(x) if isinstance(x, int) else x for x in args]
-        dtype = result_dtype(op, tuple(x.dtype for x in operands))
+        operands = [constant(x, args[0].dtype) if isinstance(x, int) else x for x in args]
+        target_dtype = None if to is None else np.dtype(to)
+        dtype = result_dtype(op, tuple(x.dtype for x in operands), target_dtype)
         target = self.scalar("_", dtype)
         self.out.append(Let(target, op, tuple(operands)))
         return target
@@ -477,10 +478,28 @@ class _Team:
     def across_a_warp(self, op: str, x: Operand) -> Operand:
         """Every thread's value joined with that of its neighbour, of the next pair, and so on."""
         for bit in range(5):
-            other = self.s.scalar("other", x.dtype)
-            self.s.out.append(Shuffle(other, x, 1 << bit, (1 << WARP) - 1))
-            x = self.s.let(op, x, other)
+            x = self.s.let(op, x, self.shuffled(x, 1 << bit))
         return x
+
+    def shuffled(self, x: Operand, across: int) -> Operand:
+        """A value of another thread, by words of 32 bits, which is what processors move."""
+        let, dtype, bits = self.s.let, x.dtype, 8 * x.dtype.itemsize
+        if dtype == BOOL:
+            return let("ne", self.shuffled(let("convert", x, to=np.uint32), across), 0)
+        if dtype.kind != "u":
+            word = np.dtype(f"uint{bits}")
+            return let("bitcast", self.shuffled(let("bitcast", x, to=word), across), to=dtype)
+        if bits < 32:
+            word = self.shuffled(let("convert", x, to=np.uint32), across)
+            return let("convert", word, to=dtype)
+        if bits > 32:
+            low, high = (self.shuffled(let("convert", part, to=np.uint32), across)
+                         for part in (x, let("shr_logical", x, 32)))
+            return let("or", let("convert", low, to=dtype),
+                       let("shl", let("convert", high, to=dtype), 32))
+        other = self.s.scalar("other", dtype)
+        self.s.out.append(Shuffle(other, x, across, (1 << WARP) - 1))
+        return other
 
     def across_the_block(self, op: str, x: Operand) -> Operand:
         """What the warps of a block have, joined in their order."""

@@ -6,19 +6,16 @@ the order of the kernel's; temps lie in a workspace. Chapter 27. In JAX: XLA's N
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any
 
 from .. import cpu
-from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type, llvm_type
+from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type
 from ..loops import (
-    BOOL, Barrier, Buffer, For, Kernel, Launch, Operand, Scalar, Shuffle, Statement, defined,
-    touched, used, walk,
+    Barrier, Buffer, For, Kernel, Launch, Scalar, Shuffle, Statement, defined, touched, used, walk,
 )
-from ..scalars import kind_of
 from .launches import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -95,43 +92,15 @@ class LaunchText(FunctionText):
     """Prints one launch."""
 
     def print_for(self, loop: For) -> None:
-        self.loop(loop, self.value(loop.start), self.value(loop.stop), [])
+        self.loop(loop, loop.start, loop.stop, [])
 
     def print_barrier(self, barrier: Barrier) -> None:
         self.emit(BARRIER)
 
     def print_shuffle(self, shuffle: Shuffle) -> None:
-        """In words of 32 bits, which a shuffle moves."""
-        t, bits = llvm_type(shuffle.value.dtype), 8 * shuffle.value.dtype.itemsize
-        kind, whole = kind_of(shuffle.value.dtype), self.typed(shuffle.value)
-
-        def step(expression: str) -> str:
-            name = self.fresh("%word")
-            self.emit(f"{name} = {expression}")
-            return name
-
-        if kind == "f":
-            whole = f"i{bits} " + step(f"bitcast {whole} to i{bits}")
-        if bits < 32:
-            whole = "i32 " + step(f"zext {whole} to i32")
-        total = ""
-        for shift in range(0, max(bits, 32), 32):
-            word = whole
-            if bits == 64:
-                high = step(f"lshr {whole}, {shift}")
-                word = "i32 " + step(f"trunc i64 {high} to i32")
-            mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)
-            word = step(f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 {mask}, {word}, "
-                        f"i32 {shuffle.across}, i32 {WARP - 1})")
-            if bits == 64:
-                word = step(f"shl i64 {step(f'zext i32 {word} to i64')}, {shift}")
-                total = step(f"or i64 {total}, {word}") if total else word
-            else:
-                total = word
-        if bits < 32:
-            total = step(f"trunc i32 {total} to {'i1' if kind == 'b' else f'i{bits}'}")
-        self.define(shuffle.target, f"bitcast i{bits} {total} to {t}" if kind == "f"
-                    else f"select i1 true, {t} {total}, {t} {total}")
+        mask = shuffle.mask - (1 << 32) * (shuffle.mask >> 31)  # as LLVM reads an i32
+        self.define(shuffle.target, f"call i32 @llvm.nvvm.shfl.sync.bfly.i32(i32 {mask}, "
+                    f"{self.typed(shuffle.value)}, i32 {shuffle.across}, i32 {WARP - 1})")
 
 
 @cache
