@@ -189,8 +189,7 @@ class Check(Statement):
 
 
 class Launch(Statement):
-    """On a GPU: the body, run by so many blocks of so many threads; `block` and `thread` count them.
-    """
+    """On a GPU: a body that many blocks of many threads run; `block` and `thread` count them."""
 
     block: Scalar
     blocks: int

@@ -40,21 +40,32 @@ class Lowered:
         """The loops."""
         return lower_to_kernel(self.jaxpr, self.name)
 
+    @cached_property
+    def launches(self) -> Kernel:
+        """The loops as a GPU runs them."""
+        from .targets.launches import scheduled  # which is for GPUs alone
+
+        return scheduled(lower_to_kernel(self.jaxpr, self.name, on_gpu=True))
+
     def as_text(self, stage: str = "source") -> str:
-        """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python), or
-        what the processor runs, "llvm" or "asm".
+        """One stage as text: "jaxpr", "simplified", "source" (the loops, as readable Python),
+        "launches" (the same for a GPU), or what a processor runs, "llvm", "asm" or "ptx".
         """
         if stage in ("jaxpr", "simplified"):
             return str(getattr(self, stage))
-        if stage == "source":
+        if stage in ("source", "launches"):
             from .text import kernel_text  # which no compilation needs
 
-            return kernel_text(self.kernel)
+            return kernel_text(self.kernel if stage == "source" else self.launches)
+        if stage == "ptx":
+            from .targets import ptx
+
+            return ptx.compile(ptx.assembly(self.launches))
         if stage in ("llvm", "asm"):
             text = llvm.assembly(self.kernel)
             return cpu.undisturbed(lambda: cpu.compile(text, stage))
-        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, llvm, "
-                         "asm")
+        raise ValueError(f"there is no stage {stage!r}: one of jaxpr, simplified, source, "
+                         "launches, llvm, asm, ptx")
 
     @property
     def costs(self) -> Counter[str]:

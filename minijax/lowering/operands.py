@@ -86,6 +86,8 @@ class Computed(Value):
 class ProgramBuilder(Builder):
     """What a lowering rule is given as `b`."""
 
+    on_gpu = False  # where no loops are written for the registers and caches of a CPU
+
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []

@@ -470,13 +470,14 @@ class NestingBuilder(ProgramBuilder):
         return Run(self, closed.jaxpr, [*consts, *map(self.value, args)], places).run()
 
 
-def lower_to_kernel(closed: ClosedJaxpr, name: str) -> Kernel:
+def lower_to_kernel(closed: ClosedJaxpr, name: str, on_gpu: bool = False) -> Kernel:
     """The loop tree of a whole program.
 
     Raises:
       NotImplementedError: for an equation that has no lowering rule; names the user's line.
     """
     b, jaxpr = NestingBuilder(), simplify(closed).jaxpr
+    b.on_gpu = on_gpu
     args, into = _passed(b, "input", closed.in_avals), _passed(b, "output", closed.out_avals)
     b.jaxpr(closed, args, into=into)
     for x, v in zip((*args, *into), (*jaxpr.invars, *jaxpr.outvars), strict=True):

@@ -18,8 +18,9 @@ from typing import Any
 from minijax.printing import Names
 
 from .loops import (
-    OPS, Address, Assign, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
-    Let, Load, Operand, Read, Scalar, Statement, Store, Variable, While, used, walk,
+    OPS, Address, Assign, Barrier, Buffer, Call, Check, Constant, Declare, For, If, Index, Kernel,
+    Launch, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, touched,
+    used, walk,
 )
 from .scalars import kind_of
 
@@ -276,6 +277,27 @@ class KernelText:
         name = self.names[loop.index] = self.unused(*"ijklmn")
         self.inner(f"for {name} in range({ends}):", loop.body)
         self.taken.discard(name)
+
+    def print_launch(self, launch: Launch) -> None:
+        """Blocks and threads as two loops, which run in any order, and side by side."""
+        self.flush()
+        block, thread = (self.unused(word) for word in ("block", "thread"))
+        self.names |= {launch.block: block, launch.thread: thread}
+        own = dict.fromkeys(x for each in walk(launch.body) for x in touched(each)
+                            if x.role in ("shared", "local"))
+        first = [f"{self.named(x)} = {x.role}({x.shape}, {x.dtype})" for x in own]
+        self.write(f"for {block} in range({launch.blocks}):")
+        self.indent += 1
+        self.inner(f"for {thread} in range({launch.threads}):", launch.body, first)
+        self.indent -= 1
+
+    def print_barrier(self, barrier: Barrier) -> None:
+        self.flush()
+        self.write("barrier()")
+
+    def print_shuffle(self, shuffle: Shuffle) -> None:
+        self.define(shuffle.target, f"shuffle({self.operand(shuffle.value)}, {shuffle.across})")
+        self.flush()
 
     def print_while(self, loop: While) -> None:
         """`while test:` where the condition is one expression, else a loop with a break."""

@@ -67,7 +67,7 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     terms = rows * left.size(left.contract) * columns
     if 1 in (rows, columns) and terms > INLINE_VECTOR:
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
-    elif terms > INLINE and wide.kind == "f":
+    elif terms > INLINE and wide.kind == "f" and not b.on_gpu:
         return by_blocks(b, out, left, right, wide)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
     computed(b, lambda x, y: [as_sums(x, y, **params)], out, left.buffer, right.buffer)

@@ -9,15 +9,15 @@ Chapter 27. In CUDA: compute-sanitizer.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..loops import (
-    OPS, Address, Assign, Barrier, Buffer, Call, Constant, Declare, For, If, Index, Kernel,
-    Launch, Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While,
+    OPS, Address, Assign, Barrier, Buffer, Call, Constant, Declare, For, If, Kernel,
+    Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While,
 )
 from .launches import WARP
 
@@ -197,7 +197,7 @@ class Block:
             inside = (places >= 0) & (places < buffer.size)
         else:
             at = [self.value(i)[self.here] for i in index]
-            inside = np.all([(0 <= i) & (i < n) for i, n in zip(at, buffer.shape, strict=True)],
+            inside = np.all([(i >= 0) & (i < n) for i, n in zip(at, buffer.shape, strict=True)],
                             axis=0) if at else np.ones(self.here.sum(), bool)
             places = sum((i * np.prod(buffer.shape[k + 1:], dtype=int)
                           for k, i in enumerate(at)), np.zeros(self.here.sum(), int))

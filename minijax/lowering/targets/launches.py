@@ -1,10 +1,11 @@
 """The same loops on a GPU: what is launched, and what each thread of a launch does.
 
-Stands on loops.py. Three rules make launches of a tree. A loop whose turns are independent is spread
-over a grid: a thread takes a turn, or a block of threads where a turn has long loops of its own.
-Inside of a block, independent turns are shared by its threads, and so are sums: each thread adds up
-its part, and shuffles join the parts, always in the same order. All else is done by every thread
-alike, but one alone stores; barriers stand where a thread is going to touch what another has stored.
+Stands on loops.py. Three rules make launches of a tree. A loop whose turns are independent is
+spread over a grid: a thread takes a turn, or a block of threads where a turn has long loops of its
+own. Inside of a block, independent turns are shared by its threads, and so are sums: each thread
+adds up its part, and shuffles join the parts, always in the same order. All else is done by every
+thread alike, but one alone stores; barriers stand where a thread is going to touch what another has
+stored.
 Chapter 27. In XLA: its GPU emitters; in Triton and CUDA this is what the programmer writes.
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -26,9 +27,10 @@ from ..loops import (
     Let, Load, Operand, Read, Scalar, Shuffle, Statement, Store, Variable, While, bodies, defined,
     renamed, touched, used, walk,
 )
+from ..arithmetic import Arithmetic
 from ..memory import layout
 from ..probe import cost_of
-from ..scalars import BOOL, result_dtype
+from ..scalars import BOOL
 
 THREADS = 256       # of a block
 WARP = 32           # threads that run together, and can shuffle
@@ -55,7 +57,6 @@ class _Schedule:
     def __init__(self, source: Kernel) -> None:
         self.source = source
         self.temps = list(source.temps)
-        self.numbers = itertools.count()
         self.uses = Counter(x for each in walk(source.body) for x in touched(each))
         codes = [each.code for each in walk(source.body) if isinstance(each, Check)]
         self.errors = self.temp((max(codes) + 1,), np.int32, "errors") if codes else None
@@ -74,21 +75,16 @@ class _Schedule:
 
     def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp") -> Buffer:
         """A buffer that the source does not have."""
-        self.temps.append(Buffer(f"{name}_{next(self.numbers)}", np.dtype(dtype), tuple(shape),
-                                 role))
+        self.temps.append(Buffer(name, np.dtype(dtype), tuple(shape), role))
         return self.temps[-1]
-
-    def scalar(self, name: str, dtype: Any = INT64) -> Scalar:
-        return Scalar(f"{name}_{next(self.numbers)}", np.dtype(dtype))
 
     def let(self, op: str, *args: Any, to: Any = None) -> Operand:
         """An operation on scalars and Python's integers."""
-        operands = [constant(x, args[0].dtype) if isinstance(x, int) else x for x in args]
-        target_dtype = None if to is None else np.dtype(to)
-        dtype = result_dtype(op, tuple(x.dtype for x in operands), target_dtype)
-        target = self.scalar("_", dtype)
-        self.out.append(Let(target, op, tuple(operands)))
-        return target
+        b = Arithmetic()  # to which constants of others are no units
+        args = tuple(b.const(x.value, x.dtype) if isinstance(x, Constant) else x for x in args)
+        x = b.operation(op, args) if to is None else getattr(b, op)(*args, to)
+        self.out += b.scopes[0].statements
+        return x
 
     @contextmanager
     def inside(self) -> Iterator[list[Statement]]:
@@ -156,7 +152,7 @@ class _Schedule:
 
     def grid(self, loop: For) -> Launch:
         """A loop spread over a grid."""
-        block, thread = self.scalar("block"), self.scalar("thread")
+        block, thread = Scalar("block", INT64), Scalar("thread", INT64)
         n, own = int(loop.stop.value - loop.start.value), self.own(loop)  # type: ignore[union-attr]
         longest = max((each.turns or 0 for each in loop.body if isinstance(each, For)
                        and (each.vectorize == "reduce" or self.is_independent(each))), default=0)
@@ -167,20 +163,18 @@ class _Schedule:
                 own -= {x for each in walk(loop.body) if isinstance(each, For)
                         and each.vectorize == "apart" and team.are_many(each)
                         for x in self.own(each)}  # of which each thread will have a copy
-                body.append(Let(loop.index, "add", (block, loop.start)))
-                team.run(tuple(self.moved(loop.body, self.homes(own, block, n), block)))
+                turn = renamed(loop.body, {loop.index: self.let("add", block, loop.start)})
+                team.run(tuple(self.moved(turn, self.homes(own, block, n), block)))
             else:
                 threads = THREADS
                 first = self.let("add", self.let("mul", block, threads), thread)
-                body.append(Let(loop.index, "add", (first, loop.start)))
-                inner = tuple(self.moved(loop.body, self.locals(own), block))
-                whole = n % threads == 0
+                index = self.let("add", first, loop.start)
+                turn = renamed(loop.body, {loop.index: index})
+                alone = tuple(self.by_one_thread(self.moved(turn, self.locals(own), block)))
+                if n % threads:
+                    alone = (If(self.let("lt", index, loop.stop), alone),)
+                body.extend(alone)
                 n = -(-n // threads)
-                if whole:
-                    body.extend(self.by_one_thread(inner))
-                else:
-                    inside = self.let("lt", loop.index, loop.stop)
-                    body.append(If(inside, tuple(self.by_one_thread(inner))))
         return Launch(block, n, thread, threads, tuple(body))
 
     def homes(self, own: Iterable[Buffer], block: Scalar, blocks: int) -> dict[Buffer, Buffer]:
@@ -226,7 +220,7 @@ class _Schedule:
 
     def block_of(self, body: list[Statement]) -> Launch:
         """One block for a body."""
-        block, thread = self.scalar("block"), self.scalar("thread")
+        block, thread = Scalar("block", INT64), Scalar("thread", INT64)
         turns = max((each.turns or 0 for each in walk(body) if isinstance(each, For)
                      and each.vectorize), default=1)
         threads = min(max(-(-turns // WARP), 1) * WARP, THREADS)
@@ -234,7 +228,7 @@ class _Schedule:
             _Team(self, thread, threads).run(body)
         return Launch(block, 1, thread, threads, tuple(inner))
 
-    def by_one_thread(self, body: Sequence[Statement]) -> Iterator[Statement]:
+    def by_one_thread(self, body: Iterable[Statement]) -> Iterator[Statement]:
         """What one thread does alone: as it stands, but a check goes on."""
         for statement in body:
             match statement:
@@ -283,17 +277,17 @@ class _Schedule:
                                      if x in rows and x not in makes)
                 known, first, last = {}, [], []
                 for x in asks:
-                    value = known[x] = self.scalar(x.name, x.dtype)
+                    value = known[x] = Scalar(x.name, x.dtype)
                     first.append(Load(value, rows[x], zero))
                     if isinstance(x, Variable):
-                        known[x] = Variable(value.name + "v", x.dtype)
+                        known[x] = Variable(x.name, x.dtype)
                         first.append(Declare(known[x], value))
                 changed = [x for x in asks if isinstance(x, Variable) and any(
                     isinstance(each, Assign) and each.variable is x for each in walk(place.body))]
                 for x in (*makes, *changed):
                     value = known.get(x, x)
                     if isinstance(x, Variable):
-                        last.append(Read(self.scalar(x.name, x.dtype), value))
+                        last.append(Read(Scalar(x.name, x.dtype), value))
                         value = last[-1].target
                     last.append(If(self.first_of(place), (Store(rows[x], zero, value),)))
                 test = [Let(self.first_of(place), "eq", (place.thread, constant(0)))]
@@ -303,7 +297,7 @@ class _Schedule:
                 del self._first
                 continue
             asks = [x for x in used(place) if x in rows]
-            known = {x: self.scalar(x.name, x.dtype) for x in asks}
+            known = {x: Scalar(x.name, x.dtype) for x in asks}
             loads = [Load(known[x], rows[x], zero) for x in asks]
             match place:
                 case While(condition, test, inner):
@@ -324,7 +318,7 @@ class _Schedule:
     def first_of(self, place: Launch) -> Scalar:
         """Whether a thread is the first of its block."""
         if not hasattr(self, "_first"):
-            self._first = self.scalar("first", BOOL)
+            self._first = Scalar("first", BOOL)
         return self._first
 
 
@@ -415,31 +409,32 @@ class _Team:
         fits = sum(x.nbytes for x in self.s.own(loop)) <= LOCAL
         return fits and ((loop.turns or WARP) * 4 >= self.threads or inner < WARP)
 
-    def turns(self, loop: For, body: Callable[[], None]) -> None:
+    def turns(self, loop: For, body: Iterable[Statement]) -> None:
         """The turns of a loop that a thread takes: from its own, each that is `threads` later."""
-        n = loop.turns
-        step = self.threads
-        if n is not None and n <= step:
+        n, step, let = loop.turns, self.threads, self.s.let
+        turn = Scalar("turn", INT64)
+
+        def at(first: Operand) -> tuple[Statement, ...]:
             with self.s.inside() as inner:
-                inner.append(Let(loop.index, "add", (self.thread, loop.start)))
-                body()
-            test = self.s.let("lt", self.thread, n)
-            self.s.out.append(If(test, tuple(inner)))
+                index = let("add", first, loop.start)
+                inner.extend(renamed(tuple(body), {loop.index: index}))
+            return tuple(inner)
+
+        if n is not None and n <= step:
+            alone = at(self.thread)
+            self.s.out.extend([If(let("lt", self.thread, n), alone)] if n < step else alone)
             return
-        size = self.s.let("sub", loop.stop, loop.start)
-        left = self.s.let("sub", self.s.let("add", size, step - 1), self.thread)
-        turn = self.s.scalar("turn")
-        stop = self.s.let("div", left, step)
+        stop = constant(n // step) if n is not None and n % step == 0 else let(
+            "div", let("sub", let("add", let("sub", loop.stop, loop.start), step - 1),
+                       self.thread), step)
         with self.s.inside() as inner:
-            first = self.s.let("add", self.s.let("mul", turn, step), self.thread)
-            inner.append(Let(loop.index, "add", (first, loop.start)))
-            body()
+            inner.extend(at(let("add", let("mul", turn, step), self.thread)))
         self.s.out.append(For(turn, constant(0), stop, tuple(inner), loop.note))
 
     def share(self, loop: For) -> None:
         """Independent turns, by all threads."""
-        body = tuple(self.s.moved(loop.body, self.s.locals(self.s.own(loop)), self.thread))
-        self.turns(loop, lambda: self.s.out.extend(self.s.by_one_thread(body)))
+        body = self.s.moved(loop.body, self.s.locals(self.s.own(loop)), self.thread)
+        self.turns(loop, self.s.by_one_thread(body))
 
     def operations(self, loop: For) -> dict[Variable, str]:
         """What each variable that a loop changes is joined by; nothing, if that is not known, or
@@ -448,6 +443,7 @@ class _Team:
         made = {each.target: each for each in loop.body if isinstance(each, Let)}
         read = {each.target: each.variable for each in loop.body if isinstance(each, Read)}
         own = {each.variable for each in walk(loop.body) if isinstance(each, Declare)}
+        loaded = {each.buffer for each in walk(loop.body) if isinstance(each, Load)}
         found = {}
         for each in walk(loop.body):
             if isinstance(each, Assign) and each.variable not in own:
@@ -456,22 +452,23 @@ class _Team:
                         read.get(x) is not each.variable for x in let.args):
                     return {}
                 found[each.variable] = let.op
-            elif isinstance(each, Store | Check):
+            elif isinstance(each, Check) or (isinstance(each, Store) and (
+                    loop.index not in each.index or each.buffer in loaded)):
                 return {}
         return found if (loop.turns or WARP) >= WARP else {}
 
     def join(self, loop: For) -> None:
         """A sum, or its like: each thread's part, then those of a warp, then those of the block."""
         operations = self.operations(loop)
-        parts = {v: Variable(f"{v.name}_{next(self.s.numbers)}", v.dtype) for v in operations}
+        parts = {v: Variable("part", v.dtype) for v in operations}
         for v, op in operations.items():
             self.s.out.append(Declare(parts[v], constant(_identity(op, v.dtype), v.dtype)))
-        self.turns(loop, lambda: self.s.out.extend(renamed(loop.body, parts)))
+        self.turns(loop, renamed(loop.body, parts))
         for v, op in operations.items():
-            part = self.s.scalar(v.name, v.dtype)
+            part = Scalar("part", v.dtype)
             self.s.out.append(Read(part, parts[v]))
             total = self.across_the_block(op, self.across_a_warp(op, part))
-            before = self.s.scalar(v.name, v.dtype)
+            before = Scalar("before", v.dtype)
             self.s.out.append(Read(before, v))
             self.s.out.append(Assign(v, self.s.let(op, before, total)))
 
@@ -497,7 +494,7 @@ class _Team:
                          for part in (x, let("shr_logical", x, 32)))
             return let("or", let("convert", low, to=dtype),
                        let("shl", let("convert", high, to=dtype), 32))
-        other = self.s.scalar("other", dtype)
+        other = Scalar("other", dtype)
         self.s.out.append(Shuffle(other, x, across, (1 << WARP) - 1))
         return other
 
@@ -512,7 +509,7 @@ class _Team:
         self.s.out.append(If(self.s.let("eq", lane, 0), (Store(row, (warp,), x),)))
         self.wait()
         self.loaded.add(row)
-        values = [self.s.scalar("warp", x.dtype) for _ in range(warps)]
+        values = [Scalar("warp", x.dtype) for _ in range(warps)]
         for k, value in enumerate(values):
             self.s.out.append(Load(value, row, (constant(k),)))
         while len(values) > 1:

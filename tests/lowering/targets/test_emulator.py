@@ -1,4 +1,4 @@
-"""The emulator refuses what a GPU would get wrong: each mistake is planted in a kernel that works."""
+"""The emulator refuses what a GPU would get wrong: mistakes are planted in kernels that work."""
 
 from dataclasses import replace
 

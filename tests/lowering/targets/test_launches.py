@@ -1,4 +1,4 @@
-"""Loops as launches: the emulator, which refuses what a GPU would get wrong, gives their numbers."""
+"""Loops as launches: the emulator, which refuses what GPUs would get wrong, gives their numbers."""
 
 import os
 
@@ -38,7 +38,7 @@ PROGRAMS = {
     "a place along the rows": lambda x: x.argmax(1),
     "softmax of rows": lambda x: jax.nn.softmax(x, -1),
     "softmax of columns": lambda x: jax.nn.softmax(x, 0),
-    "the normal form of a layer": lambda x: (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True),
+    "the normal form of a layer": lambda x: (x - x.mean(1)[:, None]) / x.std(1)[:, None],
     "a transpose": lambda x: x.T + 1,
     "a running total": lambda x: jnp.cumsum(x.ravel()) / 6000,
     "a sort": lambda x: jnp.sort(x, 1),
