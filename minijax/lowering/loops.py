@@ -7,8 +7,8 @@ In JAX this role is played by HLO after fusion and by XLA's own loop emitters.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, dataclass_transform
 
 import numpy as np
@@ -240,10 +240,19 @@ class Kernel(Node):
 # -- what every pass asks of a statement -----------------------------------------------------------
 
 
+BODIES = ("condition", "then", "orelse", "body")
+
+
 def bodies(statement: Statement) -> tuple[tuple[Statement, ...], ...]:
     """The bodies inside of a statement, in their order."""
     parts = vars(statement)
-    return tuple(parts[name] for name in ("condition", "then", "orelse", "body") if name in parts)
+    return tuple(parts[name] for name in BODIES if name in parts)
+
+
+def with_bodies(statement: Statement, f: Callable[[Any], Iterable[Statement]]) -> Any:
+    """A statement with what a function makes of each of its bodies."""
+    parts = {name: tuple(f(body)) for name, body in vars(statement).items() if name in BODIES}
+    return replace(statement, **parts) if parts else statement
 
 
 def walk(body: Iterable[Statement]) -> Iterator[Statement]:

@@ -19,7 +19,7 @@ from ..loops import (
     OPS, Address, Assign, Barrier, Buffer, Call, Constant, Declare, For, If, Kernel,
     Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While,
 )
-from .launches import WARP
+from .team import WARP
 
 Meaning = Callable[[str], Callable[..., None]]  # of the routines that the host calls
 NOBODY, SEVERAL = -1, -2
@@ -83,7 +83,7 @@ class Device:
     def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray], meaning: Meaning,
                  random: np.random.Generator) -> None:
         self.meaning, self.random = meaning, random
-        given = dict(zip(kernel.inputs, inputs, strict=True))
+        given: dict[Buffer, Any] = dict(zip(kernel.inputs, inputs, strict=True))
         given |= {x: x.value for x in kernel.constants}
         self.memory = {x: Memory(x, np.array(given[x], x.dtype) if x in given else None)
                        for x in kernel.buffers}

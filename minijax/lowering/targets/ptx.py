@@ -16,7 +16,7 @@ from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type
 from ..loops import (
     Barrier, Buffer, For, Kernel, Launch, Scalar, Shuffle, Statement, defined, touched, used, walk,
 )
-from .launches import WARP
+from .team import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
@@ -60,7 +60,7 @@ class LaunchesText(ModuleText):
         buffers, workspace, numbers = parameters(self.kernel, launch)
         asked = dict.fromkeys(x for each in walk(launch.body) for x in touched(each))
         inner = LaunchText(self, list(asked))
-        given = [*buffers, *numbers]
+        given: list[Any] = [*buffers, *numbers]
         inner.names |= {x: f"%given.{k}" for k, x in enumerate(given)}
         signature = [f"{_passed_as(x)} {'noundef ' * isinstance(x, Buffer)}{inner.names[x]}"
                      for x in given]
@@ -79,9 +79,9 @@ class LaunchesText(ModuleText):
             elif x in self.kernel.offsets:
                 inner.names[x] = inner.at_entry("getelementptr inbounds i8, ptr %workspace, i64 "
                                                 f"{self.kernel.offsets[x]}")
-        for x, register in ((launch.block, "ctaid"), (launch.thread, "tid")):
-            number = inner.at_entry(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
-            inner.names[x] = inner.at_entry(f"zext i32 {number} to i64")
+        for number, register in ((launch.block, "ctaid"), (launch.thread, "tid")):
+            word = inner.at_entry(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
+            inner.names[number] = inner.at_entry(f"zext i32 {word} to i64")
         inner.body(launch.body)
         inner.emit("ret void")
         return inner.text(f"ptx_kernel void @{name}({', '.join(signature)}) "

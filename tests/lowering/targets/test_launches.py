@@ -9,6 +9,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.lowering.loops import Barrier, For, Launch, Shuffle, Store, walk
 from minijax.lowering.probe import cost_of
+from minijax.lowering.schedule import lower_to_kernel
 from minijax.lowering.targets import launches
 from minijax.lowering.targets.emulator import emulate
 from tests import running_text
@@ -19,7 +20,9 @@ X = np.linspace(-2, 3, 6000, dtype=np.float32).reshape(60, 100)
 
 
 def kernel(f, *args):
-    return jax.jit(f).lower(*args)._lowered.kernel
+    """The loops that are made for a GPU."""
+    lowered = jax.jit(f).lower(*args)._lowered
+    return lower_to_kernel(lowered.jaxpr, lowered.name, on_gpu=True)
 
 
 def run(f, *args, seed=0):
