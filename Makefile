@@ -18,6 +18,7 @@ CHECK   ?=
 WORKERS ?= 2
 
 VENV := .venv
+comma := ,
 BIN  := $(VENV)/bin
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -26,6 +27,9 @@ export PYTHONUNBUFFERED := 1
 # Without a display a browser cannot open; as root, Jupyter asks to be told that this is meant.
 DISPLAYED := $(DISPLAY)$(WAYLAND_DISPLAY)$(filter Darwin,$(shell uname -s))
 LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--allow-root)
+
+# NVIDIA's assembler has no wheel for a Mac: there its tests are skipped.
+ASSEMBLER := $(if $(filter Darwin,$(shell uname -s)),,$(comma)assembler)
 
 .PHONY: learn test fuzz lint bench notebooks grade book clean
 .DEFAULT_GOAL := learn
@@ -78,7 +82,7 @@ $(VENV)/.course: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[course,dev]'
+	$(BIN)/python -m pip install --quiet --editable '.[course,dev$(ASSEMBLER)]'
 	@touch $@ $(VENV)/.course
 
 $(VENV)/.book: pyproject.toml | $(BIN)/python

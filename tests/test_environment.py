@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# Left out of environment.yml: it needs NVIDIA's driver.
+# Left out of environment.yml: wheels of NVIDIA's.
 CONDA_EXTRAS = ["course", "book", "dev"]
 
 
@@ -38,8 +38,8 @@ def test_no_package_is_listed_twice():
     assert len(names) == len(set(names))
 
 
-def test_extras_are_the_four_of_the_plan():
-    assert sorted(EXTRAS) == ["book", "course", "cuda", "dev"]
+def test_extras_are_those_that_the_readme_names():
+    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev"]
 
 
 def test_runtime_needs_four_packages():

@@ -49,8 +49,7 @@ LIGHT = {"numpy", "ml_dtypes", "minijax"} | set(sys.stdlib_module_names)
 # Modules from outside that some file loads on first use, inside a function, with the reason.
 ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("lowering/cpu.py", "llvmlite"): "compiles and loads kernels",
-    ("lowering/cuda.py", "numba"): "compiles loop trees for a GPU",
-    ("lowering/cuda.py", "cuda"): "launches kernels on a GPU",
+    ("lowering/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
 }
 

@@ -1,10 +1,8 @@
 """A GPU in NumPy: runs launches block by block, and refuses what a real one would get wrong.
 
-Stands on launches.py. The threads of a block go through a launch side by side, each value an array
-with an element for each thread; blocks come in a random order. Refused are races (two threads touch
-an element, one of them stores, and no barrier is between), strays (an index outside of a buffer),
-loads of memory that nothing was stored to, and barriers and shuffles that not all threads reach.
-Chapter 27. In CUDA: compute-sanitizer.
+Stands on team.py. The threads of a block run side by side, as arrays, and blocks in a random order.
+Refused are races, strays outside of a buffer, loads of what was never stored, and barriers and
+shuffles that not all threads reach. Chapter 27. In CUDA: compute-sanitizer.
 """
 
 from __future__ import annotations

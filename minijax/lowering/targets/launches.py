@@ -1,9 +1,8 @@
 """The same loops on a GPU: what is launched, on how many blocks of how many threads.
 
-Stands on team.py. A loop whose turns are independent is spread over a grid: a thread takes a turn,
-or a block of threads where a turn has long loops of its own; what is between such loops is done by
-one block. What is defined in one launch and used in another passes through memory.
-Chapter 27. In XLA: its GPU emitters; in CUDA and Triton this is what the programmer writes.
+Stands on team.py. Of a loop whose turns are independent a thread takes a turn, or a block where a
+turn has long loops of its own; one block does what is between such loops. What one launch makes for
+another passes through memory. Chapter 27. In XLA: its GPU emitters; in CUDA the programmer's work.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """What the threads of one block do for a body of loops.
 
-Stands on loops.py. Independent turns are shared by the threads, and so are sums: each thread adds
-up its part, and shuffles join the parts, always in the same order. All else every thread does
-alike, but one alone stores. Barriers stand where a thread will touch what another has stored.
-Chapter 27. In Triton: what its compiler makes of a program; in CUDA: cooperative groups.
+Stands on loops.py. Independent turns are shared, and so are sums, whose parts shuffles join, always
+in one order. All else each thread does alike, but one alone stores; barriers stand where a thread
+will touch what another has stored. Chapter 27. In Triton: what its compiler makes of a program.
 """
 
 from __future__ import annotations
