@@ -36,7 +36,10 @@ def code_lines(source: str) -> int:
 
 def part_of(path: Path) -> str:
     """The part of the package that a file belongs to."""
-    first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+    first, *rest = path.relative_to(PACKAGE).parts
+    first = first.removesuffix(".py")
+    if rest[:1] == ["targets"]:
+        return "lowering/targets/, for GPUs"
     if first in (*GROUND, *MACHINE, *DERIVATIVES, "interpreters"):
         return CORE
     return f"{first}/" if (PACKAGE / first).is_dir() else "the other modules on top"

@@ -278,7 +278,8 @@ class Lowered:
         """One stage as text.
 
         Args:
-          dialect: ``"jaxpr"``, ``"simplified"`` or ``"source"`` (the loops, as Python that runs).
+          dialect: ``"jaxpr"``, ``"simplified"``, ``"source"`` (the loops, as Python that runs) or
+            ``"launches"`` (as a GPU would run them).
         """
         return self._lowered.as_text(dialect)
 
@@ -294,7 +295,7 @@ class Compiled:
         self._traced, self._lowered, self._run = traced, lowered, lowered.compile()
 
     def as_text(self, dialect: str = "asm") -> str:
-        """The machine code as text: ``"llvm"`` or ``"asm"``."""
+        """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""
         return self._lowered.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
