@@ -1,6 +1,5 @@
 """The text of a kernel, run as Python: what its loops mean, in NumPy."""
 
-import ctypes
 import re
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -9,8 +8,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax.lowering import host, library, routines
+from minijax.lowering import routines
 from minijax.lowering.loops import OPS, Buffer, Call, Kernel, NumpyScalars, walk
+from minijax.lowering.targets import calls
 from minijax.lowering.text import CALLS, CONVERTERS, NUMPYS, kernel_text
 
 
@@ -68,23 +68,9 @@ def _on_flat_arrays(external: str) -> Callable[..., None]:
 def meaning(external: str) -> Callable[..., None]:
     """What an external does to NumPy arrays: an address arrives as a 1-D array that begins there.
     """
-    if external == routines.ALONE:
-        return lambda change: None
     if match := re.fullmatch(routines.BLOCK, external):
         return partial(_block, int(match[2]))
-    return partial(_host_call if external == host.CALL else _routine, external)
-
-
-def _routine(name: str, *args: Any) -> None:
-    name = name.removeprefix(routines.LIBRARY)
-    real = {"s": ctypes.c_float, "d": ctypes.c_double}[name[0]]
-
-    def passed(x: Any) -> Any:
-        if isinstance(x, np.ndarray):
-            return ctypes.c_void_p(x.ctypes.data)
-        return ctypes.byref(real(x) if isinstance(x, float) else ctypes.c_int64(int(x)))
-    lengths = [ctypes.c_int64(1) for _ in routines.LENGTHS]
-    ctypes.CFUNCTYPE(None)(library.blas(name))(*map(passed, args), *lengths)
+    return calls.meaning(external)
 
 
 def _block(rows: int, x: np.ndarray, down: int, right: int, y: np.ndarray, step: int,
@@ -97,8 +83,3 @@ def _block(rows: int, x: np.ndarray, down: int, right: int, y: np.ndarray, step:
     total = matrix(x, (rows, k), down, right) @ matrix(y, (k, stop), step, 1)
     into = matrix(z, (rows, stop), below, 1)[row:, column:]
     into[...] = into + total[row:, column:] if added else total[row:, column:]
-
-
-def _host_call(external: str, table: np.ndarray, *arrays: np.ndarray) -> None:
-    row = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
-    host.PROTOTYPE(int(table[0]))(ctypes.addressof(row))

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from .loops import Buffer, Statement, bodies, touched
+from .loops import Buffer, Launch, Statement, bodies, touched, walk
 
 ALIGNMENT = 64  # of a cache line
 
@@ -53,7 +53,10 @@ def _spans(body: Sequence[Statement], clock: Iterator[int]) -> dict[Buffer, Span
     spans: dict[Buffer, Span] = {}
     for statement in body:
         begin = next(clock)
-        if inner := bodies(statement):
+        if isinstance(statement, Launch):  # whose blocks are not all at the same place
+            temps = {x for each in walk(statement.body) for x in touched(each) if x.role == "temp"}
+            inside = dict.fromkeys(temps, (begin, next(clock)))
+        elif inner := bodies(statement):
             inside = _spans([each for body in inner for each in body], clock)
         else:
             inside = {x: (begin, begin) for x in touched(statement) if x.role == "temp"}

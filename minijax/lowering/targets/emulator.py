@@ -1,59 +1,147 @@
 """A GPU in NumPy: runs launches block by block, and refuses what a real one would get wrong.
 
-Stands on team.py. The threads of a block run side by side, as arrays, and blocks in a random order.
+Stands on loops.py. The threads of a block run side by side, as arrays, blocks in a random order.
 Refused are races, strays outside of a buffer, loads of what was never stored, and barriers and
 shuffles that not all threads reach. Chapter 27. In CUDA: compute-sanitizer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from ..loops import (
-    OPS, Address, Assign, Barrier, Buffer, Call, Constant, Declare, For, If, Kernel,
-    Launch, Let, Load, Operand, Read, Shuffle, Statement, Store, While,
+    OPS, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Launch, Let, Load, Operand,
+    Read, Shuffle, Statement, Store, While,
 )
+from ..memory import round_up
 from .team import WARP
 
-Meaning = Callable[[str], Callable[..., None]]  # of the routines that the host calls
 NOBODY, SEVERAL = -1, -2
+UNKNOWN = 0xA5  # what lies in memory before something is stored
+FIRST = 1 << 32  # address
 
 
 class Refused(RuntimeError):
     """What a launch does would not be the same on each run, or is outside of its memory."""
 
 
-def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], meaning: Meaning, seed: int = 0
-            ) -> list[np.ndarray]:
-    """Run a scheduled kernel; returns its outputs.
+class Emulator:
+    """What driver.Gpu is, in this process's memory: no address is ever given twice."""
 
-    Raises:
-      Refused: for what a GPU would get wrong, with the statement.
-      RuntimeError: where a check of the kernel fails.
-    """
-    device = Device(kernel, inputs, meaning, np.random.default_rng(seed))
-    with np.errstate(all="ignore"):
-        device.run(kernel.body)
-    for memory in device.memory.values():
-        if memory.buffer.name.startswith("errors") and memory.values.any():
-            raise RuntimeError(f"{kernel.name}: check {int(np.argmax(memory.values))} failed")
-    return [device.memory[x].values.reshape(x.shape) for x in kernel.outputs]
+    name = "emulator"
+
+    def __init__(self, seed: int = 0) -> None:
+        self.random = np.random.default_rng(seed)
+        self.starts: list[int] = []
+        self.areas: list[Area] = []
+        self.next, self.held = FIRST, 0
+
+    # -- memory --------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of so many bytes."""
+        address, self.next = self.next, self.next + round_up(nbytes + 1)
+        self.starts.append(address)
+        self.areas.append(Area(nbytes))
+        self.held += nbytes
+        return address
+
+    def free(self, address: int, nbytes: int) -> None:
+        """Give memory back."""
+        place = self.starts.index(address)
+        del self.starts[place], self.areas[place]
+        self.held -= nbytes
+
+    def area(self, address: int) -> tuple[Area, int]:
+        """What was allocated, and how far behind its beginning an address is."""
+        place = bisect(self.starts, address) - 1
+        if place < 0 or address - self.starts[place] > len(self.areas[place].bytes):
+            raise Refused(f"nothing is allocated at address {address}")
+        return self.areas[place], address - self.starts[place]
+
+    def store(self, address: int, x: np.ndarray) -> None:
+        """Copy an array to the device."""
+        area, offset = self.area(address)
+        area.bytes[offset:offset + x.nbytes] = np.ascontiguousarray(x).reshape(-1).view(np.uint8)
+        area.note_stored(offset, x.nbytes)
+
+    def load(self, address: int, into: np.ndarray) -> None:
+        """Copy from the device."""
+        area, offset = self.area(address)
+        into.reshape(-1).view(np.uint8)[...] = area.bytes[offset:offset + into.nbytes]
+
+    def wait(self) -> None:
+        """Return when all is done that was asked, as it always is."""
+
+    # -- launches ------------------------------------------------------------------------------
+
+    def routine(self, external: str) -> Callable[..., None] | None:
+        """What the device itself has for a call: nothing, the host does it all."""
+        return None
+
+    def prepared(self, kernel: Kernel) -> Callable[..., None]:
+        """What runs a launch of a kernel, given the places of buffers and the host's numbers."""
+        return self.launch
+
+    def launch(self, launch: Launch, places: Mapping[Buffer, int], names: Mapping[Any, Any]
+               ) -> None:
+        """Run the blocks of a launch, in any order."""
+        memory: dict[Buffer, Memory] = {}
+
+        def memory_of(buffer: Buffer) -> Memory:
+            if buffer not in memory:
+                area, offset = self.area(places[buffer])
+                memory[buffer] = area.memory(buffer, offset)
+            return memory[buffer]
+
+        with np.errstate(all="ignore"):
+            for block in self.random.permutation(launch.blocks):
+                Block(launch, int(block), names, memory_of).run(launch.body)
+
+
+class Area:
+    """What was allocated at once: its bytes, and which of them have been stored to."""
+
+    def __init__(self, nbytes: int) -> None:
+        self.bytes, self.known = np.full(nbytes, UNKNOWN, np.uint8), np.zeros(nbytes, bool)
+        # Temps take turns in one place: what one has stored, the next does not know.
+        self.temps: dict[tuple[int, Buffer], np.ndarray] = {}
+
+    def note_stored(self, offset: int, nbytes: int) -> None:
+        """The host has stored something."""
+        self.known[offset:offset + nbytes] = True
+        for (where, _), known in self.temps.items():
+            if where == offset:
+                known[...] = True
+
+    def memory(self, buffer: Buffer, offset: int) -> Memory:
+        """A buffer that begins so far behind the beginning."""
+        end = offset + buffer.nbytes
+        values = self.bytes[offset:end].view(buffer.dtype)
+        if buffer.role != "temp":
+            return Memory(buffer, values, self.known[offset:end:buffer.dtype.itemsize])
+        known = self.temps.setdefault((offset, buffer), np.zeros(buffer.size, bool))
+        return Memory(buffer, values, known)
 
 
 class Memory:
-    """The elements of a buffer, which of them have been stored to, and who has touched them since
-    the last barrier (`by` threads of a block) or in this launch (by blocks).
+    """The elements of a buffer during one launch, which of them have been stored to, and who has
+    touched them since the last barrier (`by` threads of a block) or in this launch (by blocks).
     """
 
-    def __init__(self, buffer: Buffer, values: np.ndarray | None = None) -> None:
-        self.buffer = buffer
-        self.values = np.zeros(buffer.size, buffer.dtype) if values is None else values.ravel()
-        self.known = np.full(buffer.size, values is not None)
+    def __init__(self, buffer: Buffer, values: np.ndarray, known: np.ndarray) -> None:
+        self.buffer, self.values, self.known = buffer, values, known
         self.touched: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+
+    @classmethod
+    def new(cls, buffer: Buffer) -> Memory:
+        """Memory in which nothing has been stored."""
+        return cls(buffer, np.zeros(buffer.size, buffer.dtype), np.zeros(buffer.size, bool))
 
     def note(self, by: str, who: np.ndarray, places: np.ndarray, stores: bool) -> bool:
         """Write down who loads from some places, or stores to them; whether that is a race."""
@@ -75,74 +163,15 @@ class Memory:
         return race
 
 
-class Device:
-    """The memory of a GPU, and what the host does with it."""
-
-    def __init__(self, kernel: Kernel, inputs: Sequence[np.ndarray], meaning: Meaning,
-                 random: np.random.Generator) -> None:
-        self.meaning, self.random = meaning, random
-        given: dict[Buffer, Any] = dict(zip(kernel.inputs, inputs, strict=True))
-        given |= {x: x.value for x in kernel.constants}
-        self.memory = {x: Memory(x, np.array(given[x], x.dtype) if x in given else None)
-                       for x in kernel.buffers}
-        for x, memory in self.memory.items():
-            memory.known |= x.name.startswith("errors")  # which begin as zeros
-        self.names: dict[Any, Any] = {}
-
-    def run(self, body: Sequence[Statement]) -> None:
-        """What the host does, statement by statement."""
-        for statement in body:
-            match statement:
-                case Launch():
-                    self.launch(statement)
-                case Load(target, buffer, index):
-                    [place] = map(self.value, index)
-                    self.names[target] = self.memory[buffer].values[place]
-                case For(index, start, stop, inner):
-                    for i in range(int(self.value(start)), int(self.value(stop))):
-                        self.names[index] = np.int64(i)
-                        self.run(inner)
-                case While(condition, test, inner):
-                    self.run(condition)
-                    while self.value(test):
-                        self.run(inner)
-                        self.run(condition)
-                case If(test, then, orelse):
-                    self.run(then if self.value(test) else orelse)
-                case Call(external, args):
-                    self.meaning(external)(*map(self.argument, args))
-                case _:
-                    raise Refused(f"the host cannot run {statement}")
-
-    def value(self, x: Operand) -> Any:
-        return x.value if isinstance(x, Constant) else self.names[x]
-
-    def argument(self, x: Any) -> Any:
-        if isinstance(x, Address):
-            memory, place = self.memory[x.buffer], int(self.value(x.index[0]))
-            memory.known[:] = True
-            return memory.values[place:]
-        if isinstance(x, Buffer):
-            self.memory[x].known[:] = True
-            return self.memory[x].values
-        return self.value(x)
-
-    def launch(self, launch: Launch) -> None:
-        """Run the blocks of a launch, in any order."""
-        for memory in self.memory.values():
-            memory.touched.clear()
-        for block in self.random.permutation(launch.blocks):
-            Block(self, launch, int(block)).run(launch.body)
-
-
 class Block:
     """The threads of one block; `here` says which of them run the present statement."""
 
-    def __init__(self, device: Device, launch: Launch, block: int) -> None:
-        self.device, self.block, self.count = device, block, launch.threads
+    def __init__(self, launch: Launch, block: int, names: Mapping[Any, Any],
+                 memory_of: Callable[[Buffer], Memory]) -> None:
+        self.memory_of, self.block, self.count = memory_of, block, launch.threads
         self.threads = np.arange(launch.threads)
         self.here = np.ones(launch.threads, bool)
-        self.names = {**device.names, launch.block: np.int64(block), launch.thread: self.threads}
+        self.names = {**names, launch.block: np.int64(block), launch.thread: self.threads}
         self.shared: dict[Buffer, Memory] = {}
         self.local: dict[Buffer, tuple[np.ndarray, np.ndarray]] = {}
         self.open: set[Memory] = set()  # what was touched since the last barrier
@@ -205,8 +234,10 @@ class Block:
 
     def memory(self, buffer: Buffer) -> Memory:
         if buffer.role == "shared":
-            return self.shared.setdefault(buffer, Memory(buffer))
-        return self.device.memory[buffer]
+            if buffer not in self.shared:
+                self.shared[buffer] = Memory.new(buffer)
+            return self.shared[buffer]
+        return self.memory_of(buffer)
 
     def touch(self, statement: Load | Store, stores: bool) -> tuple[Memory, np.ndarray]:
         memory, places = self.memory(statement.buffer), self.places(statement)
@@ -214,7 +245,7 @@ class Block:
         race = memory.note("threads", self.threads[self.here], places, stores)
         if memory.buffer.role != "shared":
             race |= memory.note("blocks", np.full(len(places), self.block), places, stores)
-        if race and not memory.buffer.name.startswith("errors"):
+        if race:
             self.refuse(statement, f"a race for {memory.buffer.name}")
         return memory, places
 

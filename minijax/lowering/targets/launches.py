@@ -14,7 +14,7 @@ from typing import Any
 
 
 from ..loops import (
-    INT64, Assign, Barrier, Buffer, Call, Declare, For, If, Kernel, Launch, Let,
+    INT64, Assign, Barrier, Buffer, Call, Check, Declare, For, If, Kernel, Launch, Let,
     Load, Read, Scalar, Statement, Store, Variable, While, bodies, defined, renamed, touched, used,
     walk, with_bodies,
 )
@@ -75,7 +75,7 @@ class _Schedule(Writer):
             first = self.let("add", self.let("mul", block, THREADS), thread)
             index = self.let("add", first, loop.start)
             turn = self.moved(renamed(loop.body, {loop.index: index}), self.locals(own), block)
-            alone = tuple(self.by_one_thread(turn))
+            alone = tuple(turn)
             if n % THREADS:
                 alone = (If(self.let("lt", index, loop.stop), alone),)
             return Launch(block, -(-n // THREADS), thread, THREADS, (*body, *alone))
@@ -101,7 +101,7 @@ class _Schedule(Writer):
 
 
 def _asks_the_host(statement: Statement) -> bool:
-    return any(isinstance(each, Call) for each in walk((statement,)))
+    return any(isinstance(each, Call | Check) for each in walk((statement,)))
 
 
 # -- from launch to launch -------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _passing(body: Sequence[Statement], rows: dict[Any, Buffer]) -> Iterator[Sta
             yield replace(new, condition=(*new.condition, *loads), test=renamed(new.test, names))
             continue
         parts = {name: renamed(value, names) for name, value in vars(new).items()
-                 if name in ("start", "stop", "test", "args")}
+                 if name in ("start", "stop", "test", "ok", "args")}
         yield from (*loads, replace(new, **parts) if names else new)
 
 

@@ -19,7 +19,7 @@ from minijax.primitives.slots import extremum_of_nothing
 
 from ..arithmetic import Arithmetic
 from ..loops import (
-    INT64, Assign, Barrier, Buffer, Check, Constant, Declare, For, If, Kernel, Let, Load, Operand,
+    INT64, Assign, Barrier, Buffer, Constant, Declare, For, If, Kernel, Let, Load, Operand,
     Read, Scalar, Shuffle, Statement, Store, Variable, While, renamed, touched, walk, with_bodies,
 )
 from ..scalars import BOOL
@@ -42,8 +42,6 @@ class Writer:
         self.uses = Counter(x for each in walk(kernel.body) for x in touched(each))
         self.temps: list[Buffer] = []
         self.out: list[Statement] = []
-        codes = [each.code for each in walk(kernel.body) if isinstance(each, Check)]
-        self.errors = self.temp((max(codes, default=0) + 1,), np.int32, "errors")
 
     def temp(self, shape: Sequence[int], dtype: Any, name: str, role: str = "temp") -> Buffer:
         """A buffer that the kernel did not have."""
@@ -105,16 +103,6 @@ class Writer:
             else:
                 yield with_bodies(statement, lambda inner: self.moved(inner, homes, block))
 
-    def by_one_thread(self, body: Iterable[Statement]) -> Iterator[Statement]:
-        """What one thread does alone: as it stands, but a check goes on."""
-        for statement in body:
-            yield (self.error(statement) if isinstance(statement, Check)
-                   else with_bodies(statement, self.by_one_thread))
-
-    def error(self, check: Check) -> If:
-        """A check that fails is written down: the host asks when a result is read."""
-        return If(check.ok, (), (Store(self.errors, (literal(check.code),), literal(1, np.int32)),))
-
 
 class Team:
     """The threads of a block."""
@@ -144,8 +132,6 @@ class Team:
                 case Store():
                     self.wait_for(statement)
                     self.add(If(self.is_first(), (statement,)))
-                case Check():
-                    self.add(If(self.is_first(), (self.writer.error(statement),)))
                 case _:
                     self.wait_for(statement)
                     self.add(statement)
@@ -192,7 +178,7 @@ class Team:
     def share(self, loop: For) -> None:
         """Independent turns, by all threads."""
         own = self.writer.locals(self.writer.own(loop))
-        self.turns(loop, self.writer.by_one_thread(self.writer.moved(loop.body, own, self.thread)))
+        self.turns(loop, self.writer.moved(loop.body, own, self.thread))
 
     def turns(self, loop: For, body: Iterable[Statement]) -> None:
         """The turns of a loop that a thread takes: from its own, each that is `threads` later."""
@@ -239,7 +225,7 @@ class Team:
                         read.get(x) is not each.variable for x in let.args):
                     return {}
                 found[each.variable] = let.op
-            elif isinstance(each, Check) or (isinstance(each, Store) and (
+            elif (isinstance(each, Store) and (
                     loop.index not in each.index or each.buffer in loaded)):
                 return {}
         return found

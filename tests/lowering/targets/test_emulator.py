@@ -12,8 +12,8 @@ from minijax.lowering.loops import (
     Store, walk,
 )
 from minijax.lowering.targets import launches
-from minijax.lowering.targets.emulator import Refused, emulate
-from tests import running_text
+from minijax.lowering.targets.emulator import Refused
+from minijax.lowering.targets.programs import emulate
 
 X = np.linspace(-2, 3, 3000, dtype=np.float32).reshape(30, 100)
 
@@ -39,7 +39,7 @@ def softmax():
 
 
 def run(kernel, x=X):
-    return emulate(kernel, [x], running_text.meaning)[0]
+    return emulate(kernel, [x])[0]
 
 
 def test_the_kernel_itself_is_right():
@@ -106,7 +106,7 @@ def test_memory_of_which_nothing_is_known_is_not_loaded():
     body = (Load(x, shared, (thread,)), Store(out, (thread,), x))
     kernel = Kernel("k", (), (out,), (), (), 0, {}, (Launch(block, 1, thread, 32, body),))
     with pytest.raises(Refused, match="nothing has been stored in s"):
-        emulate(kernel, [], running_text.meaning)
+        emulate(kernel, [])
 
 
 def test_mistakes_are_found_in_long_kernels_too():

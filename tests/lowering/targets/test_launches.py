@@ -7,11 +7,11 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering.loops import Barrier, For, Launch, Shuffle, Store, walk
+from minijax.lowering.loops import Barrier, For, Launch, Shuffle, Store, touched, walk
 from minijax.lowering.probe import cost_of
 from minijax.lowering.schedule import lower_to_kernel
-from minijax.lowering.targets import launches
-from minijax.lowering.targets.emulator import emulate
+from minijax.lowering.targets import launches, ptx
+from minijax.lowering.targets.programs import emulate
 from tests import running_text
 from tests.generated.programs import generate
 
@@ -31,7 +31,7 @@ def run(f, *args, seed=0):
     made = launches.scheduled(source)
     given = [running_text.laid_out(np.asarray(x), buffer)
              for x, buffer in zip(jax.tree.leaves(args), source.inputs, strict=True)]
-    return emulate(made, given, running_text.meaning, seed), made
+    return emulate(made, given, seed), made
 
 
 PROGRAMS = {
@@ -126,11 +126,26 @@ def test_only_what_calls_a_library_goes_back_to_the_host():
     assert any(isinstance(each, Launch) for each in loop.body)
 
 
-def test_a_check_that_fails_is_told_when_the_launches_have_ended():
-    from minijax.lowering.loops import BOOL, Check, Constant, Kernel
-    source = Kernel("k", (), (), (), (), 0, {}, (Check(Constant(np.False_, BOOL), 3),))
-    with pytest.raises(RuntimeError, match="check 3"):
-        emulate(launches.scheduled(source), [], running_text.meaning)
+def test_what_a_function_of_the_host_raises_is_raised_between_launches():
+    def refuse(x):
+        raise ValueError("no such number")
+
+    def f(x):
+        jax.lax.cond(x.sum() > 0, lambda: jax.debug.callback(refuse, x), lambda: None)
+        return x
+    x = -np.ones(3, np.float32)
+    np.testing.assert_array_equal(run(f, x)[0][0], x)
+    with pytest.raises(RuntimeError, match="no such number"):
+        run(f, np.ones(3, np.float32))
+
+
+def test_temps_of_one_launch_have_each_a_place_of_their_own():
+    for f in PROGRAMS.values():
+        _, made = run(f, X)
+        for launch in ptx.launches_of(made.body):
+            temps = {x for each in walk(launch.body) for x in touched(each) if x in made.offsets}
+            ends = sorted((made.offsets[x], made.offsets[x] + x.nbytes) for x in temps)
+            assert all(a[1] <= b[0] for a, b in zip(ends, ends[1:], strict=False))
 
 
 def test_what_is_stored_by_one_thread_is_seen_behind_a_barrier():

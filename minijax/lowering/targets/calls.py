@@ -1,0 +1,42 @@
+"""What the host does for a program on a device: routines of LAPACK, and Python functions.
+
+Stands on library.py and host.py; the arrays are copies in the host's memory. Chapter 27.
+In JAX: jaxlib's cuSOLVER kernels, and its Python callbacks on GPUs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import host, library, routines
+
+
+def meaning(external: str) -> Callable[..., None]:
+    """What an external does to NumPy arrays: an address is a 1-D array that begins there."""
+    if external == routines.ALONE:
+        return lambda change: None
+    if external == host.CALL:
+        return _python
+    return partial(_routine, external.removeprefix(routines.LIBRARY))
+
+
+def _routine(name: str, *args: Any) -> None:
+    """Fortran takes everything by its address, and the lengths of letters last."""
+    real = {"s": ctypes.c_float, "d": ctypes.c_double}[name[0]]
+
+    def passed(x: Any) -> Any:
+        if isinstance(x, np.ndarray):
+            return ctypes.c_void_p(x.ctypes.data)
+        return ctypes.byref(real(x) if isinstance(x, float) else ctypes.c_int64(int(x)))
+    lengths = [ctypes.c_int64(1) for _ in routines.LENGTHS]
+    ctypes.CFUNCTYPE(None)(library.blas(name))(*map(passed, args), *lengths)
+
+
+def _python(table: np.ndarray, *arrays: np.ndarray) -> None:
+    row = (ctypes.c_void_p * len(arrays))(*[x.ctypes.data for x in arrays])
+    host.PROTOTYPE(int(table[0]))(ctypes.addressof(row))

@@ -1,0 +1,160 @@
+"""A scheduled kernel on a device: what the host does between launches.
+
+Stands on launches.py; a device is driver.Gpu or emulator.Emulator, which know nothing of programs.
+What no launch can do the host does on copies. Chapter 27. In JAX: XLA's thunks and PJRT's buffers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .. import host
+from ..loops import (
+    Address, Buffer, Call, Check, Constant, For, If, Kernel, Launch, Load, Operand, Statement,
+    While,
+)
+from .calls import meaning
+from .emulator import Emulator
+
+
+class Memory:
+    """Bytes on a device, given back when nobody has them any more."""
+
+    __slots__ = ("__weakref__", "address", "device", "nbytes")
+
+    def __init__(self, device: Any, nbytes: int) -> None:
+        self.device, self.nbytes = device, nbytes
+        self.address = device.allocate(nbytes)
+
+    @classmethod
+    def of(cls, device: Any, x: np.ndarray) -> Memory:
+        """Memory that holds a copy of an array."""
+        memory = cls(device, x.nbytes)
+        device.store(memory.address, np.ascontiguousarray(x))
+        return memory
+
+    def read(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
+        """A copy of what it holds, in the host's memory."""
+        found = np.empty(shape, dtype)
+        self.device.load(self.address, found)
+        return found
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # at the end of a process the driver has gone before
+            self.device.free(self.address, self.nbytes)
+
+
+class Program:
+    """A scheduled kernel, ready to run on a device."""
+
+    def __init__(self, kernel: Kernel, device: Any) -> None:
+        self.kernel, self.device = kernel, device
+        self.launch = device.prepared(kernel)
+        self.constants = [Memory.of(device, np.asarray(x.value)) for x in kernel.constants]
+
+    def __call__(self, *inputs: Memory) -> list[Memory]:
+        """New memory with the outputs, which is theirs when the device comes to it."""
+        kernel, device = self.kernel, self.device
+        outputs = [Memory(device, x.nbytes) for x in kernel.outputs]
+        workspace = Memory(device, kernel.workspace_size) if kernel.workspace_size else None
+        places = {buffer: memory.address for buffer, memory in zip(
+            (*kernel.inputs, *kernel.outputs, *kernel.constants),
+            (*inputs, *outputs, *self.constants), strict=True)}
+        if workspace is not None:
+            places |= {x: workspace.address + offset for x, offset in kernel.offsets.items()}
+        Run(self, places).body(kernel.body)
+        return outputs
+
+
+class Run:
+    """One run of a program: where its buffers are, and the numbers that the host knows."""
+
+    def __init__(self, program: Program, places: dict[Buffer, int]) -> None:
+        self.device, self.launch = program.device, program.launch
+        self.places = places
+        self.names: dict[Any, Any] = {}
+
+    def body(self, statements: Sequence[Statement]) -> None:
+        """What the host does, statement by statement."""
+        for statement in statements:
+            match statement:
+                case Launch():
+                    self.launch(statement, self.places, self.names)
+                case Load(target, buffer, index):
+                    self.names[target] = self.array(buffer)[tuple(map(self.value, index))]
+                case For(index, start, stop, inner):
+                    for i in range(int(self.value(start)), int(self.value(stop))):
+                        self.names[index] = np.int64(i)
+                        self.body(inner)
+                case While(condition, test, inner):
+                    self.body(condition)
+                    while self.value(test):
+                        self.body(inner)
+                        self.body(condition)
+                case If(test, then, orelse):
+                    self.body(then if self.value(test) else orelse)
+                case Call():
+                    self.call(statement)
+                case Check(ok):
+                    if not self.value(ok):
+                        host.reraise()
+                case _:
+                    raise TypeError(f"the host cannot run {statement}")
+
+    def value(self, x: Operand) -> Any:
+        """A number that the host knows."""
+        return x.value if isinstance(x, Constant) else self.names[x]
+
+    def array(self, buffer: Buffer) -> np.ndarray:
+        """A copy of a buffer."""
+        found = np.empty(buffer.shape, buffer.dtype)
+        self.device.load(self.places[buffer], found)
+        return found
+
+    def call(self, call: Call) -> None:
+        """By the device itself, or else by the host, on copies that go back."""
+        own: Callable | None = self.device.routine(call.external)
+        if own is not None:
+            own(*map(self.passed, call.args))
+            return
+        buffers = dict.fromkeys(x.buffer if isinstance(x, Address) else x for x in call.args
+                                if isinstance(x, Address | Buffer))
+        copies = {x: self.array(x) for x in buffers}
+
+        def given(x: Any) -> Any:
+            if isinstance(x, Address):
+                return copies[x.buffer].reshape(-1)[self.offset(x):]
+            return copies[x].reshape(-1) if isinstance(x, Buffer) else self.value(x)
+        meaning(call.external)(*map(given, call.args))
+        for x, copy in copies.items():
+            if x.role not in ("input", "constant"):
+                self.device.store(self.places[x], copy)
+
+    def offset(self, x: Address) -> int:
+        """Which element of its buffer an address is of."""
+        index = [int(self.value(i)) for i in x.index]
+        return index[0] if len(index) == 1 else int(np.ravel_multi_index(index, x.buffer.shape))
+
+    def passed(self, x: Any) -> Any:
+        """An address on the device, or a number."""
+        if isinstance(x, Address):
+            return self.places[x.buffer] + self.offset(x) * x.buffer.dtype.itemsize
+        return self.places[x] if isinstance(x, Buffer) else self.value(x)
+
+
+def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0) -> list[np.ndarray]:
+    """Run a scheduled kernel on an emulated device; returns its outputs.
+
+    Raises:
+      Refused: for what a GPU would get wrong, with the statement.
+    """
+    device = Emulator(seed)
+    given = [Memory.of(device, np.asarray(x, buffer.dtype).reshape(buffer.shape))
+             for x, buffer in zip(inputs, kernel.inputs, strict=True)]
+    outputs = Program(kernel, device)(*given)
+    return [memory.read(x.shape, x.dtype)
+            for memory, x in zip(outputs, kernel.outputs, strict=True)]
