@@ -25,6 +25,9 @@ NOBODY, SEVERAL = -1, -2
 UNKNOWN = 0xA5  # what lies in memory before something is stored
 FIRST = 1 << 32  # address
 
+# Told of each load and store: which it is, the block, the threads, their places in the buffer.
+Watch = Callable[[Statement, int, np.ndarray, np.ndarray], None]
+
 
 class Refused(RuntimeError):
     """What a launch does would not be the same on each run, or is outside of its memory."""
@@ -35,7 +38,8 @@ class Emulator:
 
     name = "emulator"
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self, seed: int = 0, watch: Watch | None = None) -> None:
+        self.watch = watch
         self.random = np.random.default_rng(seed)
         self.starts: list[int] = []
         self.areas: list[Area] = []
@@ -101,7 +105,7 @@ class Emulator:
 
         with np.errstate(all="ignore"):
             for block in self.random.permutation(launch.blocks):
-                Block(launch, int(block), names, memory_of).run(launch.body)
+                Block(launch, int(block), names, memory_of, self.watch).run(launch.body)
 
 
 class Area:
@@ -167,8 +171,9 @@ class Block:
     """The threads of one block; `here` says which of them run the present statement."""
 
     def __init__(self, launch: Launch, block: int, names: Mapping[Any, Any],
-                 memory_of: Callable[[Buffer], Memory]) -> None:
+                 memory_of: Callable[[Buffer], Memory], watch: Watch | None = None) -> None:
         self.memory_of, self.block, self.count = memory_of, block, launch.threads
+        self.watch = watch
         self.threads = np.arange(launch.threads)
         self.here = np.ones(launch.threads, bool)
         self.names = {**names, launch.block: np.int64(block), launch.thread: self.threads}
@@ -230,6 +235,8 @@ class Block:
                           for k, i in enumerate(at)), np.zeros(self.here.sum(), int))
         if not inside.all():
             self.refuse(statement, f"an index outside of {buffer.name}")
+        if self.watch is not None:
+            self.watch(statement, self.block, self.threads[self.here], places)
         return places
 
     def memory(self, buffer: Buffer) -> Memory:

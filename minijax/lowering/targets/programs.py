@@ -18,7 +18,7 @@ from ..loops import (
     While,
 )
 from .calls import meaning
-from .emulator import Emulator
+from .emulator import Emulator, Watch
 
 
 class Memory:
@@ -146,13 +146,18 @@ class Run:
         return self.places[x] if isinstance(x, Buffer) else self.value(x)
 
 
-def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0) -> list[np.ndarray]:
+def emulate(kernel: Kernel, inputs: Sequence[np.ndarray], seed: int = 0,
+            watch: Watch | None = None) -> list[np.ndarray]:
     """Run a scheduled kernel on an emulated device; returns its outputs.
+
+    Args:
+      watch: what is told of each load and store of a launch: the statement, the block, the numbers
+        of the threads, and the place in the buffer that each of these has.
 
     Raises:
       Refused: for what a GPU would get wrong, with the statement.
     """
-    device = Emulator(seed)
+    device = Emulator(seed, watch)
     given = [Memory.of(device, np.asarray(x, buffer.dtype).reshape(buffer.shape))
              for x, buffer in zip(inputs, kernel.inputs, strict=True)]
     outputs = Program(kernel, device)(*given)

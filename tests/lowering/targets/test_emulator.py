@@ -122,3 +122,21 @@ def test_mistakes_are_found_in_long_kernels_too():
         except Refused:
             found += 1
     assert found >= 4
+
+
+def test_a_watch_is_told_of_each_load_and_store_by_block_and_thread():
+    def f(x):
+        return x.T + 1
+    made = launches.scheduled(jax.jit(f).lower(X)._lowered.kernel)
+    loaded, stored = np.zeros(X.size, int), np.zeros(X.size, int)
+    moved = {}
+
+    def watch(statement, block, threads, places):
+        count, way = (loaded, 0) if isinstance(statement, Load) else (stored, 1)
+        np.add.at(count, places, 1)
+        for thread, place in zip(threads, places, strict=True):
+            moved.setdefault((block, int(thread)), ([], []))[way].append(int(place))
+    np.testing.assert_array_equal(emulate(made, [X], watch=watch)[0], X.T + 1)
+    assert (loaded == 1).all() and (stored == 1).all()
+    for froms, tos in moved.values():
+        np.testing.assert_array_equal(X.ravel()[froms], X.T.ravel()[tos])
