@@ -15,7 +15,7 @@ import types
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -187,29 +187,42 @@ class ArrayImpl(Array):
     def __getattr__(self, name: str) -> Any:
         """Asked only for what is not there: the buffer of an array that was deleted."""
         if name == "_buffer":
-            raise errors.with_cure(
-                RuntimeError(f"Array has been deleted with shape={self.aval.str_long()}."),
-                "It was donated to a jitted function (donate_argnums), or deleted by hand.")
+            raise self._deleted()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def _deleted(self) -> Exception:
+        return errors.with_cure(
+            RuntimeError(f"Array has been deleted with shape={self.aval.str_long()}."),
+            "It was donated to a jitted function (donate_argnums), or deleted by hand.")
+
+    def _is_deleted(self) -> bool:
+        try:
+            self._buffer  # noqa: B018
+        except RuntimeError:
+            return True
+        return False
+
+    def _delete(self) -> None:
+        if not self._is_deleted():
+            del self._buffer
+
+    def _another(self) -> ArrayImpl:
+        return ArrayImpl(self._buffer, self.aval)
 
 
 def give_away(x: Any) -> None:
     """Let go of an array's buffer; reading it raises from now on."""
-    if isinstance(x, ArrayImpl) and not is_given_away(x):
-        del x._buffer
+    if isinstance(x, ArrayImpl):
+        x._delete()
 
 
 def another(x: Any) -> Any:
     """An array of the same numbers, which stays when `x` is given away."""
-    return ArrayImpl(x._buffer, x.aval) if isinstance(x, ArrayImpl) else x
+    return x._another() if isinstance(x, ArrayImpl) else x
 
 
 def is_given_away(x: ArrayImpl) -> bool:
-    try:
-        x._buffer  # noqa: B018
-    except RuntimeError:
-        return True
-    return False
+    return x._is_deleted()
 
 
 def array_from_buffer(buffer: np.ndarray, aval: ShapedArray) -> ArrayImpl:
@@ -670,8 +683,13 @@ class Primitive:
                 pass
         return tuple(rule(*avals, **params))
 
+    # Evaluates where the arguments lie, once a device other than the CPU has been asked for.
+    elsewhere: ClassVar[Callable[..., list[ArrayImpl] | None] | None] = None
+
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         """Run the meaning on the numbers."""
+        if self.elsewhere is not None and (outs := self.elsewhere(self, args, params)) is not None:
+            return outs
         avals = [x.aval for x in args]
         out_avals = self.type_of(avals, params)
         if not self.handles_keys and any(map(has_key_dtype, avals)):

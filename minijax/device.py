@@ -1,48 +1,39 @@
-"""Where arrays live: `devices`, `device_put`, `device_get`; here all of them live on one CPU.
+"""Which devices there are, and how arrays come to them: `devices`, `device_put`, `device_get`.
 
-Stands on `derivatives`.  Chapter 11, *Named axes and many devices*.
+Stands on `higher_order.devices`.  Chapter 11, *Named axes and many devices*; chapter 27.
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/api.py`.
 """
 
-import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from minijax import config, core, tree_util
-from minijax.core import Array
+from minijax import core, tree_util
+from minijax.higher_order import elsewhere
+from minijax.higher_order.devices import PLATFORMS, Device, DeviceArray, kind_in_use, put
+from minijax.higher_order.devices import default_device as where_new_arrays_lie
 from minijax.stage import check_arg
 
 
-@dataclasses.dataclass(frozen=True)
-class Device:
-    """A processor.  Arrays live on the first; the flag `num_cpu_devices` pretends that more exist.
-
-    >>> devices()
-    [CpuDevice(id=0)]
-    """
-
-    id: int = 0
-    platform: ClassVar[str] = "cpu"
-    device_kind: ClassVar[str] = "cpu"
-    process_index: ClassVar[int] = 0
-
-    def __repr__(self) -> str:
-        return f"CpuDevice(id={self.id})"
-
-    def __str__(self) -> str:
-        return f"TFRT_CPU_{self.id}"
-
-
 def devices(backend: str | None = None) -> list[Device]:
-    """All devices: one, or as many as the flag `num_cpu_devices` says.
+    """The devices of a platform; of the one in use, if none is named.
+
+    Of CPUs there are as many as the flag `num_cpu_devices` pretends.
+
+    Args:
+      backend: ``"cpu"``, ``"gpu"`` or ``"cuda"``; ``"emulator"`` is a GPU in NumPy.
 
     Raises:
-      RuntimeError: for a backend other than the CPU.
+      RuntimeError: for another platform, and where there is no such device.
+
+    >>> devices("cpu")
+    [CpuDevice(id=0)]
     """
-    if backend not in (None, "cpu"):
-        raise RuntimeError(f"Unknown backend {backend}. Available backends are ['cpu']")
-    return [Device(i) for i in range(max(1, config.num_cpu_devices.value))]
+    if backend is not None and backend not in PLATFORMS:
+        raise RuntimeError(f"Unknown backend {backend}. Available backends are "
+                           f"{[name for name in PLATFORMS if name != 'numpy']}")
+    kind = kind_in_use() if backend is None else PLATFORMS[backend]
+    return [kind.numbered(i) for i in range(kind.count())]
 
 
 local_devices = devices
@@ -56,21 +47,48 @@ local_device_count = device_count
 
 
 def default_backend() -> str:
-    return "cpu"
+    """The platform that programs run on: ``"cpu"`` or ``"gpu"``."""
+    return kind_in_use().platform
 
 
 def device_put(x: Any, device: Any = None, **_: Any) -> Any:
-    """A tree of values as arrays on the device.
+    """A tree of values as arrays on a device.
+
+    Args:
+      x: a tree of arrays and numbers.
+      device: a `Device`, or a sharding over one; the default device, if None.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
-    return tree_util.tree_map(lambda leaf: _settled(check_arg(leaf)), x)
+    where = named(device)
+    return tree_util.tree_map(lambda leaf: _settled(check_arg(leaf), where), x)
 
 
-def _settled(x: Array) -> Array:
-    if isinstance(x, core.ArrayImpl) and x.is_literal:
-        return core.ArrayImpl(x._buffer, x.aval)
+def named(device: Any) -> Device | None:
+    """The device that an argument names: a device, its platform, or what has one.
+
+    Raises:
+      ValueError: for anything else.
+    """
+    if isinstance(device, str):
+        device = devices(device)[0]
+    device = getattr(device, "device", device)
+    if device is not None and not isinstance(device, Device):
+        raise ValueError(f"a device is one of jax.devices(), not {device!r}")
+    if device is not None and not device.is_host:
+        elsewhere.begin()
+    return device
+
+
+def _settled(x: Any, device: Device | None) -> Any:
+    """An array on a device; without one, what lies on a device already stays there."""
+    if isinstance(x, DeviceArray) and device is None:
+        return x
+    device = device or where_new_arrays_lie()
+    if isinstance(x, core.ArrayImpl) and (x.is_literal or isinstance(x, DeviceArray)
+                                          or not device.is_host):
+        return put(x, device)
     return x
 
 
@@ -81,5 +99,8 @@ def device_get(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Returns `x`: what is computed here is ready when the call returns."""
+    """Returns `x` when it is computed; on the CPU all is ready when a call returns."""
+    for leaf in tree_util.tree_leaves(x):
+        if isinstance(leaf, DeviceArray):
+            leaf.there().device.wait()
     return x

@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax import config, core, errors, lazily, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.rules import running_one_of
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs
@@ -30,23 +31,13 @@ T = TypeVar("T")
 
 # ── Running a program ────────────────────────────────────────────────────────────────────────
 
-def backend() -> str:
-    """The backend that runs compiled programs: ``cpu``, or ``numpy``, which interprets them."""
-    wanted = config.platforms.value or config.platform_name.value or "cpu"
-    name = wanted.split(",")[0]
-    if name not in ("cpu", "numpy"):
-        raise RuntimeError(f"Unknown backend: '{name}' requested, but no platforms that are "
-                           "instances of it are present. Platforms present are: cpu, numpy")
-    return name
-
-
 def interpret(closed: ClosedJaxpr, *buffers: np.ndarray) -> list[np.ndarray]:
     """Run a program by the NumPy meaning of its primitives; a check may rather compile it."""
     args = [ArrayImpl(np.asarray(b), aval)
             for b, aval in zip(buffers, closed.in_avals, strict=True)]
     outs = core.base_trace.around(
         "interpret", _interpret, closed, args,
-        lambda: run_on_arrays(executable(closed), closed, args))
+        lambda: run_program(closed, "f", args))
     return [x._buffer for x in outs]
 
 
@@ -54,20 +45,19 @@ def _interpret(closed: ClosedJaxpr, args: Sequence[ArrayImpl], _: Callable) -> l
     return core.run_with(core.base_trace, eval_jaxpr, closed.jaxpr, closed.consts, *args)
 
 
-def executable(closed: ClosedJaxpr, name: str = "f") -> Callable[..., list[np.ndarray]]:
-    """What runs a program on buffers; compiled once, and kept as long as the program."""
-    where = backend()
-    return closed.derived(("executable", where), lambda: _make_executable(closed, name, where))
+def executable(closed: ClosedJaxpr, name: str = "f", device: Device = CPU) -> Callable[..., list]:
+    """What runs a program on a device's buffers; compiled once, and kept as long as the program."""
+    return closed.derived(("executable", device), lambda: _make_executable(closed, name, device))
 
 
-def _make_executable(closed: ClosedJaxpr, name: str, where: str) -> Callable:
-    if where == "numpy":
+def _make_executable(closed: ClosedJaxpr, name: str, device: Device) -> Callable:
+    if device.interprets:
         return functools.partial(interpret, closed)
     if config.log_compiles.value:
         types = ", ".join(map(repr, closed.in_avals))
         logger.warning("Compiling jit(%s) with global shapes and types (%s).", name, types)
     with timed(f"compilation of jit({name})"), blaming_the_compiler(closed, name):
-        return lowered(closed, name).compile()
+        return device.compiled(lowered(closed, name))
 
 
 def lowered(closed: ClosedJaxpr, name: str) -> Any:
@@ -125,11 +115,17 @@ def called(program: Callable[[], T], python: Callable[[], Any], function: str | 
     return core.base_trace.around("call", lambda *_: program(), python, function)
 
 
-def run_on_arrays(run: Callable[..., list[np.ndarray]], closed: ClosedJaxpr, args: Sequence[Any]
-                  ) -> list[ArrayImpl]:
+def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[ArrayImpl]:
+    """What a program makes of arrays, compiled for where they lie."""
+    device = device_of(args)
+    return run_on_arrays(executable(closed, name, device), device, closed, args)
+
+
+def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
+                  args: Sequence[Any]) -> list[ArrayImpl]:
     """What compiled code of a program makes of arrays."""
-    outs = run(*[x._buffer for x in args])
-    return [ArrayImpl(out, aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+    outs = run(*map(device.operand, args))
+    return list(map(device.array, outs, closed.out_avals))
 
 
 # ── Operations with programs inside ──────────────────────────────────────────────────────────
@@ -142,9 +138,9 @@ class ProgramPrimitive(Primitive):
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
         closed = self.as_program([x.aval for x in args], params)
-        if backend() == "numpy":
+        if device_of(args).interprets:
             return super().evaluate(args, params)
-        return run_on_arrays(executable(closed, self.name), closed, args)
+        return run_program(closed, self.name, args)
 
     def as_program(self, avals: Sequence[ShapedArray], params: Params) -> ClosedJaxpr:
         """A program of this one equation, kept as long as the first program inside it."""
@@ -157,8 +153,7 @@ class CallPrimitive(Primitive):
     """Applies the program in its parameter `jaxpr`; evaluated, it is compiled."""
 
     def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
-        closed = params["jaxpr"]
-        return run_on_arrays(executable(closed, params["name"]), closed, args)
+        return run_program(params["jaxpr"], params["name"], args)
 
 
 def call_of_program(name: str, split: Callable[..., Halves],
@@ -248,9 +243,9 @@ class Traced:
         trace = core.current_trace.get()
         return all(trace.is_open(x.level) for x in self.captured)
 
-    @lazily.cached_property
-    def run(self) -> Callable[..., list[np.ndarray]]:
-        return executable(self.program, self.fun_name)
+    def run(self, device: Device) -> Callable[..., list]:
+        """What runs the program on buffers of a device."""
+        return executable(self.program, self.fun_name, device)
 
     @property
     def out_info(self) -> Any:
@@ -285,14 +280,15 @@ class Lowered:
 
     def compile(self) -> Compiled:
         with blaming_the_compiler(self._traced.program, self._traced.fun_name):
-            return Compiled(self._traced, self._lowered)
+            return Compiled(self._traced, self._lowered, device_of(()))
 
 
 class Compiled:
     """Machine code, callable with arguments of the types it was made for."""
 
-    def __init__(self, traced: Traced, lowered: Any):
-        self._traced, self._lowered, self._run = traced, lowered, lowered.compile()
+    def __init__(self, traced: Traced, lowered: Any, device: Device):
+        self._traced, self._lowered, self._device = traced, lowered, device
+        self._run = device.compiled(lowered)
 
     def as_text(self, dialect: str = "asm") -> str:
         """The machine code as text: ``"llvm"`` or ``"asm"``, or ``"ptx"`` for a GPU."""
@@ -312,7 +308,7 @@ class Compiled:
         self._check(values)
         program = self._traced.program
         if core.base_trace.goes_straight:
-            outs = run_on_arrays(self._run, program, values)
+            outs = run_on_arrays(self._run, self._device, program, values)
         else:
             outs = jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
         return tree_util.tree_unflatten(self._traced.out_tree, outs)

@@ -12,6 +12,7 @@ import numpy as np
 
 from minijax import caches, core
 from minijax.core import ArrayImpl, ShapedArray
+from minijax.higher_order.devices import CPU, Device, put
 from minijax.tree_util import PyTreeDef
 
 Run = Callable[..., list[np.ndarray]]
@@ -29,7 +30,8 @@ class Dispatcher:
     `Miss` for anything it does not know, having done nothing.
     """
 
-    def __init__(self, stamp: object = None):
+    def __init__(self, stamp: object = None, device: Device = CPU):
+        self.device = device  # where all programs here run
         self.stamp = stamp  # what `config.stamp` gave; None: there is nothing to call
         self.by_tree: dict[PyTreeDef, tuple[Callable, dict]] = {}
         self.last: Callable = _miss
@@ -38,8 +40,9 @@ class Dispatcher:
             out_tree: PyTreeDef, out_avals: list[ShapedArray]) -> None:
         """Know one more program, for a tree of arguments that `is_plain`."""
         programs: dict[tuple[ShapedArray, ...], tuple[Run, Callable]] = {}
-        call, programs = self.by_tree.get(in_tree) or (_compiled_call(in_tree, programs), programs)
-        programs[avals] = (run, rebuilder(out_tree, tuple(out_avals)))
+        call, programs = self.by_tree.get(in_tree) or (
+            _compiled_call(in_tree, programs, self.device), programs)
+        programs[avals] = (run, rebuilder(out_tree, tuple(out_avals), self.device))
         self.by_tree[in_tree] = call, programs
         self.last = call
 
@@ -61,19 +64,21 @@ def is_plain(tree: PyTreeDef) -> bool:
     return written and all(map(is_plain, tree.children()))
 
 
-def _convert(x: Any) -> ArrayImpl:
-    """A leaf that is a number, or a NumPy array, as an array."""
+def _convert(x: Any, device: Device) -> ArrayImpl:
+    """A leaf that is a number, or lies on the host, as an array on the device."""
+    if type(x) is ArrayImpl:
+        return put(x, device)
     if isinstance(x, bool | int | float | np.ndarray | np.generic):
         try:
             value = core.as_value(x)
         except (TypeError, OverflowError):
             raise Miss from None
         if type(value) is ArrayImpl:
-            return value
+            return put(value, device)
     raise Miss
 
 
-def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
+def _compiled_call(in_tree: PyTreeDef, programs: dict, device: Device) -> Callable:
     names = itertools.count()
     leaves: list[str] = []
     lines: list[str] = []
@@ -81,16 +86,16 @@ def _compiled_call(in_tree: PyTreeDef, programs: dict) -> Callable:
     lines += _take_apart(args_tree, "args", names, leaves)
     lines += _take_apart(kwargs_tree, "kwargs", names, leaves)
     for leaf in leaves:
-        lines.append(f"if type({leaf}) is not ArrayImpl: {leaf} = convert({leaf})")
+        lines.append(f"if {device.elsewhere.format(x=leaf)}: {leaf} = convert({leaf}, device)")
     avals = "".join(f"{leaf}.aval, " for leaf in leaves)
-    buffers = ", ".join(f"{leaf}._buffer" for leaf in leaves)
+    buffers = ", ".join(device.passed.format(x=leaf) for leaf in leaves)
     lines.append(f"run, rebuild = programs[{f'({avals})' if avals else '()'}]")
     source = ("def call(args, kwargs):\n    try:\n"
               + "".join(f"        {line}\n" for line in lines)
               + "    except KeyError:\n        raise Miss from None\n"
               f"    return rebuild(run({buffers}))\n")
-    return caches.written(source, "call", {"ArrayImpl": ArrayImpl, "convert": _convert,
-                                           "programs": programs, "Miss": Miss})
+    return caches.written(source, "call", {"Array": device.array_type, "convert": _convert,
+                                           "device": device, "programs": programs, "Miss": Miss})
 
 
 def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[str]
@@ -114,11 +119,13 @@ def _take_apart(tree: PyTreeDef, value: str, names: Iterator[int], leaves: list[
     return lines
 
 
-def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...]) -> Callable:
+def rebuilder(out_tree: PyTreeDef, avals: tuple[ShapedArray, ...], device: Device = CPU
+              ) -> Callable:
     """A function from a list of buffers to the result's tree of arrays."""
+    array: Callable = ArrayImpl if device.is_host else device.array  # a class, soonest called
     if not is_plain(out_tree):
-        return lambda buffers: out_tree.unflatten(list(map(ArrayImpl, buffers, avals)))
+        return lambda buffers: out_tree.unflatten(list(map(array, buffers, avals)))
     types = {f"a{i}": aval for i, aval in enumerate(avals)}
-    expression = out_tree.written(f"ArrayImpl(o[{i}], a{i})" for i in itertools.count())
+    expression = out_tree.written(f"array(o[{i}], a{i})" for i in itertools.count())
     return caches.written(f"def rebuild(o):\n    return {expression}\n", "rebuild",
-                          {"ArrayImpl": ArrayImpl, **types})
+                          {"array": array, **types})

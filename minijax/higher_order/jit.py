@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 
 from minijax import caches, config, core, source_info, tree_util
-from minijax.core import Array
-from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, backend, called,
-                                           jit_p, run_on_arrays, timed)
+from minijax.core import Array, ArrayImpl
+from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, called, jit_p,
+                                           run_on_arrays, timed)
 from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, named_arguments,
                                             static_value, usable, without_static)
+from minijax.higher_order.devices import Device, device_of
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
@@ -50,7 +51,7 @@ class Key(NamedTuple):
     static: tuple[tuple, ...]  # the place or the name of each, and its value
     flags: tuple
     axes: tuple
-    backend: str
+    device: Device
 
 
 class Given:
@@ -98,7 +99,7 @@ class Given:
         axes = tuple((axis.size, axis.name) for axis in core.current_trace.get().axes)
         return Key(self.jitted._part, self.in_tree, tuple(self.avals),
                    tuple((where, static_value(x)) for where, x in static), config.trace_key(), axes,
-                   backend())
+                   device_of(self.leaves))
 
     def trace(self) -> Traced:
         """The program of the function for arguments like these."""
@@ -171,8 +172,9 @@ class JitFunction:
         """The traced program on the leaves of the arguments."""
         program = traced.program
         if core.current_trace.get() is core.base_trace:
-            if core.base_trace.goes_straight and all(type(x) is core.ArrayImpl for x in leaves):
-                return run_on_arrays(traced.run, program, leaves)  # what `bind` comes to, sooner
+            if core.base_trace.goes_straight and all(isinstance(x, ArrayImpl) for x in leaves):
+                device = device_of(leaves)  # what `bind` comes to, sooner
+                return run_on_arrays(traced.run(device), device, program, leaves)
         elif self._inline:
             return eval_jaxpr(program.jaxpr, program.consts, *traced.captured, *leaves)
         return jit_p.bind(*traced.captured, *leaves, jaxpr=program, name=traced.fun_name)
@@ -182,11 +184,13 @@ class JitFunction:
         if (any(self._static) or traced.captured or traced.donated
                 or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
             return
-        known, stamp = self._dispatcher, config.stamp()
+        known, stamp, device = self._dispatcher, config.stamp(), device_of(given.leaves)
+        if device is not device_of(()):
+            return
         if known.stamp is not stamp:
-            known = Dispatcher(stamp)
+            known = Dispatcher(stamp, device)
             _holders.add(self)
-        known.add(given.in_tree, tuple(given.avals), traced.run, traced.out_tree,
+        known.add(given.in_tree, tuple(given.avals), traced.run(device), traced.out_tree,
                   traced.program.out_avals)
         self._dispatcher = known
 

@@ -7,6 +7,7 @@ In JAX: jax/_src/interpreters/mlir.py, and XLA behind it.
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -82,3 +83,9 @@ class Lowered:
         gives = list(map(physical_aval, self.jaxpr.out_avals))
         code = cache.code_of(self.jaxpr, lambda: self.kernel)
         return executable.callable_of(code, len(self.jaxpr.in_avals), gives)
+
+    def compile_for(self, processor: Any) -> Callable[..., list]:
+        """A call of launches on a GPU, of memory there."""
+        from .targets.programs import Program
+
+        return Program(self.launches, processor)

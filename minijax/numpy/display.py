@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.device import Device, devices
+from minijax.device import Device
 from minijax.core import Array, ArrayImpl
 
 
@@ -107,10 +107,6 @@ class SingleDeviceSharding:
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
-
-
-cpu = devices()[0]
-on_cpu = SingleDeviceSharding(cpu)
 
 
 # ── To other libraries ───────────────────────────────────────────────────────────────────────────

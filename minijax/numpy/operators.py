@@ -13,6 +13,8 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, Tracer, another, give_away, is_given_away
+from minijax.device import block_until_ready, device_put
+from minijax.higher_order.devices import CPU
 from minijax.numpy import creation, display, indexing, logic, reductions, searching, shaping, unary
 from minijax.tracebacks import api_boundary
 
@@ -245,31 +247,31 @@ class _Methods:
         """The slices along an axis whose condition holds."""
         return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
 
-    # ── Where it lies: there is one device, and nothing runs behind the program's back ───────
+    # ── Where it lies ────────────────────────────────────────────────────────────────────────
 
-    device = property(lambda self: display.cpu)
-    sharding = property(lambda self: display.on_cpu)
+    device = property(lambda self: CPU)  # of arrays that lie elsewhere it is a slot
+    sharding = property(lambda self: display.SingleDeviceSharding(self.device))
     is_fully_addressable = property(lambda self: isinstance(self, ArrayImpl))
     is_fully_replicated = property(lambda self: True)
-    committed = property(lambda self: False)
+    committed = property(lambda self: not self.device.is_host)
 
     def devices(self: Any) -> set[Any]:
         """The devices that hold the array."""
         if isinstance(self, Tracer):
             raise errors.ConcretizationTypeError(self, _called("devices", self))
-        return {display.cpu}
+        return {self.device}
 
     def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
-        """The array; there is one device."""
-        return self
+        """The array on a device."""
+        return device_put(self, device)
 
     def addressable_data(self: Any, index: int) -> Any:
         """The array; there is one device."""
         return self
 
     def block_until_ready(self: Any) -> Any:
-        """The array, which is ready."""
-        return self
+        """The array, when it is computed."""
+        return block_until_ready(self)
 
     def copy_to_host_async(self: Any) -> None:
         """Does nothing, as the array is there already."""

@@ -33,7 +33,7 @@ FIXES = {
     "flag": "Change the flag once, outside of the loop.",
     "closure": "Pass what the function closes over as an argument.",
     "axes": "Call the function always under the same named axes.",
-    "backend": "Choose the backend once, outside of the loop.",
+    "device": "Choose the device once, outside of the loop.",
 }
 
 
@@ -142,7 +142,7 @@ def _differences(now: Any, before: Any, given: Any) -> Iterator[Difference]:
     for flag, new, old in zip(config.traced_names, now.flags, before.flags, strict=True):
         if new != old:
             yield Difference("flag", f"the flag jax_{flag}", repr(new), repr(old))
-    for kind, what in (("axes", "the mapped axes"), ("backend", "the backend")):
+    for kind, what in (("axes", "the mapped axes"), ("device", "the device")):
         if (new := getattr(now, kind)) != (old := getattr(before, kind)):
             yield Difference(kind, what, str(new), str(old))
 

@@ -1,17 +1,20 @@
 """NVIDIA's driver: memory, copies and launches on one GPU, all in the order of one stream.
 
-Stands on NVIDIA's own bindings, which are loaded when a GPU is first asked for. Chapter 27.
+Stands on ptx.py, and on NVIDIA's own bindings, loaded when a GPU is first asked for. Chapter 27.
 In JAX: `xla/stream_executor/cuda`.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
+
+from ..loops import Buffer, Kernel, Launch
+from . import ptx
 
 OLDEST = 7, 0  # the compute capability of the first GPUs whose threads wait on their own
 
@@ -48,6 +51,21 @@ def done(result: tuple) -> Any:
     return values[0] if len(values) == 1 else values
 
 
+def count() -> int:
+    """How many GPUs the driver sees.
+
+    Raises:
+      NoGpu: where there is no driver, or it does not start.
+    """
+    cuda = bindings()
+    try:
+        done(cuda.cuInit(0))
+        return int(done(cuda.cuDeviceGetCount()))
+    except RuntimeError as error:
+        raise NoGpu(f"NVIDIA's driver does not start on this machine ({error}): is it "
+                    "installed, and is there a GPU?") from error
+
+
 class Gpu:
     """One GPU.  Nothing waits, but for `load`: the driver does it all in the order it was asked.
 
@@ -57,14 +75,8 @@ class Gpu:
 
     def __init__(self, number: int = 0) -> None:
         self.cuda = cuda = bindings()
-        try:
-            done(cuda.cuInit(0))
-            count = done(cuda.cuDeviceGetCount())
-        except RuntimeError as error:
-            raise NoGpu(f"NVIDIA's driver does not start on this machine ({error}): is it "
-                        "installed, and is there a GPU?") from error
-        if number >= count:
-            raise NoGpu(f"there is no GPU {number}: the driver sees {count}")
+        if number >= count():
+            raise NoGpu(f"there is no GPU {number}: the driver sees {count()}")
         device = done(cuda.cuDeviceGet(number))
         kinds = cuda.CUdevice_attribute
         self.capability = tuple(done(cuda.cuDeviceGetAttribute(kind, device)) for kind in (
@@ -138,6 +150,27 @@ class Gpu:
         done(self.cuda.cuStreamSynchronize(self.stream))
 
     # -- launches ------------------------------------------------------------------------------
+
+    def routine(self, external: str) -> Callable[..., None] | None:
+        """What the device itself has for a call: nothing, the host does it on copies."""
+        return None
+
+    def prepared(self, kernel: Kernel) -> Callable[..., None]:
+        """What runs a launch of a kernel, given the places of buffers and the host's numbers."""
+        launches = ptx.launches_of(kernel.body)
+        names = [f"launch_{k}" for k in range(len(launches))]
+        functions = self.functions(ptx.kept(ptx.assembly(kernel), self.processor), names)
+        known = {launch: (function, *ptx.parameters(kernel, launch))
+                 for launch, function in zip(launches, functions, strict=True)}
+        first = next((x for x, offset in kernel.offsets.items() if not offset), None)
+
+        def run(launch: Launch, places: Mapping[Buffer, int], numbers: Mapping[Any, Any]) -> None:
+            function, buffers, has_temps, given = known[launch]
+            args = [*(places[x] for x in buffers), *(numbers[x] for x in given)]
+            if has_temps and first is not None:
+                args.append(places[first])
+            self.launch(function, launch.blocks, launch.threads, args)
+        return run
 
     def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
         """The functions of a program, which the driver assembles, and remembers on disk."""

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
+import functools
 from typing import Any
 
-from .. import cpu
+from .. import cache, cpu
 from ..llvm import FunctionText, ModuleText, _passed_as, _stored_type
 from ..loops import (
     Barrier, Buffer, For, Kernel, Launch, Scalar, Shuffle, Statement, defined, touched, used, walk,
@@ -103,12 +103,22 @@ class LaunchText(FunctionText):
                     f"{self.typed(shuffle.value)}, i32 {shuffle.across}, i32 {WARP - 1})")
 
 
-@cache
+@functools.cache
 def _machine(processor: str) -> Any:
     binding = cpu._llvm()
     binding.initialize_all_targets()
     binding.initialize_all_asmprinters()
     return binding.Target.from_triple(TRIPLE).create_target_machine(cpu=processor, opt=3)
+
+
+def kept(text: str, processor: str) -> str:
+    """The same from the cache on disk, where it has been made before."""
+    key = cache.cache_key(f"{processor}\0{text}")
+    found = cache.read(key)
+    if found is None:
+        found = compile(text, processor).encode()
+        cache.write(key, found)
+    return found.decode()
 
 
 def compile(text: str, processor: str = "sm_80") -> str:

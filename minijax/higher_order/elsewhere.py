@@ -1,0 +1,49 @@
+"""Operations one by one on another device than the CPU: each is a program of one equation.
+
+Stands on `compiled` and `devices`, and asks nothing of them until another device is asked for.
+Chapter 27.  In JAX: `jax/_src/dispatch.py`, `apply_primitive`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from minijax import caches, config, core
+from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
+from minijax.higher_order import devices
+from minijax.higher_order.compiled import run_program
+from minijax.jaxpr import ClosedJaxpr
+from minijax.stage import stage
+
+
+def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
+              ) -> list[ArrayImpl] | None:
+    """What an operation gives where its arguments lie; None if they lie on the host."""
+    device = devices.device_of(args)
+    if device.is_host:
+        return None
+    avals, given = tuple(x.aval for x in args), tuple(params.items())
+    try:
+        closed = _kept_program(primitive, avals, given, config.trace_key())
+    except TypeError:  # a parameter has no hash
+        closed = _program(primitive, avals, given)
+    return run_program(closed, primitive.name, args)
+
+
+def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
+    return stage(lambda *args: primitive.bind_list(*args, **dict(params)), avals)
+
+
+@caches.remembered(maxsize=8192)
+def _kept_program(*given: Any) -> ClosedJaxpr:
+    return _program(*given[:-1])
+
+
+def begin() -> None:
+    """Have operations look where their arguments lie, from now on."""
+    devices.in_use.add("others")
+    core.Primitive.elsewhere = staticmethod(evaluated)
+
+
+config.before_on((config.platforms, config.platform_name, config.default_device), begin)
