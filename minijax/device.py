@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from minijax import core, tree_util
-from minijax.higher_order import elsewhere
-from minijax.higher_order.devices import PLATFORMS, Device, DeviceArray, kind_in_use, put
+from minijax.higher_order.devices import Device, DeviceArray, kind_in_use, kind_named, put
 from minijax.higher_order.devices import default_device as where_new_arrays_lie
+from minijax.higher_order.elsewhere import named
 from minijax.stage import check_arg
 
 
@@ -29,10 +29,7 @@ def devices(backend: str | None = None) -> list[Device]:
     >>> devices("cpu")
     [CpuDevice(id=0)]
     """
-    if backend is not None and backend not in PLATFORMS:
-        raise RuntimeError(f"Unknown backend {backend}. Available backends are "
-                           f"{[name for name in PLATFORMS if name != 'numpy']}")
-    kind = kind_in_use() if backend is None else PLATFORMS[backend]
+    kind = kind_in_use() if backend is None else kind_named(backend)
     return [kind.numbered(i) for i in range(kind.count())]
 
 
@@ -63,22 +60,6 @@ def device_put(x: Any, device: Any = None, **_: Any) -> Any:
     """
     where = named(device)
     return tree_util.tree_map(lambda leaf: _settled(check_arg(leaf), where), x)
-
-
-def named(device: Any) -> Device | None:
-    """The device that an argument names: a device, its platform, or what has one.
-
-    Raises:
-      ValueError: for anything else.
-    """
-    if isinstance(device, str):
-        device = devices(device)[0]
-    device = getattr(device, "device", device)
-    if device is not None and not isinstance(device, Device):
-        raise ValueError(f"a device is one of jax.devices(), not {device!r}")
-    if device is not None and not device.is_host:
-        elsewhere.begin()
-    return device
 
 
 def _settled(x: Any, device: Device | None) -> Any:

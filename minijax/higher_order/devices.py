@@ -161,6 +161,18 @@ PLATFORMS: dict[str, type[Device]] = {
     "emulator": EmulatedDevice}
 
 
+def kind_named(platform: str) -> type[Device]:
+    """The kind of device of a platform.
+
+    Raises:
+      RuntimeError: for one that does not exist.
+    """
+    if platform not in PLATFORMS:
+        raise RuntimeError(f"Unknown backend {platform}. Available backends are "
+                           f"{[name for name in PLATFORMS if name != 'numpy']}")
+    return PLATFORMS[platform]
+
+
 def kind_in_use() -> type[Device]:
     """The kind of device that `JAX_PLATFORMS` asks for first; the CPU, if none.
 

@@ -46,4 +46,20 @@ def begin() -> None:
     core.Primitive.elsewhere = staticmethod(evaluated)
 
 
+def named(device: Any) -> devices.Device | None:
+    """The device that an argument names: a device, a platform, or what has a device.
+
+    Raises:
+      ValueError: for anything else.
+    """
+    if isinstance(device, str):
+        device = devices.kind_named(device).numbered(0)
+    device = getattr(device, "device", device)
+    if device is not None and not isinstance(device, devices.Device):
+        raise ValueError(f"a device is one of jax.devices(), not {device!r}")
+    if device is not None and not device.is_host:
+        begin()
+    return device
+
+
 config.before_on((config.platforms, config.platform_name, config.default_device), begin)

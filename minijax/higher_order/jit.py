@@ -20,7 +20,8 @@ from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, ca
                                            run_on_arrays, timed)
 from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, named_arguments,
                                             static_value, usable, without_static)
-from minijax.higher_order.devices import Device, device_of
+from minijax.higher_order.devices import Device, device_of, put
+from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
@@ -120,8 +121,10 @@ class Given:
 class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
-    def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool):
+    def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
+                 device: Device | None = None):
         functools.update_wrapper(self, fun)
+        self._device = device
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
         self._name = source_info.function_name(fun)
         # a bound method is made anew at each access: it counts by its function and its object
@@ -152,6 +155,14 @@ class JitFunction:
             raise
 
     def _call_anew(self, args: tuple, kwargs: dict) -> Any:
+        device = self._device
+        if device is None:
+            return self._call_here(args, kwargs)
+        args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
+        with config.default_device(device):
+            return self._call_here(args, kwargs)
+
+    def _call_here(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
         given = Given(self, args, kwargs)
@@ -181,7 +192,7 @@ class JitFunction:
 
     def _remember(self, given: Given, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
-        if (any(self._static) or traced.captured or traced.donated
+        if (any(self._static) or self._device or traced.captured or traced.donated
                 or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
             return
         known, stamp, device = self._dispatcher, config.stamp(), device_of(given.leaves)
@@ -249,7 +260,7 @@ class JitFunction:
             found = getattr(found, part, None)
         if found is self:
             return name
-        return JitFunction, (self._fun, self._static, self._donated, self._inline)
+        return JitFunction, (self._fun, self._static, self._donated, self._inline, self._device)
 
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"
@@ -273,8 +284,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         such an array, the array's memory is freed, and reading it raises.
       donate_argnames: the same by name.
       keep_unused: accepted for JAX's sake; unused arguments cost nothing here.
-      device: accepted for JAX's sake; there is one device.
-      backend: accepted for JAX's sake; `config.platforms` chooses the backend.
+      device: where it runs, and brings its arguments; where they lie, if None.
+      backend: the platform of that device: its first one.
       inline: leave no ``jit`` equation behind when called while tracing.
 
     Returns:
@@ -304,4 +315,4 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     if both := set(static.names) & set(donated.names):
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
-    return JitFunction(fun, static, donated, inline)
+    return JitFunction(fun, static, donated, inline, named(device or backend))

@@ -15,6 +15,8 @@ import numpy as np
 
 from minijax import caches, config, core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
+from minijax.device import device_put
+from minijax.higher_order.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.families import documented as documented
@@ -336,7 +338,7 @@ def public(names: dict[str, Any], prefix: str = "") -> None:
     functions = {name: value for name, value in names.items()
                  if inspect.isfunction(value) and not name.startswith("_")
                  and value.__module__ == names["__name__"]}
-    ready = {function: prepared(function, prefix) for function in functions.values()}
+    ready = {function: placed(prepared(function, prefix)) for function in functions.values()}
     names.update((name, ready[function]) for name, function in functions.items())
     names["__all__"] = list(functions)
 
@@ -376,6 +378,17 @@ def prepared(function: Callable, prefix: str = "") -> Callable:
 
     is_plain = first == count == code.co_argcount + code.co_kwonlyargcount
     return functools.wraps(function)((of_one, of_two)[count - 1] if is_plain else of_arrays)
+
+
+def placed(function: Callable) -> Callable:
+    """A function whose results come to lie on its `device`, where it has such an argument."""
+    if "device" not in function.__annotations__:
+        return function
+
+    def on_device(*args: Any, device: Any = None, **named: Any) -> Any:
+        made = function(*args, **named)
+        return on_default_device(made) if device is None else device_put(made, device)
+    return functools.wraps(function)(on_device)
 
 
 # ── What functions are made of ───────────────────────────────────────────────────────────────

@@ -204,7 +204,7 @@ class _Methods:
 
     def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
         """The array with its elements converted."""
-        return creation.astype(self, dtype)
+        return creation.astype(self, dtype, device=device)
 
     def reshape(self: Any, *shape: Any, order: str = "C") -> Any:
         """The same elements in another shape: one tuple, or one argument for each size."""

@@ -128,7 +128,7 @@ class Team:
                     self.wait_for(statement)
                     self.join(statement, operations)
                 case For() | While() | If():
-                    self.add(with_bodies(statement, self.again))
+                    self.control(statement)
                 case Store():
                     self.wait_for(statement)
                     self.add(If(self.is_first(), (statement,)))
@@ -155,15 +155,25 @@ class Team:
         self.add(Barrier())
         self.stored, self.loaded = set(), set()
 
-    def again(self, body: Sequence[Statement]) -> tuple[Statement, ...]:
-        """The body of a loop or a branch: with barriers before and behind what it stores."""
+    def control(self, statement: Statement) -> None:
+        """A loop or a branch: with barriers before, between and behind its bodies."""
+        stores = any(isinstance(each, Store) for each in walk((statement,)))
+
+        def again(body: Sequence[Statement]) -> tuple[Statement, ...]:
+            with self.writer.inside() as inner:
+                self.settle()  # of what the condition has touched
+                self.run(body)
+                if stores:
+                    self.settle()  # the next turn may touch the same places
+            return tuple(inner)
+
+        self.settle()
+        self.add(with_bodies(statement, again))
+
+    def settle(self) -> None:
+        """A barrier, if anything has been touched since the last one."""
         if self.stored or self.loaded:
             self.wait()
-        with self.writer.inside() as inner:
-            self.run(body)
-            if any(isinstance(each, Store) for each in walk(body)):
-                self.wait()  # the next turn may touch the same places
-        return tuple(inner)
 
     # -- sharing -------------------------------------------------------------------------------
 
