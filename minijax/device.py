@@ -67,10 +67,9 @@ def _settled(x: Any, device: Device | None) -> Any:
     if isinstance(x, DeviceArray) and device is None:
         return x
     device = device or where_new_arrays_lie()
-    if isinstance(x, core.ArrayImpl) and (x.is_literal or isinstance(x, DeviceArray)
-                                          or not device.is_host):
-        return put(x, device)
-    return x
+    if isinstance(x, core.ArrayImpl) and x.is_literal and device.is_host:
+        return core.ArrayImpl(x._buffer, x.aval)
+    return put(x, device)
 
 
 def device_get(x: Any) -> Any:

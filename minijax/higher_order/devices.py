@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from minijax import config, core, dtypes, lazily
+from minijax import config, core, dtypes, errors, lazily
 from minijax.core import ArrayImpl, ShapedArray
 
 
@@ -168,8 +168,10 @@ def kind_named(platform: str) -> type[Device]:
       RuntimeError: for one that does not exist.
     """
     if platform not in PLATFORMS:
-        raise RuntimeError(f"Unknown backend {platform}. Available backends are "
-                           f"{[name for name in PLATFORMS if name != 'numpy']}")
+        raise errors.with_cure(
+            RuntimeError(f"Unknown backend {platform}. Available backends are ['cpu']"),
+            "There is 'cuda', too, which needs one of NVIDIA's GPUs and pip install "
+            "'minijax[cuda]', and 'emulator', a GPU in NumPy.")
     return PLATFORMS[platform]
 
 
@@ -257,7 +259,7 @@ GpuDevice.array_type = DeviceArray
 
 def put(x: Any, device: Device) -> Any:
     """An array on a device; a tracer stays one."""
-    if not isinstance(x, ArrayImpl) or isinstance(x, DeviceArray) and x.device == device:
+    if not isinstance(x, ArrayImpl) or x.device == device:
         return x
     return device.array(device.operand(x), x.aval)
 
