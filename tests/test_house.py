@@ -193,8 +193,8 @@ def test_primitives_import_late_only_what_is_loaded_late():
 
 
 # `jit` compiles; live cells may edit the compiler, and `explain` shows what it does.
-MAY_COMPILE = {"higher_order/compiled.py", "higher_order/devices.py", "notebook/live.py",
-               "notebook/provenance.py"}
+MAY_COMPILE = {"higher_order/compiled.py", "higher_order/devices.py", "notebook/accesses.py",
+               "notebook/live.py", "notebook/provenance.py"}
 
 
 def test_the_compiler_is_reached_through_jit_only():

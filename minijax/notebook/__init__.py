@@ -6,6 +6,7 @@ without IPython too, as plain text.  JAX has no counterpart.
 
 from typing import Any
 
+from minijax.notebook.accesses import show_accesses as show_accesses
 from minijax.notebook.checks import check as check
 from minijax.notebook.columns import show_column as show_column
 from minijax.notebook.live import live as live
