@@ -28,6 +28,9 @@ BLOCK = 1024
 CHAIN = 16
 ROWS = 8     # of terms, taken together before the row of sums is touched
 LANES = 256  # whose sums are in registers
+# On a GPU: terms that one block joins, or one thread of it down a column; blocks, and threads, that
+# are enough.
+SHARED, ALONE, BLOCKS, ENOUGH = 1 << 14, 128, 1 << 10, 1 << 17
 
 
 def block_of(n: int, most: int) -> int:
@@ -50,6 +53,8 @@ class Builder(Arithmetic):
     >>> type(b.scopes[0].statements[0]).__name__
     'For'
     """
+
+    on_gpu = False  # where no loops are written for the registers and caches of a CPU
 
     def __init__(self) -> None:
         super().__init__()
@@ -266,6 +271,8 @@ class Builder(Arithmetic):
         turn(k, j) gives for each j below it. Blocks are joined one by one, in any order; then what
         they gave, in one order.
         """
+        if self.on_gpu:
+            return self._join_by_many(ops, n, turn, inside, width)
         adds = "add" in ops
         most = ROWS * CHAIN if width > 1 else max(block // max(inside, 1), 1)
         if inside != 1 and adds:  # short inner loops are unrolled, turns taken abreast
@@ -291,6 +298,36 @@ class Builder(Arithmetic):
             ops, shape[0], lambda *at: [self.load(x, at[:len(shape)]) for x in partials],
             width=width, block=CHAIN if adds else BLOCK)
 
+    def _join_by_many(self, ops: Sequence[str], n: int, turn: Callable, inside: int, width: int
+                      ) -> list:
+        """On a GPU: a block joins the terms of a row, a thread some of those of a column; then
+        what they gave is joined in the same manner.
+        """
+        shared, enough, least = (SHARED, BLOCKS, BLOCKS) if width == 1 else (
+            ALONE, ENOUGH // width, ALONE // 4)
+        if width == 1 and n * inside <= shared:
+            return self._join_in_turn(ops, self.index(0), n, turn, 1)
+        most = max(min(max(n * inside // enough, least), shared) // inside, 1)
+        size = n if n <= most else block_of(n, most)
+        parts = -(-n // size)
+        found: list[Buffer] = []
+
+        def take(i: Operand, first: Operand, count: int) -> None:
+            with self.loop(width, vectorize="parallel") as j:
+                totals = self._join_in_turn(ops, first, count, lambda k, _: turn(k, j), 1)
+                if not found:  # now the dtypes are known
+                    found.extend(self.temp((parts, width), x.dtype, "partial") for x in totals)
+                for partial, x in zip(found, totals, strict=True):
+                    self.store(partial, (i, j), x)
+
+        self.in_blocks(n, size, take)
+        for partial in found:
+            self.freeze(partial)
+        if parts > 1:
+            return self._join_by_many(
+                ops, parts, lambda *at: [self.load(x, at) for x in found], 1, width)
+        return found
+
     def in_blocks(self, n: int, size: int, take: Callable[[Operand, Operand, int], None]) -> None:
         """`take(i, first, count)` for each block of n turns, apart; the last may be short."""
         with self.loop(n // size, vectorize="apart") as i:
@@ -301,7 +338,7 @@ class Builder(Arithmetic):
     def at(self, x: Any, j: Any) -> Operand:
         """Of a row its j-th number, of a variable its value; a scalar as it is."""
         if isinstance(x, Buffer):
-            return self.load(x, (j,))
+            return self.load(x, (0, j)[-len(x.shape):])
         return self.read(x) if isinstance(x, Variable) else x
 
     def _join_in_turn(self, ops: Sequence[str], first: Operand, n: int, turn: Callable,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
@@ -86,8 +86,6 @@ class Computed(Value):
 class ProgramBuilder(Builder):
     """What a lowering rule is given as `b`."""
 
-    on_gpu = False  # where no loops are written for the registers and caches of a CPU
-
     def __init__(self) -> None:
         super().__init__()
         self.constants: list[Buffer] = []
@@ -151,6 +149,22 @@ class ProgramBuilder(Builder):
         with self.loop(x.size, vectorize="parallel") as k:
             index = self.unravel(self.index(k), x.shape)
             target.store(index, x(index))
+
+    @contextmanager
+    def square(self, rows: Any, columns: Any, side: int) -> Iterator[tuple[Operand, Operand]]:
+        """Loops over rows and columns, of which there are at most as many as the sides have: on a
+        GPU all threads of a block take some, and leave out what is not there.
+        """
+        with ExitStack() as stack:
+            enter = stack.enter_context
+            if not self.on_gpu:
+                yield enter(self.loop(rows)), enter(self.loop(columns, vectorize="parallel"))
+                return
+            k = enter(self.loop(side * side, vectorize="parallel"))
+            i, j = map(self.actual, self.unravel(k, (side, side)))
+            if (rows, columns) != (side, side):
+                enter(self.when(self.and_(self.lt(i, rows), self.lt(j, columns))))
+            yield i, j
 
     def changes_in_loop(self, buffer: Buffer) -> bool:
         """Whether the innermost loop may write to a buffer; outside of loops, always."""

@@ -31,6 +31,7 @@ from .simplify import buffer_of, simplify
 WIDTH, _SHARES = 4096, 16
 TILE = 64     # the side of a square: some lines of each row, which are in the cache together,
 PADDED = 65   # where one of a column is not in the place of another
+WARP = 32     # the side on a GPU
 
 Terms = dict[Node, Operand]  # of reductions, at one turn of the loops they share
 Destination = Buffer | Stored | Variable | None  # where an output goes, as a rule says it
@@ -42,10 +43,10 @@ def note_of(eqn: JaxprEqn) -> str:
     return f"{source.text}   {source.short_file}:{source.line}".strip() if source else ""
 
 
-def _stretch(b: ProgramBuilder, k: Operand, n: int) -> tuple[Operand, Operand | int]:
+def _stretch(b: ProgramBuilder, k: Operand, n: int, side: int) -> tuple[Operand, Operand | int]:
     """Where the k-th stretch of n indices begins, and how many it has: the last may be short."""
-    first = b.mul(k, TILE)
-    return first, b.min(b.sub(n, first), TILE) if n % TILE else TILE
+    first = b.mul(k, side)
+    return first, b.min(b.sub(n, first), side) if n % side else side
 
 
 def _common(x: tuple[Nest, ...], y: tuple[Nest, ...]) -> tuple[Nest, ...]:
@@ -275,7 +276,7 @@ class Run:
         b, kept, n = self.b, nest.kept, nest.turns
         rows = max(math.prod(task.loops[nest.depth:]) for task in nest.tasks) // n
         share = max(n // _SHARES // LANES, 1) * LANES
-        size = n if n <= min(WIDTH, 2 * rows) else min(share, WIDTH, n)
+        size = n if n <= min(WIDTH, 2 * rows) or b.on_gpu else min(share, WIDTH, n)
 
         def stretch(_: Operand, start: Operand, width: int) -> None:
             def at(j: Operand) -> tuple[Operand, ...]:
@@ -316,10 +317,12 @@ class Run:
         """
         b, chain, env = self.b, nest.chain, self.env
         turns = [each.turns for each in chain]
-        squares = [-(-turns[0] // TILE), *turns[1:-1], -(-turns[-1] // TILE)]
+        side, padded = (WARP, WARP + 1) if b.on_gpu else (TILE, PADDED)
+        squares = [-(-turns[0] // side), *turns[1:-1], -(-turns[-1] // side)]
         with b.loop(math.prod(squares), vectorize="apart") as t:
             p, *middle, q = map(b.actual, b.unravel(b.index(t), squares))
-            (first, rows), (start, columns) = _stretch(b, p, turns[0]), _stretch(b, q, turns[-1])
+            (first, rows), (start, columns) = (
+                _stretch(b, p, turns[0], side), _stretch(b, q, turns[-1], side))
 
             def at(i: Operand, j: Operand) -> tuple[Operand, ...]:
                 return (*prefix, b.add(first, i), *middle, b.add(start, j))
@@ -330,11 +333,11 @@ class Run:
 
             tiles = {}
             for v, pattern in turned_reads(nest.depth, chain[-1]):
-                tile = tiles[v, pattern] = b.temp((TILE, PADDED), v.aval.dtype, "tile")
-                with b.loop(columns) as j, b.loop(rows, vectorize="parallel") as i:
+                tile = tiles[v, pattern] = b.temp((side, padded), v.aval.dtype, "tile")
+                with b.square(columns, rows, side) as (j, i):
                     b.store(tile, (j, i), env[v](asked(v, pattern, at(i, j))))
             self.env = env | {v: Computed(b, env[v], env[v].shape, env[v].dtype) for v, _ in tiles}
-            with b.loop(rows) as i, b.loop(columns, vectorize="parallel") as j:
+            with b.square(rows, columns, side) as (i, j):
                 loops = at(i, j)
                 for (v, pattern), tile in tiles.items():
                     key = ("value", self.env[v], asked(v, pattern, loops))

@@ -30,8 +30,10 @@ def stretches(body: Sequence[Statement], longest: int, kinds: Any = Scalar | Var
     """
     inside = [[*walk((statement,))] for statement in body]
     last: dict[Any, int] = {}
+    made = {defined(each) for statements in inside for each in statements}
     for k, statements in enumerate(inside):
-        last |= {x: k for each in statements for x in used(each) if isinstance(x, kinds)}
+        last |= {x: k for each in statements for x in used(each)
+                 if isinstance(x, kinds) and (x in made or isinstance(x, Variable))}
     found: list[list[Statement]] = [[]]
     length = until = 0
     for k, statements in enumerate(inside):

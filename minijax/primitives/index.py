@@ -254,7 +254,7 @@ def _update_loop(b: Any, outputs: list, operands: list) -> None:
     [out], (x, update, *starts) = outputs, operands
     b.materialize(x, into=out)
     place = _emit_inside(b, starts, out.shape, update.shape)
-    with nest(b, update.shape) as index:
+    with nest(b, update.shape, "parallel") as index:
         b.store(out, place(index), update(index))
 
 

@@ -21,10 +21,15 @@ from ..loops import (
 from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
-from .team import LOCAL, THREADS, WARP, Team, Writer, literal
+from ..stretches import stretches
+from .team import JOINS, LOCAL, THREADS, WARP, Team, Writer, literal
+from .turns import as_one, scattered
 
 SHARED = 44 << 10  # bytes of the 48 KB that every block may have for itself
 WIDE = 1 << 16     # simple operations: what has more is worth launches of its own
+MANY = 64          # turns: what has fewer does not fill a GPU with a block for each,
+FEW = 1024         # and less than that helps, if no more than the 16th part of the work
+LEFT = 16          # is left to those
 ZERO = literal(0)
 
 
@@ -44,28 +49,63 @@ class _Schedule(Writer):
 
     def on_the_host(self, body: Sequence[Statement]) -> Iterator[Statement]:
         """Launches for a body, and what the host itself must do."""
-        for asks, group in itertools.groupby(body, _asks_the_host):
-            if asks:
+        body = [part for each in body for part in (
+            self.parts(as_one(each)) if isinstance(each, For) else [each])]
+        for is_hosts, group in itertools.groupby(body, self.is_hosts):
+            if is_hosts:
                 yield from (with_bodies(each, self.on_the_host) for each in group)
                 continue
             for is_wide, part in itertools.groupby(group, self.is_wide):
                 some = tuple(part)
                 yield from map(self.grid, some) if is_wide else [self.block_of(some)]
 
+    def is_hosts(self, statement: Statement) -> bool:
+        """Whether a statement asks a library, or is around what is worth launches of its own."""
+        inside = [each for body in bodies(statement) for each in body]
+        if any(isinstance(each, Call | Check) for each in walk((statement,))):
+            return True
+        return not self.is_wide(statement) and any(
+            self.is_wide(each) or self.is_hosts(each) for each in inside)
+
     def is_wide(self, statement: Statement) -> bool:
-        """Whether a loop is worth a launch of its own."""
-        return (isinstance(statement, For) and statement.turns is not None
-                and self.is_independent(statement) and cost_of((statement,)) >= WIDE)
+        """Whether a loop is worth a launch of its own: it has much to do, and turns for many
+        blocks, or else none inside that has.
+        """
+        if not (isinstance(statement, For) and statement.turns is not None
+                and self.is_independent(statement) and cost_of((statement,)) >= WIDE):
+            return False
+        loop = as_one(statement)
+        return (loop.turns or 0) >= MANY or not any(map(self.is_wide, walk(loop.body)))
+
+    def parts(self, loop: Any) -> list[For]:
+        """A loop of few turns as several, if these have more turns with those of the loops inside.
+        """
+        parts, n = stretches(loop.body, 0), loop.turns or FEW
+        if (n >= FEW or len(parts) == 1 or not self.is_independent(loop)
+                or cost_of((loop,)) < WIDE or int(loop.stop.value) != n):
+            return [loop]
+        own = self.own(loop).difference(*(self.own(each) for each in walk(loop.body)
+                                          if isinstance(each, For)))
+        homes = {x: self.temp((n, *x.shape), x.dtype, x.name) for x in own}
+        found = []
+        for part in parts:
+            turn = Scalar(loop.index.name, INT64)
+            body = tuple(self.moved(renamed(tuple(part), {loop.index: turn}), homes, turn))
+            found.append(as_one(replace(loop, index=turn, body=body)))
+        left = sum(cost_of(each.body) for each in found if each.turns == n)
+        return [loop] if left > cost_of(loop.body) / LEFT else found
 
     def grid(self, loop: Any) -> Launch:
         """A loop spread over a grid: a turn for each block, or for each thread."""
         block, thread = Scalar("block", INT64), Scalar("thread", INT64)
         n, own = loop.turns, self.own(loop)
-        longest = max((each.turns or 0 for each in loop.body if isinstance(each, For)
-                       and (each.vectorize == "reduce" or self.is_independent(each))), default=0)
+        inner = [as_one(each) for each in loop.body if isinstance(each, For)]
+        long = [each for each in inner if (each.turns or 0) >= WARP
+                and (each.vectorize in JOINS or self.is_independent(each))]
         with self.inside() as body:
-            if longest >= WARP or sum(x.nbytes for x in own) > LOCAL:
-                threads = min(max(-(-longest // WARP), 1) * WARP, THREADS)
+            if sum(x.nbytes for x in own) > LOCAL or self.is_for_blocks(loop, long, own):
+                longest = max((each.turns or 0 for each in long), default=1)
+                threads = min(-(-longest // WARP) * WARP, THREADS)
                 team = Team(self, thread, threads)
                 own -= {x for each in walk(loop.body) if isinstance(each, For)
                         and team.is_shared(each) for x in self.own(each)}  # each thread has these
@@ -79,6 +119,11 @@ class _Schedule(Writer):
             if n % THREADS:
                 alone = (If(self.let("lt", index, loop.stop), alone),)
             return Launch(block, -(-n // THREADS), thread, THREADS, (*body, *alone))
+
+    def is_for_blocks(self, loop: For, long: Sequence[For], own: set[Buffer]) -> bool:
+        """Whether neighbours in the long loops of a turn lie closer than neighbouring turns."""
+        return bool(long) and sum(scattered(each.body, each.index, own) * (each.turns or 0)
+                                  for each in long) <= scattered(loop.body, loop.index, own)
 
     def homes(self, own: Iterable[Buffer], blocks: int) -> dict[Buffer, Buffer]:
         """Where each block has its scratch: shared memory as long as there is some."""
@@ -98,10 +143,6 @@ class _Schedule(Writer):
         with self.inside() as inner:
             Team(self, thread, threads).run(body)
         return Launch(Scalar("block", INT64), 1, thread, threads, tuple(inner))
-
-
-def _asks_the_host(statement: Statement) -> bool:
-    return any(isinstance(each, Call | Check) for each in walk((statement,)))
 
 
 # -- from launch to launch -------------------------------------------------------------------------

@@ -23,10 +23,12 @@ from ..loops import (
     Read, Scalar, Shuffle, Statement, Store, Variable, While, renamed, touched, walk, with_bodies,
 )
 from ..scalars import BOOL
+from .turns import as_one
 
 THREADS = 256       # of a block
 WARP = 32           # threads that run together, and can shuffle
 LOCAL = 1 << 10     # bytes of temps that a thread may have for itself
+JOINS = ("reduce", "running")  # loops whose turns join what they find
 JOINED = ("add", "mul", "min", "max", "and", "or", "xor")
 
 
@@ -120,6 +122,8 @@ class Team:
     def run(self, body: Sequence[Statement]) -> None:
         """Add what the threads do for a body."""
         for statement in body:
+            if isinstance(statement, For):
+                statement = as_one(statement)
             match statement:
                 case For() if self.is_shared(statement):
                     self.wait_for(statement)

@@ -1,0 +1,126 @@
+"""Turns of loops: nests as one loop, and how far apart what neighbouring turns touch lies.
+
+Stands on loops.py. Threads beside each other are to touch places beside each other: a warp's load
+is as many transactions as there are sectors of 32 bytes in it. Chapter 27. In XLA: its indexing
+maps, from which GPU emitters choose their tiles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ..arithmetic import Arithmetic
+from ..loops import (
+    INT64, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar, Shuffle, Statement, Store,
+    While, bodies, renamed, touched, walk,
+)
+from ..probe import cost_of
+
+CHEAP = 24  # simple operations that each turn of a nest may do again, so that it is one loop
+TRIPS = 16  # of a loop of which it is not known
+
+
+def as_one(loop: For) -> For:
+    """A loop whose body is one other, as one loop; what stands between, each turn does again."""
+    if not _is_one_of_many(loop) or not isinstance(loop.body[-1], For):
+        return loop
+    *before, last = loop.body
+    inner = as_one(last)
+    if (not _is_one_of_many(inner) or cost_of(before) > CHEAP
+            or not all(isinstance(each, Let | Load) for each in before)):
+        return loop
+    loads = {x for each in before if isinstance(each, Load) for x in touched(each)}
+    stores = {x for each in walk(inner.body) if isinstance(each, Store) for x in touched(each)}
+    if not loads.isdisjoint(stores):
+        return loop
+    turn, b = Scalar("i", INT64), Arithmetic()
+    n = b.index(inner.turns)
+    names = {loop.index: b.add(b.div(turn, n), loop.start),
+             inner.index: b.add(b.rem(turn, n), inner.start)}
+    body = renamed((*before, *inner.body), names)
+    both = "apart" if "apart" in (loop.vectorize, inner.vectorize) else "parallel"
+    note = "\n".join(filter(None, dict.fromkeys((loop.note, inner.note))))
+    return replace(loop, index=turn, start=b.index(0), stop=b.index(loop.turns * inner.turns),
+                   body=(*b.scopes[0].statements, *body), note=note, vectorize=both)
+
+
+def _is_one_of_many(loop: For) -> bool:
+    return bool(loop.turns and loop.body) and loop.vectorize in ("parallel", "apart")
+
+
+def scattered(body: Sequence[Statement], index: Scalar, apart_from: Iterable[Buffer] = ()) -> float:
+    """How often the loops of a body touch places that do not lie beside those that they touch at
+    the next number of an index.
+    """
+    return _Distances(index, set(apart_from)).of(body, 1)
+
+
+class _Distances:
+    """How far apart what statements compute is, at one number of an index and at the next."""
+
+    def __init__(self, index: Scalar, apart_from: set[Buffer]) -> None:
+        self.known: dict[Any, int | None] = {index: 1}
+        self.apart_from = apart_from
+
+    def __getitem__(self, x: Any) -> int | None:
+        return self.known.get(x, 0)
+
+    def of(self, body: Sequence[Statement], times: float) -> float:
+        """Touches of places that are not neighbours."""
+        total = 0.0
+        for each in body:
+            match each:
+                case Let(target, op, args):
+                    self.known[target] = self.operation(op, args)
+                case Load(target, buffer, at) | Store(buffer, at, target):
+                    distance = self.places(buffer, at)
+                    if buffer not in self.apart_from and distance not in (-1, 0, 1):
+                        total += times
+                    if isinstance(each, Load):
+                        self.known[target] = None if distance else 0
+                case Declare(variable):
+                    self.known[variable] = None
+                case Read(target, variable):
+                    self.known[target] = self[variable]
+                case Shuffle(target):
+                    self.known[target] = None
+                case For(turns=turns):
+                    total += self.of(each.body, times * (TRIPS if turns is None else turns))
+                case While() | If():
+                    many = TRIPS if isinstance(each, While) else 1
+                    total += sum(self.of(inner, times * many) for inner in bodies(each))
+        return total
+
+    def places(self, buffer: Buffer, at: Sequence[Any]) -> int | None:
+        """Of what an index of a buffer leads to."""
+        shape = buffer.shape if len(at) == len(buffer.shape) else (1,)
+        terms = [self[i] for i in at]
+        if None in terms:
+            return None
+        return sum(d * math.prod(shape[k + 1:]) for k, d in enumerate(terms) if d is not None)
+
+    def operation(self, op: str, args: Sequence[Any]) -> int | None:
+        """Of most neighbours: where a division has another quotient is left aside."""
+        parts = [self[x] for x in args]
+        if not any(d is None or d for d in parts):
+            return 0
+        match op, parts, args:
+            case ("convert" | "bitcast"), [d], _:
+                return d
+            case ("add", [int(x), int(y)], _):
+                return x + y
+            case ("sub", [int(x), int(y)], _):
+                return x - y
+            case ("mul", [int(x), 0], [_, Constant(c)]) | ("mul", [0, int(x)], [Constant(c), _]):
+                return x * int(c)
+            case ("div", [int(x), 0], [_, Constant(c)]) if abs(x) < c or x % c == 0:
+                return x // int(c) if x % c == 0 else 0
+            case ("rem", [int(x), 0], [_, Constant(c)]) if abs(x) < c or x % c == 0:
+                return x % int(c) if x >= 0 else x
+            case (("min" | "max" | "select"), _, _):
+                several = {d for d in parts if d != 0}
+                return several.pop() if len(several) == 1 else None
+        return None
