@@ -27,9 +27,9 @@ from .turns import as_one, scattered
 
 SHARED = 44 << 10  # bytes of the 48 KB that every block may have for itself
 WIDE = 1 << 16     # simple operations: what has more is worth launches of its own
-MANY = 64          # turns: what has fewer does not fill a GPU with a block for each,
-FEW = 1024         # and less than that helps, if no more than the 16th part of the work
-LEFT = 16          # is left to those
+MANY = 64          # turns: what has fewer does not fill a GPU with a block for each;
+FEW = 1024         # these do, but turns of loops inside are taken too, where no more than the
+LEFT = 16          # 16th part of the work is in other loops
 ZERO = literal(0)
 
 
@@ -69,13 +69,14 @@ class _Schedule(Writer):
 
     def is_wide(self, statement: Statement) -> bool:
         """Whether a loop is worth a launch of its own: it has much to do, and turns for many
-        blocks, or else none inside that has.
+        blocks, or else none inside that has more than a block should have.
         """
         if not (isinstance(statement, For) and statement.turns is not None
                 and self.is_independent(statement) and cost_of((statement,)) >= WIDE):
             return False
         loop = as_one(statement)
-        return (loop.turns or 0) >= MANY or not any(map(self.is_wide, walk(loop.body)))
+        return (loop.turns or 0) >= MANY or not any(
+            self.is_wide(each) and cost_of((each,)) >= MANY * WIDE for each in walk(loop.body))
 
     def parts(self, loop: Any) -> list[For]:
         """A loop of few turns as several, if these have more turns with those of the loops inside.

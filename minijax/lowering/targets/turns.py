@@ -25,30 +25,29 @@ TRIPS = 16  # of a loop of which it is not known
 
 def as_one(loop: For) -> For:
     """A loop whose body is one other, as one loop; what stands between, each turn does again."""
-    if not _is_one_of_many(loop) or not isinstance(loop.body[-1], For):
+    last = loop.body[-1] if loop.body else None
+    if not (isinstance(last, For) and _has_turns_apart(loop)):
         return loop
-    *before, last = loop.body
-    inner = as_one(last)
-    if (not _is_one_of_many(inner) or cost_of(before) > CHEAP
+    before, inner, b = loop.body[:-1], as_one(last), Arithmetic()
+    if (not _has_turns_apart(inner) or cost_of(before) > CHEAP
             or not all(isinstance(each, Let | Load) for each in before)):
         return loop
     loads = {x for each in before if isinstance(each, Load) for x in touched(each)}
     stores = {x for each in walk(inner.body) if isinstance(each, Store) for x in touched(each)}
     if not loads.isdisjoint(stores):
         return loop
-    turn, b = Scalar("i", INT64), Arithmetic()
-    n = b.index(inner.turns)
+    turn, m, n = Scalar("i", INT64), loop.turns or 0, inner.turns or 0
     names = {loop.index: b.add(b.div(turn, n), loop.start),
              inner.index: b.add(b.rem(turn, n), inner.start)}
     body = renamed((*before, *inner.body), names)
     both = "apart" if "apart" in (loop.vectorize, inner.vectorize) else "parallel"
     note = "\n".join(filter(None, dict.fromkeys((loop.note, inner.note))))
-    return replace(loop, index=turn, start=b.index(0), stop=b.index(loop.turns * inner.turns),
+    return replace(loop, index=turn, start=b.index(0), stop=b.index(m * n),
                    body=(*b.scopes[0].statements, *body), note=note, vectorize=both)
 
 
-def _is_one_of_many(loop: For) -> bool:
-    return bool(loop.turns and loop.body) and loop.vectorize in ("parallel", "apart")
+def _has_turns_apart(loop: For) -> bool:
+    return bool(loop.turns) and loop.vectorize in ("parallel", "apart")
 
 
 def scattered(body: Sequence[Statement], index: Scalar, apart_from: Iterable[Buffer] = ()) -> float:
