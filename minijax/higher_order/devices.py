@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -109,6 +109,13 @@ class GpuDevice(Device):
     def array(self, memory: Any, aval: ShapedArray) -> ArrayImpl:
         return DeviceArray(memory, aval, self)
 
+    def borrowed(self, address: int, aval: ShapedArray, owner: Any) -> ArrayImpl:
+        """An array over memory that somebody else has, who is kept alive."""
+        with lazily.importing:
+            from minijax.lowering.targets.programs import Memory
+        return self.array(Memory.borrowed(self.processor, address, aval.size * aval.dtype.itemsize,
+                                          owner), aval)
+
     def compiled(self, lowered: Any) -> Any:
         with on_the_host():
             return lowered.compile_for(self.processor)
@@ -131,6 +138,13 @@ class CudaDevice(GpuDevice):
         with lazily.importing:
             from minijax.lowering.targets import driver
         return driver.Gpu(self.id)
+
+    @classmethod
+    def with_address(cls, address: int) -> CudaDevice:
+        """The one whose memory has an address."""
+        with lazily.importing:
+            from minijax.lowering.targets import driver
+        return cast(CudaDevice, cls.numbered(driver.number_of(address)))
 
     def __str__(self) -> str:
         return f"cuda:{self.id}"

@@ -1,6 +1,6 @@
 """Making arrays: from Python and NumPy values, from a shape, from a range.
 
-Stands on `shaping` and `display`.  Chapters 01 and 15, *Non-array inputs*.
+Stands on `shaping` and `interchange`.  Chapters 01 and 15, *Non-array inputs*.
 In JAX: `jax/_src/numpy/array_constructors.py`, `array_creation.py`, `lax_numpy.py`.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
-from minijax.numpy import display
+from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, broadcast_arrays_to_one_shape,
                                      broadcast_to_shape, check_arraylike, convert,
                                      promote_dtypes_inexact, promote_shapes, public,
@@ -54,10 +54,14 @@ def asarray(a: Any, dtype: DTypeLike = None, order: str | None = None, *,
             copy: bool | None = None, device: Any = None) -> Array:
     """An array of these values; what is an array already comes back as it is.
 
+    Another library's array on a GPU is read where it lies, so do not change it afterwards.
+
     >>> x = asarray([1.0, 2.0])
     >>> asarray(x) is x
     True
     """
+    if not copy and interchange.lies_on_a_gpu(a):
+        a = _narrowed(interchange.from_gpu(a))
     if dtype is None and isinstance(a, Array) and not copy:
         return a
     return array(a, dtype, order=order)
@@ -104,7 +108,16 @@ def _typed(x: Any) -> Any:
         x = x.__jax_array__()
     if x is None:
         raise ValueError("None is not a valid value for jnp.array")
+    if interchange.lies_on_a_gpu(x):
+        return _narrowed(interchange.copied(interchange.from_gpu(x)))
     return x if hasattr(x, "dtype") else np.asarray(x)
+
+
+def _narrowed(x: Any) -> Any:
+    """64 bits as 32, unless 64 are enabled."""
+    dtype = dtypes.canonicalize_dtype(x.dtype)
+    core.base_trace.note("narrow", x, dtype)
+    return x if x.dtype == dtype else convert(x, dtype)
 
 
 def _array_of_numpy(x: Any, dtype: Any) -> ArrayImpl:
@@ -150,12 +163,26 @@ def _leaves(items: Sequence) -> Iterator[Any]:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array from another library's, through the DLPack protocol; the numbers are copied.
+    """An array from another library's, through the DLPack protocol.
+
+    What lies on a GPU is read where it lies, so do not change it afterwards; what lies on the host
+    is copied.
+
+    Args:
+      x: an object with ``__dlpack__`` and ``__dlpack_device__``.
+      device: where the array is to lie; where it lies already, if None.
+      copy: True copies on a GPU, too.
+
+    Raises:
+      BufferError: for a device, strides or a dtype that cannot be taken.
 
     >>> from_dlpack(np.arange(2, dtype="int32"))
     Array([0, 1], dtype=int32)
     """
-    return asarray(display.from_dlpack(x))
+    found = interchange.from_dlpack(x)
+    if isinstance(found, np.ndarray):
+        return asarray(found)
+    return _narrowed(interchange.copied(found) if copy else found)
 
 
 # ── From a shape ─────────────────────────────────────────────────────────────────────────────

@@ -1,14 +1,11 @@
-"""How an array shows itself, and how it leaves for NumPy and other libraries, by DLPack too.
+"""How an array shows itself, and how it leaves for NumPy.
 
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
-In JAX: `jax/_src/array.py`, `dlpack.py`.
+In JAX: `jax/_src/array.py`.
 """
-import ctypes
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from minijax import core, dtypes
@@ -57,11 +54,20 @@ def numbers_of(x: ArrayImpl) -> np.ndarray:
     Raises:
       TypeError: of keys, which are no numbers.
     """
+    check_no_keys(x)
+    return x._buffer
+
+
+def check_no_keys(x: ArrayImpl) -> None:
+    """Refuse keys where numbers are asked for.
+
+    Raises:
+      TypeError: with what gives numbers.
+    """
     if core.has_key_dtype(x.aval):
         raise TypeError("JAX array with PRNGKey dtype cannot be converted to a NumPy array. Use "
                         "jax.random.key_data(arr) if you wish to extract the underlying integer "
                         "array.")
-    return x._buffer
 
 
 def to_numpy(values: np.ndarray, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -90,8 +96,6 @@ def reduced(x: Array) -> tuple[Any, tuple]:
     return core.array_from_buffer, (known._buffer, x.aval)
 
 
-
-
 # ── Where it lies ────────────────────────────────────────────────────────────────────────────
 
 @dataclass(frozen=True)
@@ -107,53 +111,3 @@ class SingleDeviceSharding:
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"
-
-
-# ── To other libraries ───────────────────────────────────────────────────────────────────────────
-
-# NumPy knows no bfloat16 in DLPack: it is given, and gives, the same memory as uint16, and the
-# code of the type is changed in what they hand over.
-UNSIGNED, BFLOAT = 1, 4
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-# Where code and size of the type are, by the name of the capsule.
-PLACES = {b"dltensor": 20, b"dltensor_versioned": 52}
-
-
-def to_dlpack(values: np.ndarray, **options: Any) -> Any:
-    """A DLPack capsule; a copy where the reader knows no read-only memory."""
-    version = options.get("max_version")
-    if version is None or tuple(version) < (1, 0):
-        values = values.copy()
-    if values.dtype != BFLOAT16:
-        return values.__dlpack__(**options)
-    capsule = values.view(np.uint16).__dlpack__(**options)
-    _type_in(capsule)[0] = BFLOAT
-    return capsule
-
-
-def from_dlpack(x: Any) -> np.ndarray:
-    """The array behind an object with ``__dlpack__``, as NumPy sees it."""
-    kinds = []
-
-    def given(**options: Any) -> Any:
-        capsule = x.__dlpack__(**options)
-        kind = _type_in(capsule)
-        kinds.append(tuple(kind))
-        if kinds == [(BFLOAT, 16)]:
-            kind[0] = UNSIGNED
-        return capsule
-
-    values = np.from_dlpack(SimpleNamespace(
-        __dlpack__=given, __dlpack_device__=x.__dlpack_device__))
-    return values.view(BFLOAT16) if kinds == [(BFLOAT, 16)] else values
-
-
-def _type_in(capsule: Any) -> Any:
-    """The code and the number of bits of the type in a capsule, as they lie in its memory."""
-    get_name = ctypes.pythonapi.PyCapsule_GetName
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-    get_pointer.restype = ctypes.c_void_p
-    get_pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
-    name = get_name(capsule)
-    return (ctypes.c_uint8 * 2).from_address(get_pointer(capsule, name) + PLACES[name])

@@ -15,7 +15,8 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, Tracer, another, give_away, is_given_away
 from minijax.device import block_until_ready, device_put
 from minijax.higher_order.devices import CPU
-from minijax.numpy import creation, display, indexing, logic, reductions, searching, shaping, unary
+from minijax.numpy import (creation, display, indexing, interchange, logic, reductions, searching,
+                           shaping, unary)
 from minijax.tracebacks import api_boundary
 
 
@@ -179,10 +180,12 @@ class _Methods:
         return display.to_numpy(numbers, dtype, copy)
 
     def __dlpack__(self: Any, **options: Any) -> Any:
-        numbers = _numbers(self, "The error arose in __dlpack__().")
-        return display.to_dlpack(numbers, **options)
+        if not isinstance(self, ArrayImpl):
+            raise errors.ConcretizationTypeError(self, "The error arose in __dlpack__().")
+        return interchange.to_dlpack(self, **options)
 
-    __dlpack_device__ = lambda self: (1, 0)
+    __dlpack_device__ = interchange.dlpack_device
+    __cuda_array_interface__ = property(interchange.cuda_array_interface)
 
     def __format__(self: Any, spec: str) -> str:
         if isinstance(self, ArrayImpl):
@@ -266,7 +269,7 @@ class _Methods:
         return device_put(self, device)
 
     def addressable_data(self: Any, index: int) -> Any:
-        """The array; there is one device."""
+        """The array, which lies on one device."""
         return self
 
     def block_until_ready(self: Any) -> Any:

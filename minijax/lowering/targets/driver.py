@@ -66,6 +66,17 @@ def count() -> int:
                     "installed, and is there a GPU?") from error
 
 
+def number_of(address: int) -> int:
+    """Which GPU's memory has an address.
+
+    Raises:
+      RuntimeError: where no GPU's has it.
+    """
+    cuda = bindings()
+    kind = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+    return int(done(cuda.cuPointerGetAttribute(kind, address)))
+
+
 class Gpu:
     """One GPU.  Nothing waits, but for `load`: the driver does it all in the order it was asked.
 
@@ -140,14 +151,32 @@ class Gpu:
             done(self.cuda.cuMemcpyDtoHAsync(into.ctypes.data, address, into.nbytes, self.stream))
         self.wait()
 
+    def copy(self, into: int, source: int, nbytes: int) -> None:
+        """Copy on the GPU."""
+        self.enter()
+        if nbytes:
+            done(self.cuda.cuMemcpyDtoDAsync(into, source, nbytes, self.stream))
+
     def clear(self, address: int, nbytes: int) -> None:
         """Make memory zeros."""
         self.enter()
         done(self.cuda.cuMemsetD8Async(address, 0, nbytes, self.stream))
 
-    def wait(self) -> None:
-        """Return when all is done that was asked."""
-        done(self.cuda.cuStreamSynchronize(self.stream))
+    @property
+    def number(self) -> int:
+        """Of the stream in which all is done, as other libraries name it."""
+        return int(self.stream)
+
+    def wait(self, stream: int | None = None) -> None:
+        """Return when all is done that was asked, of the stream of another library if one is given.
+        """
+        self.enter()
+        done(self.cuda.cuStreamSynchronize(self.stream if stream is None else stream))
+
+    def wait_for_all(self) -> None:
+        """Return when all is done that anybody in this process asked of this GPU."""
+        self.enter()
+        done(self.cuda.cuCtxSynchronize())
 
     # -- launches ------------------------------------------------------------------------------
 

@@ -79,8 +79,18 @@ class Emulator:
         area, offset = self.area(address)
         into.reshape(-1).view(np.uint8)[...] = area.bytes[offset:offset + into.nbytes]
 
-    def wait(self) -> None:
+    def copy(self, into: int, source: int, nbytes: int) -> None:
+        """Copy on the device."""
+        found = np.empty(nbytes, np.uint8)
+        self.load(source, found)
+        self.store(into, found)
+
+    number = 1  # of the stream, among all of CUDA's
+
+    def wait(self, stream: int | None = None) -> None:
         """Return when all is done that was asked, as it always is."""
+
+    wait_for_all = wait
 
     # -- launches ------------------------------------------------------------------------------
 

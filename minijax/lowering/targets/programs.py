@@ -6,7 +6,6 @@ What no launch can do the host does on copies. Chapter 27. In JAX: XLA's thunks 
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,11 +23,12 @@ from .emulator import Emulator, Watch
 class Memory:
     """Bytes on a device, given back when nobody has them any more."""
 
-    __slots__ = ("__weakref__", "address", "device", "nbytes")
+    __slots__ = ("__weakref__", "address", "device", "nbytes", "owner")
 
-    def __init__(self, device: Any, nbytes: int) -> None:
-        self.device, self.nbytes = device, nbytes
-        self.address = device.allocate(nbytes)
+    def __init__(self, device: Any, nbytes: int, address: int | None = None, owner: Any = None
+                 ) -> None:
+        self.device, self.nbytes, self.owner = device, nbytes, owner
+        self.address = device.allocate(nbytes) if address is None else address
 
     @classmethod
     def of(cls, device: Any, x: np.ndarray) -> Memory:
@@ -37,6 +37,17 @@ class Memory:
         device.store(memory.address, np.ascontiguousarray(x))
         return memory
 
+    @classmethod
+    def borrowed(cls, device: Any, address: int, nbytes: int, owner: Any) -> Memory:
+        """Memory that somebody else has, who is to keep it; nobody may write to it."""
+        return cls(device, nbytes, address, owner)
+
+    def another(self) -> Memory:
+        """A copy on the same device."""
+        copy = Memory(self.device, self.nbytes)
+        self.device.copy(copy.address, self.address, self.nbytes)
+        return copy
+
     def read(self, shape: Sequence[int], dtype: Any) -> np.ndarray:
         """A copy of what it holds, in the host's memory."""
         found = np.empty(shape, dtype)
@@ -44,8 +55,13 @@ class Memory:
         return found
 
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):  # at the end of a process the driver has gone before
-            self.device.free(self.address, self.nbytes)
+        try:
+            if self.owner is None:
+                self.device.free(self.address, self.nbytes)
+            else:
+                self.device.wait()  # what reads it here was asked for, and need not be done
+        except Exception:  # noqa: SIM105  at the end of a process all has gone before, contextlib too
+            pass
 
 
 class Program:

@@ -1,0 +1,330 @@
+"""Arrays to and from other libraries: DLPack on every device, and CUDA's array interface.
+
+Stands on `core` and `devices`. What lies on a GPU goes both ways without a copy; whose memory it is
+is kept alive.  Chapter 27.  In JAX: `jax/_src/dlpack.py`, `jax/_src/array.py`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+
+from minijax import core
+from minijax.core import Array, ArrayImpl, ShapedArray
+from minijax.higher_order.devices import (CudaDevice, Device, DeviceArray, EmulatedDevice,
+                                          GpuDevice)
+from minijax.higher_order.elsewhere import begin
+from minijax.numpy import display
+
+# ── What DLPack hands over, as it lies in memory ─────────────────────────────────────────────
+
+
+class Tensor(ctypes.Structure):
+    """Where an array is, and what it is."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("platform", ctypes.c_int32), ("id", ctypes.c_int32),
+                ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+                ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+                ("strides", ctypes.POINTER(ctypes.c_int64)), ("offset", ctypes.c_uint64)]
+
+
+DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+class Managed(ctypes.Structure):
+    """A tensor, and what gives it back; nothing says that it must not be written to."""
+
+    _fields_ = [("tensor", Tensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
+
+
+class Versioned(ctypes.Structure):
+    """The same since version 1, with flags."""
+
+    _fields_ = [("major", ctypes.c_uint32), ("minor", ctypes.c_uint32),
+                ("context", ctypes.c_void_p), ("deleter", DELETER), ("flags", ctypes.c_uint64),
+                ("tensor", Tensor)]
+
+
+OLD, NEW = b"dltensor", b"dltensor_versioned"  # a capsule keeps the address of its name
+KINDS: dict[bytes, type[Managed | Versioned]] = {OLD: Managed, NEW: Versioned}
+USED = {OLD: b"used_dltensor", NEW: b"used_dltensor_versioned"}
+READ_ONLY, IS_COPY = 1, 2  # flags
+
+UNSIGNED, BFLOAT = 1, 4
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
+CODES = {np.dtype(kind): (code, 8 * np.dtype(kind).itemsize) for code, kinds in (
+    (0, ("i1", "i2", "i4", "i8")), (UNSIGNED, ("u1", "u2", "u4", "u8")), (2, ("f2", "f4", "f8")),
+    (BFLOAT, (BFLOAT16,)), (5, ("c8", "c16")), (6, ("?",))) for kind in kinds}
+DTYPES = {code: dtype for dtype, code in CODES.items()}
+
+ON_HOST, ON_CUDA, ELSEWHERE = 1, 2, 12  # platforms; the last: one that other libraries do not know
+HOST_MEMORY = {ON_HOST, 3, 11, 13}  # as CUDA and ROCm call what they can see of it
+PLATFORMS: dict[type[Device], int] = {CudaDevice: ON_CUDA, EmulatedDevice: ELSEWHERE}
+
+
+def _python_api(name: str, result: Any, *kinds: Any) -> Callable:
+    return ctypes.PYFUNCTYPE(result, *kinds)((f"PyCapsule_{name}", ctypes.pythonapi))
+
+
+_name_of = _python_api("GetName", ctypes.c_char_p, ctypes.py_object)
+_pointer_in = _python_api("GetPointer", ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)
+_rename = _python_api("SetName", ctypes.c_int, ctypes.py_object, ctypes.c_char_p)
+_new = _python_api("New", ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+
+
+def managed_in(capsule: Any) -> Any:
+    """What lies in a capsule."""
+    name = _name_of(capsule)
+    if name not in KINDS:
+        raise BufferError(f"a DLPack capsule is read once; this one is called {name!r}")
+    return KINDS[name].from_address(_pointer_in(capsule, name))
+
+
+# ── Where an array lies ──────────────────────────────────────────────────────────────────────
+
+def dlpack_device(x: Any) -> tuple[int, int]:
+    """What `__dlpack_device__` says: CUDA's devices are of platform 2, the host is (1, 0)."""
+    return (PLATFORMS[type(x.device)], x.device.id) if isinstance(x, DeviceArray) else (ON_HOST, 0)
+
+
+def device_numbered(platform: int, number: int) -> GpuDevice | None:
+    """The device that a library's numbers mean; None: the host.
+
+    Raises:
+      BufferError: for one that is not ours.
+    """
+    if platform in HOST_MEMORY:
+        return None
+    for kind, of_kind in PLATFORMS.items():
+        if platform == of_kind:
+            return cast(GpuDevice, kind.numbered(number))
+    raise BufferError(f"an array on DLPack's device {(platform, number)} cannot be taken: bring it "
+                      "to the CPU or to a GPU of NVIDIA's first.")
+
+
+def lies_on_a_gpu(x: Any) -> bool:
+    """Whether an object of another library says that its memory is that of a GPU."""
+    if isinstance(x, Array | np.ndarray | np.generic):
+        return False
+    if hasattr(x, "__cuda_array_interface__"):
+        return True
+    return hasattr(x, "__dlpack_device__") and int(x.__dlpack_device__()[0]) == ON_CUDA
+
+
+# ── Out ──────────────────────────────────────────────────────────────────────────────────────
+
+def to_dlpack(x: ArrayImpl, stream: Any = None, **options: Any) -> Any:
+    """A DLPack capsule of an array's memory; of a copy where the reader knows no read-only memory.
+
+    Args:
+      options: ``max_version``, ``dl_device`` and ``copy``, as the protocol has them.
+
+    Raises:
+      BufferError: where that needs a copy that was refused, or another device.
+    """
+    display.check_no_keys(x)
+    wanted, copy = options.get("dl_device"), options.get("copy")
+    knows_read_only = tuple(options.get("max_version") or (0, 0)) >= (1, 0)
+    here = dlpack_device(x)
+    if here[0] == ON_HOST:
+        return _of_host(x._buffer, options, knows_read_only)
+    if wanted is not None and tuple(wanted) == (ON_HOST, 0) and copy is not False:
+        return _of_host(x._buffer, options, knows_read_only)
+    if wanted is not None and tuple(wanted) != here:
+        raise BufferError(f"the array lies on {x.device}, which is {here} for DLPack, and is asked "
+                          f"for on {tuple(wanted)}: jax.device_put(x, device) brings it there.")
+    if not knows_read_only and copy is False:
+        raise BufferError("arrays do not change, and who asks without max_version knows of no "
+                          "read-only memory: it is given a copy, which copy=False refuses.")
+    copies = copy or not knows_read_only
+    memory = x.there().another() if copies else x.there()
+    if stream != -1:  # the reader waits by itself
+        memory.device.wait()
+    flags = IS_COPY if copies else READ_ONLY
+    return capsule(memory.address, x.aval, here, memory, flags if knows_read_only else None)
+
+
+def _of_host(values: np.ndarray, options: dict[str, Any], knows_read_only: bool) -> Any:
+    """By NumPy, which knows no bfloat16: the code of the type is changed in what it hands over."""
+    if not knows_read_only:
+        values = values.copy()
+    if values.dtype != BFLOAT16:
+        return values.__dlpack__(**options)
+    found = values.view(np.uint16).__dlpack__(**options)
+    managed_in(found).tensor.code = BFLOAT
+    return found
+
+
+_handed_over: dict[int, tuple] = {}  # by the address of what is in a capsule: it, and all it needs
+
+
+def capsule(address: int, aval: ShapedArray, device: tuple[int, int], owner: Any,
+            flags: int | None) -> Any:
+    """A capsule of memory that has an owner; without flags, one of before version 1."""
+    if aval.dtype not in CODES:
+        raise BufferError(f"DLPack has no word for {core.dtype_name(aval.dtype)}")
+    lengths = (ctypes.c_int64 * aval.ndim)(*aval.shape)
+    strides = (ctypes.c_int64 * aval.ndim)(
+        *(math.prod(aval.shape[i + 1:]) for i in range(aval.ndim)))
+    tensor = Tensor(address, *device, aval.ndim, *CODES[aval.dtype], 1, lengths, strides, 0)
+    managed: Any = (Managed(tensor, None, _given_back) if flags is None
+                    else Versioned(1, 0, None, _given_back, flags, tensor))
+    where = ctypes.addressof(managed)
+    found = _new(where, OLD if flags is None else NEW, None)
+    forget_unread()
+    _handed_over[where] = found, owner, managed, lengths, strides
+    return found
+
+
+@DELETER
+def _given_back(where: int) -> None:
+    """Whoever has read an array is done with it: what was asked for meanwhile may still go on."""
+    _, owner, *_ = _handed_over.pop(where)
+    owner.device.wait_for_all()
+
+
+def forget_unread() -> None:
+    """Let go of the capsules that were not read, and that nobody else has."""
+    # JAX: a destructor in C; in Python it would run while an error of the reader's is on its way.
+    for where, entry in list(_handed_over.items()):
+        if _holders(entry) == _ALONE and _name_of(entry[0]) in KINDS:
+            del _handed_over[where]
+
+
+def _holders(entry: tuple) -> int:
+    return sys.getrefcount(entry[0])
+
+
+_ALONE = _holders((object(),))
+
+
+def cuda_array_interface(x: Any) -> dict[str, Any]:
+    """Where an array on a GPU of NVIDIA's lies, as Numba, CuPy and others ask it.
+
+    Raises:
+      AttributeError: of other arrays, which have none, and for bfloat16, which it has no word for.
+    """
+    if not isinstance(x, DeviceArray) or not isinstance(x.device, CudaDevice):
+        raise AttributeError("only arrays on a CUDA device have __cuda_array_interface__")
+    display.check_no_keys(x)
+    if x.dtype not in CODES or x.dtype == BFLOAT16:
+        raise AttributeError(f"__cuda_array_interface__ has no word for {x.dtype}; DLPack may have")
+    memory = x.there()
+    memory.device.wait()  # so that the reader need not wait for a stream
+    return {"version": 3, "shape": x.shape, "typestr": x.dtype.str, "strides": None,
+            "data": (memory.address if x.size else 0, True), "stream": None}
+
+
+# ── In ───────────────────────────────────────────────────────────────────────────────────────
+
+def from_dlpack(x: Any) -> Any:
+    """What is behind an object with `__dlpack__`: as NumPy sees it, if it lies on the host; else an
+    array over the same memory.
+
+    Raises:
+      BufferError: for a device, strides or a dtype that is not ours.
+    """
+    device = device_numbered(*map(int, x.__dlpack_device__()))
+    if device is None:
+        return _on_host(x)
+    ours = {"stream": device.processor.number} if isinstance(device, CudaDevice) else {}
+    try:
+        found = x.__dlpack__(max_version=(1, 0), **ours)
+    except TypeError:  # it was written before there were versions
+        found = x.__dlpack__(**ours)
+    name, managed = _name_of(found), managed_in(found)
+    _rename(found, USED[name])
+    owner, tensor = _Taken(managed), managed.tensor
+    shape, code = tuple(tensor.shape[:tensor.ndim]), (tensor.code, tensor.bits)
+    if code not in DTYPES or tensor.lanes != 1:
+        raise BufferError(f"DLPack's type {code} with {tensor.lanes} lanes is none of ours")
+    dtype = DTYPES[code]
+    if tensor.ndim and tensor.strides:
+        check_contiguous(shape, [n * dtype.itemsize for n in tensor.strides[:tensor.ndim]], dtype)
+    return _over(device, (tensor.data or 0) + tensor.offset, shape, dtype, owner)
+
+
+class _Taken:
+    """What another library handed over, until nobody here has it any more."""
+
+    def __init__(self, managed: Any) -> None:
+        self.managed = managed
+
+    def __del__(self) -> None:
+        if self.managed.deleter:
+            self.managed.deleter(ctypes.addressof(self.managed))
+
+
+def _over(device: GpuDevice, address: int, shape: tuple[int, ...], dtype: np.dtype, owner: Any
+          ) -> ArrayImpl:
+    """An array over memory that somebody else has."""
+    begin()
+    return device.borrowed(address, ShapedArray(shape, dtype), owner)
+
+
+def check_contiguous(shape: Sequence[int], strides: Sequence[int], dtype: np.dtype) -> None:
+    """Refuse memory with gaps, or in another order.
+
+    Raises:
+      BufferError: with what to do.
+    """
+    step = dtype.itemsize
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length > 1 and stride != step and 0 not in shape:
+            raise BufferError(f"an array of shape {tuple(shape)} whose elements are "
+                              f"{tuple(strides)} bytes apart does not lie row by row without "
+                              "gaps: make it contiguous first.")
+        step *= length
+
+
+def _on_host(x: Any) -> np.ndarray:
+    """By NumPy, which is told that bfloat16 is uint16."""
+    kinds = []
+
+    def given(**options: Any) -> Any:
+        found = x.__dlpack__(**options)
+        tensor = managed_in(found).tensor
+        kinds.append((tensor.code, tensor.bits))
+        if kinds == [CODES[BFLOAT16]]:
+            tensor.code = UNSIGNED
+        return found
+
+    values = np.from_dlpack(SimpleNamespace(
+        __dlpack__=given, __dlpack_device__=x.__dlpack_device__))
+    return values.view(BFLOAT16) if kinds == [CODES[BFLOAT16]] else values
+
+
+def copied(x: Any) -> ArrayImpl:
+    """An array on a GPU over memory of its own."""
+    return x.device.array(x.there().another(), x.aval)
+
+
+def from_gpu(x: Any) -> ArrayImpl:
+    """An array over the memory of an object that lies on a GPU.
+
+    Raises:
+      BufferError: for strides, masks and dtypes that are not ours.
+    """
+    said = getattr(x, "__cuda_array_interface__", None)
+    return from_dlpack(x) if said is None else _from_interface(x, said)
+
+
+def _from_interface(x: Any, said: dict[str, Any]) -> ArrayImpl:
+    shape, dtype = tuple(said["shape"]), np.dtype(said["typestr"])
+    if said.get("mask") is not None or dtype not in CODES:
+        raise BufferError(f"an array of {dtype} in __cuda_array_interface__, with the mask "
+                          f"{said.get('mask')}, cannot be taken")
+    if said.get("strides") is not None:
+        check_contiguous(shape, said["strides"], dtype)
+    address = said["data"][0]
+    device = CudaDevice.with_address(address) if address else CudaDevice()
+    if said.get("stream") is not None:
+        device.processor.wait(said["stream"])
+    return _over(device, address, shape, dtype, x)
