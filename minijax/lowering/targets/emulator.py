@@ -1,6 +1,6 @@
 """A GPU in NumPy: runs launches block by block, and refuses what a real one would get wrong.
 
-Stands on loops.py. The threads of a block run side by side, as arrays, blocks in a random order.
+Stands on loops.py. Threads run side by side, as arrays, and blocks in a random order.
 Refused are races, strays outside of a buffer, loads of what was never stored, and barriers and
 shuffles that not all threads reach. Chapter 27. In CUDA: compute-sanitizer.
 """
@@ -21,7 +21,9 @@ from ..loops import (
 from ..memory import round_up
 from .team import WARP
 
-NOBODY, SEVERAL = -1, -2
+ABREAST = 1 << 14  # threads, or those of one block
+# Who has touched a place, behind the number of barriers before: nobody, several, or a thread.
+WHO_BITS, SEVERAL, FIRST_WHO = 40, 1, 2
 UNKNOWN = 0xA5  # what lies in memory before something is stored
 FIRST = 1 << 32  # address
 
@@ -114,8 +116,11 @@ class Emulator:
             return memory[buffer]
 
         with np.errstate(all="ignore"):
-            for block in self.random.permutation(launch.blocks):
-                Block(launch, int(block), names, memory_of, self.watch).run(launch.body)
+            blocks = self.random.permutation(launch.blocks)
+            some = max(1, ABREAST // launch.threads)
+            for first in range(0, launch.blocks, some):
+                Blocks(launch, blocks[first:first + some], names, memory_of, self.watch
+                       ).run(launch.body)
 
 
 class Area:
@@ -145,51 +150,60 @@ class Area:
 
 class Memory:
     """The elements of a buffer during one launch, which of them have been stored to, and who has
-    touched them since the last barrier (`by` threads of a block) or in this launch (by blocks).
+    touched them since its last barrier (`by` threads of a block) or in this launch (by blocks).
     """
 
     def __init__(self, buffer: Buffer, values: np.ndarray, known: np.ndarray) -> None:
         self.buffer, self.values, self.known = buffer, values, known
-        self.touched: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        self.stored: dict[str, np.ndarray] = {}
+        self.loaded: dict[str, np.ndarray] = {}
 
-    @classmethod
-    def new(cls, buffer: Buffer) -> Memory:
-        """Memory in which nothing has been stored."""
-        return cls(buffer, np.zeros(buffer.size, buffer.dtype), np.zeros(buffer.size, bool))
+    def note(self, by: str, who: np.ndarray, when: np.ndarray, places: np.ndarray, stores: bool
+             ) -> np.ndarray:
+        """Write down who loads from some places, or stores to them; which of them are races.
 
-    def note(self, by: str, who: np.ndarray, places: np.ndarray, stores: bool) -> bool:
-        """Write down who loads from some places, or stores to them; whether that is a race."""
-        if by not in self.touched:
-            nobody = np.full(self.buffer.size, NOBODY)
-            self.touched[by] = nobody, nobody.copy()
-        stored, loaded = self.touched[by]
+        What was `when` another number of barriers was behind is no race any more.
+        """
+        for table in (self.stored, self.loaded):
+            if by not in table:
+                table[by] = np.zeros(len(self.values), np.int64)
+        me, now = who + FIRST_WHO, when << WHO_BITS
 
-        def others(row: np.ndarray) -> bool:
-            return bool(((row[places] != NOBODY) & (row[places] != who)).any())
-        race = others(stored) or (stores and others(loaded))
-        row = stored if stores else loaded
-        before = row[places]
-        row[places] = np.where((before == NOBODY) | (before == who), who, SEVERAL)
+        def others(row: np.ndarray) -> np.ndarray:
+            before = row[places]
+            return (before >= now) & (before < now + (1 << WHO_BITS)) & (
+                before != now) & (before != now + me)
+        race = others(self.stored[by])
+        if stores:
+            race |= others(self.loaded[by])
+        row = (self.stored if stores else self.loaded)[by]
+        row[places] = now + np.where(others(row), SEVERAL, me)
         # Of several at once only the last has been written down.
-        meanwhile = row[places] != who
-        race |= stores and bool(meanwhile.any())
-        row[places[meanwhile]] = SEVERAL
-        return race
+        meanwhile = row[places] != now + me
+        row[places[meanwhile]] = now[meanwhile] + SEVERAL
+        return race | meanwhile if stores else race
 
 
-class Block:
-    """The threads of one block; `here` says which of them run the present statement."""
+class Blocks:
+    """Some blocks of a launch, side by side: an array has a number for each of their threads.
 
-    def __init__(self, launch: Launch, block: int, names: Mapping[Any, Any],
+    `here` says which threads run the present statement.
+    """
+
+    def __init__(self, launch: Launch, blocks: np.ndarray, names: Mapping[Any, Any],
                  memory_of: Callable[[Buffer], Memory], watch: Watch | None = None) -> None:
-        self.memory_of, self.block, self.count = memory_of, block, launch.threads
-        self.watch = watch
-        self.threads = np.arange(launch.threads)
-        self.here = np.ones(launch.threads, bool)
-        self.names = {**names, launch.block: np.int64(block), launch.thread: self.threads}
+        self.memory_of, self.watch, self.blocks = memory_of, watch, blocks
+        self.each, self.count = launch.threads, launch.threads * len(blocks)
+        self.places_of_threads = np.arange(self.count)
+        self.group = self.places_of_threads // self.each  # which of the blocks
+        self.block = blocks[self.group].astype(np.int64)
+        self.thread = self.places_of_threads % self.each
+        self.who = self.block * self.each + self.thread
+        self.barriers = np.zeros(self.count, np.int64)  # that a thread has passed
+        self.here = np.ones(self.count, bool)
+        self.names = {**names, launch.block: self.block, launch.thread: self.thread}
         self.shared: dict[Buffer, Memory] = {}
         self.local: dict[Buffer, tuple[np.ndarray, np.ndarray]] = {}
-        self.open: set[Memory] = set()  # what was touched since the last barrier
 
     def run(self, body: Sequence[Statement]) -> None:
         """Run statements, on all threads that are here."""
@@ -210,8 +224,10 @@ class Block:
         finally:
             self.here = before
 
-    def refuse(self, statement: Statement, why: str) -> None:
-        raise Refused(f"{why} in block {self.block}: {statement}")
+    def refuse_if(self, wrong: np.ndarray, statement: Statement, why: str) -> None:
+        """Refuse what threads do that are `wrong`, of those that are here."""
+        if wrong.any():
+            raise Refused(f"{why} in block {self.block[self.here][wrong][0]}: {statement}")
 
     # -- scalars -------------------------------------------------------------------------------
 
@@ -243,46 +259,54 @@ class Block:
                             axis=0) if at else np.ones(self.here.sum(), bool)
             places = sum((i * np.prod(buffer.shape[k + 1:], dtype=int)
                           for k, i in enumerate(at)), np.zeros(self.here.sum(), int))
-        if not inside.all():
-            self.refuse(statement, f"an index outside of {buffer.name}")
+        self.refuse_if(~inside, statement, f"an index outside of {buffer.name}")
         if self.watch is not None:
-            self.watch(statement, self.block, self.threads[self.here], places)
+            self.tell(self.watch, statement, places)
         return places
 
-    def memory(self, buffer: Buffer) -> Memory:
-        if buffer.role == "shared":
-            if buffer not in self.shared:
-                self.shared[buffer] = Memory.new(buffer)
-            return self.shared[buffer]
-        return self.memory_of(buffer)
+    def tell(self, watch: Watch, statement: Statement, places: np.ndarray) -> None:
+        """Say what the threads of each block touch."""
+        for k, block in enumerate(self.blocks):
+            mine = self.group[self.here] == k
+            if mine.any():
+                watch(statement, int(block), self.thread[self.here][mine], places[mine])
+
+    def shared_memory(self, buffer: Buffer) -> Memory:
+        """A buffer that each block has for itself, one behind the other."""
+        if buffer not in self.shared:
+            size = buffer.size * len(self.blocks)
+            self.shared[buffer] = Memory(buffer, np.zeros(size, buffer.dtype),
+                                         np.zeros(size, bool))
+        return self.shared[buffer]
 
     def touch(self, statement: Load | Store, stores: bool) -> tuple[Memory, np.ndarray]:
-        memory, places = self.memory(statement.buffer), self.places(statement)
-        self.open.add(memory)
-        race = memory.note("threads", self.threads[self.here], places, stores)
-        if memory.buffer.role != "shared":
-            race |= memory.note("blocks", np.full(len(places), self.block), places, stores)
-        if race:
-            self.refuse(statement, f"a race for {memory.buffer.name}")
+        buffer, places, here = statement.buffer, self.places(statement), self.here
+        if buffer.role == "shared":
+            memory, places = self.shared_memory(buffer), places + self.group[here] * buffer.size
+        else:
+            memory = self.memory_of(buffer)
+        race = memory.note("threads", self.who[here], self.barriers[here], places, stores)
+        if buffer.role != "shared":
+            race |= memory.note("blocks", self.block[here], 0 * places, places, stores)
+        self.refuse_if(race, statement, f"a race for {buffer.name}")
         return memory, places
 
     def run_load(self, load: Load) -> None:
         found = np.zeros(self.count, load.target.dtype)
         if load.buffer.role == "local":
             values, known = self.own(load.buffer)
-            at = self.threads[self.here], self.places(load)
+            at = self.places_of_threads[self.here], self.places(load)
             found[self.here], well = values[at], known[at]
         else:
             memory, places = self.touch(load, False)
             found[self.here], well = memory.values[places], memory.known[places]
-        if not well.all():
-            self.refuse(load, f"nothing has been stored in {load.buffer.name}")
+        self.refuse_if(~well, load, f"nothing has been stored in {load.buffer.name}")
         self.names[load.target] = found
 
     def run_store(self, store: Store) -> None:
         new = self.value(store.value)[self.here]
         if store.buffer.role == "local":
-            at = self.threads[self.here], self.places(store)
+            at = self.places_of_threads[self.here], self.places(store)
             for row, value in zip(self.own(store.buffer), (new, True), strict=True):
                 row[at] = value
             return
@@ -326,15 +350,16 @@ class Block:
     # -- together ------------------------------------------------------------------------------
 
     def run_barrier(self, barrier: Barrier) -> None:
-        if not self.here.all():
-            self.refuse(barrier, f"{(~self.here).sum()} threads do not reach a barrier")
-        for memory in self.open:
-            memory.touched.pop("threads", None)
-        self.open.clear()
+        here = self.here.reshape(-1, self.each)
+        missing = np.repeat((~here).sum(axis=1), self.each)[self.here]
+        self.refuse_if(missing > 0, barrier,
+                       f"{missing.max(initial=0)} threads do not reach a barrier")
+        self.barriers += self.here
 
     def run_shuffle(self, shuffle: Shuffle) -> None:
         warps = self.here.reshape(-1, WARP)
         named = (shuffle.mask >> np.arange(WARP) & 1).astype(bool)
-        if ((warps != named).any(axis=1) & warps.any(axis=1)).any():
-            self.refuse(shuffle, "the threads of a shuffle are not those of its mask")
-        self.names[shuffle.target] = self.value(shuffle.value)[self.threads ^ shuffle.across]
+        wrong = np.repeat((warps != named).any(axis=1), WARP)[self.here]
+        self.refuse_if(wrong, shuffle, "the threads of a shuffle are not those of its mask")
+        across = self.places_of_threads ^ shuffle.across
+        self.names[shuffle.target] = self.value(shuffle.value)[across]
