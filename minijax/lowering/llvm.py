@@ -341,13 +341,18 @@ class FunctionText:
             array = f"[{size} x {array}]"
         place = self.fresh("%at")
         steps = "".join(f", {self.typed(x)}" for x in index)
-        self.emit(f"{place} = getelementptr inbounds {array}, ptr {data}{steps}")
+        self.emit(f"{place} = getelementptr inbounds {array}, {self.pointer(buffer)} {data}{steps}")
         return place
+
+    def pointer(self, buffer: Buffer) -> str:
+        """The type of the addresses in a buffer."""
+        return "ptr"
 
     def place(self, x: Load | Store) -> str:
         """Where an element is, and what LLVM may know of that."""
         notes = self.aliases.access(x.buffer, self.parallel)
-        return f"ptr {self.address(x.buffer, x.index)}, align {x.buffer.dtype.itemsize}{notes}"
+        address = f"{self.pointer(x.buffer)} {self.address(x.buffer, x.index)}"
+        return f"{address}, align {x.buffer.dtype.itemsize}{notes}"
 
     def print_load(self, load: Load) -> None:
         x = load.target

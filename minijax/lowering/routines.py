@@ -21,11 +21,20 @@ LIBRARY = "blas_"  # before the name of a routine
 # 1; no routine has more of them, and more arguments than it looks at do no harm.
 LENGTHS = ["i64 1"] * 4
 BLOCK = r"block_(float\d\d)_(\d+)x(\d+)"  # of so many rows and columns
+# Of stacks of matrices, of these dtypes; of float32 perhaps in fewer digits.
+PRODUCT = r"product_(\w+?)_(\w+?)_(\w+?)(_tf32)?"
 ALONE = "minijax_blas"  # of pool.py: from 1 to -1 the library uses one thread
 
 
 def is_library_call(external: str) -> bool:
     return external.startswith(LIBRARY)
+
+
+def product_of(x: np.dtype, y: np.dtype, z: np.dtype, precision: Any = None) -> str:
+    """The name of a product that gives z: the digits are fewer where a precision lets them be."""
+    fewer = precision is not None and max(each.value for each in precision) < 2
+    is_single = {x.name, y.name, z.name} == {"float32"}
+    return f"product_{x.name}_{y.name}_{z.name}{'_tf32' * (fewer and is_single)}"
 
 
 def work(call: Call) -> float | None:

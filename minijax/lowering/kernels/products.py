@@ -24,6 +24,7 @@ from .. import cpu
 from ..builder import CHAIN
 from ..loops import Address
 from ..operands import Computed
+from ..routines import product_of
 
 INLINE = 8 * 8 * 8  # terms: a product of so many is over before a block has begun
 INLINE_VECTOR = 32  # and so of a matrix and a vector
@@ -32,6 +33,8 @@ ENOUGH = 8  # panels, the columns of a block each, for threads to share, or else
 SHARED = 1 << 22  # terms in a panel: some 40 µs
 BESIDE = 8  # panels, for which some rows are read while they are in the cache
 MANY = 4  # blocks below each other for which the columns are brought near each other
+LAUNCHED = 1 << 16  # terms that are worth a launch of their own, where there are launches,
+NARROW = 8  # unless in rows or columns so few that a square would be empty for the most part
 
 
 class Side(NamedTuple):
@@ -67,6 +70,8 @@ def dot_general(b: Any, outputs: Sequence, operands: Sequence, *, dimension_numb
     terms = rows * left.size(left.contract) * columns
     if 1 in (rows, columns) and terms > INLINE_VECTOR:
         left, right = turned_before_loops(b, left), turned_before_loops(b, right)
+    elif b.on_gpu and terms >= LAUNCHED and min(rows, columns) >= NARROW:
+        return at_once(b, out, left, right, params["precision"])
     elif terms > INLINE and wide.kind == "f" and not b.on_gpu:
         return by_blocks(b, out, left, right, wide)
     params["dimension_numbers"] = (left.contract, right.contract), (left.batch, right.batch)
@@ -86,6 +91,37 @@ def turned_before_loops(b: Any, side: Side) -> Side:
 def computed(b: Any, f: Any, out: Any, *given: Any) -> None:
     """Write into a buffer what a function of arrays makes of those in others."""
     b.jaxpr(stage.stage(f, [ShapedArray(x.shape, x.dtype) for x in given]), given, into=[out])
+
+
+# ── All at once ──────────────────────────────────────────────────────────────────────────────
+
+def at_once(b: Any, out: Any, left: Side, right: Side, precision: Any) -> None:
+    """One call for all matrices of a batch: of a library, or a launch, as its scheduler decides."""
+    batch, k = left.size(left.batch), left.size(left.contract)
+    (x, steps_of_x), (y, steps_of_y) = as_stack(b, left), as_stack(b, right)
+    b.call(product_of(x.dtype, y.dtype, out.dtype, precision), x, *steps_of_x, y, *steps_of_y, out,
+           batch, left.size(left.free), right.size(right.free), k)
+
+
+def as_stack(b: Any, side: Side) -> tuple[Any, tuple[int, ...]]:
+    """Where its matrices are, a row for each place of the free axes, and how many places apart: the
+    matrices, their rows, and the numbers in these. Either are neighbours, or else it is a copy.
+    """
+    x, order = side.buffer, side.batch + side.free + side.contract
+    view = reshaped(x, order, tuple(map(side.size, (side.batch, side.free, side.contract))))
+    if view is None or 1 not in view.strides[1:]:
+        return as_stack(b, side.copied(b, order, x.dtype))
+    return x, view.strides
+
+
+def reshaped(x: Any, order: Axes, shape: Sequence[int]) -> Any:
+    """An array of bytes that lies as one with these axes and then this shape does in a buffer; None
+    where those to become one do not lie together.
+    """
+    try:
+        return np.empty(x.shape, np.int8).transpose(order).reshape(shape, copy=False)
+    except ValueError:
+        return None
 
 
 # ── Blocks ───────────────────────────────────────────────────────────────────────────────────
@@ -132,10 +168,7 @@ def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:
     """
     x, order = side.buffer, side.batch + side.free + side.contract
     shape = *side.sizes(side.batch), side.size(side.free), side.size(side.contract)
-    try:
-        view = np.empty(x.shape, np.int8).transpose(order).reshape(shape, copy=False)
-    except ValueError:
-        view = None
+    view = reshaped(x, order, shape)
     if view is None or x.dtype != dtype:
         return as_matrices(b, side.copied(b, order, dtype), dtype)
     return Matrices(x, view.strides)

@@ -7,11 +7,14 @@ In JAX: jaxlib's cuSOLVER kernels, and its Python callbacks on GPUs.
 from __future__ import annotations
 
 import ctypes
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 import numpy as np
+
+from minijax.primitives.slots import computed_in
 
 from .. import host, library, routines
 
@@ -22,6 +25,8 @@ def meaning(external: str) -> Callable[..., None]:
         return lambda change: None
     if external == host.CALL:
         return _python
+    if re.fullmatch(routines.PRODUCT, external):
+        return _product
     return partial(_routine, external.removeprefix(routines.LIBRARY))
 
 
@@ -35,6 +40,18 @@ def _routine(name: str, *args: Any) -> None:
         return ctypes.byref(real(x) if isinstance(x, float) else ctypes.c_int64(int(x)))
     lengths = [ctypes.c_int64(1) for _ in routines.LENGTHS]
     ctypes.CFUNCTYPE(None)(library.blas(name))(*map(passed, args), *lengths)
+
+
+def _product(x: np.ndarray, *rest: Any) -> None:
+    """z = x times y, for stacks of matrices: the numbers of x and y are so many places apart."""
+    *steps_of_x, y, a, b, c, z, batch, m, n, k = rest
+    wide = computed_in(z.dtype)
+
+    def stack(values: np.ndarray, shape: tuple[int, ...], *steps: int) -> np.ndarray:
+        strides = [int(each) * values.itemsize for each in steps]
+        return np.lib.stride_tricks.as_strided(values, shape, strides).astype(wide)
+    found = stack(x, (batch, m, k), *steps_of_x) @ stack(y, (batch, k, n), a, c, b)
+    z[:found.size] = found.ravel().astype(z.dtype)
 
 
 def _python(table: np.ndarray, *arrays: np.ndarray) -> None:

@@ -22,7 +22,9 @@ from ..memory import layout
 from ..probe import cost_of
 from ..scalars import BOOL
 from ..stretches import stretches
+from . import cublas
 from .team import JOINS, LOCAL, THREADS, WARP, Team, Writer, literal
+from .tiles import tiled
 from .turns import as_one, scattered
 
 SHARED = 44 << 10  # bytes of the 48 KB that every block may have for itself
@@ -37,7 +39,8 @@ def scheduled(kernel: Kernel) -> Kernel:
     """The kernel for a GPU: its body is launches, calls of libraries, and the host's control flow.
     """
     schedule = _Schedule(kernel)
-    body = handed_over(tuple(schedule.on_the_host(kernel.body)), schedule)
+    body = tiled(kernel.body, schedule.uses, cublas.has)
+    body = handed_over(tuple(schedule.on_the_host(tuple(body))), schedule)
     every = {x for each in walk(body) for x in touched(each)}
     temps = [x for x in (*kernel.temps, *schedule.temps) if x in every and x.role == "temp"]
     offsets, size = layout(temps, body)
@@ -53,7 +56,8 @@ class _Schedule(Writer):
             self.parts(as_one(each)) if isinstance(each, For) else [each])]
         for is_hosts, group in itertools.groupby(body, self.is_hosts):
             if is_hosts:
-                yield from (with_bodies(each, self.on_the_host) for each in group)
+                yield from (each if isinstance(each, Launch)
+                            else with_bodies(each, self.on_the_host) for each in group)
                 continue
             for is_wide, part in itertools.groupby(group, self.is_wide):
                 some = tuple(part)
@@ -62,7 +66,7 @@ class _Schedule(Writer):
     def is_hosts(self, statement: Statement) -> bool:
         """Whether a statement asks a library, or is around what is worth launches of its own."""
         inside = [each for body in bodies(statement) for each in body]
-        if any(isinstance(each, Call | Check) for each in walk((statement,))):
+        if any(isinstance(each, Call | Check | Launch) for each in walk((statement,))):
             return True
         return not self.is_wide(statement) and any(
             self.is_wide(each) or self.is_hosts(each) for each in inside)

@@ -19,6 +19,7 @@ from ..loops import (
 from .team import WARP
 
 TRIPLE = "nvptx64-nvidia-cuda"
+BLOCKS = 2  # at least, on a processor: while one waits, another runs; they share its registers
 BARRIER = "call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)"
 
 
@@ -72,8 +73,7 @@ class LaunchesText(ModuleText):
                 place = f"@shared.{len(self.functions)}"
                 self.functions[place] = (f"{place} = internal addrspace(3) global {kind} undef, "
                                          "align 16")
-                inner.names[x] = inner.at_entry(
-                    f"addrspacecast ptr addrspace(3) {place} to ptr")
+                inner.names[x] = place
             elif x.role == "local":
                 inner.names[x] = inner.at_entry(f"alloca {kind}, align 16")
             elif x in self.kernel.offsets:
@@ -85,11 +85,15 @@ class LaunchesText(ModuleText):
         inner.body(launch.body)
         inner.emit("ret void")
         return inner.text(f"ptx_kernel void @{name}({', '.join(signature)}) "
-                          f'"nvvm.maxntid"="{launch.threads}"')
+                          f'"nvvm.maxntid"="{launch.threads}" "nvvm.minctasm"="{BLOCKS}"')
 
 
 class LaunchText(FunctionText):
     """Prints one launch."""
+
+    def pointer(self, buffer: Buffer) -> str:
+        """Shared memory is a space of its own: what is cast from it LLVM no longer knows well."""
+        return "ptr addrspace(3)" if buffer.role == "shared" else "ptr"
 
     def print_for(self, loop: For) -> None:
         self.loop(loop, loop.start, loop.stop, [])

@@ -1,0 +1,1 @@
+def has(call): return False
