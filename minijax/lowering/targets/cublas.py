@@ -1,1 +1,141 @@
-def has(call): return False
+"""Large products by NVIDIA's own library, which has kernels for each kind of its processors.
+
+Stands on routines.py; the library is found and loaded when the first product is asked of it.
+Chapter 27. In JAX: XLA's thunks for cuBLAS.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import importlib.util
+import math
+import re
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from ..loops import Call
+from ..routines import PRODUCT
+
+# Terms of a matrix from which on a product is left to the library: it alone uses what there is for
+# short floats in a processor; of others it has larger tiles than ours.
+LARGE, LARGE_IF_SHORT = 1 << 24, 1 << 18
+# As NVIDIA's headers number them: cudaDataType, cublasComputeType_t, cublasOperation_t.
+TYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 14}
+SINGLE, FEWER_DIGITS, DOUBLE = 68, 77, 70
+AS_IT_LIES, TURNED = 0, 1
+ANY_ALGORITHM = -1
+# Where its wheel has it, with what it needs before it.
+FILES = (("bin", "cublasLt64_*.dll", "cublas64_*.dll") if sys.platform == "win32"
+         else ("lib", "libcublasLt.so.*", "libcublas.so.*"))
+INT, LONG, ADDRESS = ctypes.c_int, ctypes.c_longlong, ctypes.c_void_p
+FACTOR = ADDRESS, INT, INT, LONG
+
+
+class NoCublas(RuntimeError):
+    """NVIDIA's library of products is not there, and what would help."""
+
+
+def kinds(external: str) -> tuple[str, str, str, bool]:
+    """The dtypes of x, y and z, and whether fewer digits than those of float32 will do."""
+    *dtypes, fewer = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
+    return *dtypes, fewer is not None
+
+
+def has(call: Call) -> bool:
+    """Whether a product is one that the library computes, and large enough for it."""
+    x, y, z, fewer = kinds(call.external)
+    is_short = fewer or x in ("float16", "bfloat16")
+    terms = math.prod(int(size.value) for size in call.args[-3:])  # type: ignore[union-attr]
+    return x == y and x in TYPES and z in (x, "float64" if x == "float64" else "float32") and (
+        terms >= (LARGE_IF_SHORT if is_short else LARGE))
+
+
+# -- the library -----------------------------------------------------------------------------------
+
+
+def found() -> Iterator[list[str]]:
+    """The files of the library, with what must be loaded before: of its wheel, of the system."""
+    try:
+        wheel = importlib.util.find_spec("nvidia.cublas")
+    except ModuleNotFoundError:
+        wheel = None
+    folder, *patterns = FILES
+    for place in (wheel and wheel.submodule_search_locations) or ():
+        yield [str(path) for pattern in patterns for path in Path(place, folder).glob(pattern)]
+    system = ctypes.util.find_library("cublas")
+    yield [system] if system else []
+
+
+@cache
+def library() -> Any:
+    """The functions of the library.
+
+    Raises:
+      NoCublas: where it is not installed, or cannot be loaded.
+    """
+    why = "it is not installed"
+    for files in filter(None, found()):
+        try:
+            return [ctypes.CDLL(file, ctypes.RTLD_GLOBAL) for file in files][-1]
+        except OSError as error:
+            why = f"{files[-1]} cannot be loaded, {error}"
+    raise NoCublas(f"large products on a GPU need NVIDIA's cuBLAS ({why}): "
+                   "pip install 'minijax[cuda]'")
+
+
+def done(status: int, what: str) -> None:
+    """Go on, if a function of the library has said that all is well.
+
+    Raises:
+      RuntimeError: with the library's own words for what it has said.
+    """
+    if status:
+        name = library().cublasGetStatusString
+        name.restype = ctypes.c_char_p
+        raise RuntimeError(f"INTERNAL: cuBLAS: {name(status).decode()}, said to {what}")
+
+
+@cache
+def handle(gpu: Any) -> tuple[ADDRESS, threading.Lock]:
+    """What the library knows a GPU by, whose stream it works in, for one thread at a time."""
+    gpu.enter()
+    found = ADDRESS()
+    done(library().cublasCreate_v2(ctypes.byref(found)), f"begin on {gpu.name}")
+    done(library().cublasSetStream_v2(found, ADDRESS(int(gpu.stream))), "work in a stream")
+    return found, threading.Lock()
+
+
+def routine(external: str, gpu: Any) -> Callable[..., None] | None:
+    """What does a call on a GPU, given addresses and numbers; None for what is no product."""
+    return partial(_product, external, gpu) if re.fullmatch(PRODUCT, external) else None
+
+
+def _product(external: str, gpu: Any, x: int, *rest: Any) -> None:
+    """For the library matrices lie by columns: what it makes is the product of the turned ones."""
+    *steps_of_x, y, a, b, c, z, batch, m, n, k = map(int, rest)
+    kind_of_x, kind_of_y, kind_of_z, fewer = kinds(external)
+    is_double = kind_of_x == "float64"
+    one, zero = map(ctypes.c_double if is_double else ctypes.c_float, (1, 0))
+    how = DOUBLE if is_double else FEWER_DIGITS if fewer else SINGLE
+
+    def factor(address: int, kind: str, matrix: int, row: int, term: int, rows: int
+               ) -> tuple[int, tuple[int, int, int, int]]:
+        is_turned = term != 1  # the rows are neighbours, not the terms
+        beyond = max(term, rows) if is_turned else max(row, k)
+        return int(is_turned), (address, TYPES[kind], beyond, matrix)
+    turned_x, given_x = factor(x, kind_of_x, *steps_of_x, m)
+    turned_y, given_y = factor(y, kind_of_y, a, b, c, n)
+    gemm = library().cublasGemmStridedBatchedEx
+    gemm.argtypes = [ADDRESS, INT, INT, INT, INT, INT, ADDRESS, *FACTOR, *FACTOR, ADDRESS, *FACTOR,
+                     INT, INT, INT]
+    known, lock = handle(gpu)
+    with lock:
+        gpu.enter()
+        done(gemm(known, AS_IT_LIES if turned_y else TURNED, TURNED if turned_x else AS_IT_LIES,
+                  n, m, k, ctypes.addressof(one), *given_y, *given_x, ctypes.addressof(zero),
+                  z, TYPES[kind_of_z], n, m * n, batch, how, ANY_ALGORITHM), external)

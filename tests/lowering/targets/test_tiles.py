@@ -23,6 +23,8 @@ DTYPES = {np.dtype(name): tolerance for name, tolerance in (
     ("float32", 1e-6), ("float64", 1e-15), ("float16", 1e-3), (ml_dtypes.bfloat16, 8e-3),
     ("int8", 0), ("uint16", 0), ("int32", 0), ("bool", 0))}
 
+LEAST = 6e-8  # float16, of which the next is another
+
 
 @pytest.fixture(autouse=True)
 def launched(monkeypatch):
@@ -48,7 +50,7 @@ def is_tile(launch):
         isinstance(each, Store) and each.buffer.name == "strip" for each in walk(launch.body))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(st.sampled_from(["bij,bjk", "ij,jk", "ji,jk", "ij,kj", "ijb,bkj", "bji,jbk"]),
        st.fixed_dictionaries({"b": st.integers(1, 3), "i": st.integers(8, 40),
                               "j": st.integers(1, 40), "k": st.integers(8, 40)}),
@@ -63,7 +65,8 @@ def test_products_of_all_layouts_are_those_of_numpy(axes, sizes, dtype, seed):
     exact = np.einsum(axes, *((x, y) if dtype.kind in "biu" else (x.astype(float),
                                                                    y.astype(float))))
     scale = np.einsum(axes, *(np.abs(v.astype(float)) for v in (x, y)))
-    assert (np.abs(found.astype(float) - exact.astype(float)) <= DTYPES[dtype] * scale).all()
+    assert (np.abs(found.astype(float) - exact.astype(float)) <= DTYPES[dtype] * scale + LEAST
+            ).all()
 
 
 @pytest.mark.parametrize("each", [(8, 8), (8, 2), (2, 8), (4, 4)])
@@ -103,7 +106,7 @@ def test_what_follows_a_product_is_done_by_its_launch(name):
 
 APART = {
     "another element": lambda x, y: (x @ y)[::-1] + 1,
-    "a transpose": lambda x, y: (x @ y).T + 1,
+    "its transpose too": lambda x, y: (lambda z: z + z.T)(x @ y),
     "a sum": lambda x, y: (x @ y).sum(1),
     "softmax": lambda x, y: jax.nn.softmax(x @ y, -1),
     "a product of it": lambda x, y: (x @ y) @ x,
