@@ -18,7 +18,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ..loops import Call
+from ..loops import Call, Constant
 from ..routines import PRODUCT
 
 # Terms of a matrix from which on a product is left to the library: it alone uses what there is for
@@ -42,15 +42,15 @@ class NoCublas(RuntimeError):
 
 def kinds(external: str) -> tuple[str, str, str, bool]:
     """The dtypes of x, y and z, and whether fewer digits than those of float32 will do."""
-    *dtypes, fewer = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
-    return *dtypes, fewer is not None
+    x, y, z, fewer = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
+    return x, y, z, fewer is not None
 
 
 def has(call: Call) -> bool:
     """Whether a product is one that the library computes, and large enough for it."""
     x, y, z, fewer = kinds(call.external)
     is_short = fewer or x in ("float16", "bfloat16")
-    terms = math.prod(int(size.value) for size in call.args[-3:])  # type: ignore[union-attr]
+    terms = math.prod(int(size.value) for size in call.args[-3:] if isinstance(size, Constant))
     return x == y and x in TYPES and z in (x, "float64" if x == "float64" else "float32") and (
         terms >= (LARGE_IF_SHORT if is_short else LARGE))
 
@@ -65,7 +65,7 @@ def found() -> Iterator[list[str]]:
     except ModuleNotFoundError:
         wheel = None
     folder, *patterns = FILES
-    for place in (wheel and wheel.submodule_search_locations) or ():
+    for place in (wheel.submodule_search_locations if wheel is not None else None) or ():
         yield [str(path) for pattern in patterns for path in Path(place, folder).glob(pattern)]
     system = ctypes.util.find_library("cublas")
     yield [system] if system else []
@@ -101,7 +101,7 @@ def done(status: int, what: str) -> None:
 
 
 @cache
-def handle(gpu: Any) -> tuple[ADDRESS, threading.Lock]:
+def handle(gpu: Any) -> tuple[Any, Any]:
     """What the library knows a GPU by, whose stream it works in, for one thread at a time."""
     gpu.enter()
     found = ADDRESS()
@@ -123,13 +123,13 @@ def _product(external: str, gpu: Any, x: int, *rest: Any) -> None:
     one, zero = map(ctypes.c_double if is_double else ctypes.c_float, (1, 0))
     how = DOUBLE if is_double else FEWER_DIGITS if fewer else SINGLE
 
-    def factor(address: int, kind: str, matrix: int, row: int, term: int, rows: int
-               ) -> tuple[int, tuple[int, int, int, int]]:
-        is_turned = term != 1  # the rows are neighbours, not the terms
+    def factor(address: int, kind: str, steps: list[int], rows: int) -> tuple[bool, tuple]:
+        matrix, row, term = steps
+        is_turned = term != 1  # rows are neighbours, not terms
         beyond = max(term, rows) if is_turned else max(row, k)
-        return int(is_turned), (address, TYPES[kind], beyond, matrix)
-    turned_x, given_x = factor(x, kind_of_x, *steps_of_x, m)
-    turned_y, given_y = factor(y, kind_of_y, a, b, c, n)
+        return is_turned, (address, TYPES[kind], beyond, matrix)
+    turned_x, given_x = factor(x, kind_of_x, steps_of_x, m)
+    turned_y, given_y = factor(y, kind_of_y, [a, b, c], n)
     gemm = library().cublasGemmStridedBatchedEx
     gemm.argtypes = [ADDRESS, INT, INT, INT, INT, INT, ADDRESS, *FACTOR, *FACTOR, ADDRESS, *FACTOR,
                      INT, INT, INT]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..loops import Buffer, Kernel, Launch
-from . import ptx
+from . import cublas, ptx
 
 OLDEST = 7, 0  # the compute capability of the first GPUs whose threads wait on their own
 
@@ -181,8 +181,8 @@ class Gpu:
     # -- launches ------------------------------------------------------------------------------
 
     def routine(self, external: str) -> Callable[..., None] | None:
-        """What the device itself has for a call: nothing, the host does it on copies."""
-        return None
+        """What the device itself has for a call; for None the host does it on copies."""
+        return cublas.routine(external, self)
 
     def prepared(self, kernel: Kernel) -> Callable[..., None]:
         """What runs a launch of a kernel, given the places of buffers and the host's numbers."""

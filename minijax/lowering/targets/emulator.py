@@ -144,7 +144,8 @@ class Area:
         values = self.bytes[offset:end].view(buffer.dtype)
         if buffer.role != "temp":
             return Memory(buffer, values, self.known[offset:end:buffer.dtype.itemsize])
-        known = self.temps.setdefault((offset, buffer), np.zeros(buffer.size, bool))
+        stored = self.known[offset:end:buffer.dtype.itemsize]  # by the host
+        known = self.temps.setdefault((offset, buffer), stored.copy())
         return Memory(buffer, values, known)
 
 

@@ -21,7 +21,7 @@ from minijax.primitives.slots import computed_in
 from ..builder import Builder
 from ..loops import (
     INT64, Barrier, Buffer, Call, Constant, For, Launch, Let, Load, Operand, Scalar, Statement,
-    Store, renamed, touched, walk, with_bodies,
+    Store, renamed, touched, with_bodies,
 )
 from ..routines import PRODUCT
 from ..scalars import BOOL
@@ -59,8 +59,8 @@ class Product(NamedTuple):
 
     @classmethod
     def of(cls, call: Call) -> Product:
-        x, a, b, c, y, d, e, f, z, *sizes = (
-            int(arg.value) if isinstance(arg, Constant) else arg for arg in call.args)
+        args: list[Any] = [int(x.value) if isinstance(x, Constant) else x for x in call.args]
+        x, a, b, c, y, d, e, f, z, *sizes = args
         return cls(Factor(x, (a, b, c)), Factor(y, (d, e, f)), z, *sizes)
 
 
@@ -69,7 +69,7 @@ class After(NamedTuple):
     """
 
     sizes: tuple[int, ...]
-    index: tuple[Scalar, ...]
+    indices: tuple[Scalar, ...]
     elements: tuple[Scalar, ...]  # as it is called
     body: tuple[Statement, ...]
 
@@ -111,31 +111,32 @@ def followed(rest: Sequence[Statement], product: Product) -> tuple[list[Statemen
 
 def each_element(loop: For, product: Product) -> After | None:
     """What a loop does with each element, if it asks for that alone, and changes no factor."""
-    sizes, index, body = [], [], (loop,)
-    while len(body) == 1 and isinstance(body[0], For):
-        [inner] = body
-        if inner.vectorize != "parallel" or inner.turns is None or inner.start.value:
-            return None
-        sizes.append(inner.turns)
-        index.append(inner.index)
-        body = inner.body
-    z, every = product.z, list(walk(body))
-    asked = [each for each in every if z in touched(each)]
-    places = (tuple(index),) if len(index) == 1 else ()
-    if [n for n in z.shape if n != 1] == sizes:
-        at = iter(index)
-        whole = tuple(next(at) if n != 1 else None for n in z.shape)
-        places = (*places, whole)
-    alike = all(isinstance(each, Load) and any(
-        len(each.index) == len(place) and all(i is j or j is None for i, j in zip(
-            each.index, place, strict=True)) for place in places) for each in asked)
-    stored = {each.buffer for each in every if isinstance(each, Store)}
-    simple = all(isinstance(each, Let | Load | Store) for each in every)
-    if (not asked or not alike or not simple or math.prod(sizes) != z.size
-            or stored & {product.x.buffer, product.y.buffer}):
+    loops = [loop]
+    while len(inner := loops[-1].body) == 1 and isinstance(inner[0], For):
+        loops.append(inner[0])
+    z, body, indices = product.z, loops[-1].body, tuple(each.index for each in loops)
+    sizes = tuple(each.turns or 0 for each in loops)
+    asked = [each for each in body if isinstance(each, Load) and each.buffer is z]
+    stored = {each.buffer for each in body if isinstance(each, Store)}
+    is_of_all = math.prod(sizes) == z.size and all(
+        each.vectorize == "parallel" and isinstance(each.start, Constant) and each.start.value == 0
+        for each in loops)
+    is_simple = all(isinstance(each, Let | Load | Store) for each in body)
+    is_alone = all(is_at(each.index, indices, sizes, z.shape) for each in asked) and (
+        stored.isdisjoint((product.x.buffer, product.y.buffer, z)))
+    if not (is_of_all and is_simple and asked and is_alone):
         return None
-    return After(tuple(sizes), tuple(index), tuple(each.target for each in asked),
+    return After(sizes, indices, tuple(each.target for each in asked),
                  tuple(each for each in body if each not in asked))
+
+
+def is_at(index: Sequence[Operand], indices: Sequence[Operand], sizes: Sequence[int],
+          shape: Sequence[int]) -> bool:
+    """Whether an index is the position in some loops, in row-major order."""
+    if len(index) == 1:
+        return tuple(index) == tuple(indices)
+    longer = [(i, n) for i, n in zip(index, shape, strict=True) if n != 1]
+    return longer == list(zip(indices, sizes, strict=True))
 
 
 # -- the launch ------------------------------------------------------------------------------------
@@ -194,9 +195,9 @@ class Side:
             place = functools.reduce(b.add, map(b.mul, at, self.factor.steps))
             inside = b.and_(tile.is_inside(at[1], self.end, self.count),
                             tile.is_inside(at[2], tile.product.k, tile.depth))
-            b.assign(variable, b.choose(
-                inside, lambda at=place: b.convert(b.load(buffer, (at,)), tile.wide),
-                lambda: b.const(0, tile.wide)))
+            load = functools.partial(b.load, buffer, (place,))
+            b.assign(variable, b.convert(b.choose(
+                inside, load, lambda: b.const(0, buffer.dtype)), tile.wide))
 
     def put(self, half: Operand) -> None:
         """Store what has come where all threads find it."""
@@ -220,7 +221,7 @@ class Tile:
 
     def __init__(self, product: Product) -> None:
         self.product, self.b = product, Builder()
-        b, (x, y, z, batch, m, n, k) = self.b, product
+        b, (x, y, z, batch, m, n, _) = self.b, product
         self.wide = computed_in(z.dtype)
         narrow = min(x.buffer.dtype.itemsize, y.buffer.dtype.itemsize)
         self.depth = min(max(DEEP // narrow, FEWEST), SIDE, 64 // self.wide.itemsize)
@@ -316,7 +317,7 @@ class Tile:
                         b.store(z, (at,), x)
                     if after is not None:
                         places = map(b.actual, b.unravel(at, after.sizes))
-                        names = dict(zip(after.index, places, strict=True))
+                        names = dict(zip(after.indices, places, strict=True))
                         b.scopes[-1].statements += renamed(
                             after.body, names | dict.fromkeys(after.elements, x))
             self.barrier(strip)

@@ -140,3 +140,9 @@ def test_an_error_of_the_driver_is_told_in_its_own_words(monkeypatch):
     monkeypatch.setattr(played, "cuLaunchKernel", lambda *args: (700,), raising=False)
     with pytest.raises(RuntimeError, match="INTERNAL: CUDA: no CUDA-capable device"):
         device.launch("f", 1, 32, [])
+
+
+def test_products_are_done_by_the_gpu_itself_and_other_calls_by_the_host(monkeypatch):
+    device, _ = gpu(monkeypatch)
+    assert device.routine("product_float32_float32_float32") is not None
+    assert device.routine("blas_sgetrf") is None

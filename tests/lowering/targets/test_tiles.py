@@ -34,7 +34,7 @@ def launched(monkeypatch):
 def numbers(shape, dtype=np.float32, seed=0):
     """Numbers of any dtype, in random order."""
     found = np.random.default_rng(seed).normal(size=shape)
-    return found > 0 if dtype == bool else (
+    return found > 0 if np.dtype(dtype).kind == "b" else (
         found * 50 if np.dtype(dtype).kind in "iu" else found).astype(dtype)
 
 
