@@ -77,7 +77,7 @@ def show_accesses(fun: Callable, *args: Any) -> Shown:
     """
     found = accesses(fun, *args)
     text = "\n".join(line for number, (launch, some) in enumerate(found)
-                     for line in (_title(number, launch), *map(_line, some)))
+                     for line in (_title(number, launch), *_lines(some)))
     return Shown(text, picture(_svg(found), text))
 
 
@@ -100,8 +100,9 @@ def accesses(fun: Callable, *args: Any) -> list[tuple[Launch, list[Access]]]:
 
     programs.emulate(kernel, [np.asarray(x) for x in tree_util.tree_leaves(args)], watch=watch)
     launches = [each for each in walk(kernel.body) if isinstance(each, Launch)]
-    return [(launch, [found[each] for each in walk(launch.body) if each in found])
+    rows = [(launch, [found[each] for each in walk(launch.body) if each in found])
             for launch in launches]
+    return [(launch, some) for launch, some in rows if some]
 
 
 def _title(number: int, launch: Launch) -> str:
@@ -109,10 +110,12 @@ def _title(number: int, launch: Launch) -> str:
             f"of {launch.threads} threads")
 
 
-def _line(access: Access) -> str:
-    parts = "".join(FULL[len(some) * len(FULL) // SECTOR - 1] for some in access.sectors())
-    return (f"  {access.name:10}  {len(access.first):2} numbers in {len(parts):2} "
-            f"{'sectors' if len(parts) > 1 else 'sector '}  {parts}  {access.percent}%")
+def _lines(some: list[Access]) -> Iterator[str]:
+    width = max(len(access.name) for access in some)
+    for access in some:
+        parts = "".join(FULL[len(each) * len(FULL) // SECTOR - 1] for each in access.sectors())
+        yield (f"  {access.name:{width}}  {len(access.first):2} numbers in {len(parts):2} "
+               f"{'sectors' if len(parts) > 1 else 'sector '}  {parts}  {access.percent}%")
 
 
 def _svg(found: list[tuple[Launch, list[Access]]]) -> str:

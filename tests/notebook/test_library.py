@@ -245,7 +245,7 @@ def in_a_branch(lib, f):
     return lambda x: lib.cond(lib.sum(x * x) > 0.5, f, lambda y: 2.0 * y, x)
 
 
-COMPILER = "26"  # the last chapter that gives the library's compiler something
+COMPILER = "27"  # the last chapter that gives the library's compiler something
 CASES = [("02", wave, [forward]), ("03", bent, [forward]),
          *[("04", f, [forward, twice, of_elements]) for f in (bent, coupled, layer)],
          ("05", of_a_tree, [forward, twice]),
@@ -410,3 +410,19 @@ def test_each_chapter_goes_on_where_the_one_before_it_has_saved(mini, monkeypatc
         monkeypatch.chdir(ROOT / "notebooks")
         mini.begin(number)
         assert mini.chapter == following
+
+
+@pytest.mark.parametrize("program", [
+    lambda lib, x: lib.exp(-x * x) * 2.0 + 1.0, lambda lib, x: lib.sum(x, 0),
+    lambda lib, x: lib.sum(x, 1), lambda lib, x: lib.transpose(x, (1, 0)) + 1.0,
+    lambda lib, x: lib.vmap(lambda row: lib.exp(row) / lib.sum(lib.exp(row)))(x),
+    lambda lib, x: lib.vmap(lambda row: row / lib.sum(row) + lib.sum(row * row))(x),
+    lambda lib, x: lib.grad(lambda x: lib.sum(lib.sin(lib.dot(x, lib.transpose(x, (1, 0))))))(x),
+    lambda lib, x: lib.dot(x, lib.transpose(x, (1, 0)))])
+def test_launches_of_mini_give_the_numbers_of_its_loops_and_are_never_refused(
+        program, monkeypatch):
+    mini = kept("27", monkeypatch)
+    for shape in [(5, 70), (64, 3), (2, 64)]:
+        x = np.random.default_rng(0).normal(size=shape)
+        found = mini.on_gpu(lambda x: program(mini, x))(x)
+        np.testing.assert_allclose(found, program(mini, x), rtol=1e-12, atol=1e-12)

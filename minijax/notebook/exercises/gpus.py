@@ -1,0 +1,266 @@
+"""The exercises of chapter 27, *The same loops on a GPU*."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.notebook.checks import agree, chosen, exercise, expect, wanting
+
+CHAPTER = "27_the_same_loops_on_a_gpu"
+
+
+# -- idle ------------------------------------------------------------------------------------------
+
+def grade_idle(idle: Callable) -> None:
+    for n, threads in ((1000, 64), (128, 64), (1, 64), (65, 64), (999, 256), (7, 32)):
+        wanted, given = -n % threads, f"n = {n} and threads = {threads}"
+        with wanting(given, wanted):
+            found = idle(n, threads)
+        agree(given, found, wanted,
+              (found == n % threads != wanted, "so many threads of the last block have a round"),
+              (wanted == 0 and found == threads, "no block is launched for nothing"),
+              (found == n // threads, "that is a number of blocks"),
+              "how many threads are there in all the blocks?", tolerance=0)
+
+
+_IDLE = "def idle(n, threads):\n    return {}"
+
+exercise("idle", chapter=CHAPTER, grade=grade_idle,
+         solution=_IDLE.format("-(-n // threads) * threads - n"),
+         wrong=[(_IDLE.format("n % threads"), "have a round"),
+                (_IDLE.format("threads - n % threads"), "for nothing"),
+                (_IDLE.format("n // threads"), "number of blocks"),
+                (_IDLE.format("threads - n"), "in all the blocks")])
+
+
+# -- racing_lines ----------------------------------------------------------------------------------
+
+_LINES = {
+    "a": ("y[i] = x[0]", False, "all load x[0], and nobody stores to x; each stores to a place of "
+          "its own"),
+    "b": ("y[thread] = x[i]", True, "thread 3 of each block stores to y[3]"),
+    "c": ("y[255 - i] = x[i]", False, "each i has a place of its own"),
+    "d": ("y[i] = y[i] + 1.0", False, "a thread loads and stores one place, which is its own"),
+    "e": ("y[i] = y[255 - i]", True, "what one thread stores another one loads, and no barrier is "
+          "between them"),
+    "f": ("shared[thread] = x[i]", False, "each block has shared memory of its own"),
+    "g": ("y[block] = x[i]", True, "64 threads store to one place"),
+    "h": ("shared[thread] = x[i]; y[i] = shared[63 - thread]", True, "a thread loads what another "
+          "one has stored, and no barrier is between the two")}
+
+
+def grade_racing_lines(answer: Any) -> None:
+    chosen(answer, _LINES, "is a race", "is no race")
+
+
+exercise("racing_lines", chapter=CHAPTER, grade=grade_racing_lines, solution='"begh"',
+         wrong=[('"abegh"', "nobody stores to x"), ('"egh"', "of each block"),
+                ('"bdegh"', "its own"), ('"bgh"', "another one loads"),
+                ('"befgh"', "of its own"), ('"beg"', "between the two"),
+                ("4", "a string of letters")])
+
+
+# -- sectors ---------------------------------------------------------------------------------------
+
+def grade_sectors(sectors: Callable) -> None:
+    rng = np.random.default_rng(0)
+    cases = [("0 to 31", list(range(32))), ("0, 8, 16 … 248", list(range(0, 256, 8))),
+             ("3 to 34", list(range(3, 35))), ("thirty-two times 5", [5] * 32),
+             ("31, 30 … 0", list(range(31, -1, -1))), ("7 alone", [7]),
+             ("32 random ones", rng.integers(0, 999, 32).tolist())]
+    for what, places in cases:
+        for size in (4, 8):
+            wanted = len({place * size // 32 for place in places})
+            given = f"the places {what}, and elements of {size} bytes"
+            with wanting(given, wanted):
+                found = sectors(list(places), size)
+            agree(given, found, wanted,
+                  (found == len({place // 32 for place in places}), "a sector has 32 bytes, and "
+                   "not 32 elements"),
+                  (found == -(-len(places) * size // 32), "it depends on where they are"),
+                  (found == len(places), "several of them may lie in one sector, which is sent "
+                   "once"),
+                  (found == (max(places) - min(places)) * size // 32 + 1, "what lies between them "
+                   "is not sent"),
+                  "in which sector does each lie?", tolerance=0)
+
+
+_SECTORS = "def sectors(places, size):\n    return {}"
+
+exercise("sectors", chapter=CHAPTER, grade=grade_sectors,
+         solution=_SECTORS.format("len({place * size // 32 for place in places})"),
+         wrong=[(_SECTORS.format("len({place // 32 for place in places})"), "not 32 elements"),
+                (_SECTORS.format("-(-len(places) * size // 32)"), "where they are"),
+                (_SECTORS.format("len(places)"), "sent once"),
+                (_SECTORS.format("(max(places) - min(places)) * size // 32 + 1"),
+                 "between them")])
+
+
+# -- turned ----------------------------------------------------------------------------------------
+
+_MINI = """
+from minijax.notebook.library import library
+library.begin("27")
+"""
+
+
+def grade_turned(turned: Callable) -> None:
+    from minijax.notebook.library import library
+    mini = library.module
+    asked: list[tuple[str, int, int]] = []
+
+    class Noting(mini.Memory):  # type: ignore[name-defined, misc]
+        """Knows besides who was where."""
+
+        def touch(self, at: Any, stores: bool) -> None:
+            super().touch(at, stores)
+            block, _, thread = mini.Memory.now
+            if self.name != "shared":
+                place = at[0] if isinstance(at, tuple) else at
+                asked.append((self.name, block * mini.TEAM + thread, place))
+
+    x = np.random.default_rng(0).normal(size=4 * mini.TEAM)
+    wanted, y = x.reshape(4, -1)[:, ::-1].ravel(), np.full(len(x), np.nan)
+    given, real = f"four blocks of {mini.TEAM}", mini.Memory
+    mini.Memory = Noting
+    try:
+        with wanting(given, "each turned around", (TypeError, "a kernel ends with a `yield`, so "
+                     "that it is a generator"),
+                     (mini.Refused, "who must have come to an end before?"), what="what is wanted"):
+            mini.launch(turned, 4, x=x, y=y)
+    finally:
+        mini.Memory = real
+    expect(not np.isnan(y).any(), f"for {given} there are {len(y)} numbers to store, and yours "
+           f"leaves {int(np.isnan(y).sum())} of them")
+    expect(not np.array_equal(y, x[::-1]), f"for {given} yours turns all {len(y)} numbers around\n"
+           "each block keeps its own")
+    agree(f"{given} and place 0", y[0], wanted[0], "which number of the block comes to place 0?",
+          what="the number", tolerance=0)
+    agree(f"{given} and place {mini.TEAM}", y[mini.TEAM], wanted[mini.TEAM],
+          "which block is the number from?", what="the number", tolerance=0)
+    expect(np.array_equal(y, wanted), f"for {given} the numbers of a block are to be turned around,"
+           " and yours are in another order")
+    for name, who, place in asked:
+        what = "loads x" if name == "x" else "stores to y"
+        expect(who == place, f"for {given} thread {who % mini.TEAM} of block {who // mini.TEAM} "
+               f"{what}[{who}], and yours {what}[{place}]\nthe turning is done in shared memory")
+
+
+_TURNED = """
+def turned(block, thread, shared, x, y):
+    i = block * 64 + thread
+    {}
+    {}
+    {}
+    yield
+"""
+
+exercise("turned", chapter=CHAPTER, grade=grade_turned, given=_MINI,
+         solution=_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[63 - thread]"),
+         wrong=[(_TURNED.format("shared[thread] = x[i]", "pass", "y[i] = shared[63 - thread]"),
+                 "come to an end before"),
+                (_TURNED.format("pass", "pass", "y[block * 64 + 63 - thread] = x[i]"),
+                 "in shared memory"),
+                (_TURNED.format("shared[thread] = x[255 - i]", "yield", "y[i] = shared[thread]"),
+                 "keeps its own"),
+                (_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[thread]"),
+                 "comes to place 0"),
+                (_TURNED.format("shared[thread] = x[i]", "yield", "y[i] = shared[64 - thread]"),
+                 "come to an end before"),
+                ("def turned(block, thread, shared, x, y):\n    i = block * 64 + thread\n"
+                 "    y[i] = x[block * 64 + 63 - thread]", "is a generator")],
+         hints=["store to `shared`, wait, load from `shared`"])
+
+
+# -- butterfly -------------------------------------------------------------------------------------
+
+def _butterfly(values: list[float]) -> list[float]:
+    for bit in (1, 2, 4, 8, 16):
+        values = [values[k] + values[k ^ bit] for k in range(32)]
+    return values
+
+
+def grade_butterfly(butterfly: Callable) -> None:
+    rng = np.random.default_rng(0)
+    for what, values in [("the numbers 0 to 31", [float(k) for k in range(32)]),
+                         ("a one and zeros", [1.0, *[0.0] * 31]),
+                         ("random numbers", (rng.normal(size=32) * 10 ** rng.uniform(
+                             -8, 8, 32)).tolist())]:
+        wanted = _butterfly(values)
+        with wanting(what, wanted[:3]):
+            found = butterfly(list(values))
+        expect(found is not None and np.shape(found) == (32,), f"for {what} 32 numbers are wanted, "
+               f"and yours {'is None: return them' if found is None else 'are not'}")
+        found = list(map(float, found))
+        summed = np.isclose(found[0], sum(values))
+        for k in range(32):
+            agree(f"{what} and thread {k}", found[k], wanted[k],
+                  (not summed or not np.isclose(found[k], wanted[k]), "in a round each adds what "
+                   "its partner had *before* that round"),
+                  "the sum is right, but the last digits are not: in which order is it added up?",
+                  what="the number", tolerance=0)
+
+
+_FLY = """
+def butterfly(values):
+    for bit in ({}):
+        {}
+    return values
+"""
+
+exercise("butterfly", chapter=CHAPTER, grade=grade_butterfly,
+         solution=_FLY.format("1, 2, 4, 8, 16",
+                              "values = [values[k] + values[k ^ bit] for k in range(32)]"),
+         wrong=[(_FLY.format("1, 2, 4, 8, 16", "for k in range(32):\n            "
+                             "values[k] = values[k] + values[k ^ bit]"), "*before* that round"),
+                (_FLY.format("1, 2, 3, 4, 5",
+                             "values = [values[k] + values[k ^ bit] for k in range(32)]"),
+                 "*before* that round"),
+                (_FLY.format("16, 8, 4, 2, 1",
+                             "values = [values[k] + values[k ^ bit] for k in range(32)]"),
+                 "in which order"),
+                ("def butterfly(values):\n    return [sum(values)] * 32", "in which order"),
+                ("def butterfly(values):\n    return sum(values)", "32 numbers are wanted")])
+
+
+# -- resident --------------------------------------------------------------------------------------
+
+def _resident(threads: int, registers: int, shared: int) -> int:
+    return min(2048 // threads, 65536 // (threads * registers), 164 * 1024 // (shared + 1024), 32)
+
+
+def grade_resident(resident: Callable) -> None:
+    for threads, registers, shared in (
+            (256, 32, 0), (256, 64, 0), (256, 40, 0), (256, 16, 44 << 10), (32, 16, 0),
+            (1024, 32, 1 << 10), (96, 32, 0), (256, 255, 0), (128, 24, 8 << 10)):
+        wanted = _resident(threads, registers, shared)
+        given = f"{threads} threads, {registers} registers each, {shared} bytes"
+        with wanting(given, wanted):
+            found = resident(threads, registers, shared)
+        agree(given, found, wanted,
+              (wanted == 32, "there are places for 32 blocks"),
+              (found == min(2048 // threads, 65536 // registers, 164 * 1024 // (shared + 1024), 32),
+               "each *thread* has so many registers"),
+              (found == min(2048 // threads, 65536 // (threads * registers), 32),
+               "is there enough shared memory?"),
+              (found == min(65536 // (threads * registers), 164 * 1024 // (shared + 1024), 32),
+               "64 warps are 2048 threads"),
+              (shared and found == 164 * 1024 // shared, "a block costs 1 kB more"),
+              "what is used up first?", tolerance=0)
+
+
+_FIT = "def resident(threads, registers, shared):\n    return min({})"
+_ALL = ("2048 // threads", "65536 // (threads * registers)", "164 * 1024 // (shared + 1024)", "32")
+
+exercise("resident", chapter=CHAPTER, grade=grade_resident, solution=_FIT.format(", ".join(_ALL)),
+         wrong=[(_FIT.format(", ".join(_ALL[:3])), "places for 32 blocks"),
+                (_FIT.format(", ".join((*_ALL[:2], "32"))), "enough shared memory"),
+                (_FIT.format(", ".join(_ALL[1:])), "2048 threads"),
+                (_FIT.format(", ".join(_ALL).replace("(threads * registers)", "registers")),
+                 "each *thread*"),
+                (_FIT.format(", ".join(_ALL).replace(" // (shared", " / (shared")),
+                 "used up first")],
+         hints=["four limits, of which the smallest counts"])

@@ -1,0 +1,1827 @@
+import numpy as np
+
+
+class Primitive:
+    """An operation: a name, and a rule for each way to interpret it. Rules give lists."""
+
+    def __init__(self, name, **rules):
+        self.name = name
+        self.__dict__.update(rules)
+
+    def bind(self, *args, **params):
+        return current.process(self, args, params)
+
+    def __call__(self, *args, **params):
+        [out] = self.bind(*args, **params)
+        return out
+
+
+class EvalTrace:
+    """The last trace: it computes."""
+
+    def process(self, primitive, args, params):
+        return primitive.impl(*args, **params)
+
+
+current = EvalTrace()
+
+
+def run_with(trace, f, /, *args, **params):
+    """Call f while this trace is the current one."""
+    global current
+    before, current = current, trace
+    try:
+        return f(*args, **params)
+    finally:
+        current = before
+
+
+class Trace:
+    """Interprets what has its tracers, or names its axis, and leaves all else to its parent."""
+
+    axis_name = None
+
+    def __init__(self, parent):
+        self.parent = parent
+
+    def owns(self, x):
+        return isinstance(x, Tracer) and x.trace is self
+
+    def process(self, primitive, args, params):
+        named = self.axis_name is not None and params.get("axis_name") == self.axis_name
+        if named or any(map(self.owns, args)):
+            return self.interpret(primitive, args, params)
+        return run_with(self.parent, primitive.bind, *args, **params)
+
+
+class Tracer:
+    """Stands for a value, and holds what its trace needs."""
+
+    __array_ufunc__ = None  # NumPy's arrays leave the operators to us
+
+    def __init__(self, trace, aval=None, **parts):
+        self.trace, self.aval = trace, aval
+        self.__dict__.update(parts)
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+
+    def __neg__(self): return neg(self)
+    def __add__(self, other): return add(self, other)
+    def __sub__(self, other): return sub(self, other)
+    def __rsub__(self, other): return sub(other, self)
+    def __mul__(self, other): return mul(self, other)
+    def __truediv__(self, other): return div(self, other)
+    def __rtruediv__(self, other): return div(other, self)
+    def __gt__(self, other): return greater(self, other)
+    def __lt__(self, other): return greater(other, self)
+
+    def __bool__(self):
+        raise TypeError(f"only the type of this value is known, {self.aval}: use where or cond")
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+class JVPTrace(Trace):
+    """Carries a tangent beside each primal that moves."""
+
+    def join(self, x, t):
+        return x if t is zero else Tracer(self, aval_of(x), primal=x, tangent=t)
+
+    def split(self, x):
+        return (x.primal, x.tangent) if self.owns(x) else (x, zero)
+
+    def interpret(self, primitive, args, params):
+        primals, tangents = zip(*map(self.split, args))
+        outs, out_tangents = run_with(self.parent, primitive.jvp, primals, tangents, **params)
+        return list(map(self.join, outs, out_tangents))
+
+
+def jvp(f, primals, tangents):
+    """f's value, and how fast it changes where its arguments change at these speeds."""
+    flat, in_tree = flatten(primals)
+    g, out_tree = flat_function(f, in_tree)
+    outs, ts = jvp_flat(g, flat, flatten(tangents)[0])
+    ts = map(full, ts, map(aval_of, outs))
+    return unflatten(out_tree(), outs), unflatten(out_tree(), ts)
+
+
+class BatchTrace(Trace):
+    """Carries whole batches, and where their axis is."""
+
+    def __init__(self, parent, axis):
+        super().__init__(parent)
+        self.axis, self.axis_name = axis, axis.name
+
+    def join(self, x, dim):
+        if dim is None:
+            return x
+        shape, dtype = aval_of(x)
+        return Tracer(self, ShapedArray(shape[:dim] + shape[dim + 1:], dtype), batch=x, dim=dim)
+
+    def split(self, x):
+        return (x.batch, x.dim) if self.owns(x) else (x, None)
+
+    def interpret(self, primitive, args, params):
+        values, dims = unzip(map(self.split, args))
+        outs, out_dims = run_with(self.parent, primitive.batch, self.axis, values, dims, **params)
+        return list(map(self.join, outs, out_dims))
+
+
+def vmap(f, in_axes=0, axis_name=None):
+    """f for many examples at once, which lie along these axes of its arguments."""
+    def batched(*args):
+        flat, in_tree = flatten(args)
+        axes = in_axes if isinstance(in_axes, tuple) else (in_axes,) * len(args)
+        dims = [axis for axis, x in zip(axes, args) for _ in flatten(x)[0]]
+        [size] = {np.shape(x)[d] for x, d in zip(flat, dims) if d is not None}
+        g, out_tree = flat_function(f, in_tree)
+        outs = vmap_flat(g, Axis(size, axis_name), flat, dims)
+        return unflatten(out_tree(), outs)
+    return batched
+
+
+from typing import NamedTuple
+
+
+class ShapedArray(NamedTuple):
+    """The type of a value: what is known of it before its numbers are."""
+
+    shape: tuple
+    dtype: np.dtype
+
+    def __str__(self):
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+def aval_of(x):
+    return x.aval if isinstance(x, (Tracer, Undefined)) else ShapedArray(
+        np.shape(x), np.result_type(x))
+
+
+import functools
+
+
+class Zero:
+    """A tangent that is zero: nobody has computed it, and nobody needs to."""
+
+
+zero = Zero()
+
+
+def with_slopes(name, impl, *slopes, **rules):
+    """An operation whose tangent is a sum of one term for each argument."""
+    def jvp(primals, tangents):
+        y = primitive(*primals)
+        terms = [slope(t, y, *primals) for slope, t in zip(slopes, tangents) if t is not zero]
+        return [y], [functools.reduce(add, terms) if terms else zero]
+
+    def batch(axis, values, dims):
+        return primitive.bind(*(in_front(x, d, axis.size) for x, d in zip(values, dims))), [0]
+
+    primitive = Primitive(name, impl=lambda *xs: [impl(*xs)], jvp=jvp, batch=batch, **rules)
+    return primitive
+
+
+def elementwise(name, impl, *slopes, **rules):
+    """An operation, element by element, on what is first stretched to one shape."""
+    def stretching(*args):
+        shape = np.broadcast_shapes(*map(np.shape, args))
+        return primitive(*(broadcast(x, shape) for x in args))
+
+    primitive = with_slopes(name, impl, *slopes, **rules)
+    return stretching
+
+
+sin = elementwise("sin", np.sin, lambda t, y, x: t * cos(x))
+cos = elementwise("cos", np.cos, lambda t, y, x: -t * sin(x))
+exp = elementwise("exp", np.exp, lambda t, y, x: t * y)
+log = elementwise("log", np.log, lambda t, y, x: t / x)
+tanh = elementwise("tanh", np.tanh, lambda t, y, x: t * (1.0 - y * y))
+
+
+class Axis(NamedTuple):
+    """The axis of a batch, and what operations inside may call it."""
+
+    size: int
+    name: object = None
+
+
+def in_front(x, dim, size):
+    """A batch with its axis in front; what is the same for all is repeated."""
+    shape = np.shape(x)
+    if dim is None:
+        return broadcast(x, (size, *shape))
+    return transpose(x, (dim, *(k for k in range(len(shape)) if k != dim))) if dim else x
+
+
+def linear(name, impl, batch, back):
+    """A linear operation on one array; a tangent goes the same way, and a cotangent back."""
+    def batched(axis, values, dims, **params):
+        x = in_front(values[0], dims[0], axis.size)
+        return [primitive(x, **batch(axis.size, **params))], [0]
+
+    def jvp(primals, tangents, **params):
+        [x], [t] = primals, tangents
+        return [primitive(x, **params)], [zero if t is zero else primitive(t, **params)]
+
+    primitive = Primitive(name, impl=lambda x, **params: [impl(np.asarray(x), **params)],
+                          batch=batched, jvp=jvp,
+                          transpose=lambda cts, x, **params: [back(cts[0], x.aval.shape, **params)])
+    return primitive
+
+
+def expanded(x, shape, axes):
+    """x repeated to a shape, in which its own axes stand at the places in axes."""
+    return np.broadcast_to(np.expand_dims(x, others(axes, len(shape))), shape)
+
+
+def others(axes, n):
+    """Those of n axes that are not among these."""
+    return tuple(k for k in range(n) if k not in axes)
+
+
+def shifted(axes):
+    return (0, *(k + 1 for k in axes))
+
+
+def transpose(x, axes):
+    return transpose_p(x, axes=tuple(axes))
+
+
+def reshape(x, shape):
+    return x if np.shape(x) == tuple(shape) else reshape_p(x, shape=tuple(shape))
+
+
+def broadcast(x, shape):
+    """x repeated to a shape, by NumPy's rules: axes of size 1 stretch, new ones come in front."""
+    before, shape = np.shape(x), tuple(shape)
+    if before == shape:
+        return x
+    new = len(shape) - len(before)
+    kept = [k for k, n in enumerate(before) if n == shape[k + new]]
+    return broadcast_p(reshape(x, [before[k] for k in kept]), shape=shape,
+                       axes=tuple(k + new for k in kept))
+
+
+def sum(x, axis=None):
+    n = len(np.shape(x))
+    axes = range(n) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    return sum_p(x, axes=tuple(k % n for k in axes))
+
+
+def dot(x, y):
+    """The product of a matrix and a matrix or a vector."""
+    if len(np.shape(y)) > 1:
+        return dot_p(x, y)
+    return reshape(dot_p(x, reshape(y, (*np.shape(y), 1))), np.shape(x)[:-1])
+
+
+class Tree(NamedTuple):
+    """How a nest is put together, without its leaves."""
+
+    kind: type
+    data: object = None
+    children: tuple = ()
+
+
+LEAF = Tree(object)
+
+
+registry = {  # for each container: how it comes apart, into children and data, and together
+    tuple: (lambda x: (x, None), lambda _, children: tuple(children)),
+    list: (lambda x: (x, None), lambda _, children: list(children)),
+    dict: (lambda x: ([x[k] for k in sorted(x)], tuple(sorted(x))),
+           lambda keys, children: dict(zip(keys, children))),
+    type(None): (lambda x: ((), None), lambda _, children: None),
+}
+
+
+def unzip(pairs):
+    pairs = list(pairs)
+    return [x for x, _ in pairs], [y for _, y in pairs]
+
+
+def flatten(x):
+    """The leaves of a nest, and how it is put together."""
+    if type(x) not in registry:
+        return [x], LEAF
+    children, data = registry[type(x)][0](x)
+    leaves, trees = unzip(map(flatten, children))
+    return [leaf for part in leaves for leaf in part], Tree(type(x), data, tuple(trees))
+
+
+def unflatten(tree, leaves):
+    """The nest with these leaves."""
+    leaves = iter(leaves)
+
+    def build(tree):
+        if tree is LEAF:
+            return next(leaves)
+        return registry[tree.kind][1](tree.data, [build(child) for child in tree.children])
+    return build(tree)
+
+
+def flat_function(f, in_tree):
+    """f from leaves to leaves; and a function that tells the output's tree afterwards."""
+    trees = []
+
+    def flat(*leaves):
+        outs, tree = flatten(f(*unflatten(in_tree, leaves)))
+        trees.append(tree)
+        return outs
+    return flat, lambda: trees[-1]
+
+
+def jvp_flat(f, primals, tangents):
+    """Outputs and their tangents, of a function of arrays that gives a list."""
+    trace = JVPTrace(current)
+    outs = run_with(trace, f, *map(trace.join, primals, tangents))
+    return unzip(map(trace.split, outs))
+
+
+def full(t, aval):
+    """A tangent as an array."""
+    return np.zeros(aval.shape, aval.dtype) if t is zero else t
+
+
+def vmap_flat(f, axis, args, dims):
+    """Outputs with their batch in front, of a function of arrays that gives a list."""
+    trace = BatchTrace(current, axis)
+    outs = run_with(trace, f, *map(trace.join, args, dims))
+    return [in_front(*trace.split(x), axis.size) for x in outs]
+
+
+class Var:
+    """A name for a value."""
+
+    def __init__(self, aval):
+        self.aval = aval
+
+
+class Literal:
+    """A value that is known."""
+
+    def __init__(self, value):
+        self.value, self.aval = value, aval_of(value)
+
+
+class Eqn(NamedTuple):
+    """outputs = primitive[params] inputs"""
+
+    primitive: Primitive
+    inputs: tuple
+    outputs: tuple
+    params: dict
+
+
+class Jaxpr:
+    """A program: inputs, equations in order, outputs."""
+
+    def __init__(self, inputs, eqns, outputs):
+        self.inputs, self.eqns, self.outputs = tuple(inputs), tuple(eqns), tuple(outputs)
+        self.in_avals = [v.aval for v in self.inputs]
+        self.out_avals = [v.aval for v in self.outputs]
+
+    def __repr__(self):
+        return "{…}"
+
+    def __str__(self):
+        names = {}
+
+        def name(v):
+            if isinstance(v, Literal):
+                return str(v.value) if np.ndim(v.value) == 0 else "[…]"
+            letter, number = "abcdefghijklmnopqrstuvwxyz"[len(names) % 26], len(names) // 26
+            return names.setdefault(v, letter + str(number or ""))
+
+        def typed(vs):
+            return " ".join(f"{name(v)}:{v.aval}" for v in vs)
+
+        lines = [f"{{ {typed(self.inputs)}"]
+        for eqn in self.eqns:
+            params = ", ".join(f"{k}={v!r}" for k, v in eqn.params.items())
+            lines.append(f"    {typed(eqn.outputs)} = {eqn.primitive.name}[{params}] "
+                         f"{' '.join(map(name, eqn.inputs))}")
+        return "\n".join([*lines, f"  return {' '.join(map(name, self.outputs))} }}"])
+
+
+class JaxprTrace(Trace):
+    """Writes operations down, and computes nothing."""
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.eqns, self.consts = [], {}
+
+    def new_arg(self, aval):
+        return Tracer(self, aval, var=Var(aval))
+
+    def atom(self, x):
+        """A variable of this program: of its own, or for a value that a trace outside holds."""
+        if not isinstance(x, Tracer):
+            return Literal(x)
+        if self.owns(x):
+            return x.var
+        return self.consts.setdefault(id(x), (Var(x.aval), x))[0]
+
+    def process(self, primitive, args, params):
+        inputs = tuple(map(self.atom, args))
+        outs = [self.new_arg(aval) for aval in types_of(primitive, map(aval_of, args), params)]
+        self.eqns.append(Eqn(primitive, inputs, tuple(x.var for x in outs), params))
+        return outs
+
+    def program(self, inputs, outputs):
+        """What was written and is read; and the outside values, which are its first inputs."""
+        outputs = tuple(map(self.atom, outputs))
+        read, kept = set(outputs), []
+        for eqn in reversed(self.eqns):
+            if not read.isdisjoint(eqn.outputs):
+                kept.append(eqn)
+                read.update(eqn.inputs)
+        vs, values = unzip((v, x) for v, x in self.consts.values() if v in read)
+        return Jaxpr([*vs, *(x.var for x in inputs)], kept[::-1], outputs), values
+
+
+def types_of(primitive, avals, params):
+    """The types of an operation's results: said by it, or as they come out of one run."""
+    if hasattr(primitive, "types"):
+        return primitive.types(*avals, **params)
+    outs = primitive.impl(*(np.ones(a.shape, a.dtype) for a in avals), **params)
+    return list(map(aval_of, outs))
+
+
+def stage(f, avals, kind=JaxprTrace):
+    """The program that a function of arrays is, and the outside values that come first in it."""
+    trace = kind(current)
+    inputs = list(map(trace.new_arg, avals))
+    return trace.program(inputs, run_with(trace, f, *inputs))
+
+
+def make_jaxpr(f):
+    """From arguments like those of f, to the program that f is of such."""
+    def made(*args):
+        flat, in_tree = flatten(args)
+        return stage(flat_function(f, in_tree)[0], map(aval_of, flat))[0]
+    return made
+
+
+def eval_jaxpr(jaxpr, *args):
+    """Run a program, operation by operation, under the current trace."""
+    values = dict(zip(jaxpr.inputs, args))
+
+    def read(atom):
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    for eqn in jaxpr.eqns:
+        values.update(zip(eqn.outputs, eqn.primitive.bind(*map(read, eqn.inputs), **eqn.params)))
+    return list(map(read, jaxpr.outputs))
+
+
+greater = elementwise("greater", np.greater)
+
+
+class SplitTrace(JaxprTrace):
+    """Writes down what mentions an unknown; all else runs in the parent."""
+
+    process = Trace.process
+    interpret = JaxprTrace.process
+
+
+def is_float(x):
+    return np.issubdtype(aval_of(x).dtype, np.floating)
+
+
+def linearize_flat(f, primals):
+    """Outputs; their derivative, a program of tangents, with its outside values; who moves."""
+    trace = SplitTrace(current)
+    tangents = [trace.new_arg(aval_of(x)) if is_float(x) else zero for x in primals]
+    outs, out_tangents = run_with(trace, jvp_flat, f, primals, tangents)
+    moving = [t is not zero for t in out_tangents]
+    jaxpr, consts = trace.program([t for t in tangents if t is not zero],
+                                  [t for t in out_tangents if t is not zero])
+    return outs, jaxpr, consts, moving
+
+
+class Undefined(NamedTuple):
+    """An argument that an operation is linear in, while it runs backwards."""
+
+    aval: ShapedArray
+
+
+def transposed(*rules):
+    """The transpose of an operation that is linear in each of some arguments."""
+    def transpose(cotangents, *args, **params):
+        [ct] = cotangents
+        return [rule(ct, *args, **params) if isinstance(x, Undefined) else None
+                for rule, x in zip(rules, args)]
+    return transpose
+
+
+neg = elementwise("neg", np.negative, lambda t, y, x: -t, transpose=transposed(lambda ct, x: -ct))
+
+
+add = elementwise("add", np.add, lambda t, z, x, y: t, lambda t, z, x, y: t,
+                  transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: ct))
+
+
+sub = elementwise("sub", np.subtract, lambda t, z, x, y: t, lambda t, z, x, y: -t,
+                  transpose=transposed(lambda ct, x, y: ct, lambda ct, x, y: -ct))
+
+
+mul = elementwise("mul", np.multiply, lambda t, z, x, y: t * y, lambda t, z, x, y: x * t,
+                  transpose=transposed(lambda ct, x, y: ct * y, lambda ct, x, y: x * ct))
+
+
+div = elementwise("div", np.divide, lambda t, z, x, y: t / y, lambda t, z, x, y: -t * z / y,
+                  transpose=transposed(lambda ct, x, y: ct / y, None))
+
+
+where = elementwise("where", np.where, None, lambda t, z, c, x, y: where(c, t, 0.0),
+                    lambda t, z, c, x, y: where(c, 0.0, t),
+                    transpose=transposed(None, lambda ct, c, x, y: where(c, ct, 0.0),
+                                         lambda ct, c, x, y: where(c, 0.0, ct)))
+
+
+broadcast_p = linear("broadcast", expanded, lambda n, shape, axes: {
+    "shape": (n, *shape), "axes": shifted(axes)}, lambda ct, before, shape, axes: sum(
+        ct, others(axes, len(shape))))
+
+
+transpose_p = linear("transpose", np.transpose, lambda n, axes: {"axes": shifted(axes)},
+                     lambda ct, before, axes: transpose(ct, np.argsort(axes).tolist()))
+
+
+reshape_p = linear("reshape", np.reshape, lambda n, shape: {"shape": (n, *shape)},
+                   lambda ct, before, shape: reshape(ct, before))
+
+
+sum_p = linear("sum", lambda x, axes: np.sum(x, axis=axes),
+               lambda n, axes: {"axes": shifted(axes)[1:]},
+               lambda ct, before, axes: broadcast_p(
+                   ct, shape=before, axes=others(axes, len(before))))
+
+
+def turned(x):
+    """Matrices, each with rows and columns exchanged."""
+    n = len(np.shape(x))
+    return transpose(x, (*range(n - 2), n - 1, n - 2))
+
+
+dot_p = with_slopes("dot", np.matmul, lambda t, z, x, y: dot_p(t, y),
+                    lambda t, z, x, y: dot_p(x, t),
+                    transpose=transposed(lambda ct, x, y: dot_p(ct, turned(y)),
+                                         lambda ct, x, y: dot_p(turned(x), ct)))
+
+
+def backward_pass(jaxpr, args, cotangents):
+    """The cotangents of the arguments that are Undefined, in which the program is linear."""
+    values, sums = dict(zip(jaxpr.inputs, args)), {}
+
+    def read(atom):
+        return atom.value if isinstance(atom, Literal) else values[atom]
+
+    def give(atom, ct):
+        if isinstance(read(atom), Undefined) and ct is not zero:
+            sums[atom] = add(sums[atom], ct) if atom in sums else ct
+
+    linear = []
+    for eqn in jaxpr.eqns:
+        inputs = list(map(read, eqn.inputs))
+        if any(isinstance(x, Undefined) for x in inputs):
+            linear.append(eqn)
+            values.update((v, Undefined(v.aval)) for v in eqn.outputs)
+        else:
+            values.update(zip(eqn.outputs, eqn.primitive.bind(*inputs, **eqn.params)))
+    for atom, ct in zip(jaxpr.outputs, cotangents):
+        give(atom, ct)
+    for eqn in reversed(linear):
+        cts = [sums.get(v, zero) for v in eqn.outputs]
+        if any(ct is not zero for ct in cts):
+            found = eqn.primitive.transpose(cts, *map(read, eqn.inputs), **eqn.params)
+            for atom, ct in zip(eqn.inputs, found):
+                give(atom, ct)
+    return [sums.get(v, zero) for v in jaxpr.inputs]
+
+
+def vjp(f, *args):
+    """f's result, and the function from a cotangent of it to those of the arguments."""
+    flat, in_tree = flatten(args)
+    g, out_tree = flat_function(f, in_tree)
+    outs, jaxpr, consts, moving = linearize_flat(g, flat)
+
+    def back(cotangents):
+        cts = [ct for ct, moves in zip(flatten(cotangents)[0], moving) if moves]
+        unknown = [Undefined(aval) for aval in jaxpr.in_avals[len(consts):]]
+        found = iter(backward_pass(jaxpr, [*consts, *unknown], cts)[len(consts):])
+        return unflatten(in_tree, [full(next(found), aval_of(x)) if is_float(x) else None for x in flat])
+    return unflatten(out_tree(), outs), back
+
+
+def value_and_grad(f):
+    """f's value, and its gradient with regard to the first argument."""
+    def both(x, *rest):
+        out, back = vjp(lambda x: f(x, *rest), x)
+        if np.shape(out) != ():
+            raise TypeError(f"a gradient is of one number, not of {aval_of(out)}")
+        return out, back(1.0)[0]
+    return both
+
+
+def grad(f):
+    return lambda *args: value_and_grad(f)(*args)[1]
+
+
+def floats(avals):
+    return [np.issubdtype(a.dtype, np.floating) for a in avals]
+
+
+def only(chosen, xs):
+    return [x for c, x in zip(chosen, xs) if c]
+
+
+def merge(chosen, yes, no):
+    """One list again: the next of yes where chosen, else the next of no."""
+    yes, no = iter(yes), iter(no)
+    return [next(yes) if c else next(no) for c in chosen]
+
+
+def pieces(xs, *counts):
+    xs = iter(xs)
+    return [[next(xs) for _ in range(count)] for count in counts]
+
+
+@functools.lru_cache(None)
+def tangent_program(jaxpr):
+    """From inputs and the tangents of the floats among them, to the tangents of the outputs."""
+    moving = floats(jaxpr.in_avals)
+
+    def f(*args):
+        primals, ts = pieces(args, len(moving), moving.count(True))
+        _, ts = jvp_flat(functools.partial(eval_jaxpr, jaxpr), primals,
+                         merge(moving, ts, [zero] * len(moving)))
+        return only(floats(jaxpr.out_avals), map(full, ts, jaxpr.out_avals))
+
+    return stage(f, jaxpr.in_avals + only(moving, jaxpr.in_avals))[0]
+
+
+def on_batches(f, axis):
+    """f, which takes arrays and gives a list, of batches, all of them in front."""
+    return lambda *args: vmap_flat(f, axis, args, [0] * len(args))
+
+
+@functools.lru_cache(None)
+def batched_program(jaxpr, axis):
+    avals = [ShapedArray((axis.size, *a.shape), a.dtype) for a in jaxpr.in_avals]
+    return stage(on_batches(functools.partial(eval_jaxpr, jaxpr), axis), avals)[0]
+
+
+@functools.lru_cache(None)
+def transposed_program(jaxpr, linear):
+    """From the other inputs and all cotangents, to those of the inputs it is linear in."""
+    known = [not lin for lin in linear]
+
+    def f(*args):
+        values, cts = pieces(args, known.count(True), len(jaxpr.outputs))
+        values = merge(known, values, map(Undefined, only(linear, jaxpr.in_avals)))
+        found = backward_pass(jaxpr, values, cts)
+        return only(linear, map(full, found, jaxpr.in_avals))
+
+    return stage(f, only(known, jaxpr.in_avals) + jaxpr.out_avals)[0]
+
+
+def calling(name, impl, first=0):
+    """A primitive that runs one of its programs: each transformation transforms them all.
+
+    The first arguments say which; the others are those of the programs.
+    """
+    def jvp(primals, tangents, programs):
+        avals = programs[0].in_avals
+        ts = only(floats(avals), map(full, tangents[first:], avals))
+        outs = primitive.bind(*primals, programs=programs)
+        ts = primitive.bind(*primals, *ts, programs=tuple(map(tangent_program, programs)))
+        return outs, merge(floats(programs[0].out_avals), ts, [zero] * len(outs))
+
+    def batch(axis, values, dims, programs):
+        args = [in_front(x, d, axis.size) for x, d in zip(values[first:], dims[first:])]
+        programs = tuple(batched_program(jaxpr, axis) for jaxpr in programs)
+        if all(d is None for d in dims[:first]):
+            outs = primitive.bind(*values[:first], *args, programs=programs)
+        else:
+            outs = chosen(values[0], *(eval_jaxpr(jaxpr, *args) for jaxpr in programs))
+        return outs, [0] * len(outs)
+
+    def transpose(cts, *args, programs):
+        which, args = args[:first], args[first:]
+        linear = tuple(isinstance(x, Undefined) for x in args)
+        outs = primitive.bind(*which, *only([not lin for lin in linear], args),
+                              *map(full, cts, programs[0].out_avals),
+                              programs=tuple(transposed_program(p, linear) for p in programs))
+        return [None] * first + merge(linear, outs, [None] * len(args))
+
+    primitive = Primitive(name, impl=impl, jvp=jvp, batch=batch, transpose=transpose,
+                          types=lambda *avals, programs: programs[0].out_avals)
+    return primitive
+
+
+def jit(f):
+    """f as a program; from arrays, where nobody transforms, straight to the compiled code."""
+    long_way, ready = called_by(jit_p, f), {}
+
+    def jitted(*args):
+        if type(current) is not EvalTrace or not all(
+                [type(x) is np.ndarray and x.flags.carray for x in args]):
+            return long_way(*args)
+        key = tuple([(x.shape, x.dtype) for x in args])
+        if key not in ready:
+            out = long_way(*args)
+            jaxpr, _, tree = long_way.programs[flatten(args)[1], tuple(map(aval_of, args))]
+            ready[key] = executable(jaxpr) if tree is LEAF else None
+            return out
+        return ready[key](*args)[0] if ready[key] else long_way(*args)
+    return jitted
+
+
+class Page:
+    """The lines of a Python function, while they are written, in loops that are open."""
+
+    def __init__(self, functions):
+        self.functions, self.values, self.count = functions, {}, 0
+        self.scopes, self.depths, self.known = [[]], {}, {}
+
+    def fresh(self):
+        self.count += 1
+        self.depths[f"v{self.count}"] = len(self.scopes) - 1
+        return f"v{self.count}"
+
+    def named(self, v, name):
+        self.values[v] = name
+        return name
+
+    def emit(self, line, depth=0):
+        self.scopes[-1].append("    " * depth + line)
+
+    def loop(self, shape, statement):
+        """Loops over all places in an array of a shape, around one statement."""
+        at = []
+        for _ in shape:
+            self.scopes.append([])
+            at.append(self.fresh())
+        self.emit(statement(at))
+        for i, n in reversed(list(zip(at, shape))):
+            lines = self.scopes.pop()
+            self.emit(f"for {i} in range({n}):")
+            self.scopes[-1] += ["    " + line for line in lines]
+        self.known = {text: name for text, name in self.known.items()
+                      if self.depths[name] < len(self.scopes)}
+
+    def let(self, text):
+        """A name for an expression: it is written once, as far out as its words are known."""
+        if re.fullmatch(r"\w+", text):
+            return text
+        if text not in self.known:
+            words = re.findall(r"\bv\d+", text)
+            name = self.known[text] = self.fresh()
+            self.depths[name] = max((self.depths[word] for word in words), default=0)
+            self.scopes[self.depths[name]].append(f"{name} = {text}")
+        return self.known[text]
+
+
+def place(name, at):
+    """The text of one element of an array."""
+    return f"{name}[{', '.join(at) or '()'}]"
+
+
+TEXT = {  # an element of the result, from elements in the same place
+    "neg": "-{0}", "add": "({0} + {1})", "sub": "({0} - {1})", "mul": "({0} * {1})",
+    "div": "({0} / {1})", "sin": "math.sin({0})", "cos": "math.cos({0})", "exp": "math.exp({0})",
+    "log": "math.log({0})", "tanh": "math.tanh({0})", "greater": "({0} > {1})",
+    "where": "({1} if {0} else {2})",
+}
+
+
+def recipe(page, eqn):
+    """From a place to a name for that element of the result."""
+    name, parts = eqn.primitive.name, list(map(page.element, eqn.inputs))
+    if name in ELEMENT:
+        return lambda at: ELEMENT[name](page, at, eqn, *parts, **eqn.params)
+    if name in SOURCE:
+        before = eqn.inputs[0].aval.shape
+        return lambda at: parts[0]([page.let(i) for i in SOURCE[name](at, before, **eqn.params)])
+    return lambda at: page.let(TEXT[name].format(*(part(at) for part in parts)))
+
+
+class Values(Page):
+    """Finds, besides, an element of any variable, or an array that holds it."""
+
+    def element(self, atom):
+        """From a place to a name for that element."""
+        found = self.values.get(atom) or self.constant(atom)
+        return found if callable(found) else lambda at: self.let(place(found, at))
+
+    def constant(self, literal):
+        if np.ndim(literal.value) == 0:
+            return lambda at: repr(np.asarray(literal.value).item())
+        name = f"c{len(self.functions)}"
+        self.functions[name] = np.ascontiguousarray(literal.value)
+        return name
+
+    def array(self, atom):
+        """The name of an array; if need be, its elements are computed now."""
+        found = self.values.get(atom)
+        return found if isinstance(found, str) else self.stored(atom, self.element(atom))
+
+    def stored(self, v, element):
+        """A new array for a variable, and a loop that writes its elements."""
+        name, kind = self.fresh(), {"bool": "bool_"}.get(str(v.aval.dtype), v.aval.dtype)
+        self.emit(f"{name} = np.empty({v.aval.shape}, np.{kind})")
+        if element:
+            self.loop(v.aval.shape, lambda at: f"{place(name, at)} = {element(at)}")
+        return self.named(v, name)
+
+
+LOOPS = {}  # operations that are loops of their own: none yet
+
+
+class Text(Values):
+    """A program as the text of a Python function: loops, in which operations are fused."""
+
+    def __init__(self, jaxpr, functions):
+        super().__init__(functions)
+        names, stored = [self.named(v, self.fresh()) for v in jaxpr.inputs], worth_storing(jaxpr)
+        for eqn in jaxpr.eqns:
+            out = eqn.outputs[0]
+            if is_loop(eqn):
+                LOOPS[eqn.primitive.name](self, eqn, **eqn.params)
+            else:
+                self.values[out] = recipe(self, eqn)
+                if out in stored:
+                    self.array(out)
+        outs = "".join(f"{self.array(v)}, " for v in jaxpr.outputs)
+        self.text = "\n".join([f"def program({', '.join(names)}):",
+                               *("    " + line for line in self.scopes[0]),
+                               f"    return ({outs})"])
+
+
+import math
+
+
+def compiled(text, threads=False):
+    import numba
+
+    source = in_parts(text.text) if threads else text.text
+    names = {"np": np, "math": math, "inf": math.inf, "nan": math.nan, "share": share,
+             "MASK": MASK, **text.functions}
+    exec(source, names)
+    for name in re.findall(r"def (part\d+)", source) or ["program"]:
+        names[name] = numba.njit(names[name], error_model="numpy", nogil=True)
+    return names["program"]
+
+
+@functools.lru_cache(None)
+def executable(jaxpr):
+    return compiled(Text(simplified(jaxpr), {}), threads=True)
+
+
+def run_compiled(*args, programs):
+    [jaxpr] = programs
+    args = [np.require(x, a.dtype, "CW") for x, a in zip(args, jaxpr.in_avals)]
+    return list(executable(jaxpr)(*args))
+
+
+jit_p = calling("jit", run_compiled)
+
+
+def sum_loop(text, eqn, axes):
+    [x], [v] = eqn.inputs, eqn.outputs
+    part, total = text.element(x), text.stored(v, lambda at: "0")
+
+    def statement(at):
+        kept = [i for k, i in enumerate(at) if k not in axes]
+        return f"{place(total, kept)} += {part(at)}"
+    text.loop(x.aval.shape, statement)
+
+
+def dot_loop(text, eqn):
+    [x, y], [v] = map(text.array, eqn.inputs), eqn.outputs
+    total = text.stored(v, lambda at: "0")
+    *stack, n, m = v.aval.shape
+
+    def statement(at):
+        *s, i, k, j = at
+        return (f"{place(total, [*s, i, j])} += {place(x, [*s, i, k])} * {place(y, [*s, k, j])}")
+    text.loop([*stack, n, eqn.inputs[0].aval.shape[-1], m], statement)
+
+
+LOOPS.update(sum=sum_loop, dot=dot_loop)
+
+
+def reshape_loop(text, eqn, shape):
+    text.named(eqn.outputs[0], f"{text.array(eqn.inputs[0])}.reshape({shape})")
+
+
+def call_program(text, jaxpr, args, depth=0):
+    """The text of a call; the names of its results."""
+    name = f"f{len(text.functions)}"
+    text.functions[name] = None  # taken: what is made next has functions, too
+    text.functions[name] = compiled(Text(jaxpr, text.functions))
+    outs = [text.fresh() for _ in jaxpr.outputs]
+    text.emit(f"({''.join(f'{x}, ' for x in outs)}) = {name}({', '.join(args)})", depth)
+    return outs
+
+
+def call_loop(text, eqn, programs, **others):
+    args = list(map(text.array, eqn.inputs))
+    text.values.update(zip(eqn.outputs, call_program(text, programs[0], args)))
+
+
+LOOPS.update(reshape=reshape_loop, jit=call_loop)
+
+
+def aligned(staged):
+    """Programs with inputs alike, made to take the outside values of all of them first."""
+    every = [x for _, outside in staged for x in outside]
+
+    def with_all(jaxpr, start, count):
+        def f(*args):
+            return eval_jaxpr(jaxpr, *args[start:start + count], *args[len(every):])
+        return stage(f, [*map(aval_of, every), *jaxpr.in_avals[count:]])[0]
+
+    starts = np.cumsum([0, *(len(outside) for _, outside in staged)])
+    return tuple(with_all(jaxpr, start, len(outside))
+                 for (jaxpr, outside), start in zip(staged, starts)), every
+
+
+def cond(which, if_true, if_false, *args):
+    """if_true(*args) or if_false(*args)."""
+    flat, in_tree = flatten(args)
+    fs, trees = unzip(flat_function(f, in_tree) for f in (if_true, if_false))
+    programs, outside = aligned([stage(f, list(map(aval_of, flat))) for f in fs])
+    types = [(tree(), program.out_avals) for tree, program in zip(trees, programs)]
+    if types[0] != types[1]:
+        raise TypeError(f"the branches give different types: {types[0]} and {types[1]}")
+    return unflatten(trees[0](), cond_p.bind(which, *outside, *flat, programs=programs))
+
+
+def chosen(which, yes, no):
+    """For each example of a batch, what it has chosen of two lists of results."""
+    def rows(x):
+        return reshape(which, (*np.shape(which), *(1,) * (len(np.shape(x)) - 1)))
+    return [where(rows(x), x, y) for x, y in zip(yes, no)]
+
+
+cond_p = calling("cond", lambda which, *args, programs: eval_jaxpr(
+    programs[0 if which else 1], *args), first=1)
+
+
+def while_loop(test, body, start):
+    """body of body of … start, for as long as test says so."""
+    flat, in_tree = flatten(start)
+    avals = list(map(aval_of, flat))
+    (test, body), outside = aligned([
+        stage(flat_function(f, Tree(tuple, None, (in_tree,)))[0], avals) for f in (test, body)])
+    if body.out_avals != avals:
+        raise TypeError(f"the body takes {avals} and gives {body.out_avals}")
+    n = len(outside)
+    body = Jaxpr(body.inputs, body.eqns, body.inputs[:n] + body.outputs)
+    return unflatten(in_tree, while_p.bind(*outside, *flat, test=test, body=body)[n:])
+
+
+def while_impl(*carry, test, body):
+    while eval_jaxpr(test, *carry)[0]:
+        carry = eval_jaxpr(body, *carry)
+    return list(carry)
+
+
+def while_jvp(primals, tangents, test, body):
+    n, moving = len(primals), floats(body.in_avals)
+    args = [*primals, *only(moving, map(full, tangents, body.in_avals))]
+    avals = list(map(aval_of, args))
+
+    def both(*args):
+        return eval_jaxpr(body, *args[:n]) + eval_jaxpr(tangent_program(body), *args)
+
+    outs = while_p.bind(*args, body=stage(both, avals)[0], test=stage(
+        lambda *args: eval_jaxpr(test, *args[:n]), avals)[0])
+    return outs[:n], merge(moving, outs[n:], [zero] * n)
+
+
+def while_batch(axis, values, dims, test, body):
+    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    test, body = (batched_program(program, axis) for program in (test, body))
+
+    def any_goes_on(*carry):
+        return [sum(where(eval_jaxpr(test, *carry)[0], 1.0, 0.0)) > 0.0]
+
+    def step(*carry):
+        return chosen(eval_jaxpr(test, *carry)[0], eval_jaxpr(body, *carry), carry)
+
+    outs = while_p.bind(*values, test=stage(any_goes_on, body.in_avals)[0],
+                        body=stage(step, body.in_avals)[0])
+    return outs, [0] * len(outs)
+
+
+while_p = Primitive("while", impl=while_impl, jvp=while_jvp, batch=while_batch,
+                    types=lambda *avals, test, body: body.out_avals)
+
+
+def scan(f, init, xs):
+    """A loop over the rows of xs, from (carry, x) to (carry, y): the last carry, and all y."""
+    flat_init, carry_tree = flatten(init)
+    flat_xs, xs_tree = flatten(xs)
+    g, out_tree = flat_function(f, Tree(tuple, None, (carry_tree, xs_tree)))
+    body, outside = stage(g, in_a_round([*flat_init, *flat_xs], len(flat_init)))
+    outs = scan_p.bind(*outside, *flat_init, *flat_xs, body=body, length=np.shape(flat_xs[0])[0],
+                       reverse=False, consts=len(outside), carries=len(flat_init))
+    return unflatten(out_tree(), outs)
+
+
+def in_a_round(args, fixed):
+    """The types of a loop's values within a round: of what is not fixed, one row."""
+    avals = list(map(aval_of, args))
+    return avals[:fixed] + [ShapedArray(a.shape[1:], a.dtype) for a in avals[fixed:]]
+
+
+def scan_impl(*args, body, length, reverse, consts, carries):
+    fixed, carry, xs = args[:consts], list(args[consts:consts + carries]), args[consts + carries:]
+    ys = [np.empty((length, *a.shape), a.dtype) for a in body.out_avals[carries:]]
+    for k in reversed(range(length)) if reverse else range(length):
+        outs = eval_jaxpr(body, *fixed, *carry, *(x[k] for x in xs))
+        carry = outs[:carries]
+        for y, row in zip(ys, outs[carries:]):
+            y[k] = row
+    return carry + ys
+
+
+def scan_types(*avals, body, length, carries, **how):
+    return body.out_avals[:carries] + [ShapedArray((length, *a.shape), a.dtype)
+                                       for a in body.out_avals[carries:]]
+
+
+def rows_first(x):
+    """The first two axes exchanged."""
+    return transpose(x, (1, 0, *range(2, len(np.shape(x)))))
+
+
+def scan_batch(axis, values, dims, body, consts, carries, **how):
+    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    end = consts + carries
+    outs = scan_p.bind(*values[:end], *map(rows_first, values[end:]), consts=consts,
+                       carries=carries, body=batched_program(body, axis), **how)
+    return outs, [0] * carries + [1] * (len(outs) - carries)
+
+
+def scan_jvp(primals, tangents, body, consts, carries, **how):
+    end, floating = consts + carries, floats(body.in_avals)
+    # The loop of values, which gives the carry that came into each round, too.
+    keeping = Jaxpr(body.inputs, body.eqns, body.outputs + body.inputs[consts:end])
+    outs = scan_p.bind(*primals, body=keeping, consts=consts, carries=carries, **how)
+    outs, history = outs[:len(body.outputs)], outs[len(body.outputs):]
+    # The tangents: which go round, and which are rows.
+    tangents = [full(t, aval_of(x)) for x, t in zip(primals, tangents)]
+    ts, xts = only(floating[:end], tangents), only(floating[end:], tangents[end:])
+    # A round of tangents: what is fixed, what goes round, rows.
+    program, n = tangent_program(body), floating[:consts].count(True)
+    fixed, kept, rows, moving, row_ts = pieces(program.inputs, consts, carries,
+                                               len(primals) - end, len(ts), len(xts))
+    program = Jaxpr(fixed + moving + kept + rows + row_ts, program.eqns,
+                    (*moving[:n], *program.outputs))
+    # The loop of tangents.
+    ts = scan_p.bind(*primals[:consts], *ts, *history, *primals[end:], *xts, body=program,
+                     consts=consts, carries=len(ts), **how)
+    return outs, merge(floats(body.out_avals), ts[n:], [zero] * len(outs))
+
+
+def scan_transpose(cts, *args, body, length, reverse, consts, carries):
+    # The whole carry is linear, even where it starts from a zero that is known.
+    linear = tuple(k >= consts and (k < consts + carries or isinstance(x, Undefined))
+                   for k, x in enumerate(args))
+    known = only([not lin for lin in linear], args)
+    cts = list(map(full, cts, scan_types(body=body, length=length, carries=carries)))
+    # A round back: what is fixed, what goes round, rows.
+    program = transposed_program(body, linear)
+    fixed, rows, carry, row_cts = pieces(program.inputs, consts, len(known) - consts, carries,
+                                         len(cts) - carries)
+    program = Jaxpr(fixed + carry + rows + row_cts, program.eqns, program.outputs)
+    # The loop back, from the other end.
+    outs = scan_p.bind(*known[:consts], *cts[:carries], *known[consts:], *cts[carries:],
+                       body=program, length=length, reverse=not reverse, consts=consts,
+                       carries=carries)
+    return merge(linear, outs, [None] * len(args))
+
+
+scan_p = Primitive("scan", impl=scan_impl, types=scan_types, jvp=scan_jvp, batch=scan_batch,
+                   transpose=scan_transpose)
+
+
+def fori_loop(start, stop, body, x):
+    """body(k, x) for each k from start up to stop."""
+    return scan(lambda x, k: (body(k, x), 0.0), x, np.arange(start, stop))[0]
+
+
+def assign(text, targets, program, args):
+    for target, found in zip(targets, call_program(text, program, args, 1)):
+        text.emit(f"{target} = {found}", 1)
+
+
+def cond_loop(text, eqn, programs):
+    which, *args = map(text.array, eqn.inputs)
+    names = [text.named(v, text.fresh()) for v in eqn.outputs]
+    for line, program in zip((f"if {which}[()]:", "else:"), programs):
+        text.emit(line)
+        assign(text, names, program, args)
+
+
+LOOPS["cond"] = cond_loop
+
+
+def carried(text, variables, start):
+    """Names for what goes round, with copies of what it starts from."""
+    names = [text.named(v, text.fresh()) for v in variables]
+    for name, x in zip(names, start):
+        text.emit(f"{name} = {x}.copy()")
+    return names
+
+
+def while_text(text, eqn, test, body):
+    names = carried(text, eqn.outputs, map(text.array, eqn.inputs))
+    text.emit("while True:")
+    [goes_on] = call_program(text, test, names, 1)
+    text.emit(f"if not {goes_on}[()]: break", 1)
+    assign(text, names, body, names)
+
+
+LOOPS["while"] = while_text
+
+
+def scan_text(text, eqn, body, length, reverse, consts, carries):
+    args, end = list(map(text.array, eqn.inputs)), consts + carries
+    names = carried(text, eqn.outputs[:carries], args[consts:end])
+    ys = [text.stored(v, None) for v in eqn.outputs[carries:]]
+    k, bounds = text.fresh(), f"{length - 1}, -1, -1" if reverse else f"{length}"
+    text.emit(f"for {k} in range({bounds}):")
+    rows = [f"{x}[{k}:{k} + 1].reshape({v.aval.shape[1:]})"
+            for x, v in zip(args[end:], eqn.inputs[end:])]
+    assign(text, names + [f"{y}[{k}:{k} + 1]" for y in ys], body, args[:consts] + names + rows)
+
+
+LOOPS["scan"] = scan_text
+
+
+class custom_jvp:
+    """A function with a derivative of yours: from primals and tangents to results and theirs."""
+
+    def __init__(self, f):
+        self.f = f
+
+    def defjvp(self, rule):
+        self.rule = rule
+        return rule
+
+    def __call__(self, *args):
+        flat, in_tree = flatten(args)
+        g, out_tree = flat_function(self.f, in_tree)
+        jaxpr, outside = stage(g, map(aval_of, flat))
+
+        def rule(*both):  # what comes from outside is a constant to it
+            _, primals, _, tangents = pieces(both, *[len(outside), len(flat)] * 2)
+            out, t = self.rule(unflatten(in_tree, primals), unflatten(in_tree, tangents))
+            return flatten(out)[0] + flatten(t)[0]
+        outs = custom_p.bind(*outside, *flat, programs=(jaxpr,), rule=rule)
+        return unflatten(out_tree(), outs)
+
+
+def custom_rule(primals, tangents, programs, rule):
+    outs = rule(*primals, *map(full, tangents, programs[0].in_avals))
+    return outs[:len(outs) // 2], outs[len(outs) // 2:]
+
+
+def custom_batch(axis, values, dims, programs, rule):
+    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    outs = custom_p.bind(*values, programs=(batched_program(programs[0], axis),),
+                         rule=on_batches(rule, axis))
+    return outs, [0] * len(outs)
+
+
+custom_p = Primitive(
+    "custom", jvp=custom_rule, batch=custom_batch,
+    impl=lambda *args, programs, rule: eval_jaxpr(programs[0], *args),
+    types=lambda *avals, programs, rule: programs[0].out_avals)
+
+
+LOOPS.update(custom=call_loop)
+
+
+class custom_vjp(custom_jvp):
+    """A function with a derivative of yours, backwards: fwd saves what bwd needs."""
+
+    def defvjp(self, fwd, bwd):
+        def rule(primals, tangents):
+            out, saved = fwd(*primals)
+            (outs, out_tree), (kept, tree) = flatten(out), flatten(saved)
+
+            def back(*args):
+                saved, cts = pieces(args, len(kept), len(outs))
+                return flatten(bwd(unflatten(tree, saved), unflatten(out_tree, cts)))[0]
+            ts = back_p.bind(*kept, *flatten(tangents)[0], back=back, count=len(kept),
+                             avals=tuple(map(aval_of, outs)))
+            return out, unflatten(out_tree, ts)
+        self.rule = rule
+
+
+def back_transpose(cts, *args, back, count, avals):
+    return [None] * count + back(*args[:count], *map(full, cts, avals))
+
+
+def back_batch(axis, values, dims, back, count, avals):
+    values = [in_front(x, d, axis.size) for x, d in zip(values, dims)]
+    avals = tuple(ShapedArray((axis.size, *a.shape), a.dtype) for a in avals)
+    outs = back_p.bind(*values, back=on_batches(back, axis), count=count, avals=avals)
+    return outs, [0] * len(outs)
+
+
+def only_backwards(*args, **params):
+    raise TypeError("a function with custom_vjp has no derivative forwards")
+
+
+back_p = Primitive("back", impl=only_backwards, transpose=back_transpose, batch=back_batch,
+                   types=lambda *args, back, count, avals: list(avals))
+
+
+def called_by(primitive, f):
+    """f as a program that a primitive runs, written once for each type of arguments."""
+    programs = {}
+
+    def called(*args):
+        flat, in_tree = flatten(args)
+        key = in_tree, tuple(map(aval_of, flat))
+        if key not in programs:
+            g, out_tree = flat_function(f, in_tree)
+            programs[key] = *stage(g, key[1]), out_tree()
+        jaxpr, outside, tree = programs[key]
+        return unflatten(tree, primitive.bind(*outside, *flat, programs=(jaxpr,)))
+    called.programs = programs
+    return called
+
+
+def checkpoint(f):
+    """f, whose backward pass computes again what it needs."""
+    return called_by(checkpoint_p, f)
+
+
+checkpoint_p = calling("checkpoint", lambda *args, programs: eval_jaxpr(programs[0], *args))
+LOOPS.update(checkpoint=call_loop)
+
+
+def unbound(*args, axis_name):
+    raise NameError(f"unbound axis name: {axis_name}")
+
+
+def psum_batch(axis, values, dims, axis_name):
+    [x], [dim] = values, dims
+    if axis.name != axis_name:
+        return [psum_p(x, axis_name=axis_name)], [dim]
+    return [x * float(axis.size) if dim is None else sum(x, dim)], [None]
+
+
+psum_p = linear("psum", unbound, None, lambda ct, before, **name: psum_p(ct, **name))
+psum_p.batch, psum_p.types = psum_batch, lambda aval, axis_name: [aval]
+
+
+def psum(x, axis_name):
+    """The sum over all examples along the axis of this name, for each leaf of a nest."""
+    leaves, tree = flatten(x)
+    return unflatten(tree, [psum_p(leaf, axis_name=axis_name) for leaf in leaves])
+
+
+axis_index_p = Primitive("axis_index", impl=unbound, types=lambda axis_name: [aval_of(0)],
+                         batch=lambda axis, *_, axis_name: ([np.arange(axis.size)], [0]))
+
+
+def axis_index(axis_name):
+    return axis_index_p(axis_name=axis_name)
+
+
+class SimplifyingTrace(JaxprTrace):
+    """Writes an operation down only if no step has its results."""
+
+    def __init__(self, parent):
+        super().__init__(parent)
+        self.written, self.made = {}, {}
+
+    def process(self, primitive, args, params):
+        for step in STEPS:
+            outs = step(self, primitive, args, params)
+            if outs is not None:
+                return outs
+        return self.write(primitive, args, params)
+
+    def write(self, primitive, args, params):
+        params = {name: inner(value) for name, value in params.items()}
+        outs = super().process(primitive, args, params)
+        self.made.update((x.var, (primitive.name, args, params)) for x in outs)
+        return outs
+
+    def made_by(self, x):
+        """The name, the arguments and the parameters of the operation that gave x."""
+        return self.made.get(x.var, ("", (), {})) if self.owns(x) else ("", (), {})
+
+
+@functools.lru_cache(None)
+def simplified(jaxpr):
+    """The same function of the same inputs, in fewer equations."""
+    return stage(functools.partial(eval_jaxpr, jaxpr), jaxpr.in_avals, SimplifyingTrace)[0]
+
+
+def inner(param):
+    """A parameter, with the programs in it simplified."""
+    if isinstance(param, tuple):
+        return tuple(map(inner, param))
+    return simplified(param) if isinstance(param, Jaxpr) else param
+
+
+INLINED = ("jit", "custom")
+
+
+def inlined(trace, primitive, args, params):
+    """Of an operation that only runs a program, that program's operations."""
+    return eval_jaxpr(params["programs"][0], *args) if primitive.name in INLINED else None
+
+
+def key_of(trace, x):
+    """What two arguments share only if they are the same."""
+    if trace.owns(x):
+        return x.var
+    x = np.asarray(x)
+    return x.dtype, x.shape, x.tobytes()
+
+
+def shared(trace, primitive, args, params):
+    """An operation is written once, and found again."""
+    key = primitive, tuple(key_of(trace, x) for x in args), tuple(sorted(params.items()))
+    if key not in trace.written:
+        trace.written[key] = trace.write(primitive, args, params)
+    return trace.written[key]
+
+
+def folded(trace, primitive, args, params):
+    """The results now, where they are numbers, and all arguments are."""
+    loops = any(isinstance(value, Jaxpr) for value in params.values())
+    if loops or "programs" in params or any(trace.owns(x) or np.ndim(x) for x in args):
+        return None
+    with np.errstate(all="ignore"):
+        outs = primitive.impl(*args, **params)
+    return None if any(map(np.ndim, outs)) else outs
+
+
+def number(trace, x):
+    """The one number that x consists of, if that is known."""
+    name, args, _ = trace.made_by(x)
+    if name == "broadcast":
+        return number(trace, args[0])
+    return None if trace.owns(x) or np.ndim(x) else x
+
+
+def dropping(unit, *places):
+    """A rule: an argument at one of these places, if it is this number, changes nothing."""
+    def rule(trace, *args):
+        for k in places:
+            found = number(trace, args[k])
+            if found is not None and found == unit and not np.signbit(found):
+                return args[1 - k]
+    return rule
+
+
+SIMPLER = {"mul": dropping(1.0, 0, 1), "div": dropping(1.0, 1), "sub": dropping(0.0, 1)}
+
+
+def simpler(trace, primitive, args, params):
+    """The value that the result is already, by a rule of algebra."""
+    if primitive.name not in SIMPLER:
+        return None
+    found = SIMPLER[primitive.name](trace, *args, **params)
+    if found is None or [aval_of(found)] != types_of(primitive, map(aval_of, args), params):
+        return None
+    return [found]
+
+
+STEPS = [inlined, folded, simpler, shared]
+import re
+
+
+SOURCE = {  # the place in the operand, from the place in the result and the operand's shape
+    "broadcast": lambda at, before, shape, axes: [at[k] for k in axes],
+    "transpose": lambda at, before, axes: [at[axes.index(k)] for k in range(len(axes))],
+}
+
+
+ELEMENT = {}  # operations with a recipe of their own
+
+
+def worth_storing(jaxpr):
+    """The variables that get an array: the loops that read them would compute them too often."""
+    cost, stored = {}, set(jaxpr.outputs)
+    for eqn in jaxpr.eqns:
+        out, name = eqn.outputs[0], eqn.primitive.name
+        cost[out] = (0.0 if is_loop(eqn) else COST.get(name, 1.0)) + math.fsum(
+            0.0 if isinstance(v, Literal) else cost.get(v, LOAD) for v in eqn.inputs)
+        if name in REDUCE:
+            cost[out] *= size_of(eqn.inputs[0]) / max(size_of(out), 1)
+    loops = {v: {} for eqn in jaxpr.eqns for v in (*eqn.inputs, *eqn.outputs)}
+    for eqn in reversed(jaxpr.eqns):
+        out, name = eqn.outputs[0], eqn.primitive.name
+        evaluations, size = math.fsum(loops[out].values()), size_of(out)
+        if (evaluations - size) * cost[out] > size * STORE + evaluations * LOAD:
+            stored.add(out)
+        around = {out: size} if is_loop(eqn) or out in stored else loops[out]
+        if name in REDUCE:
+            around = {out: size_of(eqn.inputs[0])}
+        if name == "broadcast" and eqn.params["axes"] == tuple(range(len(eqn.params["axes"]))):
+            around = {v: min(rounds, size_of(eqn.inputs[0])) for v, rounds in around.items()}
+        for v in eqn.inputs:
+            loops[v].update(around)
+        if is_loop(eqn) and name not in REDUCE:
+            stored.update(eqn.inputs)
+    return stored
+
+
+COST = {"exp": 10.0, "log": 10.0, "sin": 15.0, "cos": 15.0, "tanh": 20.0, "div": 4.0,
+        "broadcast": 0.0, "transpose": 0.0}  # of one element; of others 1.0
+
+
+STORE, LOAD = 3.0, 1.0
+
+
+def size_of(v):
+    return math.prod(v.aval.shape)
+
+
+def part_of(x, start, shape):
+    return x[tuple(slice(first, first + n) for first, n in zip(start, shape))]
+
+
+def framed(x, start, shape):
+    out = np.zeros(shape, x.dtype)
+    part_of(out, start, x.shape)[...] = x
+    return out
+
+
+def one_axis_more(n, start, shape):
+    return {"start": (0, *start), "shape": (n, *shape)}
+
+
+window_p = linear("window", part_of, one_axis_more,
+                  lambda ct, before, start, shape: pad_p(ct, start=start, shape=before))
+
+
+pad_p = linear("pad", framed, one_axis_more,
+               lambda ct, before, start, shape: window_p(ct, start=start, shape=before))
+
+
+def window(x, start, shape):
+    """The part of an array of this shape that begins at this place."""
+    return window_p(x, start=tuple(start), shape=tuple(shape))
+
+
+def pad(x, start, shape):
+    """Zeros of a shape, and from a place on, x."""
+    return pad_p(x, start=tuple(start), shape=tuple(shape))
+
+
+SOURCE["window"] = lambda at, before, start, shape: [f"{i} + {k}" for i, k in zip(at, start)]
+COST.update(window=0.0, pad=2.0)
+
+
+def pad_element(page, at, eqn, part, start, shape):
+    """The element of the operand that is nearest, which exists; or zero."""
+    before = eqn.inputs[0].aval.shape
+    inside = [f"{k} <= {i} < {k + n}" for i, k, n in zip(at, start, before)]
+    found = part([page.let(f"min(max({i} - {k}, 0), {n - 1})")
+                  for i, k, n in zip(at, start, before)])
+    return page.let(f"({found} if {' and '.join(inside) or True} else 0)")
+
+
+ELEMENT["pad"] = pad_element
+REDUCE = {"sum": ("0", "{0} + {1}")}  # what a reduction starts from, and how it takes one more in
+
+
+def reduced(page, at, eqn, part, axes):
+    """A name for a reduction at one place: loops of its own, as far out as the place is known."""
+    [x], key = eqn.inputs, f"{id(eqn)} at {at}"
+    if key not in page.known:
+        depth = max((page.depths[i] for i in at if i in page.depths), default=0)
+        open_loops, page.scopes = page.scopes, page.scopes[:depth + 1]
+
+        def element(along):
+            along, kept = iter(along), iter(at)
+            return part([next(along if k in axes else kept) for k in range(len(x.aval.shape))])
+        way = in_lanes if at else in_blocks
+        name = way(page, eqn.primitive.name, [x.aval.shape[k] for k in axes], element)
+        page.scopes, page.known[key] = open_loops, name
+    return page.known[key]
+
+
+def is_loop(eqn):
+    """Whether an equation writes loops of its own into the page; all others have recipes."""
+    name = eqn.primitive.name
+    if name in REDUCE and name in LOOPS:
+        return len(eqn.inputs[0].aval.shape) - 1 not in eqn.params["axes"]
+    return name in LOOPS
+
+
+LANES = 8
+import os
+from concurrent.futures import ThreadPoolExecutor
+THREADS = os.cpu_count()
+pool = ThreadPoolExecutor(63)
+
+
+def share(part, count, size, *arrays):
+    """A loop of so many rounds, in blocks of one size: a thread that is free takes the next."""
+    starts = iter(range(0, count, size))
+
+    def take():
+        for start in starts:
+            part(start, min(start + size, count), *arrays)
+    helpers = [pool.submit(take) for _ in range(THREADS - 1)]
+    take()
+    for helper in helpers:
+        helper.result()
+
+
+def in_lanes(page, name, shape, part):
+    """A name for what a reduction makes of the elements at all places of a shape."""
+    start, step = REDUCE[name]
+    *outer, n = shape or [1]
+    lanes = [page.fresh() for _ in range(LANES if n >= 2 * LANES else 1)]
+    whole = n - n % len(lanes)
+
+    def take(lane, at):
+        return f"{lane} = {step.format(lane, part(at))}"
+
+    def take_some(at):
+        *front, k = at
+        return "; ".join(take(lane, [*front, page.let(f"{k} + {j}" if j else k)])
+                         for j, lane in enumerate(lanes))
+    page.emit("; ".join(f"{lane} = {start}" for lane in lanes))
+    page.loop([*outer, f"0, {whole}, {len(lanes)}"], take_some)
+    if whole < n:
+        page.loop([*outer, f"{whole}, {n}"], lambda at: take(lanes[0], at))
+    while len(lanes) > 1:
+        lanes = [page.let(step.format(*pair)) for pair in zip(lanes[::2], lanes[1::2])]
+    return lanes[0]
+
+
+ELEMENT["sum"] = reduced
+BLOCK = 1 << 15
+
+
+def in_blocks(page, name, shape, part):
+    """The same of a whole array: of each block of it, and then of what these give."""
+    if math.prod(shape) < 2 * BLOCK:
+        return in_lanes(page, name, shape, part)
+    n, *inner = shape
+    size = max(BLOCK // math.prod(inner), 1)
+    blocks, parts = -(-n // size), page.fresh()
+    page.emit(f"{parts} = np.empty({blocks})")
+
+    def block(k, rows):
+        return f"{parts}[{k}] = " + in_lanes(page, name, [rows, *inner], lambda at: part(
+            [page.let(f"{k} * {size} + {at[0]}"), *at[1:]]))
+    page.loop([n // size], lambda at: block(*at, size))
+    if n % size:
+        page.emit(block(blocks - 1, n % size))
+    return in_lanes(page, name, [blocks], lambda at: page.let(f"{parts}[{at[0]}]"))
+
+
+def words(text):
+    return dict.fromkeys(re.findall(r"\bv\d+", text))
+
+
+def independent(loop, index, known):
+    """Whether the rounds of a loop write nothing in common; `known` are the names from outside."""
+    written = re.findall(r"\b(v\d+)(\[[^]]*\])? \+?= ", loop)
+    return all(name not in known or index in words(place) for name, place in written)
+
+
+WORTH, MOST = 1 << 18, 64
+
+
+def work(loop):
+    """How many lines a loop runs: each as often as the loops around it have rounds."""
+    total, rounds = 0, [1]
+    for line in loop.splitlines():
+        del rounds[(len(line) - len(line.lstrip())) // 4:]
+        total += rounds[-1]
+        for bounds in re.findall(r"in range\((.*)\):", line):
+            rounds.append(rounds[-1] * len(range(*map(int, bounds.split(", ")))))
+    return total
+
+
+def to_share(loop, known):
+    """The index, the rounds and the size of a block, of a loop for threads; for others, None."""
+    head, total = re.match(r" *for (v\d+) in range\((\d+)\):", loop), work(loop)
+    if not head or total < WORTH or not independent(loop, head[1], known):
+        return None
+    return head[1], int(head[2]), -(-int(head[2]) // min(MOST, 2 * total // WORTH))
+
+
+def in_parts(text):
+    """A program as functions: each loop that threads share, and what lies between them."""
+    head, *statements, end = re.split(r"\n(?=    \S)", text)
+    pieces, known = [], words(head)
+    for statement in statements:
+        loop = to_share(statement, known)
+        if loop or not pieces or pieces[-1][1]:
+            pieces.append([statement, loop])
+        else:
+            pieces[-1][0] += "\n" + statement
+        known |= words(statement)
+    if not any(loop for _, loop in pieces):
+        return text
+    functions, calls, known = [], [], words(head)
+    for k, (piece, loop) in enumerate(pieces):
+        taken = ", ".join(v for v in words(piece) if v in known)
+        if loop:
+            index, count, size = loop
+            functions.append(f"def part{k}(start, stop, {taken}):\n{from_start_to_stop(piece)}")
+            calls.append(f"    share(part{k}, {count}, {size}, {taken})")
+        else:
+            later = words(end + "".join(after for after, _ in pieces[k + 1:]))
+            made = "".join(f"{v}, " for v in words(piece) if v not in known and v in later)
+            functions.append(f"def part{k}({taken}):\n{piece}\n    return ({made})")
+            calls.append(f"    {made and made + '= '}part{k}({taken})")
+        known |= words(piece)
+    return "\n".join([*functions, head, *calls, end])
+
+
+def from_start_to_stop(loop):
+    """A loop over some of its rounds; what is masked is not negative."""
+    return "    start, stop = start & MASK, stop & MASK\n" + tiled(re.sub(
+        r"range\(\d+\)", "range(start, stop)", loop, count=1))
+
+
+MASK = (1 << 32) - 1
+TILE = 16
+
+
+def tiled(loop):
+    """A loop from start to stop; if the one inside goes down a column, both in squares."""
+    nest = re.fullmatch(r" *for (v\d+) in .*:\n {8}for (v\d+) in range\((\d+)\):((\n {12}.*)+)", loop)
+    if not nest or f", {nest[1]}]" not in nest[4]:
+        return loop
+    i, j, n, body = nest[1], nest[2], nest[3], nest[4].replace("\n", "\n" + " " * 8)
+    return (f"    for t in range(start, stop, {TILE}):\n"
+            f"        for u in range(0, {n}, {TILE}):\n"
+            f"            for {i} in range(t, min(t + {TILE}, stop)):\n"
+            f"                for {j} in range(u, min(u + {TILE}, {n})):{body}")
+
+
+TEAM = 64  # threads of a block
+ORDER = np.random.default_rng(0)
+
+
+class Refused(RuntimeError):
+    """What a launch does would not be the same each time, or is outside of its memory."""
+
+
+class Memory:
+    """An array on the device; it knows which thread has touched which place, and when."""
+
+    now = None  # the block, how many barriers its threads have passed, the thread
+
+    def __init__(self, name, array):
+        self.name, self.array, self.touched = name, array, {}
+
+    def touch(self, at, stores):
+        at, (block, era, thread) = at if isinstance(at, tuple) else (at,), Memory.now
+        where, who = f"{self.name}[{', '.join(map(str, at))}]", f"thread {thread} of block {block}"
+        if not all(0 <= i < n for i, n in zip(at, self.array.shape)):
+            raise Refused(f"{where} is outside of {self.name}, for {who}")
+        for (a, b, c), stored in self.touched.setdefault(at, {}):
+            one_after_the_other = a == block and (b != era or c == thread)
+            if (stores or stored) and not one_after_the_other:
+                raise Refused(f"a race for {where}: {who}, and thread {c} of block {a}")
+        self.touched[at][Memory.now, stores] = True
+
+    def __getitem__(self, at):
+        self.touch(at, False)
+        return self.array[at]
+
+    def __setitem__(self, at, value):
+        self.touch(at, True)
+        self.array[at] = value
+
+
+def launch(kernel, blocks, **arrays):
+    """Run a kernel: blocks in any order, and in a block the threads, from barrier to barrier."""
+    memory = {name: Memory(name, x) for name, x in arrays.items()}
+    for block in ORDER.permutation(blocks).tolist():
+        shared, era = Memory("shared", np.zeros(TEAM)), 0
+        under_way = {k: kernel(block, k, shared, **memory) for k in range(TEAM)}
+        while under_way:
+            for k in ORDER.permutation(list(under_way)).tolist():
+                Memory.now = block, era, k
+                if next(under_way[k], "ended") == "ended":
+                    del under_way[k]
+            if 0 < len(under_way) < TEAM:
+                raise Refused(f"{TEAM - len(under_way)} threads of block {block} have ended, and "
+                              f"{len(under_way)} wait for them at a barrier")
+            era += 1
+
+
+def grid(loop, known):
+    """How many blocks a loop is, and what a thread does: a round of it, or of two loops in one."""
+    i, n, body = re.fullmatch(r" *for (v\d+) in range\((\d+)\):\n(.*)", loop, re.S).groups()
+    mine, rounds, turn = i, int(n), "block * TEAM + thread"
+    nest = re.fullmatch(r" {8}for (v\d+) in range\((\d+)\):\n(( {12}.*\n?)+)", body)
+    if nest and independent(loop, nest[1], known):
+        j, m, body, _ = nest.groups()
+        mine, rounds, turn = f"{i}, {j}", rounds * int(m), f"divmod({turn}, {m})"
+    return -(-rounds // TEAM), f"    {mine} = {turn}\n    if {i} < {n}:\n{body}"
+
+
+def scheduled(loop, known):
+    """How many blocks a loop is, and what a thread does."""
+    return (team if along_the_rows(loop) else grid)(loop, known)
+
+
+def in_launches(text):
+    """A program for a GPU: kernels, and what launches them one after the other."""
+    head, *statements, end = re.split(r"\n(?=    \S)", text)
+    kernels, steps, known = [], [], words(head)
+    for statement in statements:
+        loop = re.match(r" *for (v\d+) in range\(\d+\):", statement)
+        if loop and independent(statement, loop[1], known):
+            (blocks, body), name = scheduled(statement, known), f"kernel{len(kernels)}"
+            taken = [v for v in words(statement) if v in known]
+            kernels.append(f"def {name}(block, thread, shared, {', '.join(taken)}):\n"
+                           f"{body}\n    yield\n")
+            statement = f"    launch({name}, {blocks}, {', '.join(f'{v}={v}' for v in taken)})"
+        steps.append(statement)
+        known |= words(statement)
+    return "\n".join([*kernels, head, *steps, end])
+
+
+def gpu_text(f, *args):
+    """The text of a program in which each sum is a loop with one register."""
+    global LANES, is_loop
+    before = LANES, is_loop
+    LANES, is_loop = 1, lambda eqn: eqn.primitive.name in LOOPS and eqn.primitive.name not in REDUCE
+    try:
+        return Text(simplified(make_jaxpr(f)(*args)), {})
+    finally:
+        LANES, is_loop = before
+
+
+def run_launches(text, functions, *args):
+    """Run the text of `in_launches` on the emulated GPU."""
+    names = {**globals(), **functions}
+    exec(text, names)
+    return names["program"](*[np.require(x, np.float64, "C") for x in args])[0]
+
+
+def on_gpu(f):
+    """f, whose result is one array, on the emulated GPU."""
+    def run(*args):
+        text = gpu_text(f, *args)
+        return run_launches(in_launches(text.text), text.functions, *args)
+    return run
+
+
+def joined(thread, shared, x):
+    """The sum of what the threads of a block have: half of them add, then a quarter, and so on."""
+    shared[thread], half = x, TEAM // 2
+    while half:
+        yield
+        if thread < half:
+            shared[thread] = shared[thread] + shared[thread + half]
+        half //= 2
+    yield
+    total = shared[0]
+    yield
+    return total
+
+
+def team(loop, known):
+    """A block for each round of a loop: its threads share the loops inside."""
+    head, *lines = re.split(r"\n {4}(?= {4}\S)", loop)
+    i, n = re.match(r" *for (v\d+) in range\((\d+)\)", head).groups()
+    body = [f"    {i} = block"]
+    for line in lines:
+        line = line.replace("\n    ", "\n")
+        total = re.search(r"(v\d+) = \1 \+ v\d+$", line)
+        if " for " in line:
+            line = re.sub(r"range\((?:0, )?(\d+)(?:, 1)?\)", r"range(thread, \1, TEAM)", line, count=1)
+        elif re.match(r" *v\d+\[", line):
+            line = f"    if thread == 0:\n    {line}"
+        body.append(line)
+        if total:
+            body.append(f"    {total[1]} = yield from joined(thread, shared, {total[1]})")
+    return int(n), "\n".join(body)
+
+
+def along_the_rows(loop):
+    """Whether there are several steps in a loop, and one is a loop from neighbour to neighbour."""
+    inner = re.findall(r"\n {8}for (v\d+) in", loop)
+    return len(re.findall(r"\n {8}\S", loop)) > 1 and any(
+        re.search(rf"(, |\+ ){j}(\]|$)", loop, re.M) for j in inner)
