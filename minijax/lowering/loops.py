@@ -140,7 +140,8 @@ class For(Statement):
 
     vectorize: "" says nothing; "parallel": iterations are independent of each other; "apart": so
     they are if each has its own copy of the temps that are used in this loop alone; "reduce":
-    updates `v = v op x` of variables declared outside may be done in any association.
+    updates `v = v op x` of variables declared outside may be done in any association; "running":
+    so they may, where each turn stores what the variable then is.
     """
 
     index: Scalar

@@ -21,7 +21,7 @@ from minijax.primitives.convert import converted
 from minijax.primitives.emitted import (batch_along, constant, filled, linear, reduce_sum_p,
                                         reduction, reshaped, transposed)
 from minijax.primitives.examples import reducible
-from minijax.primitives.families import constant_in_all, per_argument
+from minijax.primitives.families import constant_in_all, kernel, per_argument
 from minijax.primitives.slicing import concatenate_p, pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, NOT_LINEAR, NUMBER, check_reducible,
                                       computed_in, extremum_of_nothing, in_numpy, nest, widened)
@@ -227,6 +227,9 @@ def prefixes(combine: Callable, x: Dual, axis: int, reverse: bool = False) -> Du
 def _running_loop(op: str) -> Callable[..., None]:
     """Along the axis in order; the axes after it run inside as one, each place with its total."""
     def loop(b: Any, outputs: Sequence, operands: Sequence, axis: int, reverse: bool) -> None:
+        if b.on_gpu:
+            kernel("running")(b, outputs, operands, op=op, axis=axis, reverse=reverse)
+            return
         [x], [out] = operands, outputs
         n, inner = x.shape[axis], x.shape[axis + 1:]
         with nest(b, x.shape[:axis], "parallel") as outer:

@@ -130,7 +130,10 @@ class Team:
                     self.share(statement)
                 case For() if operations := self.operations(statement):
                     self.wait_for(statement)
-                    self.join(statement, operations)
+                    if statement.vectorize == "reduce":
+                        self.join(statement, operations)
+                    else:
+                        self.follow(statement, operations)
                 case For() | While() | If():
                     self.control(statement)
                 case Store():
@@ -230,7 +233,7 @@ class Team:
         own = {each.variable for each in every if isinstance(each, Declare)}
         loaded = {each.buffer for each in every if isinstance(each, Load)}
         found = {}
-        if loop.vectorize != "reduce" or (loop.turns or WARP) < WARP:
+        if loop.vectorize not in JOINS or (loop.turns or WARP) < WARP:
             return {}
         for each in every:
             if isinstance(each, Assign) and each.variable not in own:
@@ -239,7 +242,7 @@ class Team:
                         read.get(x) is not each.variable for x in let.args):
                     return {}
                 found[each.variable] = let.op
-            elif (isinstance(each, Store) and (
+            elif (isinstance(each, Store) and loop.vectorize == "reduce" and (
                     loop.index not in each.index or each.buffer in loaded)):
                 return {}
         return found
@@ -256,6 +259,52 @@ class Team:
             total = self.across_the_block(op, self.across_a_warp(op, part))
             self.add(Read(before, v))
             self.add(Assign(v, self.let(op, before, total)))
+
+    def follow(self, loop: For, operations: dict[Variable, str]) -> None:
+        """Running totals: of the turns that the threads take at once, then of the next ones."""
+        last = max(k for k, each in enumerate(loop.body) if isinstance(each, Assign))
+        joins: list[Any] = [each for each in loop.body[:last] if isinstance(each, Let) and any(
+            each.target is other.value for other in loop.body if isinstance(other, Assign))]
+        reads: dict[Any, Variable] = {each.target: each.variable for each in loop.body[:last]
+                                      if isinstance(each, Read)}
+        first = [each for each in loop.body[:last] if each not in joins
+                 and not isinstance(each, Read | Assign)]
+        chunk, names = Scalar("turn", INT64), {}
+        with self.writer.inside() as inner:
+            turn = self.let("add", self.let("mul", chunk, self.threads), self.thread)
+            index = self.let("add", turn, loop.start)
+            is_there = self.let("lt", index, loop.stop)
+            place = {loop.index: self.let("min", index, self.let("sub", loop.stop, 1))}
+            self.add(*renamed(tuple(first), place))
+            for join in joins:
+                v, x = sorted(join.args, key=lambda x: x not in reads)
+                nothing = literal(_identity(join.op, x.dtype), x.dtype)
+                before = Scalar("before", x.dtype)
+                self.add(Read(before, reads[v]))
+                total, all_of_them = self.running_across_the_block(
+                    join.op, self.let("select", is_there, renamed(x, place), nothing))
+                names[join.target] = self.let(join.op, before, total)
+                self.add(Assign(reads[v], self.let(join.op, before, all_of_them)))
+            self.add(If(is_there, renamed(loop.body[last + 1:], names | {loop.index: index})))
+            self.wait()
+        stop = self.let("add", self.let("sub", loop.stop, loop.start), self.threads - 1)
+        self.add(For(chunk, literal(0), self.let("div", stop, self.threads), tuple(inner),
+                     loop.note))
+
+    def running_across_the_block(self, op: str, x: Operand) -> tuple[Operand, Operand]:
+        """What threads up to each have, joined; and what all have."""
+        let, total = self.let, x
+        for bit in range(5):
+            other = self.shuffled(total, 1 << bit)
+            is_behind = let("ne", let("and", self.thread, 1 << bit), 0)
+            x = let("select", is_behind, let(op, other, x), x)
+            total = let(op, total, other)
+        warps = self.by_warps(total)
+        warp, together = let("div", self.thread, WARP), warps[0]
+        for k, each in enumerate(warps[1:], 1):
+            x = let("select", let("eq", warp, k), let(op, together, x), x)
+            together = let(op, together, each)
+        return x, together
 
     def across_a_warp(self, op: str, x: Operand) -> Operand:
         """Every thread's value joined with that of its neighbour, of the next pair, and so on."""
@@ -285,9 +334,17 @@ class Team:
 
     def across_the_block(self, op: str, x: Operand) -> Operand:
         """What the warps of a block have, joined in their order."""
+        values = self.by_warps(x)
+        while len(values) > 1:
+            values = [self.let(op, *pair) if len(pair) > 1 else pair[0]
+                      for pair in (values[k:k + 2] for k in range(0, len(values), 2))]
+        return values[0]
+
+    def by_warps(self, x: Operand) -> list[Any]:
+        """What the first thread of each warp has."""
         warps = self.threads // WARP
         if warps == 1:
-            return x
+            return [x]
         row = self.writer.temp((warps,), x.dtype, "warps", "shared")
         warp = self.let("div", self.thread, WARP)
         is_first = self.let("eq", self.let("rem", self.thread, WARP), 0)
@@ -296,10 +353,7 @@ class Team:
         self.loaded.add(row)
         values: list[Any] = [Scalar("warp", x.dtype) for _ in range(warps)]
         self.add(*(Load(value, row, (literal(k),)) for k, value in enumerate(values)))
-        while len(values) > 1:
-            values = [self.let(op, *pair) if len(pair) > 1 else pair[0]
-                      for pair in (values[k:k + 2] for k in range(0, len(values), 2))]
-        return values[0]
+        return values
 
 
 def _identity(op: str, dtype: np.dtype) -> Any:

@@ -1,0 +1,82 @@
+"""Running totals for a GPU: of parts, with what the parts in front give.
+
+The `loop` rule of `cumsum` and its like. Chapter 27.
+In JAX: `associative_scan` in rounds; in CUDA: CUB's `DeviceScan`.
+"""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.primitives.slots import computed_in, nest, widened
+
+from ..builder import block_of
+
+ROW, COLUMN = 1 << 13, 128  # of terms in a part that a block shares, or that one thread has
+
+
+def running(b: Any, outputs: list, operands: list, *, op: str, axis: int, reverse: bool) -> None:
+    """Keep every step of joining an array along an axis."""
+    [x], [out] = operands, outputs
+    n, inner = x.shape[axis], x.shape[axis + 1:]
+
+    def at(above: tuple, k: Any, j: Any) -> tuple:
+        return *above, b.sub(n - 1, k) if reverse else k, *b.unravel(j, inner)
+
+    if x.size:
+        _Running(b, op, computed_in(x.dtype), x.shape[:axis], math.prod(inner)).run(
+            n, lambda *place: widened(b, x(at(*place))),
+            lambda total, *place: b.store(out, at(*place), b.convert(total, x.dtype)))
+
+
+class _Running:
+    """Totals along the middle axis of three: of `above`, n, and `width`."""
+
+    def __init__(self, b: Any, op: str, dtype: np.dtype, above: tuple, width: int) -> None:
+        self.b, self.op, self.dtype, self.above, self.width = b, op, dtype, above, width
+
+    def run(self, n: int, term: Callable, store: Callable) -> None:
+        """``store(what all term(above, i, j) up to i = k give, above, k, j)`` for all places.
+
+        First comes what each part gives, then the running totals of that.
+        """
+        b, join = self.b, getattr(self.b, self.op)
+        size = min(n, block_of(n, ROW if self.width == 1 else COLUMN))
+        parts = -(-n // size)
+        before = b.temp((*self.above, parts, self.width), self.dtype, "before")
+
+        def give(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
+            total = b.accumulate(self.op, (count,), lambda k: term(above, b.add(first, k), j))
+            b.store(before, (*above, i, j), total)
+
+        def follow(above: tuple, i: Any, j: Any, first: Any, count: int) -> None:
+            start = b.starting_value(self.op, self.dtype)
+            if parts > 1:
+                in_front = b.load(before, (*above, b.max(b.sub(i, 1), 0), j))
+                start = b.select(b.eq(i, 0), start, in_front)
+            so_far = b.variable(start)
+            with b.loop(count, vectorize="running") as k:
+                place = b.add(first, k)
+                total = join(b.read(so_far), term(above, place, j))
+                b.assign(so_far, total)
+                store(total, above, place, j)
+
+        if parts > 1:
+            self.in_parts(n, size, give)
+            self.run(parts, lambda above, i, j: b.load(before, (*above, i, j)),
+                     lambda total, above, i, j: b.store(before, (*above, i, j), total))
+        self.in_parts(n, size, follow)
+
+    def in_parts(self, n: int, size: int, take: Callable) -> None:
+        """``take(above, i, j, first, count)`` for each part, which begins at `first`."""
+        b = self.b
+
+        def part(above: tuple, i: Any, first: Any, count: int) -> None:
+            with b.loop(self.width, vectorize="parallel") as j:
+                take(above, b.index(i), b.index(j), first, count)
+
+        with nest(b, self.above, "parallel") as above:
+            b.in_blocks(n, size, functools.partial(part, above))
