@@ -4,13 +4,16 @@ The `loop` rule of `sort`.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's sort on the CPU, a call of C++.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from minijax.primitives.axes import without
 from minijax.primitives.slots import computed_in, falling_bits, nest, ordered_bits
+
+from . import merging
+from .merging import is_before
 
 RADIX_FROM = 48  # elements in a row; below, clearing the counters costs more than comparing all
 BESIDE = 16      # elements that are looked at together, in search of the largest
@@ -19,6 +22,9 @@ BESIDE = 16      # elements that are looked at together, in search of the larges
 def sort(b: Any, outputs: list, operands: list, *, dimension: int, is_stable: bool, num_keys: int
          ) -> None:
     """The `loop` rule of the primitive of that name."""
+    if b.on_gpu:
+        merging.sort(b, outputs, operands, dimension=dimension, num_keys=num_keys)
+        return
     size = outputs[0].shape[dimension]
     with nest(b, without(outputs[0].shape, (dimension,)), "parallel") as row:
         place = lambda i: (*row[:dimension], i, *row[dimension:])
@@ -91,17 +97,10 @@ def _by_counting(b: Any, halves: list, keys: list, size: int) -> int:
 
     with b.loop(size) as i:
         own = row(b.index(i))
-        at = b.accumulate("add", (size,), lambda k: b.convert(_is_before(b, row(k), own), np.int32))
+        at = b.accumulate("add", (size,), lambda k: b.convert(is_before(b, row(k), own), np.int32))
         for half in halves:
             b.store(half, (1, b.convert(at, np.int64)), b.load(half, (0, i)))
     return 1
-
-
-def _is_before(s: Any, xs: Sequence[Any], ys: Sequence[Any]) -> Any:
-    """Whether the row of keys `xs` is to stand strictly before `ys`: the first to differ decide."""
-    (x, *xs), (y, *ys) = xs, ys
-    before = s.lt(x, y)
-    return s.or_(before, s.and_(s.eq(x, y), _is_before(s, xs, ys))) if xs else before
 
 
 def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
@@ -110,6 +109,9 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     What is above the least of the k found so far is kept beside them, until there is no more room:
     then all are sorted, and the first k are those found so far.
     """
+    if b.on_gpu:
+        merging.top_k(b, outputs, operands, k=k, axis=axis)
+        return
     [values, chosen], [x] = outputs, operands
     size = x.shape[axis]
     if not values.size:

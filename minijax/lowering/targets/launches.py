@@ -29,6 +29,7 @@ from .turns import as_one, scattered
 
 SHARED = 44 << 10  # bytes of the 48 KB that every block may have for itself
 WIDE = 1 << 16     # simple operations: what has more is worth launches of its own
+LARGE = 16         # times that: what has more is too much for one block
 MANY = 64          # turns: what has fewer does not fill a GPU with a block for each;
 FEW = 1024         # these do, but turns of loops inside are taken too, where no more than the
 LEFT = 16          # 16th part of the work is in other loops
@@ -64,23 +65,23 @@ class _Schedule(Writer):
                 yield from map(self.grid, some) if is_wide else [self.block_of(some)]
 
     def is_hosts(self, statement: Statement) -> bool:
-        """Whether a statement asks a library, or is around what is worth launches of its own."""
-        inside = [each for body in bodies(statement) for each in body]
+        """Whether a statement asks a library, or is around what is too large for one block."""
         if any(isinstance(each, Call | Check | Launch) for each in walk((statement,))):
             return True
-        return not self.is_wide(statement) and any(
-            self.is_wide(each) or self.is_hosts(each) for each in inside)
+        return not self.is_wide(statement) and self.has_large(statement)
 
-    def is_wide(self, statement: Statement) -> bool:
+    def has_large(self, statement: Statement) -> bool:
+        """Whether there are loops inside that have more to do than one block should."""
+        return any(self.is_wide(each, LARGE) for body in bodies(statement) for each in walk(body))
+
+    def is_wide(self, statement: Statement, least: int = 1) -> bool:
         """Whether a loop is worth a launch of its own: it has much to do, and turns for many
-        blocks, or else none inside that has more than a block should have.
+        blocks, or else none inside that is large.
         """
         if not (isinstance(statement, For) and statement.turns is not None
-                and self.is_independent(statement) and cost_of((statement,)) >= WIDE):
+                and self.is_independent(statement) and cost_of((statement,)) >= least * WIDE):
             return False
-        loop = as_one(statement)
-        return (loop.turns or 0) >= MANY or not any(
-            self.is_wide(each) and cost_of((each,)) >= MANY * WIDE for each in walk(loop.body))
+        return (as_one(statement).turns or 0) >= MANY or not self.has_large(statement)
 
     def parts(self, loop: Any) -> list[For]:
         """A loop of few turns as several, if these have more turns with those of the loops inside.

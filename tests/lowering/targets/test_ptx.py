@@ -15,7 +15,8 @@ from tests.lowering.targets.test_launches import PROGRAMS, X, kernel
 
 PROCESSORS = ("sm_80", "sm_90")
 LEAN = ("a chain", "a sum over all", "a maximum down the columns", "softmax of rows",
-        "softmax of columns", "the normal form of a layer")
+        "softmax of columns", "the normal form of a layer", "a transpose", "a running total",
+        "a sort")
 DTYPES = ("bool", "int8", "uint16", "int32", "uint64", "float16", "bfloat16", "float32")
 
 
