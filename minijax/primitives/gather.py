@@ -200,7 +200,12 @@ def scatter_loop(join: Join | None, op: str = "") -> Callable[..., None]:
     With the `op` that joins them, in any association, they may be joined in blocks.
     """
     def loop(b: Any, outputs: list, operands: list, *, dimension_numbers: Any,
-             mode: GatherScatterMode, **_: Any) -> None:
+             mode: GatherScatterMode, unique_indices: bool, **_: Any) -> None:
+        if b.on_gpu:
+            families.kernel("scatter")(
+                b, outputs, operands, dimension_numbers=dimension_numbers, mode=mode, join=join,
+                op=op, unique_indices=unique_indices)
+            return
         count, out = len(outputs), outputs[0]
         olds, (indices, *updates) = operands[:count], operands[count:]
         rank, shape = updates[0].ndim, updates[0].shape or (1,)

@@ -5,5 +5,6 @@ In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 
 from .products import dot_general as dot_general
+from .scattering import scatter as scatter
 from .sort import sort as sort, top_k as top_k
 from .totals import running as running

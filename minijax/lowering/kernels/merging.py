@@ -35,7 +35,7 @@ def sort(b: Any, outputs: list, operands: list, *, dimension: int, num_keys: int
     elif outputs[0].size:
         rows, n = shape[:-1], shape[-1]
         source: Any = lambda row, i: [x((*row, i)) for x in operands]
-        _Order(b, num_keys, [out.dtype for out in outputs]).put_in_order(
+        Order(b, num_keys, [out.dtype for out in outputs]).put_in_order(
             rows, n, source, lambda: [b.temp(shape, out.dtype) for out in outputs], outputs)
 
 
@@ -48,7 +48,7 @@ def top_k(b: Any, outputs: list, operands: list, *, k: int, axis: int) -> None:
     at = lambda row, i: (*row[:axis], i, *row[axis:])
     key = lambda row, i: [falling_bits(b, x(at(row, i))), b.convert(i, np.int32)]
     dtypes = [falling_bits(b, x((0,) * x.ndim)).dtype, np.dtype(np.int32)]
-    order, n = _Order(b, 1, dtypes), x.shape[axis]
+    order, n = Order(b, 1, dtypes), x.shape[axis]
     while n > order.tile and 2 * k <= order.tile:
         key, n = order.first_of_each(rows, n, k, key)
     temps = lambda: [b.temp((*rows, n), dtype) for dtype in dtypes]
@@ -70,7 +70,7 @@ def _turned(b: Any, x: Any, old: int, new: int, into: Any = None) -> Any:
     return b.value(place)
 
 
-class _Order:
+class Order:
     """How elements are put in order that have several parts, of which some are keys."""
 
     def __init__(self, b: Any, num_keys: int, dtypes: Sequence[np.dtype]) -> None:
