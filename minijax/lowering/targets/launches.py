@@ -25,10 +25,11 @@ from ..stretches import stretches
 from . import cublas
 from .team import JOINS, LOCAL, THREADS, WARP, Team, Writer, literal
 from .tiles import tiled
-from .turns import as_one, scattered
+from .turns import as_one, is_thin, scattered, side_by_side
 
 SHARED = 44 << 10  # bytes of the 48 KB that every block may have for itself
 WIDE = 1 << 16     # simple operations: what has more is worth launches of its own
+TOGETHER = 4       # turns of a thread where it has little to do in each: more loads on their way
 LARGE = 16         # times that: what has more is too much for one block
 MANY = 64          # turns: what has fewer does not fill a GPU with a block for each;
 FEW = 1024         # these do, but turns of loops inside are taken too, where no more than the
@@ -118,13 +119,24 @@ class _Schedule(Writer):
                 turn = renamed(loop.body, {loop.index: self.let("add", block, loop.start)})
                 team.run(tuple(self.moved(turn, self.homes(own, n), block)))
                 return Launch(block, n, thread, threads, tuple(body))
-            first = self.let("add", self.let("mul", block, THREADS), thread)
-            index = self.let("add", first, loop.start)
-            turn = self.moved(renamed(loop.body, {loop.index: index}), self.locals(own), block)
-            alone = tuple(turn)
-            if n % THREADS:
-                alone = (If(self.let("lt", index, loop.stop), alone),)
-            return Launch(block, -(-n // THREADS), thread, THREADS, (*body, *alone))
+            homes, step = self.locals(own), TOGETHER if is_thin(loop) else 1
+            first = self.let("add", self.let("mul", block, step * THREADS), thread)
+            starts = [self.let("add", first, self.let("add", loop.start, k * THREADS))
+                      for k in range(step)]
+            loop = replace(loop, body=tuple(self.moved(loop.body, homes, block)))
+            turns = side_by_side(loop.body, loop.index, starts)
+            if n % (step * THREADS):
+                is_whole = self.let("lt", starts[-1], loop.stop)
+                turns = (If(is_whole, turns, tuple(self.rest(loop, starts[:-1]))),)
+            return Launch(block, -(-n // (step * THREADS)), thread, THREADS, (*body, *turns))
+
+    def rest(self, loop: For, starts: Sequence[Any]) -> Iterator[Statement]:
+        """Turns of which the last may not be there."""
+        for index in starts:
+            with self.inside() as steps:
+                is_there = self.let("lt", index, loop.stop)
+            yield from steps
+            yield If(is_there, side_by_side(loop.body, loop.index, [index]))
 
     def is_for_blocks(self, loop: For, long: Sequence[For], own: set[Buffer]) -> bool:
         """Whether neighbours in the long loops of a turn lie closer than neighbouring turns."""

@@ -79,8 +79,10 @@ class LaunchesText(ModuleText):
             elif x in self.kernel.offsets:
                 inner.names[x] = inner.at_entry("getelementptr inbounds i8, ptr %workspace, i64 "
                                                 f"{self.kernel.offsets[x]}")
-        for number, register in ((launch.block, "ctaid"), (launch.thread, "tid")):
-            word = inner.at_entry(f"call i32 @llvm.nvvm.read.ptx.sreg.{register}.x()")
+        for number, register, n in ((launch.block, "ctaid", launch.blocks),
+                                    (launch.thread, "tid", launch.threads)):
+            word = inner.at_entry(f"call range(i32 0, {n}) i32 "
+                                  f"@llvm.nvvm.read.ptx.sreg.{register}.x()")
             inner.names[number] = inner.at_entry(f"zext i32 {word} to i64")
         inner.body(launch.body)
         inner.emit("ret void")

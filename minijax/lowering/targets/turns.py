@@ -15,11 +15,13 @@ from typing import Any
 from ..arithmetic import Arithmetic
 from ..loops import (
     INT64, Buffer, Constant, Declare, For, If, Let, Load, Read, Scalar, Shuffle, Statement, Store,
-    While, bodies, renamed, touched, walk,
+    While, bodies, defined, renamed, touched, walk,
 )
 from ..probe import cost_of
 
 CHEAP = 24  # simple operations that each turn of a nest may do again, so that it is one loop
+# Operations in a turn that are so few, and turns that are so many, that threads take several.
+THIN, PLENTY = 64, 1 << 18
 TRIPS = 16  # of a loop of which it is not known
 
 
@@ -48,6 +50,22 @@ def as_one(loop: For) -> For:
 
 def _has_turns_apart(loop: For) -> bool:
     return bool(loop.turns) and loop.vectorize in ("parallel", "apart")
+
+
+def is_thin(loop: For) -> bool:
+    """Whether turns are many, and a few loads and stores with little between them."""
+    return ((loop.turns or 0) >= PLENTY and cost_of(loop.body) <= THIN
+            and all(isinstance(each, Let | Load | Store) for each in loop.body))
+
+
+def side_by_side(body: tuple[Statement, ...], index: Scalar, places: Sequence[Any]
+                 ) -> tuple[Statement, ...]:
+    """Turns of a loop, statement by statement: what all load is under way before one stores."""
+    copies = []
+    for k, place in enumerate(places):
+        new = {x: Scalar(x.name, x.dtype) for x in map(defined, body) if k and x is not None}
+        copies.append(renamed(body, new | {index: place}))
+    return tuple(each for some in zip(*copies, strict=True) for each in some)
 
 
 def scattered(body: Sequence[Statement], index: Scalar, apart_from: Iterable[Buffer] = ()) -> float:

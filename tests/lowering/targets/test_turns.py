@@ -5,7 +5,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering.loops import For, If, Launch, walk
+from minijax.lowering.loops import For, If, Launch, Load, Store, walk
 from minijax.lowering.targets import launches, turns
 from minijax.lowering.targets.programs import emulate
 from tests.lowering.targets.test_launches import kernel
@@ -79,7 +79,7 @@ def scheduled(f, *args):
 def test_nests_are_one_loop_with_a_thread_for_each_turn():
     x = np.empty((64, 128, 100), np.float32)
     [launch] = scheduled(lambda x, w: x * w[:, None] + w.sum(), x, x[0, :, 0])[-1:]
-    assert launch.blocks * launch.threads == x.size
+    assert launch.blocks * launch.threads * launches.TOGETHER == x.size
     assert not any(isinstance(each, For) for each in walk(launch.body))
 
 
@@ -89,12 +89,26 @@ def test_few_rows_that_are_long_are_shared_by_many_blocks():
 
 
 def test_a_branch_with_wide_loops_is_taken_by_the_host():
-    x = np.empty((1000, 1000), np.float32)
+    x = np.empty((1024, 1024), np.float32)
     body = scheduled(lambda x: jax.lax.cond(x[0, 0] > 0, jnp.sin, jnp.cos, x), x)
     sides = [side for each in body if isinstance(each, If) for side in (each.then, each.orelse)]
-    assert all(each.blocks > 1000 for side in sides for each in side) and any(sides)
+    assert all(each.blocks >= 1024 for side in sides for each in side) and any(sides)
 
 
 def test_columns_are_joined_by_threads_side_by_side_and_few_launches():
     body = scheduled(lambda x: x.sum(0), np.empty((4096, 4096), np.float32))
     assert len(body) <= 3 and body[0].blocks * body[0].threads >= 1 << 16
+
+
+@pytest.mark.parametrize("size", [4096, 4099, 100])
+def test_threads_that_have_little_to_do_take_several_turns_a_block_apart(monkeypatch, size):
+    for name, value in (("WIDE", 64), ("PLENTY", 64)):
+        monkeypatch.setattr(launches if name == "WIDE" else turns, name, value)
+    x = np.linspace(-2, 3, size, dtype=np.float32)
+    ratio, [found] = sectors(lambda x, y: x * y + 1, x, x)
+    assert ratio < 1.1
+    np.testing.assert_allclose(found, x * x + 1, rtol=1e-6)
+    [launch] = scheduled(lambda x, y: x * y + 1, x, x)
+    assert launch.blocks == -(-size // (4 * launches.THREADS))
+    kinds = [type(each) for each in walk(launch.body) if isinstance(each, Load | Store)]
+    assert kinds[:12] == [Load] * 8 + [Store] * 4
