@@ -99,10 +99,10 @@ def test_the_same_bits_in_whatever_order_blocks_run(f):
         np.testing.assert_array_equal(first, other)
 
 
-def test_a_thread_takes_a_turn_and_a_block_a_row():
-    wide = np.zeros((4000, 1000), np.float32)
+def test_a_thread_takes_a_few_turns_and_a_block_a_row():
+    wide = np.zeros((4000, 1024), np.float32)
     [chain] = launches.scheduled(kernel(lambda x: jnp.tanh(x) + 1, wide)).body
-    assert chain.blocks * chain.threads == wide.size and not any(
+    assert chain.blocks * chain.threads * launches.TOGETHER == wide.size and not any(
         isinstance(each, For | Barrier) for each in walk(chain.body))
     [rows] = launches.scheduled(kernel(lambda x: jax.nn.softmax(x, -1), wide)).body
     assert rows.blocks == 4000 and any(isinstance(each, Shuffle) for each in walk(rows.body))
