@@ -23,9 +23,11 @@ Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch
 
 
 class Precision(enum.Enum):
-    """How exactly products are computed; here those of float32 always have its full precision."""
+    """How exactly products are computed: on a GPU those of float32 may have fewer digits if one of
+    the lower two is asked for, on the CPU never.
+    """
 
-    # JAX: lower precisions are faster on accelerators.
+    # JAX: on a GPU fewer digits are the default.
     DEFAULT = 0
     HIGH = 1
     HIGHEST = 2

@@ -41,7 +41,7 @@ def scheduled(kernel: Kernel) -> Kernel:
     """The kernel for a GPU: its body is launches, calls of libraries, and the host's control flow.
     """
     schedule = _Schedule(kernel)
-    body = tuple(tiled(kernel.body, schedule.uses, cublas.has))
+    body = tuple(tiled(kernel.body, schedule, cublas.has))
     body = handed_over(tuple(schedule.on_the_host(body)), schedule)
     every = {x for each in walk(body) for x in touched(each)}
     temps = [x for x in (*kernel.temps, *schedule.temps) if x in every and x.role == "temp"]

@@ -10,7 +10,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
@@ -25,18 +25,22 @@ from ..loops import (
 )
 from ..routines import PRODUCT
 from ..scalars import BOOL
+from .team import Writer
 
 SIDE = 16           # threads beside each other on a tile, and below each other
 THREADS = SIDE * SIDE
 WARP = 4, 8         # of them: what its threads load at once is in few rows, and few columns
-EACH = 8, 4, 2      # rows, and columns, of which a thread may have sums
+EACH = 2, 4, 8      # rows, and columns, of which a thread may have sums
 VECTOR = 16         # bytes that a thread loads at once
 DEEP = 32           # bytes of a row that memory gives at once: terms of a tile, at least FEWEST
 FEWEST = 8
 REGISTERS = 288     # bytes of them for the sums of a thread, and for what it fetches
+PARTS = 1, 2, 4, 8, 16  # of the terms of a long sum
 PROCESSORS = 108    # of a GPU: less than a tile for each takes as long as that
-WRITTEN_OUT = 4     # terms: nobody else does it, and the turns of a loop take time
-LOADED = 2          # multiplications in the time of a load from shared memory
+WRITTEN_OUT = 2     # terms: nobody else does it, and the turns of a loop take time
+LOADED = 2          # multiplications in the time of a load from shared memory,
+WAITED = 300        # at least in that of a step, till what is fetched is there,
+JOINED = 3000       # and in that of one launch more
 
 
 class Factor(NamedTuple):
@@ -74,12 +78,9 @@ class After(NamedTuple):
     body: tuple[Statement, ...]
 
 
-def tiled(body: Sequence[Statement], uses: Mapping[Buffer, int],
-          is_left: Callable[[Call], bool]) -> Iterator[Statement]:
-    """A body whose products are launches, but for those that are left to a library.
-
-    `uses`: how many statements of the whole program touch a buffer.
-    """
+def tiled(body: Sequence[Statement], writer: Writer, is_left: Callable[[Call], bool]
+          ) -> Iterator[Statement]:
+    """A body whose products are launches, but for those that are left to a library."""
     rest = list(body)
     while rest:
         statement = rest.pop(0)
@@ -88,13 +89,52 @@ def tiled(body: Sequence[Statement], uses: Mapping[Buffer, int],
             between, after = followed(rest, product)
             yield from between
             del rest[:len(between) + (after is not None)]
-            yield Tile(product).launch(after, uses)
+            yield from launched(product, after, writer)
         else:
-            yield with_bodies(statement, lambda inner: tiled(inner, uses, is_left))
+            yield with_bodies(statement, lambda inner: tiled(inner, writer, is_left))
+
+
+def launched(product: Product, after: After | None, writer: Writer) -> Iterator[Statement]:
+    """A launch for a product and what follows it; or else, where its terms are in several parts, a
+    loop that joins what these gave.
+    """
+    z, wide = product.z, computed_in(product.z.dtype)
+    used = 1 + len(after.elements) if after is not None else 0
+    end = End(z if z.role != "temp" or writer.uses[z] > used else None, z.dtype, after)
+    each, parts = plan(product, wide)
+    if parts == 1:
+        yield Tile(product, each).launch(end)
+        return
+    sums = writer.temp((parts, z.size), wide, "parts")
+    yield Tile(product, each, parts).launch(End(sums, wide))
+    b = Builder()
+    with b.loop(z.size, vectorize="parallel") as i:
+        op = "or" if wide == BOOL else "add"
+        end.give(b, i, b.accumulate(op, (parts,), lambda part: b.load(sums, (part, i))))
+    yield from b.scopes[0].statements
 
 
 def is_product(call: Call) -> bool:
     return re.fullmatch(PRODUCT, call.external) is not None
+
+
+class End(NamedTuple):
+    """What is done with each element: where it is stored, and as what; what follows it."""
+
+    into: Buffer | None
+    dtype: np.dtype
+    after: After | None = None
+
+    def give(self, b: Builder, at: Operand, x: Operand) -> None:
+        """What has been summed for the element at a position."""
+        x = b.actual(b.convert(x, self.dtype))
+        if self.into is not None:
+            b.store(self.into, (at,), x)
+        if self.after is not None:
+            places = map(b.actual, b.unravel(at, self.after.sizes))
+            names = dict(zip(self.after.indices, places, strict=True))
+            b.scopes[-1].statements += renamed(
+                self.after.body, names | dict.fromkeys(self.after.elements, x))
 
 
 # -- what follows ----------------------------------------------------------------------------------
@@ -142,20 +182,38 @@ def is_at(index: Sequence[Operand], indices: Sequence[Operand], sizes: Sequence[
 # -- the launch ------------------------------------------------------------------------------------
 
 
-def sums_of_a_thread(product: Product, wide: np.dtype, depth: int) -> tuple[int, int]:
-    """How many rows and columns of sums a thread has: those that take the least time.
+def depth_of(product: Product, wide: np.dtype) -> int:
+    """How many terms there are in a tile of a factor."""
+    narrow = min(factor.buffer.dtype.itemsize for factor in (product.x, product.y))
+    return min(max(DEEP // narrow, FEWEST), SIDE, 64 // wide.itemsize)
 
-    With more of them a factor is loaded less often; with fewer there are tiles for all processors.
+
+def plan(product: Product, wide: np.dtype) -> tuple[tuple[int, int], int]:
+    """How many rows and columns of sums a thread has, and in how many parts the terms are: what
+    takes the least time.
+
+    With more sums a factor is loaded less often; with fewer, and with parts, there are blocks for
+    all processors.
     """
-    def time(each: tuple[int, int]) -> int:
-        tiles = product.batch * math.prod(
-            -(-n // (SIDE * count)) for n, count in zip((product.m, product.n), each, strict=True))
-        return -(-tiles // PROCESSORS) * (math.prod(each) + LOADED * sum(each))
+    depth = depth_of(product, wide)
+    steps = -(-product.k // depth)
 
-    def fits(each: tuple[int, int]) -> bool:
+    def blocks(each: tuple[int, int]) -> int:
+        return product.batch * math.prod(-(-n // (SIDE * count)) for n, count in zip(
+            (product.m, product.n), each, strict=True))
+
+    def time(each: tuple[int, int], parts: int) -> int:
+        step = max(depth * (math.prod(each) + LOADED * sum(each)), WAITED)
+        return (-(-blocks(each) * parts // PROCESSORS) * -(-steps // parts) * step
+                + JOINED * (parts > 1))
+
+    def fits(each: tuple[int, int], parts: int) -> bool:
         fetched = SIDE * sum(each) * depth // THREADS
-        return (math.prod(each) + fetched) * wide.itemsize <= REGISTERS
-    return min(filter(fits, itertools.product(EACH, EACH)), key=time)
+        return (math.prod(each) + fetched) * wide.itemsize <= REGISTERS and (
+            parts == 1 or (parts <= steps and blocks(each) * parts <= PROCESSORS))
+    choices = itertools.product(itertools.product(EACH, EACH), PARTS)
+    return min((each for each in choices if fits(*each)),
+               key=lambda each: (time(*each), sum(each[0]), each[1]))
 
 
 class Side:
@@ -190,11 +248,13 @@ class Side:
     def fetch(self, step: Operand) -> None:
         """Load what is for one step: zeros, where there are no such rows or terms."""
         b, tile, buffer = self.b, self.tile, self.factor.buffer
+        step = b.add(b.mul(tile.part, tile.steps), step)
         for row, term, variable in self.taken():
             at = tile.matrix, b.add(self.first, row), b.add(b.mul(step, tile.depth), term)
             place = functools.reduce(b.add, map(b.mul, at, self.factor.steps))
+            terms = tile.depth * tile.steps * tile.parts
             inside = b.and_(tile.is_inside(at[1], self.end, self.count),
-                            tile.is_inside(at[2], tile.product.k, tile.depth))
+                            tile.is_inside(at[2], tile.product.k, terms))
             load = functools.partial(b.load, buffer, (place,))
             b.assign(variable, b.convert(b.choose(
                 inside, load, lambda: b.const(0, buffer.dtype)), tile.wide))
@@ -219,17 +279,17 @@ class Side:
 class Tile:
     """What a block does for its tile of a product."""
 
-    def __init__(self, product: Product) -> None:
-        self.product, self.b = product, Builder()
-        b, (x, y, z, batch, m, n, _) = self.b, product
+    def __init__(self, product: Product, each: tuple[int, int], parts: int = 1) -> None:
+        self.product, self.b, self.parts = product, Builder(), parts
+        b, (x, y, z, batch, m, n, k) = self.b, product
         self.wide = computed_in(z.dtype)
-        narrow = min(x.buffer.dtype.itemsize, y.buffer.dtype.itemsize)
-        self.depth = min(max(DEEP // narrow, FEWEST), SIDE, 64 // self.wide.itemsize)
-        each = sums_of_a_thread(product, self.wide, self.depth)
+        self.depth = depth_of(product, self.wide)
+        self.steps = -(-k // (self.depth * parts))
         counts = -(-m // (SIDE * each[0])), -(-n // (SIDE * each[1]))
         self.block, self.thread = Scalar("block", INT64), Scalar("thread", INT64)
-        self.blocks = batch * math.prod(counts)
-        self.matrix, *tile = map(b.actual, b.unravel(self.block, (batch, *counts)))
+        self.blocks = parts * batch * math.prod(counts)
+        self.part, self.matrix, *tile = map(b.actual, b.unravel(
+            self.block, (parts, batch, *counts)))
         *group, i, j = map(b.actual, b.unravel(
             self.thread, (*(SIDE // size for size in WARP), *WARP)))
         mine = [b.add(b.mul(g, size), own)
@@ -240,13 +300,10 @@ class Tile:
         self.sides = self.left, self.right
         self.sums = [[b.variable(0, self.wide) for _ in range(each[1])] for _ in range(each[0])]
 
-    def launch(self, after: After | None, uses: Mapping[Buffer, int]) -> Launch:
-        """A launch for the product and what follows it; it is stored if something else asks for it.
-        """
-        z = self.product.z
-        all_uses = 1 + len(after.elements) if after is not None else 0
+    def launch(self, end: End) -> Launch:
+        """The launch of all blocks."""
         self.add_up()
-        self.give(after, z.role != "temp" or uses[z] > all_uses)
+        self.give(end)
         return Launch(self.block, self.blocks, self.thread, THREADS,
                       tuple(self.b.scopes[0].statements))
 
@@ -262,7 +319,7 @@ class Tile:
 
     def add_up(self) -> None:
         """Go through the terms; while those of one step are added, the next are on their way."""
-        b, steps = self.b, -(-self.product.k // self.depth)
+        b, steps = self.b, self.steps
         tiles = [side.shared for side in self.sides]
         for side in self.sides:
             side.fetch(b.index(0))
@@ -291,11 +348,11 @@ class Tile:
         b = self.b
         return b.fma(x, y, total) if self.wide.kind == "f" else b.add(total, b.mul(x, y))
 
-    def give(self, after: After | None, stores: bool) -> None:
+    def give(self, end: End) -> None:
         """What has been summed, one row of each thread at a time: through shared memory, so that
         neighbours are stored at once, by threads that are neighbours.
         """
-        b, (_, _, z, batch, m, n, _) = self.b, self.product
+        b, (_, _, _, batch, m, n, _) = self.b, self.product
         left, right = self.sides
         strip = Buffer("strip", self.wide, (SIDE, right.count), "shared")
         with b.loop(left.each) as part:
@@ -311,13 +368,6 @@ class Tile:
                 inside = b.and_(self.is_inside(row, m, left.count),
                                 self.is_inside(column, n, right.count))
                 with nullcontext() if isinstance(inside, Constant) else b.when(inside):
-                    x = b.actual(b.convert(b.load(strip, (i, j)), z.dtype))
-                    at = b.ravel((self.matrix, row, column), (batch, m, n))
-                    if stores:
-                        b.store(z, (at,), x)
-                    if after is not None:
-                        places = map(b.actual, b.unravel(at, after.sizes))
-                        names = dict(zip(after.indices, places, strict=True))
-                        b.scopes[-1].statements += renamed(
-                            after.body, names | dict.fromkeys(after.elements, x))
+                    at = self.part, self.matrix, row, column
+                    end.give(b, b.ravel(at, (self.parts, batch, m, n)), b.load(strip, (i, j)))
             self.barrier(strip)

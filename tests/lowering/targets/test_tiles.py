@@ -71,7 +71,7 @@ def test_products_of_all_layouts_are_those_of_numpy(axes, sizes, dtype, seed):
 
 @pytest.mark.parametrize("each", [(8, 8), (8, 2), (2, 8), (4, 4)])
 def test_tiles_of_each_size_and_their_edges(monkeypatch, each):
-    monkeypatch.setattr(tiles, "sums_of_a_thread", lambda *_: each)
+    monkeypatch.setattr(tiles, "plan", lambda *_: (each, 1))
     for m, n, k in [(128, 128, 9), (130, 65, 8), (20, 150, 33)]:
         x, y = numbers((m, k)), numbers((k, n))
         [found], _ = run(lambda x, y: x @ y, x, y)
@@ -139,7 +139,7 @@ def test_products_in_loops_and_branches_of_the_host():
         return jax.lax.fori_loop(0, 3, lambda i, y: jnp.tanh(x @ y), y)
     [found], made = run(f, x)
     assert any(isinstance(each, For) and any(map(is_tile, filter(
-        lambda x: isinstance(x, Launch), each.body))) for each in made.body)
+        lambda each: isinstance(each, Launch), each.body))) for each in made.body)
     np.testing.assert_allclose(found, f(x), rtol=1e-5, atol=1e-5)
 
 
@@ -162,15 +162,38 @@ def test_no_barrier_of_a_tile_can_be_spared():
             emulate(rewritten(made, lambda s, b=barrier: () if s is b else (s,)), [x, y])
 
 
+def plan(m, n, k=64, dtype=np.float32):
+    made = kernel(lambda x, y: x @ y, np.zeros((m, k), dtype), np.zeros((k, n), dtype))
+    [call] = [each for each in made.body if isinstance(each, Call)]
+    return tiles.plan(tiles.Product.of(call), np.dtype(dtype))
+
+
 def test_larger_tiles_where_they_fill_all_processors():
-    def each(m, n, dtype=np.float32):
-        made = kernel(lambda x, y: x @ y, np.zeros((m, 64), dtype), np.zeros((64, n), dtype))
-        [call] = [each for each in made.body if isinstance(each, Call)]
-        return tiles.sums_of_a_thread(tiles.Product.of(call), np.dtype(dtype), 8)
-    assert each(4096, 4096) == (8, 8)
-    assert each(512, 512) == (4, 4)
-    assert each(16, 4096) == (2, 4)
-    assert each(64, 64) == (2, 2)
+    assert plan(4096, 4096) == ((8, 8), 1)
+    assert plan(512, 512) == ((4, 4), 1)
+    assert plan(16, 4096)[0][0] == 2
+    assert plan(64, 64) == ((2, 2), 1)
+
+
+def test_long_sums_of_few_tiles_are_in_parts():
+    assert plan(64, 64, 4096)[1] == 16
+    assert plan(256, 256, 512)[1] > 1
+    assert plan(4096, 4096, 4096)[1] == 1
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "bool"])
+@pytest.mark.parametrize("k", [48, 64, 75])
+def test_parts_of_a_sum_are_joined_before_what_follows(monkeypatch, k, dtype):
+    monkeypatch.setattr(tiles, "plan", lambda *_: ((2, 2), 4))
+    x, y = numbers((2, 20, k), dtype), numbers((2, k, 33), dtype, seed=1)
+    found, made = run(lambda x, y: (lambda z: (z, z == z.max()))(x @ y), x, y)
+    z = np.einsum("bij,bjk->bik", *(v if v.dtype.kind in "bi" else v.astype(float)
+                                    for v in (x, y)))
+    assert made.body[0].blocks == 4 * 2 * 1 * 2
+    np.testing.assert_allclose(found[0].astype(float), z, rtol=2e-3, atol=1e-2)
+    [after], made = run(lambda x, y: x @ y != 0, x, y)
+    assert [type(each) for each in made.body] == [Launch, Launch]
+    np.testing.assert_array_equal(after, found[0] != 0)
 
 
 @pytest.mark.parametrize("processor", PROCESSORS)
@@ -178,7 +201,7 @@ def test_larger_tiles_where_they_fill_all_processors():
 def test_tiles_of_any_size_keep_to_their_registers(monkeypatch, dtype, processor, tmp_path):
     monkeypatch.setattr(cublas, "has", lambda call: False)
     with jax.enable_x64():
-        for m, n in [(4096, 4096), (4095, 517), (100, 100)]:
+        for m, n in [(4096, 4096), (4095, 4095), (4095, 517), (100, 100)]:
             x, y = np.zeros((m, 333), dtype), np.zeros((333, n), dtype)
             registers, spilled = usage(kernel(lambda x, y: jnp.maximum(x @ y, 1), x, y),
                                        processor, tmp_path)
@@ -190,5 +213,5 @@ def test_factors_are_loaded_by_four_for_sixteen_multiplications_each(monkeypatch
     x = np.zeros((4096, 4096), np.float32)
     text = ptx.compile(ptx.assembly(launches.scheduled(kernel(lambda x: x @ x, x))))
     inner = max(re.split(r"\$L\w+:", text), key=lambda part: part.count("fma.rn.f32"))
-    assert inner.count("fma.rn.f32") == 16 * inner.count("ld.shared.v4") == 8 * 8 * 4
+    assert inner.count("fma.rn.f32") == 16 * inner.count("ld.shared.v4") == 8 * 8 * 2
     assert inner.count("ld.shared") == inner.count("ld.shared.v4")
