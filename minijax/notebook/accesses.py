@@ -106,16 +106,20 @@ def accesses(fun: Callable, *args: Any) -> list[tuple[Launch, list[Access]]]:
 
 
 def _title(number: int, launch: Launch) -> str:
-    return (f"launch {number}: {launch.blocks} block{'s' * (launch.blocks != 1)} "
-            f"of {launch.threads} threads")
+    return f"launch {number}: {_count(launch.blocks, 'block')} of {launch.threads} threads"
+
+
+def _count(n: int, what: str, width: int = 0) -> str:
+    """So many of something; in a column, if it has a width."""
+    return f"{n:{width}} {what}{'s' if n != 1 else ' ' if width else ''}"
 
 
 def _lines(some: list[Access]) -> Iterator[str]:
     width = max(len(access.name) for access in some)
     for access in some:
         parts = "".join(FULL[len(each) * len(FULL) // SECTOR - 1] for each in access.sectors())
-        yield (f"  {access.name:{width}}  {len(access.first):2} numbers in {len(parts):2} "
-               f"{'sectors' if len(parts) > 1 else 'sector '}  {parts}  {access.percent}%")
+        yield (f"  {access.name:{width}}  {_count(len(access.first), 'number', 2)} in "
+               f"{_count(len(parts), 'sector', 2)}  {parts}  {access.percent}%")
 
 
 def _svg(found: list[tuple[Launch, list[Access]]]) -> str:
@@ -129,8 +133,8 @@ def _svg(found: list[tuple[Launch, list[Access]]]) -> str:
         for access in some:
             sectors = access.sectors()
             y += 28
-            label = (f"{access.name}: {len(access.first)} numbers in {len(sectors)} "
-                     f"sector{'s' * (len(sectors) != 1)}")
+            label = (f"{access.name}: {_count(len(access.first), 'number')} in "
+                     f"{_count(len(sectors), 'sector')}")
             pieces += [drawing.words(EDGE, y, label, size=14, anchor="start"),
                        drawing.words(WIDTH - EDGE, y, f"{access.percent}%", size=14, anchor="end")]
             for k, asked in enumerate(sectors):

@@ -64,8 +64,8 @@ def test_the_picture_has_a_box_for_each_sector_and_says_what_the_text_says(name)
     outlined = [box for box in boxes if box.get("stroke") != "none"]
     assert len(outlined) == sum(map(len, re.findall("[▁-█]+", repr(shown))))
     words = " ".join(text.text for text in root.findall(".//{*}text"))
-    lines = re.findall(r"((?:load|store) \S+) +(\d+) numbers in +(\d+)", repr(shown))
-    assert lines and all(f"{name}: {some} numbers in {sectors} sector" in words
+    lines = re.findall(r"((?:load|store) \S+) +(\d+ numbers?) +in +(\d+ sectors?)", repr(shown))
+    assert lines and all(f"{name}: {some} in {sectors}" in words
                          for name, some, sectors in lines)
     width, height = float(root.get("width")), float(root.get("height"))
     for box in boxes:

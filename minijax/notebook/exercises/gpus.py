@@ -109,10 +109,10 @@ library.begin("27")
 
 def grade_turned(turned: Callable) -> None:
     from minijax.notebook.library import library
-    mini = library.module
+    mini: Any = library.module
     asked: list[tuple[str, int, int]] = []
 
-    class Noting(mini.Memory):  # type: ignore[name-defined, misc]
+    class Noting(mini.Memory):
         """Knows besides who was where."""
 
         def touch(self, at: Any, stores: bool) -> None:
