@@ -9,6 +9,9 @@
 #   make book CHECK=1     the same, and every page looked at in a Chromium, where there is one
 #   make fuzz             generated programs, compiled and not, and what differs
 #   make lint | bench | clean
+#   make test-cuda        the tests on an NVIDIA GPU, and one table of what came of them
+#   make bench-cuda       programs at sizes of a GPU, beside its copy, cuBLAS and JAX
+#                         (both with DEVICE=emulator too: slow, and its times mean nothing)
 #
 # PYTHON=python3.12 chooses the interpreter, CHAPTER=notebooks/….ipynb the chapter.
 
@@ -16,6 +19,8 @@ PYTHON  ?= python3
 CHAPTER ?= notebooks/00_tour.ipynb
 CHECK   ?=
 WORKERS ?= 2
+DEVICE  ?= cuda
+PARTS   ?=
 
 VENV := .venv
 comma := ,
@@ -31,7 +36,7 @@ LAB_FLAGS := $(if $(DISPLAYED),,--no-browser) $(if $(filter 0,$(shell id -u)),--
 # NVIDIA's assembler has no wheel for a Mac: there its tests are skipped.
 ASSEMBLER := $(if $(filter Darwin,$(shell uname -s)),,$(comma)assembler)
 
-.PHONY: learn test fuzz lint bench notebooks grade book clean
+.PHONY: learn test test-cuda fuzz lint bench bench-cuda notebooks grade book clean
 .DEFAULT_GOAL := learn
 
 learn: $(VENV)/.course
@@ -54,6 +59,13 @@ lint: $(VENV)/.dev
 # Beside JAX; numbers and pictures in build/bench. BENCH="--quick ratios softmax": some rows, soon
 bench: $(VENV)/.dev
 	$(BIN)/python -m tests.bench $(BENCH)
+
+# Without a GPU they end with one sentence. PARTS="arrays laws": some of the tests
+test-cuda: $(VENV)/.$(DEVICE)
+	DEVICE=$(DEVICE) $(BIN)/python -m tests.on_device $(PARTS)
+
+bench-cuda: $(VENV)/.$(DEVICE)
+	DEVICE=$(DEVICE) $(BIN)/python -m tests.bench.device $(BENCH)
 
 # What is done is remembered: the same command goes on where it stopped. FUZZ="--against jax"
 fuzz: $(VENV)/.dev
@@ -84,6 +96,13 @@ $(VENV)/.course: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[course,dev$(ASSEMBLER)]'
 	@touch $@ $(VENV)/.course
+
+$(VENV)/.cuda: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[cuda]'
+	@touch $@
+
+$(VENV)/.emulator: $(VENV)/.dev
+	@touch $@
 
 $(VENV)/.book: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --editable '.[course,book]'

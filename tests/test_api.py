@@ -131,5 +131,5 @@ def test_there_is_one_device_and_everything_is_on_it():
     x = minijax.device_put(X)
     assert isinstance(x, minijax.Array) and minijax.block_until_ready(x) is x
     np.testing.assert_array_equal(minijax.device_get(x), X)
-    with pytest.raises(RuntimeError, match="the GPU needs NVIDIA's bindings"):
+    with pytest.raises(RuntimeError, match="A GPU needs NVIDIA's bindings"):
         minijax.devices("gpu")

@@ -351,6 +351,7 @@ def test_tests_mirror_the_package():
         "jax_differences",
         "jax_docstrings",
         "laws",
+        "on_device",
         "precision",
         "processes",
         "public_functions",

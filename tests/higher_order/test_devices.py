@@ -1,7 +1,11 @@
-"""Arrays lie on a device, and programs run where their arguments lie."""
+"""Arrays lie on a device, and programs run where their arguments lie.
+
+The device is emulated, unless DEVICE names another: `make test-cuda` runs this on a GPU.
+"""
 
 import copy
 import gc
+import os
 import pickle
 
 import numpy as np
@@ -12,18 +16,19 @@ import minijax.numpy as jnp
 from minijax import config
 from minijax.higher_order.devices import DeviceArray, EmulatedDevice, default_device
 
+NAME = os.environ.get("DEVICE", "emulator")
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture
 def gpu():
-    return jax.devices("emulator")[0]
+    return jax.devices(NAME)[0]
 
 
 @pytest.fixture
 def on_gpu():
-    """All new arrays lie on the emulated device."""
-    with config.platforms("emulator"):
+    """All new arrays lie on the device."""
+    with config.platforms(NAME):
         yield
 
 
@@ -35,8 +40,10 @@ def test_an_unknown_platform_is_refused_with_those_there_are():
 
 
 def test_a_device_says_what_it_is(gpu):
-    assert (repr(gpu), str(gpu), gpu.platform) == ("EmulatedDevice(id=0)", "emulator:0", "gpu")
-    assert gpu == EmulatedDevice(0) and gpu is jax.devices("emulator")[0]
+    assert (str(gpu), gpu.platform, gpu.id) == (f"{NAME}:0", "gpu", 0)
+    assert gpu is jax.devices(NAME)[0]
+    assert repr(EmulatedDevice()) == "EmulatedDevice(id=0)"
+    assert EmulatedDevice(0) == jax.devices("emulator")[0]
 
 
 def test_what_is_put_on_a_device_lies_there(gpu):
@@ -89,7 +96,7 @@ def test_arrays_on_the_host_go_along(gpu):
 def test_on_two_devices_it_is_refused(gpu):
     other = EmulatedDevice.numbered(1)
     x, y = jax.device_put(X, gpu), jax.device_put(X, other)
-    with pytest.raises(ValueError, match="incompatible devices.*emulator:0 and emulator:1"):
+    with pytest.raises(ValueError, match=f"incompatible devices.*{NAME}:0 and emulator:1"):
         jax.jit(lambda a, b: a + b)(x, y)
     np.testing.assert_array_equal(x + jax.device_put(y, gpu), X + X)
 
@@ -111,7 +118,7 @@ def test_the_platform_of_the_environment_is_the_default(on_gpu, gpu):
 
 def test_calls_of_one_kind_are_dispatched_there(gpu):
     f = jax.jit(lambda x, y: {"sum": x + y["b"]})
-    config.update("jax_platforms", "emulator")
+    config.update("jax_platforms", NAME)
     try:
         for x in (jnp.ones(3), np.ones(3, np.float32), jnp.ones(3)):
             out = f(x, {"b": 2.0})["sum"]
@@ -126,7 +133,7 @@ def test_jit_for_a_device_runs_there(gpu):
     f = jax.jit(lambda x: x * 2, device=gpu)
     for _ in range(2):
         assert f(X).device is f(jnp.ones(3)).device is gpu
-    assert jax.jit(lambda x: x * 2, backend="emulator")(X).device is gpu
+    assert jax.jit(lambda x: x * 2, backend=NAME)(X).device is gpu
     cpu = jax.jit(lambda x: x * 2, backend="cpu")
     assert cpu(jax.device_put(X, gpu)).device.platform == "cpu"
 

@@ -1,10 +1,12 @@
 """Arrays on a GPU go to other libraries and come back over the same memory.
 
-A GPU of NVIDIA's is played by the emulator, whose arrays have addresses, too.
+A GPU of NVIDIA's is played by the emulator, whose arrays have addresses, too; with DEVICE=cuda it
+is a real one.
 """
 
 import ctypes
 import gc
+import os
 import types
 
 import numpy as np
@@ -18,13 +20,16 @@ from minijax.lowering.targets import driver
 from minijax.lowering.targets.emulator import Emulator
 from minijax.numpy import interchange
 
+REAL = os.environ.get("DEVICE") == "cuda"
 PLAYED = Emulator()  # one for all tests: programs that are kept have constants on it
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 
 @pytest.fixture
 def cuda(monkeypatch):
-    """The first GPU of NVIDIA's, which is an emulator."""
+    """The first GPU of NVIDIA's, which is an emulator unless DEVICE names it."""
+    if REAL:
+        return jax.devices("cuda")[0]
     device = devices.CudaDevice.numbered(0)
     monkeypatch.setitem(devices._processors, device, PLAYED)
     monkeypatch.setattr(driver, "number_of", lambda address: 0)
@@ -292,3 +297,17 @@ def test_memory_of_others_is_not_given_back_twice(cuda):
     np.testing.assert_array_equal(z, X + 1)
     interchange._handed_over.pop(freed[0])
     assert ctypes.sizeof(interchange.Managed) == 64 and ctypes.sizeof(interchange.Versioned) == 80
+
+
+# ── With a GPU, and other libraries ──────────────────────────────────────────────────────────
+
+@pytest.mark.skipif(not REAL, reason="it needs a GPU: make test-cuda")
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_other_libraries_read_and_give_memory_of_a_gpu(cuda, library):
+    other = pytest.importorskip(library)
+    x = jax.device_put(X, cuda)
+    theirs = other.from_dlpack(x)
+    assert theirs.sum().item() == X.sum()
+    for back in (jnp.from_dlpack(theirs * 2), jnp.asarray(theirs * 2)):
+        assert back.device is cuda
+        np.testing.assert_array_equal(back, X * 2)

@@ -13,13 +13,18 @@ from typing import Any
 
 import numpy as np
 
+from minijax import errors
+
 from ..loops import Buffer, Kernel, Launch
 from . import cublas, ptx
 
 OLDEST = 7, 0  # the compute capability of the first GPUs whose threads wait on their own
 
 
-class NoGpu(RuntimeError):
+ON_THE_CPU = "with jax.config.update('jax_platforms', 'cpu') programs run on the CPU"
+
+
+class NoGpu(errors.JaxRuntimeError):
     """There is no GPU that can be used, and what would help."""
 
 
@@ -33,8 +38,8 @@ def bindings() -> Any:
     try:
         from cuda.bindings import driver
     except ImportError as error:
-        raise NoGpu("the GPU needs NVIDIA's bindings: pip install 'minijax[cuda]'; without them "
-                    "jax.config.update('jax_platforms', 'cpu') goes on on the CPU") from error
+        raise NoGpu(f"A GPU needs NVIDIA's bindings ({error}): pip install 'minijax[cuda]'; "
+                    f"{ON_THE_CPU}.") from error
     return driver
 
 
@@ -42,12 +47,12 @@ def done(result: tuple) -> Any:
     """What a function of the driver gives behind its status.
 
     Raises:
-      RuntimeError: with the driver's own words, where it failed.
+      JaxRuntimeError: with the driver's own words, where it failed.
     """
     status, *values = result
     if int(status):
         words = bindings().cuGetErrorString(status)[1]
-        raise RuntimeError(f"INTERNAL: CUDA: {words.decode() if words else status}")
+        raise errors.JaxRuntimeError(f"INTERNAL: CUDA: {words.decode() if words else status}")
     return values[0] if len(values) == 1 else values
 
 
@@ -55,22 +60,27 @@ def count() -> int:
     """How many GPUs the driver sees.
 
     Raises:
-      NoGpu: where there is no driver, or it does not start.
+      NoGpu: where there is none, no driver, or one that does not start.
     """
     cuda = bindings()
     try:
         done(cuda.cuInit(0))
-        return int(done(cuda.cuDeviceGetCount()))
+        found = int(done(cuda.cuDeviceGetCount()))
     except RuntimeError as error:
-        raise NoGpu(f"NVIDIA's driver does not start on this machine ({error}): is it "
-                    "installed, and is there a GPU?") from error
+        raise NoGpu("NVIDIA's driver does not start on this machine, which has no GPU, or no "
+                    f"driver for it ({str(error).rstrip('.')}): nvidia-smi tells more; "
+                    f"{ON_THE_CPU}.") from error
+    if not found:
+        raise NoGpu("NVIDIA's driver sees no GPU, among those of CUDA_VISIBLE_DEVICES where that "
+                    f"is set: nvidia-smi tells more; {ON_THE_CPU}.")
+    return found
 
 
 def number_of(address: int) -> int:
     """Which GPU's memory has an address.
 
     Raises:
-      RuntimeError: where no GPU's has it.
+      JaxRuntimeError: where no GPU's has it.
     """
     cuda = bindings()
     kind = cuda.CUpointer_attribute.CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
@@ -87,7 +97,8 @@ class Gpu:
     def __init__(self, number: int = 0) -> None:
         self.cuda = cuda = bindings()
         if number >= count():
-            raise NoGpu(f"there is no GPU {number}: the driver sees {count()}")
+            raise NoGpu(f"There is no GPU {number}: the driver sees {count()}, with numbers from 0 "
+                        "on.")
         device = done(cuda.cuDeviceGet(number))
         kinds = cuda.CUdevice_attribute
         self.capability = tuple(done(cuda.cuDeviceGetAttribute(kind, device)) for kind in (
@@ -97,7 +108,7 @@ class Gpu:
         if self.capability < OLDEST:
             raise NoGpu(f"{self.name} is too old: it has compute capability "
                         f"{'.'.join(map(str, self.capability))}, and {'.'.join(map(str, OLDEST))} "
-                        "is the first that will do")
+                        f"is the first that will do; {ON_THE_CPU}.")
         self.context = done(cuda.cuDevicePrimaryCtxRetain(device))
         self.enter()
         flags = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -119,13 +130,13 @@ class Gpu:
         """The address of so many bytes, from the driver's pool.
 
         Raises:
-          RuntimeError: RESOURCE_EXHAUSTED, with what was asked, and what is held.
+          JaxRuntimeError: RESOURCE_EXHAUSTED, with what was asked, and what is held.
         """
         self.enter()
         status, address = self.cuda.cuMemAllocAsync(max(nbytes, 1), self.stream)
         if status == self.cuda.CUresult.CUDA_ERROR_OUT_OF_MEMORY:
             free, total = done(self.cuda.cuMemGetInfo())
-            raise RuntimeError(
+            raise errors.JaxRuntimeError(
                 f"RESOURCE_EXHAUSTED: Out of memory while trying to allocate {nbytes} bytes on "
                 f"{self.name}: this program holds {self.held}, {free} of {total} are free. Delete "
                 "arrays (x.delete()), or donate them (donate_argnums).")

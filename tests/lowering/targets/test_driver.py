@@ -112,8 +112,8 @@ def test_the_processor_has_the_name_that_the_assembler_knows(monkeypatch):
 
 
 @pytest.mark.parametrize("how, said", [
-    ({"starts": False}, "no CUDA-capable device is detected.*is there a GPU?"),
-    ({"count": 0}, "there is no GPU 0: the driver sees 0"),
+    ({"starts": False}, "no CUDA-capable device is detected.*programs run on the CPU"),
+    ({"count": 0}, "driver sees no GPU.*CUDA_VISIBLE_DEVICES"),
     ({"capability": (6, 1)}, "too old: it has compute capability 6.1, and 7.0"),
 ])
 def test_a_machine_that_will_not_do_is_told_in_one_sentence(monkeypatch, how, said):
