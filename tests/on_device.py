@@ -24,7 +24,7 @@ from minijax.lowering.targets import driver
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "build" / "device"
-LONGEST = 1800  # seconds for one part
+LONGEST = 3600  # seconds for one part
 
 PARTS = {
     "arrays": ["tests/higher_order/test_devices.py", "tests/numpy/test_interchange.py"],

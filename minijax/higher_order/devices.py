@@ -269,6 +269,7 @@ class DeviceArray(ArrayImpl):
 
 
 GpuDevice.array_type = DeviceArray
+DeviceArray.__name__ = ArrayImpl.__name__  # errors name the type of an array wherever it lies
 
 
 def put(x: Any, device: Device) -> Any:

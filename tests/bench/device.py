@@ -1,8 +1,8 @@
 """What a GPU makes of the benchmark's programs, at sizes of a GPU: `make bench-cuda`.
 
-`DEVICE=cuda python -m tests.bench.device [part of a name …] [--quick]`. Beside the speed of a copy on
-the device, cuBLAS's rate where its wheel is installed, and JAX where it has the device too. On the
-emulator the arrays are small, and its times say nothing of a GPU's.
+`DEVICE=cuda python -m tests.bench.device [part of a name …] [--quick]`. Beside a copy on the GPU,
+cuBLAS where its wheel is installed, and JAX where it has the device too. On the emulator the arrays
+are small, and its times say nothing of a GPU's.
 """
 
 import ctypes
