@@ -267,6 +267,9 @@ class DeviceArray(ArrayImpl):
     def _another(self) -> DeviceArray:
         return DeviceArray(self.there(), self.aval, self.device)
 
+    def _holder(self) -> Any:
+        return self.there()
+
 
 GpuDevice.array_type = DeviceArray
 DeviceArray.__name__ = ArrayImpl.__name__  # errors name the type of an array wherever it lies

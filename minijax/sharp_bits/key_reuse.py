@@ -84,8 +84,9 @@ _shadows: dict[int, tuple[weakref.ref, Shadow]] = {}
 
 
 def _attach(x: ArrayImpl, shadow: Shadow) -> None:
-    place = id(x._buffer)
-    _shadows[place] = (weakref.ref(x._buffer, lambda _: _shadows.pop(place, None)), shadow)
+    holder = x._holder()
+    place = id(holder)
+    _shadows[place] = (weakref.ref(holder, lambda _: _shadows.pop(place, None)), shadow)
 
 
 @dataclass(eq=False)
@@ -105,8 +106,9 @@ class Operand:
     @staticmethod
     def of(x: ArrayImpl) -> Operand:
         """The operand for an array, with the names that its keys have already."""
-        entry = _shadows.get(id(x._buffer))
-        return Operand(x.aval, entry[1] if entry and entry[0]() is x._buffer else None, x)
+        holder = x._holder()
+        entry = _shadows.get(id(holder))
+        return Operand(x.aval, entry[1] if entry and entry[0]() is holder else None, x)
 
     @property
     def holds_keys(self) -> bool:
@@ -152,7 +154,7 @@ def as_before(run: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 def _concerns_keys(primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
     return (primitive.name in _SAME_WORDS
-            or any(core.has_key_dtype(x.aval) or id(x._buffer) in _shadows for x in args)
+            or any(core.has_key_dtype(x.aval) or id(x._holder()) in _shadows for x in args)
             or any(map(_mentions_keys, subjaxprs(params))))
 
 

@@ -213,3 +213,16 @@ def test_the_sharp_bits_are_told_there_too(gpu, check):
              "debug_key_reuse": jax.errors.KeyReuseError}[check]
     with getattr(jax, check)(True), pytest.raises(error):
         bad()
+
+
+def test_a_copy_of_a_key_is_the_same_key_there_too(gpu):
+    keys = jax.device_put(jax.random.split(jax.random.key(0)), gpu)
+    with jax.debug_key_reuse(True):
+        jax.random.normal(keys[0])
+        with pytest.raises(jax.errors.KeyReuseError):
+            jax.random.normal(keys.copy()[0])
+
+
+def test_an_error_names_the_type_of_an_array_as_on_the_cpu(gpu):
+    with pytest.raises(TypeError, match=r"for \+: 'ArrayImpl' and 'list'"):
+        jax.device_put(X, gpu) + [1, 2, 3]
