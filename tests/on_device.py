@@ -34,12 +34,16 @@ PARTS = {
     "sharp_bits": ["tests/sharp_bits"],
     "calls": ["tests/higher_order", "--ignore=tests/higher_order/test_devices.py"],
     "derivatives": ["tests/test_derivatives.py", "tests/test_derivative_stacks.py"],
+    "interface": ["tests/test_api.py"],
     "random": ["tests/random"],
 }
 NAMES_ITS_DEVICE = {"arrays"}  # in the others new arrays lie there by default
 
 # What asks for something that only the CPU has, and why.
-OF_THE_CPU: dict[str, str] = {}
+OF_THE_CPU = {
+    "tests/higher_order/test_dispatch.py::test_it_takes_the_tree_it_was_written_for":
+        "it calls what was written for arrays on the host",
+    "tests/test_api.py::test_there_is_one_device_and_everything_is_on_it": "that one is the CPU"}
 
 
 @dataclass

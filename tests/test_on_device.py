@@ -55,6 +55,14 @@ def test_a_part_runs_on_the_device_and_the_table_says_what_came_of_it(folder, mo
     assert (folder / "report.txt").read_text() in text
 
 
+def test_what_the_parts_name_exists():
+    for arguments in on_device.PARTS.values():
+        for words in [*arguments, *on_device.OF_THE_CPU]:
+            path, _, test = words.removeprefix("--ignore=").partition("::")
+            assert (on_device.ROOT / path).exists(), path
+            assert not test or f"def {test}(" in (on_device.ROOT / path).read_text(), words
+
+
 def test_a_process_that_ends_without_a_report_has_failed(folder):
     found = on_device.outcome("laws", folder / "none.xml", "the process ended with -11")
     assert found.failed == ["the process ended with -11, without a report"]
