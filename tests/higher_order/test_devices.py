@@ -74,11 +74,13 @@ def test_keys_lie_there_too(gpu):
 
 @pytest.mark.parametrize("f", [
     lambda x: x + 1, jax.jit(lambda x: jnp.tanh(x).sum()), lambda x: jnp.linalg.inv(x @ x.T),
+    lambda x: jax.lax.linalg.triangular_solve(x[:, :2] + 2, x[:, :2], left_side=True, lower=True),
     jax.grad(lambda x: (x ** 3).sum()), jax.vmap(jnp.cumsum), lambda x: x.at[0].set(5),
     lambda x: jax.lax.scan(lambda c, row: (c + row, c), x[0], x)[1],
     lambda x: jax.lax.while_loop(lambda c: c.sum() < 100, lambda c: c * 2, x),
     lambda x: jax.lax.cond(x.sum() > 0, jnp.sin, jnp.cos, x)],
-    ids=["an operation", "jit", "a library", "grad", "vmap", "an update", "scan", "while", "cond"])
+    ids=["an operation", "jit", "a library", "a library given a number", "grad", "vmap",
+         "an update", "scan", "while", "cond"])
 def test_a_program_runs_where_its_arguments_lie(gpu, f):
     there = f(jax.device_put(X + 1, gpu))
     assert there.device is gpu
