@@ -214,6 +214,8 @@ class Blocks:
     def value(self, x: Operand) -> np.ndarray:
         """What each thread has under a name."""
         value = x.value if isinstance(x, Constant) else self.names[x]
+        if type(value) is np.ndarray and value.shape == self.here.shape:
+            return value
         return np.broadcast_to(np.asarray(value), self.count)
 
     @contextmanager
@@ -286,6 +288,8 @@ class Blocks:
             memory, places = self.shared_memory(buffer), places + self.group[here] * buffer.size
         else:
             memory = self.memory_of(buffer)
+        if buffer.role in ("input", "constant") and not stores:  # as nothing ever stores there
+            return memory, places
         race = memory.note("threads", self.who[here], self.barriers[here], places, stores)
         if buffer.role != "shared":
             race |= memory.note("blocks", self.block[here], 0 * places, places, stores)
