@@ -37,8 +37,8 @@ def _routine(name: str, *args: Any) -> None:
     def passed(x: Any) -> Any:
         if isinstance(x, np.ndarray):
             return ctypes.c_void_p(x.ctypes.data)
-        number: Any = real(x) if isinstance(x, float | np.floating) else ctypes.c_int64(int(x))
-        return ctypes.byref(number)
+        is_real = isinstance(x, float | np.floating)
+        return ctypes.byref(real(float(x)) if is_real else ctypes.c_int64(int(x)))
     lengths = [ctypes.c_int64(1) for _ in routines.LENGTHS]
     ctypes.CFUNCTYPE(None)(library.blas(name))(*map(passed, args), *lengths)
 

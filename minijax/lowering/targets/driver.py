@@ -114,6 +114,11 @@ class Gpu:
         flags = cuda.CUstream_flags.CU_STREAM_NON_BLOCKING
         self.stream = done(cuda.cuStreamCreate(int(flags)))
         self.held = 0
+        # What is given back stays in the pool: otherwise it would go at each wait.
+        done(cuda.cuMemPoolSetAttribute(
+            done(cuda.cuDeviceGetDefaultMemPool(device)),
+            cuda.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            cuda.cuuint64_t((1 << 64) - 1)))
 
     @property
     def processor(self) -> str:
@@ -200,16 +205,21 @@ class Gpu:
         launches = ptx.launches_of(kernel.body)
         names = [f"launch_{k}" for k in range(len(launches))]
         functions = self.functions(ptx.kept(ptx.assembly(kernel), self.processor), names)
-        known = {launch: (function, *ptx.parameters(kernel, launch))
-                 for launch, function in zip(launches, functions, strict=True)}
-        first = next((x for x, offset in kernel.offsets.items() if not offset), None)
+        first = [x for x, offset in kernel.offsets.items() if not offset][:1]  # of the workspace
+        known = {}
+        for launch, function in zip(launches, functions, strict=True):
+            buffers, has_temps, given = ptx.parameters(kernel, launch)
+            kinds = [ctypes.c_void_p for _ in buffers] + [
+                np.ctypeslib.as_ctypes_type(x.dtype) for x in given]
+            last = first if has_temps else []
+            kinds += [ctypes.c_void_p for _ in last]
+            known[launch] = function, buffers, given, last, tuple(kinds)
 
         def run(launch: Launch, places: Mapping[Buffer, int], numbers: Mapping[Any, Any]) -> None:
-            function, buffers, has_temps, given = known[launch]
-            args = [*(places[x] for x in buffers), *(numbers[x] for x in given)]
-            if has_temps and first is not None:
-                args.append(places[first])
-            self.launch(function, launch.blocks, launch.threads, args)
+            function, buffers, given, last, kinds = known[launch]
+            values = (*[places[x] for x in buffers], *[numbers[x].item() for x in given],
+                      *[places[x] for x in last])
+            self.launch(function, launch.blocks, launch.threads, values, kinds)
         return run
 
     def functions(self, ptx: str, names: Sequence[str]) -> list[Any]:
@@ -218,11 +228,9 @@ class Gpu:
         module = done(self.cuda.cuModuleLoadData(ptx.encode() + b"\0"))
         return [done(self.cuda.cuModuleGetFunction(module, name.encode())) for name in names]
 
-    def launch(self, function: Any, blocks: int, threads: int, args: Sequence[Any]) -> None:
-        """Run a function: `args` are addresses and numbers of NumPy's."""
-        kinds = [ctypes.c_void_p if isinstance(x, int) else np.ctypeslib.as_ctypes_type(x.dtype)
-                 for x in args]
-        values = tuple(x if isinstance(x, int) else x.item() for x in args)
+    def launch(self, function: Any, blocks: int, threads: int, values: tuple, kinds: tuple
+               ) -> None:
+        """Run a function: it is given values, each as a type of ctypes."""
         self.enter()
         done(self.cuda.cuLaunchKernel(function, blocks, 1, 1, threads, 1, 1, 0, self.stream,
-                                      (values, tuple(kinds)), 0))
+                                      (values, kinds), 0))

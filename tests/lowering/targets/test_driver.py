@@ -7,7 +7,9 @@ import types
 import numpy as np
 import pytest
 
-from minijax.lowering.targets import driver
+import minijax
+import minijax.numpy as jnp
+from minijax.lowering.targets import driver, programs, ptx
 
 
 class Played:
@@ -20,6 +22,8 @@ class Played:
         self.CUdevice_attribute = types.SimpleNamespace(
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR=0,
             CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR=1)
+        self.CUmemPool_attribute = types.SimpleNamespace(
+            CU_MEMPOOL_ATTR_RELEASE_THRESHOLD=4)
         self.CUstream_flags = types.SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
 
     def cuInit(self, flags):
@@ -101,10 +105,30 @@ def test_empty_arrays_have_an_address_too(monkeypatch):
 def test_a_launch_is_passed_addresses_and_numbers(monkeypatch):
     device, played = gpu(monkeypatch)
     [function] = device.functions("some PTX", ["launch_0"])
-    device.launch(function, 7, 256, [1 << 40, np.int64(3), np.float32(0.5)])
+    device.launch(function, 7, 256, (1 << 40, 3, 0.5),
+                  (ctypes.c_void_p, ctypes.c_int64, ctypes.c_float))
     [(_, *grid, shared, stream, (values, kinds), extra)] = played.launched
     assert grid == [7, 1, 1, 256, 1, 1] and values == (1 << 40, 3, 0.5)
     assert kinds == (ctypes.c_void_p, ctypes.c_int64, ctypes.c_float)
+
+
+def test_a_program_passes_each_launch_what_it_asks_for(monkeypatch):
+    device, played = gpu(monkeypatch)
+    made = minijax.jit(lambda x: jnp.cumsum(jnp.sort(x)) + x.sum()).lower(
+        np.zeros(100, np.float32))._lowered.launches
+    program = programs.Program(made, device)
+    x = programs.Memory.of(device, np.ones(100, np.float32))
+    [out] = program(x)
+    asked = [ptx.parameters(made, each) for each in ptx.launches_of(made.body)]
+    assert len(played.launched) == len(asked)
+    for (_, *_, (values, kinds), _), (buffers, temps, numbers) in zip(
+            played.launched, asked, strict=True):
+        assert len(values) == len(kinds) == len(buffers) + temps + len(numbers)
+        assert all(isinstance(each, int) for each in values)
+    assert any(out.address in values for (*_, (values, _), _) in played.launched)
+    played.launched.clear()
+    del out, x
+    assert played.memory == {}
 
 
 def test_the_processor_has_the_name_that_the_assembler_knows(monkeypatch):
@@ -139,7 +163,7 @@ def test_an_error_of_the_driver_is_told_in_its_own_words(monkeypatch):
     device, played = gpu(monkeypatch)
     monkeypatch.setattr(played, "cuLaunchKernel", lambda *args: (700,), raising=False)
     with pytest.raises(RuntimeError, match="INTERNAL: CUDA: no CUDA-capable device"):
-        device.launch("f", 1, 32, [])
+        device.launch("f", 1, 32, (), ())
 
 
 def test_products_are_done_by_the_gpu_itself_and_other_calls_by_the_host(monkeypatch):
