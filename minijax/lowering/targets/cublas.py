@@ -40,6 +40,7 @@ class NoCublas(RuntimeError):
     """NVIDIA's library of products is not there, and what would help."""
 
 
+@cache
 def kinds(external: str) -> tuple[str, str, str, bool]:
     """The dtypes of x, y and z, and whether fewer digits than those of float32 will do."""
     x, y, z, fewer = re.fullmatch(PRODUCT, external).groups()  # type: ignore[union-attr]
