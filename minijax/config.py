@@ -318,11 +318,14 @@ tracer_error_num_traceback_frames = define("tracer_error_num_traceback_frames", 
     "How many frames an UnexpectedTracerError shows of where the tracer was made."))
 
 platforms = define("platforms", optional_text, None, doc=(
-    "Backends to use, most wanted first, separated by commas: cpu, numpy, cuda."))
+    "Where new arrays lie, and programs run whose arguments lie nowhere else: cpu, numpy (the CPU "
+    "without a compiler), cuda (a GPU of NVIDIA's) or emulator (a GPU in NumPy). Of several, "
+    "separated by commas, the first is taken; None means cpu."))
 platform_name = define("platform_name", optional_text, None, doc=(
-    "The one backend to use; `platforms` goes first."))
+    "The same as `platforms`, which goes first."))
 default_device = define("default_device", hashable, None, traced=True, doc=(
-    "The device on which new arrays live; None means the first device of the backend."))
+    "The device, or platform, on which new arrays lie, and programs run whose arguments lie "
+    "nowhere else; None means the first device of `platforms`."))
 num_cpu_devices = define("num_cpu_devices", integer, -1, doc=(
     "How many CPU devices to pretend to have; -1 means one."))
 enable_compilation_cache = define("enable_compilation_cache", boolean, True, doc=(

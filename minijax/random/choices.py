@@ -33,7 +33,7 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
       shape: the shape of the result.
       minval, maxval: integers, or arrays that broadcast to `shape`.
       dtype: an integer dtype; None is the default one.
-      out_sharding: accepted for JAX's sake; there is one device.
+      out_sharding: accepted for JAX's sake; an array lies on one device.
 
     Raises:
       TypeError: for a dtype that is no integer.
@@ -105,7 +105,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *,
       p: a probability, or an array of them.
       shape: the shape of the result; None is that of p.
       mode: "low", or "high" to tell very small probabilities apart.
-      out_sharding: accepted for JAX's sake; there is one device.
+      out_sharding: accepted for JAX's sake; an array lies on one device.
 
     Raises:
       TypeError: when p is no float.
@@ -142,7 +142,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
       key: a key, typed or raw.
       shape: the shape of the result.
       dtype: any dtype; None is the default integer dtype.
-      out_sharding: accepted for JAX's sake; there is one device.
+      out_sharding: accepted for JAX's sake; an array lies on one device.
 
     >>> from minijax.random import key
     >>> rademacher(key(0), (3,))
@@ -175,7 +175,7 @@ def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None, replac
       shape: the shape of the result; its last axes are those of `logits` without `axis`.
       replace: whether one category may be drawn again for the leading axes of `shape`.
       mode: as for `gumbel`.
-      out_sharding: accepted for JAX's sake; there is one device.
+      out_sharding: accepted for JAX's sake; an array lies on one device.
 
     Raises:
       ValueError: for shapes that do not fit, or more draws than categories without replacement.
@@ -284,7 +284,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *,
       x: an array, or an integer n that stands for 0 … n-1.
       axis: the axis along which to shuffle.
       independent: whether each row along it is shuffled on its own.
-      out_sharding: accepted for JAX's sake; there is one device.
+      out_sharding: accepted for JAX's sake; an array lies on one device.
 
     Raises:
       TypeError: for a scalar that is no integer.

@@ -17,6 +17,7 @@ import numpy as np
 
 import minijax
 from minijax.higher_order import devices
+from minijax.lowering.targets import cublas, driver
 from minijax.lowering.targets.programs import Memory
 from tests.bench._report import FOLDER, chosen, options
 from tests.bench._row import MILLION, Row, arguments, below, key, normal, number, one_hot, uniform
@@ -138,45 +139,27 @@ def per_call(calls: Callable[[int], Callable[[], Any]]) -> float:
 def cublas_rate(gpu: Any, n: int) -> float | None:
     """Operations a second of cuBLAS's float32 product of squares; None where it is not installed.
 
-    It multiplies in float32, as ours does: without TF32, which is its default.
+    It multiplies in float32, without its shorter formats, as ours does.
     """
-    found = cublas()
-    if found is None or gpu.name == "emulator":
+    if not isinstance(gpu, driver.Gpu):
         return None
-    handle, one, zero = ctypes.c_void_p(), ctypes.c_float(1), ctypes.c_float(0)
-    gpu.enter()
+    try:
+        library, (handle, _) = cublas.library(), cublas.handle(gpu)
+    except cublas.NoCublas:
+        return None
+    one, zero = ctypes.c_float(1), ctypes.c_float(0)
     a, b, c = (Memory.of(gpu, np.ones((n, n), np.float32)) for _ in range(3))
-    if found.cublasCreate_v2(ctypes.byref(handle)):
-        return None
-    found.cublasSetStream_v2(handle, ctypes.c_void_p(gpu.number))
 
     def product() -> None:
-        status = found.cublasSgemm_v2(
+        gpu.enter()
+        cublas.done(library.cublasSgemm_v2(
             handle, 0, 0, n, n, n, ctypes.byref(one), ctypes.c_void_p(a.address), n,
-            ctypes.c_void_p(b.address), n, ctypes.byref(zero), ctypes.c_void_p(c.address), n)
-        if status:
-            raise RuntimeError(f"cuBLAS says {status}")
+            ctypes.c_void_p(b.address), n, ctypes.byref(zero), ctypes.c_void_p(c.address), n),
+            "multiply")
 
     def products(count: int) -> Callable[[], Any]:
         return lambda: ([product() for _ in range(count)], gpu.wait())
     return 2 * n ** 3 / per_call(products)
-
-
-def cublas() -> Any:
-    """NVIDIA's library, from its wheel or from the system; None where there is none."""
-    names = ["libcublas.so.12", "libcublas.so.13", "libcublas.so"]
-    try:
-        import nvidia.cublas as wheel
-        names = [os.path.join(folder, "lib", name) for folder in wheel.__path__
-                 for name in names] + names
-    except ImportError:
-        pass
-    for name in names:
-        try:
-            return ctypes.CDLL(name)
-        except OSError:
-            continue
-    return None
 
 
 def jax_there() -> Any:
