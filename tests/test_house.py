@@ -366,7 +366,9 @@ def test_tests_mirror_the_package():
         module = PACKAGE / inside.parent / name
         exists = module.with_suffix(".py").exists() or module.is_dir()
         as_a_whole = inside.parent == Path(".") and name in whole
-        elsewhere = {Path("programs/test_programs.py"), Path("generated/test_generated.py"),
+        elsewhere = {Path("programs/test_programs.py"), Path("programs/test_on_a_gpu.py"),
+                     Path("lowering/targets/test_every_primitive.py"),
+                     Path("generated/test_generated.py"),
                      Path("numpy/test_index_expressions.py"),
                      Path("primitives/test_weak_types.py"),
                      Path("sharp_bits/test_casts.py"),
