@@ -187,13 +187,8 @@ class ArrayImpl(Array):
     def __getattr__(self, name: str) -> Any:
         """Asked only for what is not there: the buffer of an array that was deleted."""
         if name == "_buffer":
-            raise self._deleted()
+            raise deleted(self.aval)
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _deleted(self) -> Exception:
-        return errors.with_cure(
-            RuntimeError(f"Array has been deleted with shape={self.aval.str_long()}."),
-            "It was donated to a jitted function (donate_argnums), or deleted by hand.")
 
     def _is_deleted(self) -> bool:
         try:
@@ -212,6 +207,13 @@ class ArrayImpl(Array):
     def _holder(self) -> Any:
         """What holds the numbers: one object for all arrays that share them."""
         return self._buffer
+
+
+def deleted(aval: ShapedArray) -> Exception:
+    """What reading an array of this type raises, once it has been given away."""
+    return errors.with_cure(
+        RuntimeError(f"Array has been deleted with shape={aval.str_long()}."),
+        "It was donated to a jitted function (donate_argnums), or deleted by hand.")
 
 
 def give_away(x: Any) -> None:

@@ -244,7 +244,7 @@ class DeviceArray(ArrayImpl):
     def there(self) -> Any:
         """Its memory on the device."""
         if self.memory is None:
-            raise self._deleted()
+            raise core.deleted(self.aval)
         return self.memory
 
     def __getattr__(self, name: str) -> Any:
