@@ -5,6 +5,7 @@
     --against eager           jit and eager against disable_jit (the default)
     --against jax             eager and jit against JAX
     --against sanitiser       kernels against the sanitiser
+    --against gpu             launches on the emulated GPU against jit on the CPU
     --jobs 2                  processes
     --state FOLDER            where it is kept what has been run
     --show SEED               print the program of one seed
@@ -165,7 +166,7 @@ def main() -> int:
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"))
-    parser.add_argument("--against", choices=["eager", "jax", "sanitiser"], default="eager")
+    parser.add_argument("--against", choices=["eager", "jax", "sanitiser", "gpu"], default="eager")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--state", default="")
     parser.add_argument("--show", type=int)

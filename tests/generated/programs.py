@@ -425,7 +425,7 @@ def generate(seed: int, against: str = "eager") -> Program:
     from .grammar import LAYERS
 
     d = Writer(seed)
-    d.large &= against != "sanitiser"
+    d.large &= against not in ("sanitiser", "gpu")
     d.complex_numbers = seed % 20 == 0
     with minijax.enable_x64(d.x64):
         for kind in (d.choice("ffffi"), d.choice("ffi"), d.choice(d.kinds))[:d.choice([1, 2, 3])]:

@@ -33,6 +33,12 @@ def test_the_same_numbers_under_jit(seed):
     assert difference is None, f"{difference}\n{minimise(program, 'eager', difference).print()}"
 
 
+@pytest.mark.parametrize("seed", range(COUNT))
+def test_the_same_numbers_on_the_emulated_gpu(seed):
+    difference = check(generate(seed, "gpu"), "gpu")
+    assert difference is None, f"{difference}\n{generate(seed, 'gpu').print()}"
+
+
 def test_the_same_seed_gives_the_same_program_and_its_text_runs():
     program = generate(1)
     assert program == generate(1) != generate(2)
