@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import minijax
+from minijax.lowering.targets import team
 from minijax.primitives import analytic
 from tests.generated import planted
 from tests.generated.programs import Input, Line, Program, generate
@@ -70,6 +71,15 @@ def test_a_difference_is_found_and_made_small(monkeypatch):
 def test_the_place_of_a_planted_mistake_is_there(name):
     with planted.MISTAKES[name]():
         pass
+
+
+def test_launches_without_barriers_are_found(monkeypatch):
+    def wait(self):
+        self.stored, self.loaded = set(), set()
+    monkeypatch.setattr(team.Team, "wait", wait)
+    found = (check(generate(seed, "gpu"), "gpu") for seed in range(100))
+    difference = next(each for each in found if each is not None)
+    assert difference.kind == "raises" and "a race for" in difference.text
 
 
 def test_a_planted_mistake_is_found():
