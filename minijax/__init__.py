@@ -32,8 +32,8 @@ from minijax.tracebacks import guard as _guard
 __version__ = "0.1.0"
 config.config_with_absl = _config_with_absl  # type: ignore[attr-defined]  # where JAX has them
 config.parse_flags_with_absl = _parse_flags_with_absl  # type: ignore[attr-defined]
-_guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy, numpy.linalg, ops,
-                             random, tree)))
+_guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy, numpy.fft,
+                             numpy.linalg, ops, random, tree)))
 
 
 def __getattr__(name: str) -> object:

@@ -8,7 +8,8 @@ import pytest
 import minijax.nn
 import minijax.numpy
 
-SURFACES = (minijax.numpy, minijax.nn, minijax.nn.initializers, minijax.numpy.linalg)
+SURFACES = (minijax.numpy, minijax.nn, minijax.nn.initializers, minijax.numpy.linalg,
+            minijax.numpy.fft)
 FUNCTIONS = {f"{surface.__name__}.{name}": function for surface in SURFACES
              for name, function in vars(surface).items()
              if not name.startswith("_") and callable(function)

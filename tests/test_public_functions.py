@@ -548,6 +548,9 @@ LAX: dict[str, Maker] = {
         "biu", (2, 1, 3), ((0,),), ((0, 2),), ((),), ((0, 1, 2),))),
     "sort": either(known("fihb", (2, 3), (0,), (1,), (-1,)), lambda d: call(
         (d.array("i", (5,), "unit"), d.distinct((5,))), num_keys=d.choice([1, 2]))),
+    "fft": lambda d: call(d.array("ffic", (2, 6), "finite"), static=d.choice(
+        [("fft", (6,)), ("IFFT", (2, 6)), ("rfft", (6,)), ("irfft", (2, 10)), ("x", (6,)),
+         ("fft", (4,)), ("rfft", ())])),
     "sort_key_val": lambda d: call(d.array("fi", (5,), "finite"), d.distinct((5,))),
     "top_k": known("fih", (2, 5), (1,), (3,), (5,), (0,)),
     "reshape": known("fib", (2, 6), ((3, 4),), ((12,),), ((2, 2, 3),)),
@@ -668,7 +671,7 @@ NOT_HERE = {
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-        "Precision", "RoundingMethod")},
+        "FftType", "Precision", "RoundingMethod")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
 }

@@ -32,6 +32,7 @@ from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_ty
                                         convert_element_type, convert_element_type_p, copy_p, full,
                                         full_like, stop_gradient, stop_gradient_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
+from minijax.primitives.fft import fft, fft_p, FftType
 from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p
 from minijax.primitives.gather import (gather, gather_p, scatter, scatter_add, scatter_add_p,
                                        scatter_max, scatter_max_p, scatter_min, scatter_min_p,

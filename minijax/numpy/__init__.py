@@ -11,7 +11,7 @@ import numpy as _np
 from minijax.core import Array as ndarray
 from minijax.core import get_aval as _get_aval
 from minijax.dtypes import finfo, float0, iinfo, issubdtype, promote_types, result_type
-from minijax.numpy import linalg
+from minijax.numpy import fft, linalg
 from minijax.numpy.arithmetic import *
 from minijax.numpy.contractions import *
 from minijax.numpy.creation import *

@@ -6,8 +6,8 @@ from tests.bench._row import Row
 from tests.written_for_jax import with_minijax
 
 PROGRAMS = Path(__file__).parent / "programs"
-SUBJECTS = ("elementwise", "reductions", "indexing", "ordering", "products", "loops", "training",
-            "calls")
+SUBJECTS = ("elementwise", "reductions", "indexing", "ordering", "products", "transforms",
+            "loops", "training", "calls")
 
 
 def rows(library: str) -> list[Row]:

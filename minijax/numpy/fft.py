@@ -1,0 +1,477 @@
+"""`minijax.numpy.fft`: Fourier transforms along any axes, and what is used beside them.
+
+Stands on `lax.fft`, which transforms the last axes.
+In JAX: `jax/_src/numpy/fft.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import creation, joining, shaping, unary
+from minijax.numpy.arguments import ArrayLike, as_array, public
+from minijax.primitives.fft import FftType
+
+Shape = Sequence[int] | None
+
+# ── What all transforms are ──────────────────────────────────────────────────────────────────
+
+def _transform(name: str, fft_type: FftType, a: Any, s: Shape, axes: Shape, norm: str | None
+               ) -> Array:
+    """Axes go last, are cut or filled with zeros to the sizes `s`, transformed, and go back."""
+    x, sizes = as_array(f"jax.numpy.fft.{name}", a), _sizes(s)
+    if sizes is not None and axes is not None and len(sizes) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    if axes is not None and len(axes) != len(set(axes)):
+        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}.")
+    count = len(axes if axes is not None else x.shape if sizes is None else sizes)
+    last = tuple(range(x.ndim - count, x.ndim))
+    if axes is not None:
+        x = shaping.moveaxis(x, axes, last)
+    lengths = x.shape[x.ndim - count:] if sizes is None else sizes
+    if fft_type is FftType.IRFFT and count:
+        if sizes is None:
+            lengths = (*lengths[:-1], max(0, 2 * (lengths[-1] - 1)))
+        else:
+            sizes = (*sizes[:-1], sizes[-1] // 2 + 1)
+    if sizes is not None:
+        x = _fitted(x, sizes)
+    out: Any = lax.fft(x, fft_type, lengths)
+    scale = _scale(norm, math.prod(lengths), name.startswith("i"))
+    out = out if scale == 1 else out * scale
+    return out if axes is None else shaping.moveaxis(out, last, axes)
+
+
+def _sizes(s: Shape) -> tuple[int, ...] | None:
+    if s is None:
+        return None
+    sizes = tuple(map(operator.index, s))
+    if any(n <= 0 for n in sizes):
+        raise ValueError("Shape should be positive.")
+    return sizes
+
+
+def _fitted(x: Array, sizes: tuple[int, ...]) -> Array:
+    """The last axes cut, or filled with zeros, to these sizes."""
+    rest = x.ndim - len(sizes)
+    x = x[(..., *(slice(n) for n in sizes))]
+    missing = [n - old for n, old in zip(sizes, x.shape[rest:], strict=True)]
+    return joining.pad(x, [(0, 0)] * rest + [(0, n) for n in missing]) if any(missing) else x
+
+
+def _scale(norm: str | None, n: int, inverse: bool) -> float:
+    """By what a transform is multiplied, of which the inverse has been divided by its size."""
+    if norm is None or norm == "backward":
+        return 1
+    if norm not in ("ortho", "forward"):
+        raise ValueError(f'Invalid norm value {norm}; should be "backward","ortho" or "forward".')
+    size = math.sqrt(n) if norm == "ortho" else n
+    return size if inverse else 1 / size if size else math.inf
+
+
+def _of_one(name: str, fft_type: FftType, a: Any, n: int | None, axis: Any, norm: str | None
+            ) -> Array:
+    return _transform(name, fft_type, a, None if n is None else [n],
+                      None if axis is None else [axis], norm)
+
+
+def _of_two(name: str, fft_type: FftType, a: Any, s: Shape, axes: Sequence[int], norm: str | None
+            ) -> Array:
+    if len(axes) != 2:
+        raise ValueError(f"jax.numpy.fft.{name} only supports 2 axes. Got axes = {axes!r}.")
+    return _transform(name, fft_type, a, s, axes, norm)
+
+
+def _one_axis(name: str, axis: Any) -> None:
+    if isinstance(axis, list | tuple):
+        name = f"jax.numpy.fft.{name}"
+        raise ValueError(f"{name} does not support multiple axes. Please use {name}n. "
+                         f"Got axis = {axis!r}.")
+
+
+# ── Along one axis ──────────────────────────────────────────────────────────────────────────────
+
+def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The discrete Fourier transform along an axis.
+
+    Args:
+      a: an array.
+      n: the size of the axis, to which it is cut or filled with zeros; by default that of
+        `a`.
+      axis: which one.
+      norm: what is divided by the size: "backward", the inverse; "forward", the other; "ortho",
+        both by its root.
+
+    Raises:
+      ValueError: for sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> fft(np.array([1., 0., 0., 0.]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _of_one("fft", FftType.FFT, a, n, axis, norm)
+
+
+def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The inverse of the discrete Fourier transform along an axis.
+
+    Args:
+      a: an array.
+      n: the size of the axis, to which it is cut or filled with zeros; by default that of
+        `a`.
+      axis: which one.
+      norm: what is divided by the size: "backward", the inverse; "forward", the other; "ortho",
+        both by its root.
+
+    Raises:
+      ValueError: for sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> ifft(np.array([4., 0., 0., 0.]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _of_one("ifft", FftType.IFFT, a, n, axis, norm)
+
+
+def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The first half of the spectrum of real numbers: the rest is its conjugate, in reverse.
+
+    Args:
+      a: a real array.
+      n: the size of the axis, to which it is cut or filled with zeros; by default that of
+        `a`.
+      axis: which one.
+      norm: what is divided by the size: "backward", the inverse; "forward", the other; "ortho",
+        both by its root.
+
+    Raises:
+      ValueError: for complex numbers, sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> rfft(np.array([1., 0., 0., 0.]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    return _of_one("rfft", FftType.RFFT, a, n, axis, norm)
+
+
+def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """Real numbers from the first half of their spectrum: the inverse of `rfft`.
+
+    Args:
+      a: an array.
+      n: the size of the result, to which it is cut or filled with zeros; by default twice that of
+        `a`, less two.
+      axis: which one.
+      norm: what is divided by the size: "backward", the inverse; "forward", the other; "ortho",
+        both by its root.
+
+    Raises:
+      ValueError: for sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> irfft(np.array([4., 0., 0.]))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
+    return _of_one("irfft", FftType.IRFFT, a, n, axis, norm)
+
+
+# ── Along two axes ──────────────────────────────────────────────────────────────────────────────
+
+def fft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
+         norm: str | None = None) -> Array:
+    """The discrete Fourier transform along two axes.
+
+    Args:
+      a: an array.
+      s: the sizes of the axes.
+      axes: which ones, the last of them last; by default the last two.
+      norm: as of `fft`.
+
+    Raises:
+      ValueError: for other than two axes, sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> fft2(np.ones((3, 4))).shape
+    (3, 4)
+    """
+    return _of_two("fft2", FftType.FFT, a, s, axes, norm)
+
+
+def ifft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
+          norm: str | None = None) -> Array:
+    """The inverse of the discrete Fourier transform along two axes.
+
+    Args:
+      a: an array.
+      s: the sizes of the axes.
+      axes: which ones, the last of them last; by default the last two.
+      norm: as of `ifft`.
+
+    Raises:
+      ValueError: for other than two axes, sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> ifft2(np.ones((3, 4))).shape
+    (3, 4)
+    """
+    return _of_two("ifft2", FftType.IFFT, a, s, axes, norm)
+
+
+def rfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
+          norm: str | None = None) -> Array:
+    """The transform of real numbers along two axes: of the last, half of the spectrum.
+
+    Args:
+      a: a real array.
+      s: the sizes of the axes.
+      axes: which ones, the last of them last; by default the last two.
+      norm: as of `rfft`.
+
+    Raises:
+      ValueError: for complex numbers, other than two axes, sizes below one, an unknown norm.
+
+    >>> import numpy as np
+    >>> rfft2(np.ones((3, 4))).shape
+    (3, 3)
+    """
+    return _of_two("rfft2", FftType.RFFT, a, s, axes, norm)
+
+
+def irfft2(a: ArrayLike, s: Shape = None, axes: Sequence[int] = (-2, -1),
+           norm: str | None = None) -> Array:
+    """Real numbers from their spectrum along two axes: the inverse of `rfft2`.
+
+    Args:
+      a: an array.
+      s: the sizes of the axes, as they are in the result.
+      axes: which ones, the last of them last; by default the last two.
+      norm: as of `irfft`.
+
+    Raises:
+      ValueError: for other than two axes, sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> irfft2(np.ones((3, 4))).shape
+    (3, 6)
+    """
+    return _of_two("irfft2", FftType.IRFFT, a, s, axes, norm)
+
+
+# ── Along any axes ──────────────────────────────────────────────────────────────────────────────
+
+def fftn(a: ArrayLike, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Array:
+    """The discrete Fourier transform along axes.
+
+    Args:
+      a: an array.
+      s: the sizes of the axes.
+      axes: which ones, the last of them last; by default all, or as many as
+        there are sizes.
+      norm: as of `fft`.
+
+    Raises:
+      ValueError: for repeated axes, other than one size an axis, an unknown norm.
+
+    >>> import numpy as np
+    >>> fftn(np.ones((3, 4))).shape
+    (3, 4)
+    """
+    return _transform("fftn", FftType.FFT, a, s, axes, norm)
+
+
+def ifftn(a: ArrayLike, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Array:
+    """The inverse of the discrete Fourier transform along axes.
+
+    Args:
+      a: an array.
+      s: the sizes of the axes.
+      axes: which ones, the last of them last; by default all, or as many as
+        there are sizes.
+      norm: as of `ifft`.
+
+    Raises:
+      ValueError: for repeated axes, other than one size an axis, an unknown norm.
+
+    >>> import numpy as np
+    >>> ifftn(np.ones((3, 4))).shape
+    (3, 4)
+    """
+    return _transform("ifftn", FftType.IFFT, a, s, axes, norm)
+
+
+def rfftn(a: ArrayLike, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Array:
+    """The transform of real numbers along axes: of the last, half of the spectrum.
+
+    Args:
+      a: a real array.
+      s: the sizes of the axes.
+      axes: which ones, the last of them last; by default all, or as many as
+        there are sizes.
+      norm: as of `rfft`.
+
+    Raises:
+      ValueError: for complex numbers, repeated axes, other than one size an axis, an unknown norm.
+
+    >>> import numpy as np
+    >>> rfftn(np.ones((3, 4))).shape
+    (3, 3)
+    """
+    return _transform("rfftn", FftType.RFFT, a, s, axes, norm)
+
+
+def irfftn(a: ArrayLike, s: Shape = None, axes: Shape = None, norm: str | None = None) -> Array:
+    """Real numbers from their spectrum along axes: the inverse of `rfftn`.
+
+    Args:
+      a: an array.
+      s: the sizes of the axes, as they are in the result.
+      axes: which ones, the last of them last; by default all, or as many as
+        there are sizes.
+      norm: as of `irfft`.
+
+    Raises:
+      ValueError: for repeated axes, other than one size an axis, an unknown norm.
+
+    >>> import numpy as np
+    >>> irfftn(np.ones((3, 4))).shape
+    (3, 6)
+    """
+    return _transform("irfftn", FftType.IRFFT, a, s, axes, norm)
+
+# ── Of what is symmetric ─────────────────────────────────────────────────────────────────────
+
+def hfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The real spectrum of a signal that is symmetric, from its first half.
+
+    Args:
+      a: the first half, of which the rest is the conjugate, in reverse.
+      n: the size of the result; by default twice that of `a` less one.
+      axis, norm: as of `fft`.
+
+    Raises:
+      ValueError: for several axes, sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> hfft(np.array([1., 2., 1.]))
+    Array([ 6.,  0., -2.,  0.], dtype=float32)
+    """
+    a = unary.conj(a)
+    _one_axis("hfft", axis)
+    size = (a.shape[axis] - 1) * 2 if n is None else n
+    out: Any = _of_one("hfft", FftType.IRFFT, a, n, axis, norm)
+    return out * size
+
+
+def ihfft(a: Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> Array:
+    """The first half of the symmetric signal whose spectrum is real: the inverse of `hfft`.
+
+    Args:
+      a: a real array.
+      n, axis, norm: as of `fft`.
+
+    Raises:
+      ValueError: for several axes, complex numbers, sizes that are not positive, an unknown norm.
+
+    >>> import numpy as np
+    >>> ihfft(np.array([6., 0., -2., 0.])).real
+    Array([1., 2., 1.], dtype=float32)
+    """
+    _one_axis("ihfft", axis)
+    a = creation.asarray(a)
+    size = a.shape[axis] if n is None else n
+    out: Any = unary.conj(_of_one("ihfft", FftType.RFFT, a, n, axis, norm))
+    return out * (1 / size)
+
+
+# ── Frequencies, and where zero stands ───────────────────────────────────────────────────────
+
+def fftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+    """The frequency of each number of a spectrum: from 0 up, then the negative ones.
+
+    Args:
+      n: how many.
+      d: the time between two samples.
+      dtype: of the result; by default float32, or float64 with 64 bits.
+
+    Raises:
+      ValueError: for several n or d.
+
+    >>> fftfreq(4)
+    Array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
+    _single("fftfreq", n, d)
+    dtype = dtype or dtypes.default_float_dtype()
+    computed = dtypes.to_inexact_dtype(np.dtype(dtype))
+    places: Any = (creation.arange(n, dtype=computed) + n // 2) % n - n // 2
+    return (places / creation.array(d * n, dtype=computed)).astype(dtype)
+
+
+def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
+    """The frequency of each number of the spectrum of n real ones: from 0 up.
+
+    Args:
+      n, d, dtype: as of `fftfreq`.
+
+    Raises:
+      ValueError: for several n or d.
+
+    >>> rfftfreq(4)
+    Array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
+    _single("rfftfreq", n, d)
+    dtype = dtype or dtypes.default_float_dtype()
+    places: Any = creation.arange(n // 2 + 1, dtype=dtype)
+    return places / creation.array(d * n, dtype=dtype)
+
+
+def _single(name: str, n: Any, d: Any) -> None:
+    if isinstance(n, list | tuple):
+        raise ValueError(f"The n argument of jax.numpy.fft.{name} only takes an int. "
+                         f"Got n = {list(n)}.")
+    if isinstance(d, list | tuple):
+        raise ValueError(f"The d argument of jax.numpy.fft.{name} only takes a single value. "
+                         f"Got d = {list(d)}.")
+
+
+def fftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
+    """The array turned by half its size, so that the frequency zero stands in the middle.
+
+    Args:
+      x: an array.
+      axes: which axes are turned; by default all.
+
+    >>> fftshift(fftfreq(4))
+    Array([-0.5 , -0.25,  0.  ,  0.25], dtype=float32)
+    """
+    return _shifted("fftshift", x, axes, lambda n: n // 2)
+
+
+def ifftshift(x: Any, axes: int | Sequence[int] | None = None) -> Array:
+    """The inverse of `fftshift`.
+
+    Args:
+      x: an array.
+      axes: which axes are turned; by default all.
+
+    >>> ifftshift(fftshift(fftfreq(5))) == fftfreq(5)
+    Array([ True,  True,  True,  True,  True], dtype=bool)
+    """
+    return _shifted("ifftshift", x, axes, lambda n: -(n // 2))
+
+
+def _shifted(name: str, x: Any, axes: Any, by: Any) -> Array:
+    x = as_array(name, x)
+    if isinstance(axes, int):
+        return shaping.roll(x, by(x.shape[axes]), axes)
+    axes = tuple(range(x.ndim) if axes is None else axes)
+    return shaping.roll(x, [by(x.shape[axis]) for axis in axes], axes)
+
+
+public(globals(), "jax.numpy.fft.")

@@ -1,0 +1,194 @@
+"""Primitive fft: discrete Fourier transforms of the last axes, of complex and of real numbers.
+
+Stands on `pairs`: what is compiled are transforms of real and imaginary parts.  Chapter 24.
+In JAX: `jax/_src/lax/fft.py`.
+"""
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes
+from minijax.core import Array, Example, Primitive, ShapedArray, as_value
+from minijax.primitives import emitted, families
+from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
+from minijax.primitives.convert import convert_element_type
+from minijax.primitives.examples import spaced, table
+from minijax.primitives.pairs import Pair, as_pair, each_of
+from minijax.primitives.shape import rev
+from minijax.primitives.slicing import concatenate, part
+from minijax.primitives.slots import real_dtype
+
+
+class FftType(enum.IntEnum):
+    """Which transform: forward or inverse, of complex numbers or from and to real ones."""
+
+    FFT = 0
+    IFFT = 1
+    RFFT = 2
+    IRFFT = 3
+
+
+# ── Meaning and type ─────────────────────────────────────────────────────────────────────────
+
+def _impl(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[np.ndarray]:
+    axes = tuple(range(-len(fft_lengths), 0))
+    [out] = _type(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
+    if not math.prod(out.shape) or not x.size:
+        return [np.zeros(out.shape, out.dtype)]
+    found = getattr(np.fft, fft_type.name.lower() + "n")(x, fft_lengths, axes)
+    return [found.astype(out.dtype, copy=False)]
+
+
+def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[ShapedArray]:
+    count = len(fft_lengths)
+    if count > x.ndim:
+        raise ValueError(f"FFT input shape {x.shape} must have at least as many input dimensions "
+                         f"as fft_lengths {fft_lengths}.")
+    name = fft_type.name if fft_type in (FftType.RFFT, FftType.IRFFT) else "FFT"
+    if name == "RFFT" and x.dtype not in (np.float32, np.float64):
+        raise ValueError(f"RFFT input must be float32 or float64, got {x.dtype}")
+    if name != "RFFT" and not is_complex(x):
+        raise ValueError(f"{name} input must be complex64 or complex128, got {x.dtype}")
+    rest, last = x.shape[:-count], x.shape[-count:]
+    if name == "IRFFT" and last[:-1] != fft_lengths[:-1]:
+        raise ValueError(f"IRFFT input shape {x.shape} minor dimensions must be equal to all "
+                         f"except the last fft_length, got {fft_lengths=}")
+    if name != "IRFFT" and last != fft_lengths:
+        raise ValueError(f"{name} input shape {x.shape} minor dimensions must be equal to "
+                         f"fft_lengths {fft_lengths}")
+    if name == "RFFT":
+        return [x.update(shape=(*rest, *last[:-1], last[-1] // 2 + 1),
+                         dtype=dtypes.to_complex_dtype(x.dtype))]
+    if name == "IRFFT":
+        return [x.update(shape=(*rest, *fft_lengths), dtype=real_dtype(x.dtype))]
+    return [x]
+
+
+# ── Transpose ────────────────────────────────────────────────────────────────────────────────
+
+def _shares(like: Array, n: int) -> Array:
+    """How often each number of half a spectrum stands in the whole one: twice, or once."""
+    count = np.full(n // 2 + 1, 2, like.dtype)
+    count[0] = 1
+    count[-1] = count[-1] if n % 2 else 1
+    return emitted.spread(as_value(count), (like.ndim - 1,), like.shape)
+
+
+def _transposed(t: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Array:
+    """The matrix of a transform is symmetric; that of a real one but for what stands twice."""
+    n, size = fft_lengths[-1], math.prod(fft_lengths)
+    if fft_type is FftType.RFFT:
+        found: Any = fft(conj(t) / _shares(t, n), FftType.IRFFT, fft_lengths)
+        return found * size
+    if fft_type is FftType.IRFFT:
+        found = fft(t, FftType.RFFT, fft_lengths)
+        return conj(found * _shares(found, n)) * (1 / size)
+    return fft(t, fft_type, fft_lengths)
+
+
+# ── In real numbers ──────────────────────────────────────────────────────────────────────────
+
+# Transforms of the last axis, of parts.
+fourier_p = Primitive("fourier", multiple_results=True, abstract_eval=lambda x, y: [x, y],
+                      loop=families.kernel("fourier"))
+
+
+def _along(z: Pair, axis: int, inverse: bool) -> Pair:
+    """The transform along an axis; the inverse is that of the parts exchanged."""
+    last, n = z.re.ndim - 1, z.re.shape[axis]
+    re, im = (emitted.move_axis(x, axis, last) for x in z.parts[::-1 if inverse else 1])
+    found = fourier_p.bind(re, im)[::-1 if inverse else 1]
+    scale = 1 / n if inverse and n else 1
+    return Pair(*(emitted.move_axis(x, last, axis) * scale if inverse else
+                  emitted.move_axis(x, last, axis) for x in found))
+
+
+def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
+    """One axis after the other; the last first of what is real, and last of what becomes so."""
+    inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
+    z = Pair(real(x), imag(x)) if is_complex(x) else as_pair(x)
+    last = z.re.ndim - 1
+    axes = list(range(last, last - len(fft_lengths), -1))
+    for axis in axes[::-1] if inverse else axes:
+        if fft_type is FftType.IRFFT and axis == last:
+            return _along(_whole(z, fft_lengths[-1]), axis, inverse).re
+        z = _along(z, axis, inverse)
+        if fft_type is FftType.RFFT and axis == last:
+            z = each_of(z, lambda x: part(x, 0, fft_lengths[-1] // 2 + 1, last))
+    return complex_p.bind(*z.parts)
+
+
+def _whole(z: Pair, n: int) -> Pair:
+    """A spectrum of a real signal from its first half."""
+    axis = z.re.ndim - 1
+    mirrored = each_of(z.conj(), lambda x: rev(part(x, 1, (n + 1) // 2, axis), (axis,)))
+    first = each_of(z, lambda x: part(x, 0, n // 2 + 1, axis))
+    return Pair(*(concatenate([x, y], axis)
+                  for x, y in zip(first.parts, mirrored.parts, strict=True)))
+
+
+# ── The block ──────────────────────────────────────────────────────────────────────────────────
+
+def _examples() -> list[Example]:
+    def z(*shape: int) -> np.ndarray:
+        return (spaced(-2, 2, shape, float) + 1j * spaced(-2, 2, shape, float, 5)).astype("c8")
+
+    x = spaced(-2, 2, (2, 6), np.float64)
+    return table(
+        "fft_type fft_lengths",
+        (z(2, 6), FftType.FFT, (6,)), (z(2, 5), FftType.IFFT, (5,)), (z(37), FftType.FFT, (37,)),
+        (z(2, 3, 4), FftType.FFT, (3, 4)), (z(2, 1, 3), FftType.IFFT, (2, 1, 3)),
+        (z(0, 3), FftType.FFT, (3,)), (x, FftType.RFFT, (6,)), (x[:, :5], FftType.RFFT, (2, 5)),
+        (x.astype(np.float32), FftType.RFFT, (6,)), (z(2, 4), FftType.IRFFT, (6,)),
+        (z(2, 3), FftType.IRFFT, (2, 5)))()
+
+
+fft_p = Primitive(
+    "fft",
+    impl=_impl,
+    abstract_eval=_type,
+    jvp=emitted.linear(0),
+    transpose=emitted.transposed(_transposed),
+    batch=emitted.batch_in_front(),
+    program=_in_parts,
+    examples=_examples)
+
+
+# ── What users call ──────────────────────────────────────────────────────────────────────────
+
+def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Array:
+    """A discrete Fourier transform of the last axes of an array.
+
+    Args:
+      x: an array; real for RFFT, for all others complex, or it is converted.
+      fft_type: FFT, IFFT, RFFT or IRFFT: a member of `FftType` or its name.
+      fft_lengths: the sizes of the last axes, as they are before RFFT and after IRFFT.
+
+    Raises:
+      ValueError: when the sizes are not those of the array, or the type has no such name.
+      TypeError: when the type is neither a member nor a name.
+
+    >>> fft(np.array([1., 0., 0., 0.]), FftType.RFFT, (4,))
+    Array([1.+0.j, 1.+0.j, 1.+0.j], dtype=complex64)
+    """
+    if isinstance(fft_type, str):
+        if fft_type.upper() not in FftType.__members__ or fft_type not in (
+                fft_type.lower(), fft_type.upper()):
+            raise ValueError(f"Unknown FFT type '{fft_type}'")
+        fft_type = FftType[fft_type.upper()]
+    elif not isinstance(fft_type, FftType):
+        raise TypeError(f"Unknown FFT type value '{fft_type}'")
+    x = as_value(x)
+    if fft_type is FftType.RFFT:
+        if is_complex(x):
+            raise ValueError("only real valued inputs supported for rfft")
+        x = convert_element_type(x, dtypes.to_inexact_dtype(x.dtype))
+    else:
+        x = convert_element_type(x, dtypes.to_complex_dtype(x.dtype))
+    if not len(fft_lengths):
+        return x
+    return fft_p.bind(x, fft_type=fft_type, fft_lengths=tuple(fft_lengths))

@@ -1,0 +1,131 @@
+"""Fourier transforms agree with JAX's and NumPy's, obey their laws, and are as exact as JAX's."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import minijax
+from minijax import config, lax
+from minijax import numpy as jnp
+from tests.numpy.conftest import evaluated
+
+
+@pytest.mark.parametrize("expression", [
+    "fft(f)", "fft(c)", "fft(i)", "fft(v, 5)", "fft(v, 2)", "fft(t, axis=0)", "fft(t, 3, -2)",
+    "fft(f, norm='ortho')", "fft(f, norm='forward')", "fft(f, norm='backward')", "fft(f, norm='x')",
+    "fft(v, 0)", "fft(v, -1)", "fft(v, axis=1)", "fft(v, axis=None)", "fft(1.)",
+    "fft(e)", "fft(f, None)", "fft(m.astype('float16'))", "fft(m > 0)", "fft([1., 2.])",
+    "ifft(c)", "ifft(f, 5, 0, 'ortho')", "ifft(c, norm='forward')", "ifft(v, 1)",
+    "rfft(f)", "rfft(i, 7)", "rfft(f, 4, 0, 'ortho')", "rfft(c)", "rfft(v, 1)",
+    "rfft(m.astype('float16'))", "rfft(f, norm='forward')", "irfft(f)", "irfft(c)", "irfft(c, 5)",
+    "irfft(c, 7, norm='ortho')", "irfft(f, 1)", "irfft(f, 2)", "irfft(t, axis=1)",
+    "irfft(v[:1])", "hfft(f)", "hfft(c, 5)", "hfft(c, norm='ortho')", "hfft(f, axis=(0, 1))",
+    "hfft(f, norm='forward')", "ihfft(f)", "ihfft(f, 5)", "ihfft(f, norm='ortho')", "ihfft(c)",
+    "ihfft(f, axis=[0])", "fft2(f)", "fft2(t, (3, 2))", "fft2(t, axes=(0, 2))", "fft2(v)",
+    "fft2(t, axes=(0,))", "ifft2(c)", "ifft2(t, (2, 5), (2, 0), 'ortho')", "rfft2(f)",
+    "rfft2(t, axes=(1, 0))",
+    "rfft2(c)", "irfft2(f)", "irfft2(c, (2, 5))", "irfft2(t, axes=(1, 0))", "fftn(t)",
+    "fftn(t, (3,))", "fftn(t, (3, 2), (0, 1))", "fftn(t, (3, 2), (0,))", "fftn(t, axes=(0, 0))",
+    "fftn(t, axes=())", "fftn(jnp.stack([t, t]))", "fftn(jnp.stack([[t, t]]), norm='ortho')",
+    "fftn(t, (0,))", "ifftn(t)", "ifftn(jnp.stack([t, t]), (1, 2, 3, 4))", "rfftn(t)",
+    "rfftn(jnp.stack([t, t]))", "rfftn(t, (3, 3), (2, 0))", "irfftn(t)", "irfftn(t, (2, 2, 5))",
+    "irfftn(jnp.stack([t, t]))", "irfftn(t, axes=(1,), norm='forward')", "fftfreq(8)",
+    "fftfreq(7, 0.5)", "fftfreq(4, dtype='float16')", "fftfreq(4, dtype=int)", "fftfreq([4])",
+    "fftfreq(4, [1.])", "fftfreq(4, v[0])", "fftfreq(1)", "rfftfreq(8)", "rfftfreq(7, 0.5)",
+    "rfftfreq([4])", "rfftfreq(4, (1.,))", "rfftfreq(4, dtype='float16')", "fftshift(v)",
+    "fftshift(f)", "fftshift(f, 1)", "fftshift(t, (0, 2))", "ifftshift(v)",
+    "ifftshift(f, -1)", "ifftshift(t, [1])", "ifftshift(i)",
+])
+def test_results_and_refusals_are_those_of_jax(expression):
+    found, wanted = (evaluated("jnp.fft." + expression, lib) for lib in (minijax, jax))
+    if isinstance(wanted, Exception):
+        first = lambda error: str(error).splitlines()[0]
+        assert (type(found), first(found)) == (type(wanted), first(wanted))
+    else:
+        assert (found.dtype, found.shape, found.weak_type) == (
+            wanted.dtype, wanted.shape, wanted.weak_type)
+        scale = 1e-6 * max(1, *np.abs(wanted).ravel()) if wanted.size else 0
+        np.testing.assert_allclose(found, wanted, atol=scale)
+
+
+def signal(rows, n, seed=0, dtype=np.complex64):
+    rng = np.random.default_rng(seed)
+    z = rng.normal(size=(rows, n)) + 1j * rng.normal(size=(rows, n))
+    return (z if np.dtype(dtype).kind == "c" else z.real).astype(dtype)
+
+
+def error(found, wanted):
+    return np.linalg.norm(np.asarray(found) - wanted) / np.linalg.norm(wanted)
+
+
+@pytest.mark.parametrize(("rows", "n"), [
+    (200, 2), (200, 3), (100, 8), (9, 13), (100, 17), (50, 23), (50, 37), (20, 96), (20, 101),
+    (3, 1024), (1, 1155), (1, 12000), (2, 1 << 14)])
+def test_compiled_transforms_err_at_most_twice_as_much_as_jax(rows, n):
+    z = signal(rows, n)
+    for name in ("fft", "ifft"):
+        wanted = getattr(np.fft, name)(z.astype(complex))
+        found, theirs = (error(lib.jit(getattr(lib.numpy.fft, name))(z), wanted)
+                         for lib in (minijax, jax))
+        assert found <= 2 * theirs + 1e-8, (name, found, theirs)
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 37, 64])
+def test_real_transforms_err_at_most_twice_as_much_as_jax(n):
+    x, z = signal(50, n, dtype=np.float32), signal(50, n // 2 + 1)
+    for name, given_, wanted in (("rfft", x, np.fft.rfft(x.astype(float))),
+                                 ("irfft", z, np.fft.irfft(z.astype(complex), n))):
+        found, theirs = (error(lib.jit(lambda x, lib=lib, name=name: getattr(lib.numpy.fft, name)(
+            x, n))(given_), wanted) for lib in (minijax, jax))
+        assert found <= 2 * theirs + 1e-8, (name, found, theirs)
+
+
+@pytest.mark.parametrize("n", [6, 37, 1 << 14])
+def test_numbers_of_64_bits_are_transformed_in_64_bits(n):
+    with config.enable_x64(True):
+        z = signal(2, n, dtype=complex)
+        found = minijax.jit(jnp.fft.fft)(z)
+        assert found.dtype == complex and error(found, np.fft.fft(z)) < 1e-14
+
+
+@settings(max_examples=20, deadline=None)
+@given(n=st.integers(1, 70), seed=st.integers(0, 99), shift=st.integers(0, 70))
+def test_laws_of_transforms(n, seed, shift):
+    x, y = (jnp.asarray(signal(1, n, seed + k)[0]) for k in range(2))
+    f = jnp.fft.fft(x)
+    close = lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4, rtol=1e-4)
+    close(jnp.fft.ifft(f), x)
+    close(jnp.fft.fft(2 * x + y), 2 * f + jnp.fft.fft(y))
+    close(jnp.sum(abs(f) ** 2) / n, jnp.sum(abs(x) ** 2))
+    turn = np.exp(-2j * np.pi * shift * np.arange(n) / n)
+    close(jnp.fft.fft(jnp.roll(x, shift)), f * turn.astype(np.complex64))
+
+
+@pytest.mark.parametrize("n", [1, 6, 23])
+def test_transforms_stand_in_loops_and_derivatives(n):
+    x = jnp.asarray(signal(3, n, dtype=np.float32))
+
+    def f(x, lib):
+        def turn(x, _):
+            return lib.numpy.fft.irfft(lib.numpy.fft.rfft(x) * .5, n), None
+        x, _ = lib.lax.scan(turn, x, None, length=2)
+        return lib.numpy.sum(abs(lib.numpy.fft.fft(lib.numpy.sin(x))) ** 2)
+
+    wanted = jax.vmap(jax.grad(lambda x: f(x, jax)))(np.asarray(x))
+    found = minijax.vmap(minijax.grad(lambda x: f(x, minijax)))
+    for run in (found, minijax.jit(found)):
+        np.testing.assert_allclose(run(x), wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_a_transform_in_a_while_loop():
+    z = jnp.asarray(signal(1, 12)[0])
+    run = lambda z: lax.while_loop(lambda c: c[0] < 4, lambda c: (
+        c[0] + 1, jnp.fft.fft(c[1], norm="ortho")), (0, z))[1]
+    np.testing.assert_allclose(minijax.jit(run)(z), z, rtol=1e-5, atol=1e-5)
+
+
+def test_nothing_is_transformed_to_nothing():
+    found = minijax.jit(jnp.fft.fft)(jnp.zeros((0, 5)))
+    assert found.shape == (0, 5) and found.dtype == np.complex64
