@@ -57,6 +57,9 @@ def _type(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) ->
     if name == "IRFFT" and last[:-1] != fft_lengths[:-1]:
         raise ValueError(f"IRFFT input shape {x.shape} minor dimensions must be equal to all "
                          f"except the last fft_length, got {fft_lengths=}")
+    if name == "IRFFT" and last[-1] != fft_lengths[-1] // 2 + 1:
+        raise ValueError("IRFFT requires innermost dimension to be compatible with "
+                         f"fft_length[-1]/2+1. Got: {last[-1]} but fft_length is {fft_lengths[-1]}")
     if name != "IRFFT" and last != fft_lengths:
         raise ValueError(f"{name} input shape {x.shape} minor dimensions must be equal to "
                          f"fft_lengths {fft_lengths}")

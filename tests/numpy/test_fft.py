@@ -129,3 +129,9 @@ def test_a_transform_in_a_while_loop():
 def test_nothing_is_transformed_to_nothing():
     found = minijax.jit(jnp.fft.fft)(jnp.zeros((0, 5)))
     assert found.shape == (0, 5) and found.dtype == np.complex64
+
+
+@pytest.mark.parametrize("run", [lambda f: f, minijax.jit], ids=["eager", "compiled"])
+def test_half_a_spectrum_of_another_size_is_refused(run):
+    with pytest.raises(ValueError, match="Got: 3 but fft_length is 10"):
+        run(lambda z: lax.fft(z, "irfft", (10,)))(jnp.ones(3))
