@@ -27,26 +27,13 @@ def _transform(name: str, fft_type: FftType, a: Any, s: Shape, axes: Shape, norm
                ) -> Array:
     """Axes go last, are cut or filled with zeros to the sizes `s`, transformed, and go back."""
     x, sizes = as_array(f"jax.numpy.fft.{name}", a), _sizes(s)
-    if sizes is not None and axes is not None and len(sizes) != len(axes):
-        raise ValueError("Shape and axes have different lengths.")
-    if axes is not None and len(axes) != len(set(axes)):
-        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}.")
-    count = len(axes if axes is not None else x.shape if sizes is None else sizes)
-    last = tuple(range(x.ndim - count, x.ndim))
-    if axes is not None:
-        x = shaping.moveaxis(x, axes, last)
-    lengths = x.shape[x.ndim - count:] if sizes is None else sizes
-    if fft_type is FftType.IRFFT and count:
-        if sizes is None:
-            lengths = (*lengths[:-1], max(0, 2 * (lengths[-1] - 1)))
-        else:
-            sizes = (*sizes[:-1], sizes[-1] // 2 + 1)
-    if sizes is not None:
-        x = _fitted(x, sizes)
-    out: Any = lax.fft(x, fft_type, lengths)
-    scale = _scale(norm, math.prod(lengths), name.startswith("i"))
-    out = out if scale == 1 else out * scale
-    return out if axes is None else shaping.moveaxis(out, last, axes)
+    places = _places(name, x.ndim, sizes, axes)
+    last = tuple(range(-len(places), 0))
+    x = shaping.moveaxis(x, places, last)
+    taken, given = _lengths(fft_type, x.shape[x.ndim - len(places):], sizes)
+    out: Any = lax.fft(_fitted(x, taken), fft_type, given)
+    scale = _scale(norm, math.prod(given), name.startswith("i"))
+    return shaping.moveaxis(out if scale == 1 else out * scale, last, places)
 
 
 def _sizes(s: Shape) -> tuple[int, ...] | None:
@@ -58,9 +45,33 @@ def _sizes(s: Shape) -> tuple[int, ...] | None:
     return sizes
 
 
+def _places(name: str, ndim: int, sizes: tuple[int, ...] | None, axes: Shape) -> tuple[int, ...]:
+    """The axes that are transformed: the last ones, as many as there are sizes, if none is named.
+    """
+    if axes is None:
+        return tuple(range(ndim - (ndim if sizes is None else len(sizes)), ndim))
+    if sizes is not None and len(sizes) != len(axes):
+        raise ValueError("Shape and axes have different lengths.")
+    if len(axes) != len(set(axes)):
+        raise ValueError(f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}.")
+    return tuple(axes)
+
+
+def _lengths(fft_type: FftType, shape: tuple[int, ...], sizes: tuple[int, ...] | None
+             ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """What is taken of each axis, and how long the transform is: half a spectrum stands for all."""
+    if fft_type is not FftType.IRFFT or not shape:
+        return sizes or shape, sizes or shape
+    if sizes is None:
+        return shape, (*shape[:-1], max(0, 2 * (shape[-1] - 1)))
+    return (*sizes[:-1], sizes[-1] // 2 + 1), sizes
+
+
 def _fitted(x: Array, sizes: tuple[int, ...]) -> Array:
     """The last axes cut, or filled with zeros, to these sizes."""
     rest = x.ndim - len(sizes)
+    if x.shape[rest:] == sizes:
+        return x
     x = x[(..., *(slice(n) for n in sizes))]
     missing = [n - old for n, old in zip(sizes, x.shape[rest:], strict=True)]
     return joining.pad(x, [(0, 0)] * rest + [(0, n) for n in missing]) if any(missing) else x
