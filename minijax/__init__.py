@@ -18,7 +18,8 @@ from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_trun
 from minijax.core import Array, typeof
 from minijax.derivatives import jvp, linear_transpose, linearize, vjp
 from minijax.device import (block_until_ready, default_backend, device_count, device_get,
-                            device_put, devices, local_device_count, local_devices)
+                            device_put, devices, local_device_count, local_devices,
+                            process_count, process_index, process_indices)
 from minijax.dtypes import float0
 from minijax.gradients import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat

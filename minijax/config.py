@@ -118,13 +118,13 @@ class Flag:
             return overrides[self.name]
         return _shared[self.name]
 
-    def __call__(self, value: Any = _UNSET) -> AbstractContextManager[None]:
+    def __call__(self, new_val: Any = _UNSET) -> AbstractContextManager[None]:
         """Return a context manager that sets the flag in this thread (a bare switch: to True)."""
-        if value is _UNSET:
+        if new_val is _UNSET:
             if self.kind is not boolean:
                 raise TypeError(f"{self.name} needs a value: {self.kind.wanted}.")
-            value = True
-        return self._held_at(self.check(value))
+            new_val = True
+        return self._held_at(self.check(new_val))
 
     @contextmanager
     def _held_at(self, value: Any) -> Iterator[None]:

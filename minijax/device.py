@@ -33,7 +33,22 @@ def devices(backend: str | None = None) -> list[Device]:
     return [kind.numbered(i) for i in range(kind.count())]
 
 
-local_devices = devices
+def local_devices(process_index: int | None = None, backend: str | None = None,
+                  host_id: int | None = None) -> list[Device]:
+    """The devices of one process: all of them, as there is one process.
+
+    Args:
+      process_index: 0, or None.
+      backend: as of `devices`.
+      host_id: the same as `process_index`, which took its place.
+
+    Raises:
+      ValueError: for a process that does not exist.
+    """
+    number = host_id if process_index is None else process_index
+    if number not in (None, 0):
+        raise ValueError(f"Unknown process_index {number}")
+    return devices(backend)
 
 
 def device_count(backend: str | None = None) -> int:
@@ -43,23 +58,49 @@ def device_count(backend: str | None = None) -> int:
 local_device_count = device_count
 
 
+def process_index(backend: str | None = None) -> int:
+    """The number of this process, of which there is one: 0."""
+    devices(backend)
+    return 0
+
+
+def process_count(backend: str | None = None) -> int:
+    """How many processes there are: 1."""
+    return len(process_indices(backend))
+
+
+def process_indices(backend: str | None = None) -> list[int]:
+    """The numbers of all processes: [0]."""
+    return [process_index(backend)]
+
+
 def default_backend() -> str:
     """The platform that programs run on: ``"cpu"`` or ``"gpu"``."""
     return kind_in_use().platform
 
 
-def device_put(x: Any, device: Any = None, **_: Any) -> Any:
+def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = False,
+               may_alias: bool | None = None) -> Any:
     """A tree of values as arrays on a device.
 
     Args:
       x: a tree of arrays and numbers.
       device: a `Device`, or a sharding over one; the default device, if None.
+      src: where it comes from, which an array knows itself.
+      donate: whether arrays that are copied to another device may be given away.
+      may_alias: whether the result may have the memory of `x`, which cannot change: it may.
 
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
     where = named(device)
-    return tree_util.tree_map(lambda leaf: _settled(check_arg(leaf), where), x)
+
+    def settled(leaf: Any) -> Any:
+        out = _settled(check_arg(leaf), where)
+        if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
+            core.give_away(leaf)
+        return out
+    return tree_util.tree_map(settled, x)
 
 
 def _settled(x: Any, device: Device | None) -> Any:

@@ -57,7 +57,8 @@ _ARGUMENTS = """
       num_segments: how many there are; needed where the ids are traced.
       indices_are_sorted, unique_indices: promises of the caller.
       bucket_size: rows are first combined in groups of so many, which loses fewer digits.
-      mode: what happens to a segment outside: see `x.at`."""
+      mode: what happens to a segment outside: see `x.at`.
+      out_sharding: accepted for JAX's sake; an array lies on one device."""
 
 
 def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: str, result: str
@@ -65,7 +66,8 @@ def _by_segment(name: str, method: str, combine: Callable[..., Array], summary: 
     """Rows combined by their segments; one without rows has what changes no other."""
     def combined(data: ArrayLike, segment_ids: ArrayLike, num_segments: int | None = None,
                  indices_are_sorted: bool = False, unique_indices: bool = False,
-                 bucket_size: int | None = None, mode: Mode = None) -> Array:
+                 bucket_size: int | None = None, mode: Mode = None,
+                 out_sharding: Any = None) -> Array:
         data, ids = as_arrays(name, data, segment_ids)
         shape = (_segment_count(name, ids, num_segments), *data.shape[1:])
         place: Any = ids

@@ -15,12 +15,12 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from minijax.pytree import (
-    LEAF, LIST, TUPLE, IsLeaf, KeyEntry, KeyPath, Kind, bare_key, children_with_keys, flatten_into,
+    LEAF, LIST, TUPLE, IsLeaf, KeyPath, Kind, bare_key, children_with_keys, flatten_into,
     kind_of, kinds, sorted_keys, stopping,
 )
 from minijax.pytree import (
     DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey,
-    PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
+    KeyEntry as KeyEntry, PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
 )
 
 T = TypeVar("T")

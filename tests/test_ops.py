@@ -54,7 +54,8 @@ def test_a_traced_mask_is_refused(name):
     *itertools.product(SEGMENTS, ["int32", "uint8", "float32", "bfloat16"]),
     ("segment_sum", "complex64"), ("segment_prod", "complex64")])
 @pytest.mark.parametrize("options", [{}, {"num_segments": 3}, {"num_segments": 7},
-                                     {"bucket_size": 2}, {"num_segments": 3, "mode": "clip"}],
+                                     {"bucket_size": 2}, {"num_segments": 3, "mode": "clip"},
+                                     {"out_sharding": None}],
                          ids=repr)
 def test_segments_agree_with_jax(name, dtype, options):
     data = np.arange(1, 11).reshape(5, 2)

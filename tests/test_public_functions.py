@@ -630,7 +630,9 @@ LAX_CONCRETE: dict[str, Maker] = {
 
 NN: dict[str, Maker] = {
     **named("relu relu6 sigmoid silu swish soft_sign softplus log_sigmoid hard_sigmoid hard_silu "
-            "hard_swish hard_tanh selu mish squareplus tanh", unary("fffheis")),
+            "hard_swish hard_tanh identity selu mish sparse_plus sparse_sigmoid squareplus "
+            "tanh", unary("fffheis")),
+    "log1mexp": unary("fffh", domain="positive"),
     **named("celu elu", unary("fffhs", alpha=[0.5, 2.0])),
     "leaky_relu": unary("fffhs", negative_slope=[0.2]),
     "gelu": unary("fffhs", approximate=[True, False]),

@@ -6,8 +6,9 @@ In JAX: `jax/nn/__init__.py`.
 
 from minijax.nn import initializers
 from minijax.nn.activations import (celu, elu, gelu, glu, hard_sigmoid, hard_silu, hard_swish,
-                                    hard_tanh, leaky_relu, log_sigmoid, mish, relu, relu6, selu,
-                                    sigmoid, silu, soft_sign, softplus, squareplus, swish)
+                                    hard_tanh, identity, leaky_relu, log1mexp, log_sigmoid, mish,
+                                    relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
+                                    sparse_plus, sparse_sigmoid, squareplus, swish)
 from minijax.nn.normalisers import (log_softmax, logmeanexp, logsumexp, one_hot, softmax,
                                     standardize)
 from minijax.numpy import tanh

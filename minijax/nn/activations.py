@@ -195,6 +195,51 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
+def sparse_plus(x: ArrayLike) -> Array:
+    """0 up to -1, x from 1 on, and ``(x + 1)² / 4`` between: softplus with a flat tail.
+
+    >>> sparse_plus(jnp.array([-2., 0., 2.]))
+    Array([0.  , 0.25, 2.  ], dtype=float32)
+    """
+    x = as_array("sparse_plus", x)
+    return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
+
+
+def sparse_sigmoid(x: ArrayLike) -> Array:
+    """``(x + 1) / 2``, kept between 0 and 1: the derivative of `sparse_plus`.
+
+    >>> sparse_sigmoid(jnp.array([-2., 0., 2.]))
+    Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    x = as_array("sparse_sigmoid", x)
+    return jnp.multiply(0.5, jnp.clip(x + 1.0, 0.0, 2.0))
+
+
+@custom_jvp
+def log1mexp(x: ArrayLike) -> Array:
+    """``log(1 - exp(-x))`` for positive x, with all digits near 0 and far away.
+
+    >>> log1mexp(jnp.array([0.1, 10.]))
+    Array([-2.3521686e+00, -4.5400953e-05], dtype=float32)
+
+    Source: Mächler, Accurately computing log(1 - exp(-|a|)) (2012).
+    """
+    [x] = promote_dtypes_inexact(as_array("log1mexp", x))
+    return jnp.where(x < jnp.log(2.0), jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
+
+
+log1mexp.defjvps(lambda t, out, x: t / jnp.expm1(x))
+
+
+def identity(x: ArrayLike) -> Array:
+    """x itself, as an array.
+
+    >>> identity(3.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    return as_array("identity", x)
+
+
 def glu(x: ArrayLike, axis: int = -1) -> Array:
     """One half of the array times the sigmoid of the other half.
 

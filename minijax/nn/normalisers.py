@@ -101,17 +101,33 @@ def logmeanexp(x: ArrayLike, axis: Axes = None, where: ArrayLike | None = None,
 
 def standardize(x: ArrayLike, axis: Axes = -1, mean: ArrayLike | None = None,
                 variance: ArrayLike | None = None, epsilon: ArrayLike = 1e-5,
-                where: ArrayLike | None = None) -> Array:
+                where: ArrayLike | None = None, *, algorithm: str = "fast") -> Array:
     """x less its mean, divided by its standard deviation.
+
+    Args:
+      x: an array.
+      axis: along which; all axes, if None.
+      mean, variance: those of x, where they are known.
+      epsilon: is added to the variance.
+      where: which elements count for mean and variance.
+      algorithm: how the variance is found: "fast", the mean of squares less the square of the
+        mean, which reads x once; "stable", the mean of the squared distances, which loses fewer
+        digits where the mean is large.
+
+    Raises:
+      ValueError: for another algorithm.
 
     >>> standardize(jnp.array([-1., 1.]), epsilon=0)
     Array([-1.,  1.], dtype=float32)
     """
     [x] = promote_dtypes_inexact(as_array("standardize", x))
+    if algorithm not in ("fast", "stable"):
+        raise ValueError(f"Unknown algorithm {algorithm!r}. Expected 'fast' or 'stable'.")
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
-    if variance is None:
-        # the mean of squares less the square of the mean: one pass over the row
+    if variance is None and algorithm == "stable":
+        variance = jnp.mean(jnp.square(x - mean), axis, keepdims=True, where=where)
+    elif variance is None:
         squares = jnp.mean(jnp.square(x), axis, keepdims=True, where=where)
         variance = jnp.maximum(squares - jnp.square(mean), 0)
     return (x - mean) * lax.rsqrt(jnp.add(variance, epsilon))

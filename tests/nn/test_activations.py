@@ -3,7 +3,8 @@
 import pytest
 
 NAMES = ("relu relu6 sigmoid softplus log_sigmoid soft_sign silu swish mish gelu elu selu celu "
-         "leaky_relu hard_tanh hard_sigmoid hard_silu squareplus tanh").split()
+         "leaky_relu hard_tanh hard_sigmoid hard_silu squareplus sparse_plus sparse_sigmoid tanh "
+         "identity log1mexp").split()
 
 
 @pytest.mark.parametrize("sample", ["n", "i", "h"])
@@ -26,7 +27,8 @@ def test_its_derivative_agrees_with_jax(agrees_with_jax, name):
     "nn.gelu(f, approximate=False)", "nn.elu(f, 0.5)", "nn.celu(f, 2.0)", "nn.leaky_relu(f, 0.2)",
     "nn.squareplus(f, 1)", "nn.glu(t)", "nn.glu(f, axis=0)",
     "nn.softplus(100.0)", "nn.softplus(-100.0)", "jax.grad(nn.softplus)(0.0)",
-    "nn.relu([1.0])", "nn.sigmoid(3)",
+    "nn.log1mexp(jnp.array([1e-6, 0.1, 0.6, 0.8, 20.0, 0.0]))", "jax.grad(nn.log1mexp)(0.0)",
+    "nn.identity([1.0, 2])", "nn.relu([1.0])", "nn.sigmoid(3)",
 ])
 def test_corners_and_arguments(agrees_with_jax, expression):
     agrees_with_jax(expression, rtol=1e-5)

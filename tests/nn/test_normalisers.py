@@ -15,6 +15,8 @@ import pytest
     "nn.logsumexp(jnp.array([1000.0, 1000.0]))", "nn.logsumexp(f, return_sign=True)",
     "nn.logmeanexp(f)", "nn.logmeanexp(f, axis=1, where=b)",
     "nn.standardize(f)", "nn.standardize(f, axis=0)", "nn.standardize(f, where=b)",
+    "nn.standardize(f + 1000, algorithm='stable')", "nn.standardize(f, algorithm='slow')",
+    "nn.standardize(f, where=b, mean=1.0, algorithm='stable')",
     "nn.standardize(f, mean=0.0, variance=1.0)", "nn.standardize(f, epsilon=0.1)",
     "nn.one_hot(k, 3)", "nn.one_hot(k, 4, dtype=int)", "nn.one_hot(w, 3)", "nn.one_hot(1, 3)",
     "nn.one_hot(k, 3, axis=0)", "nn.one_hot(i, 9)", "nn.one_hot(v, 3)", "nn.one_hot([0, 2], 3)",
