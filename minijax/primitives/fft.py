@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax import dtypes
-from minijax.core import Array, Example, Primitive, ShapedArray, as_value
+from minijax.core import Array, Example, Primitive, ShapedArray, as_value, cannot
 from minijax.primitives import emitted, families
 from minijax.primitives.algebra import complex_p, conj, imag, is_complex, real
 from minijax.primitives.convert import convert_element_type
@@ -95,9 +95,24 @@ def _transposed(t: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, 
 
 # ── In real numbers ──────────────────────────────────────────────────────────────────────────
 
-# Transforms of the last axis, of parts.
-fourier_p = Primitive("fourier", multiple_results=True, abstract_eval=lambda x, y: [x, y],
-                      loop=families.kernel("fourier"))
+def _impl_of_parts(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
+    found = np.fft.fft(x + 1j * y) if x.size else x + 1j * y
+    return [np.ascontiguousarray(part, x.dtype) for part in (found.real, found.imag)]
+
+
+DERIVED = cannot("it is what `fft` becomes in loops, where all has been derived: bind `fft_p`.")
+
+fourier_p = Primitive(  # the transform of the last axis, of real and imaginary parts
+    "fourier",
+    impl=_impl_of_parts,
+    abstract_eval=lambda x, y: [x, y],
+    jvp=DERIVED,
+    transpose=DERIVED,
+    batch=emitted.batch_in_front(),
+    loop=families.kernel("fourier"),
+    multiple_results=True,
+    examples=lambda: [Example((spaced(-2, 2, shape, np.float32), spaced(-1, 3, shape, np.float32)))
+                      for shape in ((6,), (3, 5), (2, 37), (0, 3), (2, 1))])
 
 
 def _along(z: Pair, axis: int, inverse: bool) -> Pair:
