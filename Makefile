@@ -94,7 +94,7 @@ $(VENV)/.course: pyproject.toml | $(BIN)/python
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --editable '.[course,dev$(ASSEMBLER)]'
+	$(BIN)/python -m pip install --quiet --editable '.[course,dev,libraries$(ASSEMBLER)]'
 	@touch $@ $(VENV)/.course
 
 $(VENV)/.cuda: $(VENV)/.dev

@@ -35,7 +35,7 @@ PUBLIC = [
     "minijax.lax.linalg", "minijax.random", "minijax.nn", "minijax.nn.initializers",
     "minijax.tree", "minijax.tree_util", "minijax.scipy.linalg", "minijax.scipy.special",
     "minijax.scipy.stats", "minijax.ops", "minijax.debug", "minijax.config", "minijax.dtypes",
-    "minijax.extend.core", "minijax.example_libraries.stax",
+    "minijax.extend.core", "minijax.extend.rules", "minijax.example_libraries.stax",
     "minijax.example_libraries.optimizers", "minijax.experimental", "minijax.test_util",
     "minijax.notebook",
 ]  # fmt: skip
@@ -469,7 +469,8 @@ def inside_pages() -> Pages:
     So has each module that the course explains, for what no chapter shows.
     """
     found = sorted(info.name for info in pkgutil.walk_packages(minijax.__path__, "minijax.")
-                   if not info.name.rpartition(".")[2].startswith("_"))
+                   if not info.name.rpartition(".")[2].startswith("_")
+                   and "as_jax" not in info.name)  # which takes the place of JAX
     elsewhere = {name: f"/api/{name}" for name in PUBLIC if name not in BY_FAMILY}
     elsewhere["minijax.errors"] = "/errors/index"
     nearest = _nearest_chapters()

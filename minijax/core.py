@@ -724,7 +724,8 @@ class Primitive:
     def def_impl(self, impl: Callable) -> Callable:
         # copies: what the function returns may be its own, to be changed later
         self.impl = lambda *args, **params: [
-            np.array(as_value(out)._buffer) for out in self._listed(impl(*args, **params))]
+            np.array(as_value(out)._buffer)
+            for out in self._listed(impl(*map(as_value, args), **params))]
         return impl
 
     def def_abstract_eval(self, rule: Callable) -> Callable:

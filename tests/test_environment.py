@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = PROJECT["optional-dependencies"]
-# Left out of environment.yml: wheels of NVIDIA's.
+# Left out of environment.yml: wheels of NVIDIA's; libraries that only tests run on minijax.
 CONDA_EXTRAS = ["course", "book", "dev"]
 
 
@@ -39,7 +39,7 @@ def test_no_package_is_listed_twice():
 
 
 def test_extras_are_those_that_the_readme_names():
-    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev"]
+    assert sorted(EXTRAS) == ["assembler", "book", "course", "cuda", "dev", "libraries"]
 
 
 def test_runtime_needs_four_packages():
@@ -50,7 +50,7 @@ def test_runtime_needs_four_packages():
 @pytest.mark.parametrize("requirement", sum(EXTRAS.values(), PROJECT["dependencies"]))
 def test_every_requirement_has_a_bound(requirement):
     name, bound = normalized(requirement)
-    exact = name in ("jax", "jaxlib")
+    exact = name in ("jax", "jaxlib") or requirement in EXTRAS["libraries"]
     assert re.fullmatch(r"==[\d.]+" if exact else r">=[\d.]+", bound)
 
 

@@ -1,0 +1,142 @@
+"""The import hook: `jax.x` is the module `minijax.x` itself, with JAX's internals of `names`.
+
+Stands on `names`.  JAX has no counterpart.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+import types
+from collections.abc import Sequence
+from typing import Any
+
+from minijax.as_jax.names import OURS
+
+ROOT, PACKAGE = "jax", "minijax"
+
+
+class View(types.ModuleType):
+    """A module of JAX that has more names than ours, or has no counterpart here."""
+
+    def __init__(self, name: str, ours: types.ModuleType | None):
+        super().__init__(name, f"What minijax has of `{name}`.")
+        self.__dict__.update(__path__=[], _ours=ours)
+
+    def __getattr__(self, name: str) -> Any:
+        full = f"{self.__name__}.{name}"
+        if full in OURS:
+            found = ours_at(OURS[full])
+        elif not name.startswith("__") and module_for(full):
+            found = importlib.import_module(full)
+        elif hasattr(self._ours, name):
+            return getattr(self._ours, name)  # asked anew each time: it may be lazy, or change
+        else:
+            raise lacking(self, name)
+        setattr(self, name, found)
+        return found
+
+    def __dir__(self) -> list[str]:
+        start = f"{self.__name__}."
+        rows = {row.removeprefix(start).partition(".")[0] for row in OURS if row.startswith(start)}
+        return sorted({*super().__dir__(), *dir(self._ours), *rows})
+
+
+def ours_at(path: str) -> Any:
+    """What stands at a dotted path in the package."""
+    module, _, name = path.rpartition(".")
+    found = importlib.import_module(f"{PACKAGE}.{module}" if module else PACKAGE)
+    return getattr(found, name)
+
+
+@functools.cache
+def module_for(name: str) -> types.ModuleType | None:
+    """The module that is `name` here, such as ``jax.numpy``; None where there is none."""
+    path = name.removeprefix(ROOT).removeprefix(".").removeprefix("_src").removeprefix(".")
+    ours = existing(f"{PACKAGE}.{path}".rstrip("."))
+    has_rows = any(row.startswith(f"{name}.") for row in OURS)
+    if has_rows or name == f"{ROOT}._src":
+        return View(name, None if name == f"{ROOT}._src" else ours)
+    if ours and not hasattr(ours, "__getattr__"):
+        vars(ours)["__getattr__"] = lambda missing: refuse(ours, missing)
+    return ours
+
+
+def existing(name: str) -> types.ModuleType | None:
+    """A module of the package, imported where it exists."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or name.startswith(error.name):
+            return None
+        raise
+
+
+def refuse(module: types.ModuleType, name: str) -> Any:
+    raise lacking(module, name)
+
+
+def lacking(module: types.ModuleType, name: str) -> AttributeError:
+    """The error for a name of JAX's that minijax lacks, with the nearest that it has."""
+    return AttributeError(missing(module.__name__, name, dir(module)), name=name, obj=module)
+
+
+def missing(module: str, name: str, names: Sequence[str]) -> str:
+    where = f"{ROOT}{module.removeprefix(PACKAGE)}" if module.startswith(PACKAGE) else module
+    near = difflib.get_close_matches(name, [n for n in names if not n.startswith("_")], 1)
+    hint = f"; the nearest that it has is {where}.{near[0]}" if near else ""
+    return f"minijax, which is `jax` in this process, has no {where}.{name}{hint}."
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds `jax` and what is inside it."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None
+                  ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] != ROOT or module_for(fullname) is None:
+            return None
+        return importlib.util.spec_from_loader(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
+        module = module_for(spec.name)
+        assert module is not None
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        """Give a module of ours its own spec back, which the import system replaced."""
+        if module.__spec__ and module.__spec__.loader_state:
+            module.__spec__ = module.__spec__.loader_state
+
+
+class LastResort(importlib.abc.MetaPathFinder):
+    """Comes when nobody found a module, and says what `from jax.x import y` asked for in vain."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> None:
+        parent, _, name = fullname.rpartition(".")
+        if parent.partition(".")[0] in (ROOT, PACKAGE) and parent in sys.modules:
+            # a name of its own: for an error with this module's the import system has other words
+            raise ModuleNotFoundError(missing(parent, name, dir(sys.modules[parent])))
+
+
+def install() -> None:
+    """Make `jax` minijax, from now on.
+
+    Raises:
+      ImportError: where JAX itself was imported before.
+    """
+    if any(isinstance(finder, Finder) for finder in sys.meta_path):
+        return
+    if ROOT in sys.modules:
+        where = getattr(sys.modules[ROOT], "__file__", "an unknown place")
+        raise ImportError(f"JAX itself is loaded already (from {where}), and a process can have "
+                          "one `jax` only. Import minijax.as_jax first, before any library that "
+                          "imports jax; or start with `python -m minijax.as_jax script.py`, "
+                          "`pytest -p minijax.as_jax`.")
+    sys.meta_path.insert(0, Finder())
+    sys.meta_path.append(LastResort())

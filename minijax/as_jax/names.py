@@ -1,0 +1,61 @@
+"""Where JAX's names are, which minijax has elsewhere or for libraries only; and who asks for each.
+
+A row is JAX's name, the place inside the package, and the libraries that stop without it.
+Stands on nothing.  In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
+"""
+
+TABLE = """
+jax.__version__                          as_jax.internals.version             Optax, jaxtyping
+jax.__version_info__                     as_jax.internals.version_info        Equinox, Flax
+jax.version.__version_info__             as_jax.internals.version_info        Flax, Orbax
+jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Equinox
+jax.core.get_opaque_trace_state          as_jax.internals.get_opaque_trace_state  Flax
+jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
+jax.core.Atom                            jaxpr.Atom                           Equinox
+jax.extend.core.get_opaque_trace_state   as_jax.internals.get_opaque_trace_state  Flax
+jax.extend.core.mapped_aval              as_jax.internals.mapped_aval         Equinox
+jax.extend.core.unmapped_aval            as_jax.internals.unmapped_aval       Equinox
+jax.extend.core.Effect                   core.Effect                          Flax
+jax.extend.linear_util.wrap_init         as_jax.internals.wrap_init           Flax
+jax.extend.source_info_util.register_exclusion  as_jax.internals.register_exclusion  Flax
+jax.api_util.debug_info                  as_jax.internals.debug_info          Flax
+jax.api_util.flatten_fun                 as_jax.internals.flatten_fun         Flax
+jax.api_util.flatten_fun_nokwargs        as_jax.internals.flatten_fun_nokwargs  Flax
+jax.interpreters.ad.JVPTrace             interpreters.jvp.JVPTrace            tutorials
+jax.interpreters.ad.JVPTracer            interpreters.jvp.JVPTracer           Equinox
+jax.interpreters.ad.UndefinedPrimal      core.Undefined                       Equinox, Lineax
+jax.interpreters.ad.Zero                 core.Zero                            Equinox
+jax.interpreters.ad.add_tangents         extend.rules.add_tangents            tutorials
+jax.interpreters.ad.defbilinear          extend.rules.defbilinear             tutorials
+jax.interpreters.ad.defjvp               extend.rules.defjvp                  tutorials
+jax.interpreters.ad.defjvp2              extend.rules.defjvp2                 tutorials
+jax.interpreters.ad.deflinear            extend.rules.deflinear               tutorials
+jax.interpreters.ad.deflinear2           extend.rules.deflinear2              tutorials
+jax.interpreters.ad.instantiate_zeros    primitives.emitted.instantiate       Equinox
+jax.interpreters.ad.is_undefined_primal  extend.rules.is_undefined_primal     Equinox
+jax.interpreters.ad.primitive_jvps       extend.rules.primitive_jvps          Equinox
+jax.interpreters.ad.primitive_transposes  extend.rules.primitive_transposes   Equinox, Lineax
+jax.interpreters.batching.axis_primitive_batchers  extend.rules.axis_primitive_batchers  Equinox
+jax.interpreters.batching.defvectorized  extend.rules.defvectorized           tutorials
+jax.interpreters.batching.primitive_batchers  extend.rules.primitive_batchers  Equinox
+jax.interpreters.batching.fancy_primitive_batchers  extend.rules.fancy_primitive_batchers  tutorials
+jax.interpreters.mlir.lower_fun          extend.rules.lower_fun               Equinox
+jax.interpreters.mlir.register_lowering  extend.rules.register_lowering       Equinox
+jax.interpreters.partial_eval.PartialVal  as_jax.internals.PartialVal         Flax
+jax.interpreters.partial_eval.trace_to_jaxpr_nounits  as_jax.internals.trace_to_jaxpr_nounits  Flax
+jax.interpreters.xla.apply_primitive     extend.rules.apply_primitive         tutorials
+jax._src.ad_util.stop_gradient_p         primitives.convert.stop_gradient_p   Lineax
+jax._src.compiler.backend_compile_and_load  as_jax.internals.backend_compile_and_load  Chex
+jax._src.dispatch.apply_primitive        extend.rules.apply_primitive         tutorials
+jax._src.dispatch.wait_for_tokens        as_jax.internals.wait_for_tokens     Equinox
+jax._src.literals.TypedNdArray           as_jax.internals.TypedNdArray        Equinox
+jax._src.state.types.AbstractRef         as_jax.internals.AbstractRef         Flax
+jax._src.traceback_util.api_boundary     tracebacks.api_boundary              Flax
+jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping
+jax._src.traceback_util._exclude_paths   as_jax.internals.excluded            Flax
+jax._src.tree_util._registry             pytree.kinds                         Flax
+jax._src.xla_bridge._backends            as_jax.internals.backends            Chex
+"""
+
+# JAX's name → the place inside the package.
+OURS: dict[str, str] = dict(row.split()[:2] for row in TABLE.strip().splitlines())

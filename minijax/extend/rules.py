@@ -1,0 +1,232 @@
+"""JAX's tables of rules as views on the slots of our primitives.
+
+Stands on `core`.  Chapter 02 has the slots.
+In JAX: `jax/interpreters/{ad,batching,mlir}.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any, NamedTuple
+
+from minijax import core, tree_util
+from minijax.core import Primitive, Undefined, Zero
+from minijax.primitives.emitted import batch_to, instantiate
+
+Rule = Callable[..., Any]
+
+
+class Rules(MutableMapping[Primitive, Rule]):
+    """A table from primitives to rules of JAX's form, kept in a slot of each primitive.
+
+    >>> from minijax import lax
+    >>> primitive_jvps[lax.sin_p]([0.0], [1.0])
+    (Array(0., dtype=float32, weak_type=True), Array(1., dtype=float32, weak_type=True))
+    """
+
+    def __init__(self, slot: str, to_ours: Callable[[Primitive, Rule], Rule],
+                 to_jax: Callable[[Primitive, Rule], Rule]):
+        self.slot, self.to_ours, self.to_jax = slot, to_ours, to_jax
+        self.given: dict[Primitive, Rule] = {}
+
+    def __setitem__(self, primitive: Primitive, rule: Rule) -> None:
+        self.given[primitive] = rule
+        setattr(primitive, self.slot, self.to_ours(primitive, rule))
+
+    def __getitem__(self, primitive: Primitive) -> Rule:
+        if primitive in self.given:
+            return self.given[primitive]
+        rule = getattr(primitive, self.slot, None)
+        if not callable(rule):
+            raise KeyError(primitive)
+        return self.to_jax(primitive, rule)
+
+    def __delitem__(self, primitive: Primitive) -> None:
+        self[primitive]  # or else KeyError
+        self.given.pop(primitive, None)
+        setattr(primitive, self.slot, None)
+
+    def __iter__(self) -> Iterator[Primitive]:
+        return iter(self.given)  # those of the package fill their slots themselves
+
+    def __len__(self) -> int:
+        return len(self.given)
+
+
+def several(primitive: Primitive, result: Any) -> list:
+    """What a rule of JAX's form returned, as a list: one of a single result has it bare."""
+    return list(result) if primitive.multiple_results else [result]
+
+
+def bare(primitive: Primitive, results: list) -> Any:
+    return results if primitive.multiple_results else results[0]
+
+
+def _pairs_to_ours(primitive: Primitive, rule: Rule) -> Rule:
+    """A jvp or batching rule: outputs, and what goes with each."""
+    def ours(*args: Any, **params: Any) -> tuple[list, list]:
+        outs, beside = rule(*args, **params)
+        return list(map(core.as_value, several(primitive, outs))), several(primitive, beside)
+    return ours
+
+
+def _pairs_to_jax(primitive: Primitive, rule: Rule) -> Rule:
+    def theirs(*args: Any, **params: Any) -> tuple:
+        outs, beside = rule(*args, **params)
+        return bare(primitive, outs), bare(primitive, beside)
+    return theirs
+
+
+def _jvp_to_jax(primitive: Primitive, rule: Rule) -> Rule:
+    def on_values(primals: Any, tangents: Any, **params: Any) -> Any:
+        return rule([core.as_value(x) for x in primals],
+                    [t if isinstance(t, Zero) else core.as_value(t) for t in tangents], **params)
+    return _pairs_to_jax(primitive, on_values)
+
+
+def _transpose_to_ours(primitive: Primitive, rule: Rule) -> Rule:
+    def ours(cotangents: list, *args: Any, **params: Any) -> list:
+        found = rule(bare(primitive, cotangents), *args, **params)
+        found = [None] * len(args) if found is None or isinstance(found, Zero) else found
+        return [ct if ct is None or isinstance(ct, Zero) else core.as_value(ct) for ct in found]
+    return ours
+
+
+def _transpose_to_jax(primitive: Primitive, rule: Rule) -> Rule:
+    return lambda ct, *args, **params: rule(several(primitive, ct), *args, **params)
+
+
+def _batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
+    def on_pairs(axis: core.Axis, args: list, dims: list, **params: Any) -> tuple:
+        return rule(tuple(args), tuple(dims), **params)
+    return _pairs_to_ours(primitive, on_pairs)
+
+
+def _sized_batch_to_ours(primitive: Primitive, rule: Rule) -> Rule:
+    def on_pairs(axis: core.Axis, args: list, dims: list, **params: Any) -> tuple:
+        return rule(axis.size, axis.name, None, tuple(args), tuple(dims), **params)
+    return _pairs_to_ours(primitive, on_pairs)
+
+
+def _batch_to_jax(primitive: Primitive, rule: Rule) -> Rule:
+    def theirs(args: Any, dims: Any, **params: Any) -> tuple:
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        return _pairs_to_jax(primitive, rule)(core.Axis(size), list(args), list(dims), **params)
+    return theirs
+
+
+primitive_jvps = Rules("jvp", _pairs_to_ours, _jvp_to_jax)
+primitive_transposes = Rules("transpose", _transpose_to_ours, _transpose_to_jax)
+primitive_batchers = Rules("batch", _batch_to_ours, _batch_to_jax)
+axis_primitive_batchers = Rules("batch", _sized_batch_to_ours, _batch_to_jax)
+fancy_primitive_batchers = Rules("batch", _pairs_to_ours, _pairs_to_jax)
+
+
+# ── Ways to fill them ────────────────────────────────────────────────────────────────────────
+
+def _is_zero(t: Any) -> bool:
+    return isinstance(t, Zero)
+
+
+def add_tangents(x: Any, y: Any) -> Any:
+    """The sum of two tangents, either of which may be a `Zero`."""
+    return y if _is_zero(x) else x if _is_zero(y) else core.as_value(x) + y
+
+
+def defjvp(primitive: Primitive, *rules: Rule | None) -> None:
+    """Derivatives argument by argument: ``rule(tangent, *primals, **params) -> tangent``."""
+    defjvp2(primitive, *(rule and (lambda t, ans, *primals, rule=rule, **params:
+                                   rule(t, *primals, **params)) for rule in rules))
+
+
+def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
+    """The same for rules that are given the result, too: ``rule(tangent, ans, *primals, …)``."""
+    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+        ans = primitive.bind(*primals, **params)
+        terms = [rule(t, ans, *primals, **params)
+                 for rule, t in zip(rules, tangents, strict=True) if rule and not _is_zero(t)]
+        zero = Zero(core.get_aval(ans).to_tangent_aval())
+        return ans, functools.reduce(add_tangents, terms, zero)
+    primitive_jvps[primitive] = jvp
+
+
+def deflinear2(primitive: Primitive, transpose: Rule) -> None:
+    """A linear primitive: ``transpose(cotangent, *args, **params)`` gives a cotangent for each."""
+    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple:
+        return (primitive.bind(*primals, **params),
+                primitive.bind(*map(instantiate, tangents), **params))
+    primitive_jvps[primitive] = jvp
+    primitive_transposes[primitive] = transpose
+
+
+def deflinear(primitive: Primitive, transpose: Rule) -> None:
+    """The same for a rule that does not ask for the arguments."""
+    deflinear2(primitive, lambda ct, *args, **params: transpose(ct, **params))
+
+
+def defbilinear(primitive: Primitive, left: Rule, right: Rule) -> None:
+    """A primitive linear in each of two: ``left(ct, x, y, …)``, ``right(ct, x, y, …)``."""
+    bind = primitive.bind
+    defjvp(primitive, lambda t, x, y, **params: bind(t, y, **params),
+           lambda t, x, y, **params: bind(x, t, **params))
+    primitive_transposes[primitive] = lambda ct, x, y, **params: (
+        (left(ct, x, y, **params), None) if isinstance(x, Undefined) else
+        (None, right(ct, x, y, **params)))
+
+
+def defvectorized(primitive: Primitive) -> None:
+    """For a primitive that works elementwise, all of whose arguments have one shape."""
+    def batch(args: Any, dims: Any, **params: Any) -> tuple:
+        at = next(d for d in dims if d is not None)
+        size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
+        return primitive.bind(*(batch_to(core.as_value(x), d, at, size)
+                                for x, d in zip(args, dims, strict=True)), **params), at
+    primitive_batchers[primitive] = batch
+
+
+def is_undefined_primal(x: Any) -> bool:
+    """Whether `x` is an argument that a transpose rule is to give a cotangent for."""
+    return isinstance(x, Undefined)
+
+
+# ── Lowering ─────────────────────────────────────────────────────────────────────────────────
+
+class OfPrograms(NamedTuple):
+    """A lowering rule that says which other operations a primitive stands for."""
+
+    fun: Rule
+    multiple_results: bool
+
+
+def lower_fun(fun: Rule, multiple_results: bool = True) -> OfPrograms:
+    """A lowering rule from a function of traceable operations, for `register_lowering`."""
+    return OfPrograms(fun, multiple_results)
+
+
+def register_lowering(prim: Primitive, rule: Any, platform: str | None = None,
+                      inline: bool = True, cacheable: bool = True) -> Any:
+    """Say how a primitive is compiled: by a rule that `lower_fun` made.
+
+    One that writes MLIR is kept, and refused with this advice when the primitive is compiled.
+    """
+    def program(*args: Any, **params: Any) -> Any:
+        if not isinstance(rule, OfPrograms):
+            raise NotImplementedError(
+                f"the lowering rule of {prim} writes MLIR, which minijax has not: give "
+                f"`mlir.lower_fun(f)` to register_lowering, where f computes {prim} by other "
+                "operations.")
+        outs = rule.fun(*args, **params)
+        return several(prim, outs) if rule.multiple_results else outs
+    prim.program = program
+    return rule
+
+
+def apply_primitive(primitive: Primitive, *args: Any, **params: Any) -> Any:
+    """Run a primitive by compiling it: what ``def_impl`` is given for one that has a lowering."""
+    from minijax.higher_order.jit import jit
+    return jit(lambda *xs: primitive.bind(*xs, **params))(*args)
+
+
+tree_util.register_pytree_node(Zero, lambda zero: ((), zero.aval), lambda aval, _: Zero(aval))
+tree_util.register_pytree_node(Undefined, lambda x: ((), x.aval), lambda aval, _: Undefined(aval))

@@ -1,0 +1,103 @@
+"""`import jax` is minijax, in processes of their own: this one has JAX."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def run(*command, succeeds=True):
+    """What Python prints for these arguments, its errors included."""
+    process = subprocess.run([sys.executable, *command], capture_output=True, text=True,
+                             env=os.environ | {"PYTHONPATH": str(ROOT)})
+    assert (process.returncode == 0) is succeeds, process.stderr
+    return process.stdout + process.stderr
+
+
+def test_modules_are_the_same_under_both_names():
+    assert run("-c", """
+import minijax.as_jax, minijax, sys
+import jax, jax.numpy as jnp, jax.scipy.linalg
+from jax import lax, random
+from jax._src import core
+import jax.interpreters.ad as ad
+assert jnp is minijax.numpy is jax.numpy and lax is minijax.lax and random is minijax.random
+assert jax.scipy.linalg is minijax.scipy.linalg and jax.grad is minijax.grad
+assert core.Tracer is jax.core.Tracer is minijax.core.Tracer and ad.Zero is minijax.core.Zero
+assert jax.__version__ == "0.10.2" and not [m for m in sys.modules if m.startswith("jaxlib")]
+assert minijax.numpy.__spec__.name == "minijax.numpy" and "numpy" in dir(jax)
+print(jax.jit(jax.grad(lambda x: jnp.sin(x) * 2))(0.0))
+""") == "2.0\n"
+
+
+def test_a_name_that_is_missing_is_told_with_the_nearest():
+    said = run("-c", """
+import minijax.as_jax, jax
+def told(statement):
+    try:
+        exec(statement)
+    except (AttributeError, ImportError) as error:
+        print(type(error).__name__, error)
+told("jax.vmapp")
+told("jax.numpy.sinn")
+told("jax._src.core.Jaxpq")  # which is minijax.core
+told("from jax.numpy import sinn")
+told("from jax import nothing_like_it")
+told("import jax.numpy.linallg")
+print(hasattr(jax.numpy, "sinn"), getattr(jax, "sinn", None))
+""").splitlines()
+    tells = "minijax, which is `jax` in this process, has no jax."
+    assert said == [
+        f"AttributeError {tells}vmapp; the nearest that it has is jax.vmap.",
+        f"AttributeError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
+        f"AttributeError {tells}core.Jaxpq.",
+        f"ModuleNotFoundError {tells}numpy.sinn; the nearest that it has is jax.numpy.sin.",
+        f"ModuleNotFoundError {tells}nothing_like_it.",
+        f"ModuleNotFoundError {tells}numpy.linallg; the nearest that it has is jax.numpy.linalg.",
+        "False None"]
+
+
+def test_jax_that_is_there_already_is_not_replaced():
+    said = run("-c", """
+import sys, types
+sys.modules["jax"] = types.ModuleType("jax")
+import minijax.as_jax""", succeeds=False)
+    assert "ImportError: JAX itself is loaded already" in said
+
+
+def test_a_script_and_a_module_run_as_they_are(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("import jax, sys\nprint(__name__, jax.Array.__module__, sys.argv[1:])\n")
+    assert run("-m", "minijax.as_jax", str(script), "a", "-b") == (
+        "__main__ minijax.core ['a', '-b']\n")
+    assert "usage" in run("-m", "minijax.as_jax", succeeds=False)
+    statement = "import jax; print(jax.Array.__module__)"
+    assert "minijax.core\n" in run("-m", "minijax.as_jax", "-m", "timeit", "-n1", "-r1", statement)
+
+
+def test_tests_run_as_they_are(tmp_path):
+    test = tmp_path / "test_it.py"
+    test.write_text("import jax\n\ndef test_whose_arrays():\n"
+                    "    assert jax.numpy.ones(3).__class__.__module__ == 'minijax.core'\n")
+    said = run("-m", "pytest", "-q", "-p", "minijax.as_jax", "-c", os.devnull, str(test))
+    assert "1 passed" in said
+
+
+def test_every_row_leads_somewhere_and_none_is_needless():
+    """What a row names is there; what `minijax` has where JAX has it needs none."""
+    assert run("-c", """
+import importlib, minijax.as_jax
+from minijax.as_jax import finder, names
+assert len(names.OURS) == len(names.TABLE.strip().splitlines())
+for row in names.TABLE.strip().splitlines():
+    name, ours, *who = row.split()
+    assert who, f"who asks for {name}?"
+    module, _, last = name.rpartition(".")
+    found = getattr(importlib.import_module(module), last)
+    assert found is finder.ours_at(ours), name
+    beside = getattr(finder.module_for(module), "_ours", None)
+    if name not in ("jax.__version__",):
+        assert not hasattr(beside, last), f"needless: {name}"
+""") == ""
