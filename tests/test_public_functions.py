@@ -505,6 +505,30 @@ LAX: dict[str, Maker] = {
     **named("real imag conj", unary("cc")),
     "complex": binary("f", same=True),
     **named("bitwise_not", unary("iupwb")),
+    **named("mulhi", binary("iupw", same=True)),
+    "reduce_precision": known("ffh", (2, 3), (5, 2), (8, 7), (3, 0), (11, 30), (1, 3)),
+    "index_take": lambda d: call(d.array("fi", (2, 3)), d.array("i", (2, 4)),
+                                 static=((0, 1),)),
+    "scatter_apply": lambda d: call(d.array("i", (4, 3)), np.int32([[2], [0], [9]])),
+    "tile": known("fib", (2, 3), ((2, 1),), ((1, 3),), ((0, 2),), ((2,),)),
+    "stack": lambda d: call([d.array(k := d.choice("fib"), (2, 3)), d.array(k, (2, 3))],
+                            static=(d.choice([0, 1, 2, -1, 3]),)),
+    "unstack": known("fib", (2, 3), (0,), (1,), (-1,), (2,)),
+    "collapse": known("fi", (2, 1, 3), (0,), (1,), (-2,), (0, 2), (1, 1), (2, 1)),
+    "broadcast_like": lambda d: call(d.array("fi", (2, 3)), d.array("f", d.choice(
+        [(4, 2, 3), (2, 3), (3,)]))),
+    "optimization_barrier": unary("fib"),
+    **named("approx_max_k approx_min_k", lambda d: call(
+        d.distinct((2, 300)).astype(d.choice([np.float32, np.float16])),
+        static=(d.choice([1, 5, 301, 0]),),
+        **d.some(reduction_dimension=1, aggregate_to_topk=False))),
+    "ragged_dot": lambda d: call(d.array("f", (5, 3), "unit"), d.array(
+        "f", (2, 3, 4), "unit"), d.choice(
+        [np.int32([2, 3]), np.int32([0, 4]), np.float32([2, 3]), np.int32([1, 1, 3])])),
+    "ragged_dot_general": lambda d: call(
+        d.array("i", (5, 6)), d.array("i", (6, 3)), np.int32([2, 3])),
+    "empty": lambda d: call(first=((2, 3), d.choice([np.float32, np.int8]))),
+    "platform_dependent": lambda d: call(d.array("f", (2, 3))),
     **named("population_count clz", unary("iupw")),
     **named("add sub mul", binary("ffihpuwc", same=True)),
     **named("max min", binary("ffihpuwb", same=True)),
@@ -623,6 +647,8 @@ def scattered(d: Draw, mode: str) -> Call:
 
 
 LAX_CONCRETE: dict[str, Maker] = {
+    "dtype": lambda d: call(d.array("fib", (2,))),
+    "shape_as_value": lambda d: call(first=(d.choice([(2, 3), ()]),)),
     "broadcast_shapes": lambda d: call(first=d.choice([((2, 1), (3,)), ((2,), (3,)), ((), ())])),
 }
 
@@ -651,6 +677,13 @@ CONCRETE = {"numpy": NUMPY_CONCRETE, "lax": LAX_CONCRETE, "nn": {}}
 # Functions of functions: what is compared is what comes out in the end.
 ADAPTED: dict[str, Callable] = {
     "numpy.vectorize": lambda f, lib: lambda g, *xs, **options: f(g, **options)(*xs),
+    "lax.scatter_apply": lambda f, lib: lambda x, places: f(
+        x, places, lambda x: 2 * x, lib.lax.ScatterDimensionNumbers((1,), (0,), (0,)),
+        update_shape=(3, 3)),
+    "lax.ragged_dot_general": lambda f, lib: lambda *args: f(
+        *args, lib.lax.RaggedDotDimensionNumbers((((1,), (0,)), ((), ())), (1,), ())),
+    "lax.platform_dependent": lambda f, lib: lambda x: f(
+        x, cpu=lambda x: 2 * x, default=lambda x: x),
     "lax.cond": lambda f, lib: lambda p: f(p, lambda x: x + 1, lambda x: x * 3, 2.0),
     "lax.switch": lambda f, lib: lambda i, x: f(i, [lib.numpy.sin, lambda x: 2 * x,
                                                     lambda x: x - x], x),
@@ -673,7 +706,8 @@ NOT_HERE = {
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-        "FftType", "Precision", "RoundingMethod")},
+        "AccuracyMode", "DotAlgorithm", "DotAlgorithmPreset", "FftType", "Precision",
+        "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
 }

@@ -17,6 +17,7 @@ from minijax.higher_order.arguments import flattened
 from minijax.higher_order.compiled import called
 from minijax.higher_order.cond import INT, cond_p
 from minijax.higher_order.jit import jit
+from minijax.higher_order import devices
 from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                          scan_in_python, while_in_python)
 from minijax.higher_order.rules import cut, rearranged
@@ -25,7 +26,8 @@ from minijax.jaxpr import ClosedJaxpr, parted
 from minijax.primitives import algebra, choice
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reshaped
-from minijax.primitives.slicing import concatenate, index_leading, slice_in_dim, stacked
+from minijax.primitives.joining import concatenate, stack
+from minijax.primitives.slicing import index_leading, slice_in_dim
 from minijax.stage import FlatFunction, check_arg, hoist
 
 
@@ -418,7 +420,7 @@ def _scan_in_python(f: Callable, carry: Any, rows: Sequence[Any], x_tree: Any, s
                          "output type is unknown.")
     carry, ys = scan_in_python(f, carry, lambda i: tree_util.tree_unflatten(
         x_tree, [index_leading(x, i) for x in rows]), steps, reverse)
-    return carry, tree_util.tree_map(lambda *parts: stacked([core.as_value(y) for y in parts]), *ys)
+    return carry, tree_util.tree_map(lambda *parts: stack([core.as_value(y) for y in parts]), *ys)
 
 
 def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
@@ -581,3 +583,27 @@ def _bounds(lower: Any, upper: Any) -> tuple[Any, Any]:
                         f"got {first.dtype} and {last.dtype}")
     first, last = (x if x is strong else converted(x, strong.dtype) for x in bounds)
     return first, last
+
+
+def platform_dependent(*args: Any, default: Callable | None = None, **per_platform: Callable
+                       ) -> Any:
+    """What the function for the platform at hand returns; JAX writes all of them down.
+
+    Args:
+      args: what the function is called with.
+      default: the function for all other platforms.
+      per_platform: a function for each platform: `cpu`, `cuda` and so on.
+
+    >>> platform_dependent(2., cpu=lambda x: x + 1, default=lambda x: x)
+    3.0
+
+    Raises:
+      NotImplementedError: when there is no function for this platform.
+    """
+    platform = devices.default_device().platform
+    chosen = per_platform.get("cuda" if platform == "gpu" else platform, default)
+    if chosen is None:
+        raise NotImplementedError(
+            f"platform_dependent has no function for {platform}, only for "
+            f"{', '.join(per_platform) or 'none'}; give it a default.")
+    return chosen(*args)

@@ -4,14 +4,15 @@ Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 """
 
 from minijax.higher_order.cond import cond_p
-from minijax.higher_order.control_flow import cond, fori_loop, map, scan, switch, while_loop
+from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_dependent, scan,
+                                               switch, while_loop)
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.lax import linalg
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
                                         div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
-                                        max_p, min, min_p, mul, mul_p, neg, neg_p, real, real_p,
-                                        reciprocal, rsqrt, rsqrt_p, sqrt, sqrt_p, square, square_p,
-                                        sub, sub_p)
+                                        max_p, min, min_p, mul, mul_p, mulhi, mulhi_p, neg, neg_p,
+                                        real, real_p, reciprocal, rsqrt, rsqrt_p, sqrt, sqrt_p,
+                                        square, square_p, sub, sub_p)
 from minijax.primitives.analytic import (acos, acos_p, acosh, acosh_p, asin, asin_p, asinh, asinh_p,
                                          atan, atan2, atan2_p, atan_p, atanh, atanh_p, cos, cos_p,
                                          cosh, cosh_p, erf, erf_inv, erf_inv_p, erf_p, erfc, erfc_p,
@@ -19,18 +20,19 @@ from minijax.primitives.analytic import (acos, acos_p, acosh, acosh_p, asin, asi
                                          log1p_p, log_p, logistic, logistic_p, pow, pow_p, sin,
                                          sin_p, sinh, sinh_p, tan, tan_p, tanh, tanh_p)
 from minijax.primitives.choice import (and_p, bitwise_and, bitwise_not, bitwise_or, bitwise_xor,
-                                       clamp, clamp_p, clz, clz_p, eq_p, ge, ge_p, gt, gt_p, le,
-                                       le_p, lt, lt_p, ne_p, not_p, or_p, population_count,
-                                       population_count_p, select, select_n, select_n_p, shift_left,
-                                       shift_left_p, shift_right_arithmetic,
+                                       clamp, clamp_p, clz, clz_p, eq_p, eq_to_p, ge, ge_p, gt,
+                                       gt_p, le, le_p, le_to_p, lt, lt_p, lt_to_p, ne_p, not_p,
+                                       or_p, population_count, population_count_p, select, select_n,
+                                       select_n_p, shift_left, shift_left_p, shift_right_arithmetic,
                                        shift_right_arithmetic_p, shift_right_logical,
                                        shift_right_logical_p, xor_p)
 from minijax.primitives.collectives import (all_gather, all_gather_p, axis_index, axis_size, pmax,
                                             pmean, pmin, ppermute, psum, psum_p)
-from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p, Precision
+from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p
 from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
-                                        convert_element_type, convert_element_type_p, copy_p, full,
-                                        full_like, stop_gradient, stop_gradient_p)
+                                        convert_element_type, convert_element_type_p, copy_p, dtype,
+                                        empty, full, full_like, optimization_barrier,
+                                        optimization_barrier_p, stop_gradient, stop_gradient_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from minijax.primitives.fft import fft, fft_p, FftType
 from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p
@@ -49,14 +51,21 @@ from minijax.primitives.reduce import (cumlogsumexp, cummax, cummax_p, cummin, c
                                        reduce_or, reduce_or_p, reduce_prod, reduce_prod_p,
                                        reduce_sum, reduce_xor, reduce_xor_p)
 from minijax.primitives.rounding import (abs, abs_p, ceil, ceil_p, floor, floor_p, is_finite,
-                                         is_finite_p, nextafter, nextafter_p, rem, rem_p, round,
-                                         round_p, RoundingMethod, sign, sign_p)
-from minijax.primitives.shape import (broadcast, broadcast_in_dim, broadcast_shapes,
-                                      broadcast_to_rank, broadcasted_iota, expand_dims, iota,
-                                      iota_p, reshape, rev, rev_p, squeeze, squeeze_p, transpose)
-from minijax.primitives.slicing import (concatenate, concatenate_p, index_in_dim, pad, pad_p, slice,
-                                        slice_in_dim, slice_p, split, split_p)
-from minijax.primitives.sort import (argmax, argmax_p, argmin, argmin_p, sort, sort_key_val, sort_p,
-                                     top_k)
+                                         is_finite_p, nextafter, nextafter_p, reduce_precision,
+                                         reduce_precision_p, rem, rem_p, round, round_p,
+                                         RoundingMethod, sign, sign_p)
+from minijax.primitives.shape import (broadcast, broadcast_in_dim, broadcast_like, broadcast_shapes,
+                                      broadcast_to_rank, broadcasted_iota, collapse, expand_dims,
+                                      iota, iota_p, reshape, rev, rev_p, shape_as_value, squeeze,
+                                      squeeze_p, transpose)
+from minijax.primitives.joining import (concatenate, concatenate_p, split, split_p, stack, stack_p,
+                                        tile, tile_p, unstack, unstack_p)
+from minijax.primitives.slicing import index_in_dim, pad, pad_p, slice, slice_in_dim, slice_p
+from minijax.primitives.sort import (approx_max_k, approx_min_k, argmax, argmax_p, argmin, argmin_p,
+                                     sort, sort_key_val, sort_p, top_k, top_k_p)
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)
+from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotDimensionNumbers
+from minijax.primitives.taking import index_take, scatter_apply
+from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
+                                          Tolerance)

@@ -20,7 +20,6 @@ from minijax.higher_order.devices import on_default_device
 from minijax.primitives.axes import canonical_axis, canonical_shape
 from minijax.primitives.convert import converted
 from minijax.primitives.families import documented as documented
-from minijax.primitives.slicing import stacked as stacked
 
 ArrayLike: TypeAlias = Any  # an array, a tracer, a NumPy array or a scalar; never a list
 Alike: TypeAlias = Any  # such things, brought to one dtype
@@ -406,7 +405,9 @@ def from_lax(function: Callable, name: str = "", *, prepare: Callable[..., list[
     def of_two(x: Any, y: Any, /) -> Array:
         return function(*prepare(name, x, y))
 
-    apply = (of_one, of_two)[len(inspect.signature(function).parameters) - 1]
+    operands = [p for p in inspect.signature(function).parameters.values()
+                if p.kind is not p.KEYWORD_ONLY]
+    apply = (of_one, of_two)[len(operands) - 1]
     return documented(apply, name, f"{summary}\n\n    {note}" if note else summary, shows)
 
 

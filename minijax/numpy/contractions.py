@@ -19,7 +19,7 @@ from minijax import caches, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, canonical_axis, choose, convert, like,
-                                     places_along, promote_dtypes, promoted, public, stacked)
+                                     places_along, promote_dtypes, promoted, public)
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.numpy.unary import conjugate
 
@@ -213,7 +213,7 @@ def cross(a: Alike, b: Alike, axisa: int = -1, axisb: int = -1, axisc: int = -1,
     pairs = [(0, 1)] if len(xs) == len(ys) == 2 else [(1, 2), (2, 0), (0, 1)]
     xs, ys = ([*parts, like(0, parts[0])] for parts in (xs, ys))  # where there is no third
     found = [xs[i] * ys[j] - xs[j] * ys[i] for i, j in pairs]
-    return moveaxis(stacked(found), 0, axisc) if len(found) == 3 else found[0]
+    return moveaxis(lax.stack(found), 0, axisc) if len(found) == 3 else found[0]
 
 
 def trace(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None,

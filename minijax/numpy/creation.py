@@ -19,7 +19,7 @@ from minijax.numpy import interchange
 from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, broadcast_arrays_to_one_shape,
                                      broadcast_to_shape, check_arraylike, convert,
                                      promote_dtypes_inexact, promote_shapes, public,
-                                     shape_of_argument, stacked, static_value)
+                                     shape_of_argument, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import converted
 from minijax.tree_util import tree_map
@@ -143,7 +143,7 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
         dtype = (dtypes.lattice_result_type(*leaves)[0] if leaves
                  else dtypes.default_float_dtype())
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
-        return stacked([convert(_array(item, dtype), dtype) for item in items])
+        return lax.stack([convert(_array(item, dtype), dtype) for item in items])
     if any(isinstance(leaf, Array) for leaf in leaves):
         numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
         items = tree_map(lambda _: next(numbers), items,

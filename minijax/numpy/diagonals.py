@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, as_array, as_arrays, canonical_axis, choose,
-                                     convert, like, places_along, public, stacked)
+                                     convert, like, places_along, public)
 from minijax.numpy.creation import array
 from minijax.numpy.shaping import moveaxis, ravel
 from minijax.primitives.axes import canonical_shape, replaced
@@ -224,7 +224,7 @@ def indices(dimensions: Any, dtype: Any = None, sparse: bool = False) -> Any:
                      for d, n in enumerate(shape))
     if not shape:
         return lax.full((0,), 0, dtype)
-    return stacked([lax.broadcasted_iota(dtype, shape, d) for d in range(len(shape))])
+    return lax.stack([lax.broadcasted_iota(dtype, shape, d) for d in range(len(shape))])
 
 
 def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
@@ -240,7 +240,7 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
     powers = range(count) if increasing else range(count)[::-1]
     if not count:
         return lax.full((x.shape[0], 0), 0, x.dtype)
-    return stacked([lax.integer_pow(x, power) for power in powers], 1)
+    return lax.stack([lax.integer_pow(x, power) for power in powers], 1)
 
 
 public(globals())

@@ -15,14 +15,13 @@ from minijax import lax
 from minijax.core import Array
 from minijax.numpy import reductions, sorting
 from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
-                                     canonical_axis, convert, like, promote_dtypes, public, stacked,
+                                     canonical_axis, convert, like, promote_dtypes, public,
                                      static_axes, static_value)
 from minijax.numpy.creation import linspace
 from minijax.numpy.searching import nonzero
 from minijax.numpy.shaping import atleast_1d, atleast_2d, atleast_3d, ravel
 from minijax.numpy.unary import round
 from minijax.numpy.vectorize import apply_along_axis
-from minijax.primitives.slicing import unstack_p
 from minijax.primitives.axes import as_dims, replaced, with_item, without
 
 
@@ -71,7 +70,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     if len(set(shapes)) > 1:
         raise ValueError("All input arrays must have the same shape. Got "
                          + ", ".join(map(str, shapes)) + ".")
-    return stacked(parts, canonical_axis(static_axes("stack", axis), parts[0].ndim + 1))
+    return lax.stack(parts, canonical_axis(static_axes("stack", axis), parts[0].ndim + 1))
 
 
 def vstack(tup: Any, dtype: Any = None) -> Array:
@@ -195,7 +194,7 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
         raise ValueError("Unstack requires arrays with rank > 0, however a scalar array was "
                          "passed.")
     axis = canonical_axis(static_axes("unstack", axis), x.ndim)
-    return tuple(unstack_p.bind(x, axis=axis))
+    return lax.unstack(x, axis)
 
 
 def delete(arr: ArrayLike, obj: Any, axis: int | None = None, *,
@@ -233,11 +232,7 @@ def tile(A: ArrayLike, reps: Any) -> Array:
     """
     times = as_dims(reps if np.iterable(reps) else (reps,))
     rank = max(A.ndim, len(times))
-    a = lax.broadcast_to_rank(A, rank)
-    times = (1,) * (rank - len(times)) + times
-    spread = [size for pair in zip(times, a.shape, strict=True) for size in pair]
-    out = lax.broadcast_in_dim(a, spread, range(1, 2 * rank, 2))
-    return lax.reshape(out, np.multiply(times, a.shape))
+    return lax.tile(lax.broadcast_to_rank(A, rank), (1,) * (rank - len(times)) + times)
 
 
 def repeat(a: ArrayLike, repeats: Any, axis: int | None = None, *,

@@ -19,7 +19,7 @@ from minijax.lax import GatherScatterMode
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (ArrayLike, along, as_array, broadcast_to_shape,
                                      check_arraylike, choose, convert, promote_dtypes, public,
-                                     stacked, static_value)
+                                     static_value)
 from minijax.numpy.creation import array, linspace
 from minijax.numpy.index_plan import Entry, signed_places
 from minijax.numpy.shaping import ravel
@@ -162,7 +162,7 @@ def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -
     """
     if a.ndim == 0:
         return lax.full((flatnonzero(a, size=size, fill_value=fill_value).size, 0), 0, _INT)
-    return stacked(nonzero(a, size=size, fill_value=fill_value), 1)
+    return lax.stack(nonzero(a, size=size, fill_value=fill_value), 1)
 
 
 # ── Counting ─────────────────────────────────────────────────────────────────────────────────

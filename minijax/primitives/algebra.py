@@ -15,10 +15,11 @@ from minijax import dtypes
 from minijax.core import Array, Example, Primitive, ShapedArray, as_value
 from minijax.primitives.choice import eq, select
 from minijax.primitives.emitted import constant, filled, termwise, transposed
-from minijax.primitives.examples import anything, each_with, points, points_and_integers
+from minijax.primitives.examples import (anything, each_with, integers, points,
+                                         points_and_integers)
 from minijax.primitives.families import binary, elementwise, unary
-from minijax.primitives.infix import infix
-from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, NUMBER, check_dtypes,
+from minijax.primitives.infix import infix, shr_logical
+from minijax.primitives.slots import (ANYTHING, COMPLEX, FLOAT, INTEGER, NUMBER, check_dtypes,
                                       numpy_scalars, real_dtype)
 
 
@@ -56,6 +57,20 @@ mul_p, mul = binary(
     derivatives=(lambda t, z, x, y: mul(t, y), lambda t, z, x, y: mul(x, t)),
     transpose=transposed(lambda ct, x, y: mul(ct, y), lambda ct, x, y: mul(x, ct)),
     examples=points_and_integers((-2., 2.), (-2., 2.)))
+
+
+def _upper_half(x: Any, y: Any) -> Any:
+    """The upper half of a product, from the products of halves of the factors."""
+    half = 4 * x.dtype.itemsize
+    low = x.const((1 << half) - 1)
+    x_low, x_high, y_low, y_high = x & low, x >> half, y & low, y >> half
+    middle = x_high * y_low + shr_logical(x_low * y_low, x.const(half))
+    return x_high * y_high + (middle >> half) + (x_low * y_high + (middle & low) >> half)
+
+
+mulhi_p, mulhi = binary(
+    "mulhi", "The upper half of the bits of a product of integers.", accepts=INTEGER,
+    shows="1073741824, 8 -> 2", element=infix(_upper_half), examples=integers(2))
 
 
 def _quotient(x: Any, y: Any) -> Any:
@@ -182,20 +197,20 @@ def _square_root(x: Any) -> Any:
 
 
 sqrt_p, sqrt = unary(
-    "sqrt", "Elementwise square root.", shows="2.25 -> 1.5",
+    "sqrt", "Elementwise square root.", shows="2.25 -> 1.5", accurate=True,
     impl=_square_root,
     derivative=lambda t, z, x: mul(t, div(constant(.5, x), z)),
     examples=points((.5, 2.)))
 
 rsqrt_p, rsqrt = unary(
-    "rsqrt", "One over the square root.", shows="4.0 -> 0.5",
+    "rsqrt", "One over the square root.", shows="4.0 -> 0.5", accurate=True,
     impl=lambda x: np.divide(x.dtype.type(1), _square_root(x)),
     derivative=lambda t, z, x: mul(t, mul(constant(-.5, x), div(z, x))),
     element=lambda s, x: s.div(1, s.sqrt(x)),
     examples=points((.5, 2.)))
 
 cbrt_p, cbrt = unary(
-    "cbrt", "Elementwise cube root.", accepts=FLOAT, shows="8.0 -> 2.",
+    "cbrt", "Elementwise cube root.", accepts=FLOAT, shows="8.0 -> 2.", accurate=True,
     impl=np.cbrt,
     derivative=lambda t, z, x: mul(t, mul(constant(1 / 3, x), integer_pow(z, -2))),
     examples=points((.5, 2.)))

@@ -28,29 +28,29 @@ def one(x: Array) -> Array:
 # ── Exponentials and logarithms ──────────────────────────────────────────────────────────────
 
 exp_p, exp = unary(
-    "exp", "e to the power of x.", shows="0.0 -> 1.",
+    "exp", "e to the power of x.", shows="0.0 -> 1.", accurate=True,
     impl=np.exp,
     derivative=lambda t, y, x: mul(t, y))
 
 exp2_p, exp2 = unary(
-    "exp2", "2 to the power of x.", shows="3.0 -> 8.",
+    "exp2", "2 to the power of x.", shows="3.0 -> 8.", accurate=True,
     impl=np.exp2,
     derivative=lambda t, y, x: mul(log(constant(2, x)), mul(t, y)))
 
 log_p, log = unary(
-    "log", "The natural logarithm.", shows="1.0 -> 0.",
+    "log", "The natural logarithm.", shows="1.0 -> 0.", accurate=True,
     impl=np.log,
     derivative=lambda t, y, x: div(t, x),
     examples=points((.5, 2.)))
 
 log1p_p, log1p = unary(
-    "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10",
+    "log1p", "``log(1 + x)``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
     impl=np.log1p,
     derivative=lambda t, y, x: div(t, add(x, one(x))),
     examples=points((-.5, 2.)))
 
 expm1_p, expm1 = unary(
-    "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10",
+    "expm1", "``exp(x) - 1``, exact for small x.", shows="1e-10 -> 1.e-10", accurate=True,
     impl=np.expm1,
     derivative=lambda t, y, x: mul(t, add(y, one(x))))
 
@@ -64,7 +64,7 @@ def _logistic(x: np.ndarray) -> np.ndarray:
 
 
 logistic_p, logistic = unary(
-    "logistic", "``1 / (1 + exp(-x))``.", shows="0.0 -> 0.5",
+    "logistic", "``1 / (1 + exp(-x))``.", shows="0.0 -> 0.5", accurate=True,
     impl=_logistic,
     derivative=lambda t, y, x: mul(t, mul(y, sub(one(x), y))))
 
@@ -136,17 +136,17 @@ def pow(x: Any, y: Any) -> Any:
 # ── Circular functions ───────────────────────────────────────────────────────────────────────
 
 sin_p, sin = unary(
-    "sin", "The sine.", shows="0.0 -> 0.",
+    "sin", "The sine.", shows="0.0 -> 0.", accurate=True,
     impl=np.sin,
     derivative=lambda t, y, x: mul(t, cos(x)))
 
 cos_p, cos = unary(
-    "cos", "The cosine.", shows="0.0 -> 1.",
+    "cos", "The cosine.", shows="0.0 -> 1.", accurate=True,
     impl=np.cos,
     derivative=lambda t, y, x: neg(mul(t, sin(x))))
 
 tan_p, tan = unary(
-    "tan", "The tangent.", shows="0.0 -> 0.",
+    "tan", "The tangent.", shows="0.0 -> 0.", accurate=True,
     impl=np.tan,
     derivative=lambda t, y, x: mul(t, add(one(x), square(y))),
     examples=points((-1., 1.)))
@@ -202,7 +202,7 @@ cosh_p, cosh = unary(
     derivative=lambda t, y, x: mul(t, sinh(x)))
 
 tanh_p, tanh = unary(
-    "tanh", "The hyperbolic tangent.", shows="0.0 -> 0.",
+    "tanh", "The hyperbolic tangent.", shows="0.0 -> 0.", accurate=True,
     impl=np.tanh,
     derivative=lambda t, y, x: mul(add(t, mul(t, y)), sub(one(x), y)))
 

@@ -5,6 +5,7 @@ Stands on `families`.  Chapter 17, *Control flow under jit*, chooses where Pytho
 In JAX: `jax/_src/lax/lax.py`.
 """
 
+import operator
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +17,7 @@ from minijax.core import Array, Axis, Example, ForPrimitive, Primitive, ShapedAr
 from minijax.primitives.axes import Outs, refuse
 from minijax.primitives.emitted import batched_in_front, filled, linear, spread, stretched
 from minijax.primitives.examples import anything, bits, integers, table
-from minijax.primitives.families import binary, per_argument, unary
+from minijax.primitives.families import binary, elementwise, per_argument, unary
 from minijax.primitives.infix import infix
 from minijax.primitives.slots import (ANYTHING, BITS, INTEGER, NOT_LINEAR, ORDERED, all_weak,
                                       at_each, by_formula, check_dtypes, check_same_dtypes)
@@ -38,6 +39,25 @@ lt_p, lt = comparison("lt", "Whether ``x < y``.", np.less, ORDERED, True)
 le_p, le = comparison("le", "Whether ``x <= y``.", np.less_equal, ORDERED, True)
 gt_p, gt = comparison("gt", "Whether ``x > y``.", np.greater, ORDERED, False)
 ge_p, ge = comparison("ge", "Whether ``x >= y``.", np.greater_equal, ORDERED, False)
+
+
+def _placed(x: Any) -> Any:
+    """The place of a number among all of its dtype: of floats, in the order of their bits."""
+    if x.dtype.kind != "f" and x.dtype != dtypes.bfloat16:
+        return x
+    bits = x.bits()
+    return bits ^ ((bits >> 8 * bits.dtype.itemsize - 1) & np.iinfo(bits.dtype).max)
+
+
+def _in_total_order(name: str, compare: Callable[[Any, Any], Any]) -> Primitive:
+    """A comparison in the total order of floats: -nan, -inf, …, -0, 0, …, inf, nan."""
+    return elementwise(name, accepts=[ORDERED, ORDERED], result=lambda dtype: np.dtype(bool),
+                       element=infix(lambda x, y: compare(_placed(x), _placed(y))),
+                       examples=anything(2))
+
+
+eq_to_p, lt_to_p, le_to_p = (_in_total_order(f"{name}_to", getattr(operator, name))
+                             for name in ("eq", "lt", "le"))
 
 
 # ── Logic, bit by bit ────────────────────────────────────────────────────────────────────────

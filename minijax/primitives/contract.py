@@ -4,68 +4,22 @@ Stands on `families`.  Chapter 24, *Loops and Numba*, shows where a library take
 In JAX: `jax/_src/lax/lax.py` (`dot_general`).
 """
 
-import enum
 import functools
 import math
 from typing import Any
 
 import numpy as np
 
-from minijax import config, dtypes
+from minijax import dtypes
 from minijax.core import Array, Axis, Example, Primitive, ShapedArray, Undefined, dtype_name
 from minijax.primitives import convert, emitted, families, summation
 from minijax.primitives.axes import Axes, above, as_dims, refuse, without
 from minijax.primitives.examples import spaced
+from minijax.primitives.precision import canonical_precision
 from minijax.primitives.slots import Reduction, all_weak, computed_in, real_dtype
 from minijax.primitives.summation import LONG
 
 Dimensions = tuple[tuple[Axes, Axes], tuple[Axes, Axes]]  # (contracted), (batch); left, right
-
-
-class Precision(enum.Enum):
-    """How exactly products are computed: on a GPU those of float32 may have fewer digits if one of
-    the lower two is asked for, on the CPU never.
-    """
-
-    # JAX: on a GPU fewer digits are the default.
-    DEFAULT = 0
-    HIGH = 1
-    HIGHEST = 2
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}.{self.name}"
-
-    __str__ = __repr__
-
-
-_NAMES = {"highest": Precision.HIGHEST, "float32": Precision.HIGHEST, "high": Precision.HIGH,
-          "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
-          "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
-          "fastest": Precision.DEFAULT, None: Precision.DEFAULT}
-
-
-def canonical_precision(precision: Any) -> tuple[Precision, Precision] | None:
-    """A precision as a pair for the two operands, or None.
-
-    Raises:
-      ValueError: for what is none.
-
-    >>> canonical_precision("highest")
-    (Precision.HIGHEST, Precision.HIGHEST)
-    """
-    if precision is None:
-        precision = config.default_matmul_precision.value
-        if precision is None:
-            return None
-    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
-    named: Any = tuple(_NAMES.get(p) if isinstance(p, str) else p for p in pair)
-    if [isinstance(p, Precision) for p in named] == [True, True]:
-        return named
-    raise ValueError("Precision argument must be one of:\n- None,\n"
-                     f"- a string in {list(_NAMES)},\n- a lax.Precision value,\n"
-                     "- a tuple of two lax.Precision values or strings,\n"
-                     "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
-                     f"- a lax.DotAlgorithm value;\nbut got {precision}.")
 
 
 # ── The type ─────────────────────────────────────────────────────────────────────────────────

@@ -241,6 +241,51 @@ copy_p = _copying(
     transpose=emitted.transposed(lambda ct, x: copy_p.bind(ct)),
     examples=examples.points((-2., 2.)))
 
+optimization_barrier_p = Primitive(
+    "optimization_barrier",
+    multiple_results=True,
+    impl=lambda *xs: [x.copy() for x in xs],
+    abstract_eval=lambda *avals: list(avals),
+    jvp=emitted.linear(),
+    transpose=lambda cotangents, *args: optimization_barrier_p.bind(
+        *map(emitted.instantiate, cotangents)),
+    batch=lambda axis, args, dims: (optimization_barrier_p.bind(*args), list(dims)),
+    program=lambda *xs: list(xs),
+    examples=examples.table("", *((e.args[0], np.arange(3, dtype=np.int32))
+                                  for e in examples.points((-2., 2.))()[:1])))
+
+
+def optimization_barrier(operand: Any, /) -> Any:
+    """The tree itself; JAX's compiler computes nothing across it, which here it never needs.
+
+    Args:
+      operand: a tree of arrays.
+
+    >>> optimization_barrier((1., 2.))
+    (Array(1., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
+    """
+    leaves, tree = tree_util.tree_flatten(operand)
+    return tree.unflatten(optimization_barrier_p.bind(*leaves) if leaves else [])
+
+
+def dtype(x: Any) -> np.dtype:
+    """The dtype an array, or a Python number made one, has.
+
+    >>> dtype(3)
+    dtype('int32')
+    """
+    return core.as_value(x).dtype
+
+
+def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Array:
+    """An array for values to come; it holds zeros.
+
+    >>> empty((2,), np.float32)
+    Array([0., 0.], dtype=float32)
+    """
+    return full(shape, 0, dtype)
+
+
 stop_gradient_p = _copying(
     "stop_gradient",
     jvp=constant_in_all,

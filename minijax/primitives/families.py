@@ -18,6 +18,7 @@ from minijax.lazily import importing
 from minijax.primitives.axes import Outs
 from minijax.primitives.emitted import add_any_p, batch_elementwise, stretched
 from minijax.primitives.examples import Examples, points
+from minijax.primitives.precision import check_accuracy
 from minijax.primitives.slots import (INEXACT, NOT_LINEAR, NUMBER, Formula, at_each, by_formula,
                                       elementary, elementwise_type, in_numpy, kind_name)
 
@@ -73,7 +74,8 @@ def elementwise(name: str, *, impl: Callable[..., list] | None = None,
 
 
 def unary(name: str, meaning: str, *, derivative: Callable | None = None,
-          accepts: tuple = INEXACT, examples: Examples = AROUND_ZERO, shows: str = "", **slots: Any
+          accepts: tuple = INEXACT, examples: Examples = AROUND_ZERO, shows: str = "",
+          accurate: bool = False, **slots: Any
           ) -> tuple[Primitive, Callable[[Any], Any]]:
     """A primitive of one operand without parameters, and the function that applies it.
 
@@ -82,13 +84,18 @@ def unary(name: str, meaning: str, *, derivative: Callable | None = None,
       meaning: what the function's docstring says.
       derivative: ``(tangent, result, x) -> tangent``; None: the result does not vary.
       shows: an argument and the result, for the docstring: ``"0.0 -> 1."``.
+      accurate: whether users may say how exact it has to be; it always is as exact as it can be.
       slots: others of `elementwise`; `impl` is a NumPy function.
     """
     p = _of_numpy(name, [accepts], derivatives=[derivative], examples=examples, **slots)
 
     def function(x: Any) -> Any:
         return p.bind(x)
-    return p, documented(function, *_explained(
+
+    def with_accuracy(x: Any, *, accuracy: Any = None) -> Any:
+        check_accuracy(accuracy)
+        return p.bind(x)
+    return p, documented(with_accuracy if accurate else function, *_explained(
         name, meaning, "x: an array of a dtype", accepts, shows))
 
 

@@ -19,7 +19,8 @@ from minijax.primitives.convert import convert_element_type
 from minijax.primitives.examples import spaced, table
 from minijax.primitives.pairs import Pair, as_pair, each_of
 from minijax.primitives.shape import rev
-from minijax.primitives.slicing import concatenate, part
+from minijax.primitives.joining import concatenate
+from minijax.primitives.slicing import part
 from minijax.primitives.slots import real_dtype
 
 

@@ -22,7 +22,7 @@ from minijax.primitives.emitted import (batched_in_front, linear, repeated, spre
 from minijax.primitives.examples import grid, table
 from minijax.primitives.gather import gather_p, scatter_p
 from minijax.primitives.shape import expand_dims, squeeze
-from minijax.primitives.slicing import concatenate
+from minijax.primitives.joining import concatenate
 from minijax.primitives.slots import all_weak, check_same_dtypes, nest
 from minijax.primitives.windows import (GatherDimensionNumbers, GatherScatterMode,
                                         ScatterDimensionNumbers)

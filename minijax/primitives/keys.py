@@ -19,7 +19,8 @@ from minijax.primitives.emitted import batch_elementwise, batch_in_front, filled
 from minijax.primitives.examples import Examples, table
 from minijax.primitives.random_bits import threefry2x32
 from minijax.primitives.shape import expand_dims, iota, reshape
-from minijax.primitives.slicing import concatenate, index_in_dim, slice_in_dim, split
+from minijax.primitives.joining import concatenate, split
+from minijax.primitives.slicing import index_in_dim, slice_in_dim
 
 TypeRule = Callable[..., ShapedArray]
 MOST_WORDS = 2**32  # a key's counters are words of 32 bits

@@ -22,7 +22,8 @@ from minijax.primitives.emitted import (batch_along, constant, filled, linear, r
                                         reduction, reshaped, transposed)
 from minijax.primitives.examples import reducible
 from minijax.primitives.families import constant_in_all, kernel, per_argument
-from minijax.primitives.slicing import concatenate_p, pad_p, part
+from minijax.primitives.joining import concatenate_p
+from minijax.primitives.slicing import pad_p, part
 from minijax.primitives.slots import (ANYTHING, BITS, NOT_LINEAR, NUMBER, check_reducible,
                                       computed_in, extremum_of_nothing, in_numpy, nest, widened)
 

@@ -6,17 +6,21 @@ In JAX: `jax/_src/lax/lax.py`.
 
 import builtins
 import enum
+import operator
 from typing import Any
 
 import numpy as np
 
-from minijax.core import Array, cannot
+from minijax import dtypes
+from minijax.core import Array, Example, cannot
 from minijax.primitives.algebra import conj, div, in_parts, is_complex, mul, neg, real
 from minijax.primitives import choice, emitted
+from minijax.primitives.axes import Outs, refuse
 from minijax.primitives.examples import each_with, points, points_and_integers
 from minijax.primitives.families import binary, elementwise, unary
 from minijax.primitives.infix import copysign, infix, round_even, select as where, trunc
-from minijax.primitives.slots import COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, real_dtype, wide
+from minijax.primitives.slots import (COMPLEX, FLOAT, INTEGER, NUMBER, SIGNED, numpy_scalars,
+                                      real_dtype, wide)
 
 # ── Sign and size ────────────────────────────────────────────────────────────────────────────
 
@@ -127,6 +131,65 @@ rem_p, rem = binary(
                  lambda t, z, x, y: mul(neg(t), mul(sign(div(x, y)), floor(abs(div(x, y)))))),
     examples=points_and_integers((-2., 2.), (3.1, 4.)),
     shows="-7, 2 -> -1")
+
+
+# ── Fewer bits ───────────────────────────────────────────────────────────────────────────────
+
+def _reduced(x: Any, exponent_bits: int, mantissa_bits: int) -> Any:
+    """The mantissa is rounded to even; what the exponent is too short for is infinite, or zero."""
+    info = dtypes.finfo(x.dtype)
+    bits, dropped = x.bits(), info.nmant - mantissa_bits
+    if dropped > 0:
+        bits = bits + ((bits >> dropped & 1) + ((1 << dropped - 1) - 1)) & -(1 << dropped)
+    if exponent_bits < info.nexp:
+        sign, most = bits & np.iinfo(bits.dtype).min, ((1 << info.nexp) - 1) << info.nmant
+        middle, reach = (1 << info.nexp - 1) - 1, (1 << exponent_bits - 1) - 1
+        exponent = bits & most
+        bits = where(exponent > (middle + reach << info.nmant), sign | most,
+                     where(exponent <= (middle - reach << info.nmant), sign, bits))
+    nan = x if mantissa_bits else copysign(x.const(np.inf), x)
+    return where(x != x, nan, bits.bits(x.dtype))
+
+
+def _reduce_precision_jvp(primals: list, tangents: list, **bits: int) -> Outs:
+    out, tangent = (reduce_precision_p.bind_list(*both, **bits) for both in (primals, tangents))
+    return out, tangent
+
+
+reduce_precision_p = elementwise(
+    "reduce_precision",
+    impl=lambda x, **bits: [infix(_reduced)(numpy_scalars(), x, **bits)],
+    accepts=[FLOAT],
+    element=infix(_reduced),
+    jvp=_reduce_precision_jvp,
+    transpose=emitted.transposed(lambda ct, x, **bits: reduce_precision_p.bind(ct, **bits)),
+    examples=lambda: [
+        Example(e.args, {"exponent_bits": 5, "mantissa_bits": m})
+        for m in (19, 40) for e in points((-2., 2.))() if e.args[0].dtype != np.float64])
+
+
+def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Array:
+    """The operand rounded to fewer bits; its dtype stays.
+
+    Args:
+      operand: an array of a floating dtype.
+      exponent_bits, mantissa_bits: how many bits there are for each; more than the dtype has
+        change nothing.
+
+    >>> reduce_precision(1.23456789, 5, 3)
+    Array(1.25, dtype=float32, weak_type=True)
+
+    Raises:
+      ValueError: when there is no bit for the exponent, or fewer than none for the mantissa.
+    """
+    exponent_bits, mantissa_bits = operator.index(exponent_bits), operator.index(mantissa_bits)
+    refuse((exponent_bits < 1,
+            f"reduce_precision: exponent_bits must be positive; got {exponent_bits}"),
+           (mantissa_bits < 0,
+            f"reduce_precision: mantissa_bits must be non-negative; got {mantissa_bits}"),
+           error=ValueError)
+    return reduce_precision_p.bind(operand, exponent_bits=exponent_bits,
+                                   mantissa_bits=mantissa_bits)
 
 
 # ── Floats ───────────────────────────────────────────────────────────────────────────────────

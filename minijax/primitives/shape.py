@@ -4,6 +4,7 @@ Stands on `emitted`, where three of the primitives are.  Chapter 23, *An array i
 index*.  In JAX: `jax/_src/lax/lax.py`.
 """
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -260,3 +261,51 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int) -> Array:
     dtype = dtypes.check_user_dtype_supported(dtype, "broadcasted_iota")
     sizes = canonical_shape(shape)
     return iota_p.bind(dtype=dtype, shape=sizes, dimension=operator.index(dimension))
+
+
+# ── Shapes of other shapes ───────────────────────────────────────────────────────────────────
+
+def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Array:
+    """The array with some neighbouring axes joined to one.
+
+    Args:
+      operand: an array.
+      start_dimension, stop_dimension: the axes, as a Python slice would take them.
+
+    >>> collapse(np.ones((2, 3, 4)), 1).shape
+    (2, 12)
+
+    Raises:
+      ValueError: when the slice runs backwards.
+    """
+    shape = np.shape(operand)
+    start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
+    if start > stop:
+        raise ValueError(f"Invalid dimension range passed to collapse: {shape}"
+                         f"[{start_dimension}:{stop_dimension}]")
+    return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
+
+
+def broadcast_like(arr: Any, like_arr: Any) -> Array:
+    """An array repeated to the shape of another, which has the same last axes.
+
+    >>> broadcast_like(np.arange(2), np.ones((3, 2))).shape
+    (3, 2)
+
+    Raises:
+      ValueError: when the other has fewer axes.
+    """
+    shape, wanted = np.shape(arr), np.shape(like_arr)
+    if len(wanted) < len(shape):
+        raise ValueError("Cannot broadcast to shape with fewer dimensions: "
+                         f"arr_shape={shape} shape={wanted}")
+    return broadcast_in_dim(arr, wanted, range(len(wanted) - len(shape), len(wanted)))
+
+
+def shape_as_value(shape: Sequence[int]) -> Array:
+    """A shape as an array of integers.
+
+    >>> shape_as_value((2, 3))
+    Array([2, 3], dtype=int32)
+    """
+    return core.as_value(np.array(canonical_shape(shape), np.int32))

@@ -1,4 +1,4 @@
-"""Primitives that cut and join arrays at places known beforehand: slice, pad, concatenate, split.
+"""Primitives that cut at places known beforehand, and put a margin around: slice, pad.
 
 Stands on `shape`.  Chapter 23, *An array is a function of an index*.
 In JAX: `jax/_src/lax/slicing.py` and `lax.py`.
@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from minijax import core
-from minijax.core import Array, Axis, Primitive, ShapedArray, Undefined
-from minijax.primitives import algebra, choice, emitted, slots
-from minijax.primitives.axes import (Index, Outs, Shape, as_dims, canonical_axis, check_sizes,
-                                     refuse, replaced, with_item, without)
+from minijax.core import Array, Axis, Primitive, ShapedArray
+from minijax.primitives import algebra, choice, emitted
+from minijax.primitives.axes import (Index, Outs, Shape, as_dims, check_sizes,
+                                     refuse, replaced, with_item)
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import squeeze, squeeze_p
 
@@ -256,148 +256,6 @@ def pad(operand: Any, padding_value: Any,
     return pad_p.bind(operand, padding_value, padding_config=config)
 
 
-# ── concatenate ──────────────────────────────────────────────────────────────────────────────
-
-def _concatenate_type(*avals: ShapedArray, dimension: int) -> list[ShapedArray]:
-    first, shapes = avals[0], ", ".join(str(aval.shape) for aval in avals)
-    refuse(
-        (any(aval.ndim != first.ndim for aval in avals),
-         f"Cannot concatenate arrays with different numbers of dimensions: got {shapes}."),
-        (not 0 <= dimension < first.ndim,
-         f"concatenate dimension out of bounds: dimension {dimension} for shapes {shapes}."))
-    total = sum(aval.shape[dimension] for aval in avals)
-    outs = {replaced(aval.shape, dimension, total) for aval in avals}
-    refuse((len(outs) != 1,
-            "Cannot concatenate arrays with shapes that differ in dimensions other than the one "
-            f"being concatenated: concatenating along dimension {dimension} for shapes {shapes}."))
-    slots.check_same_dtypes("concatenate", *avals)
-    return [ShapedArray(outs.pop(), first.dtype, slots.all_weak(avals))]
-
-
-def _transpose_concatenate(cotangents: list, *args: Any, dimension: int) -> list:
-    [ct] = cotangents
-    ends = itertools.accumulate(x.aval.shape[dimension] for x in args)
-    return [slice_in_dim(ct, end - x.aval.shape[dimension], end, axis=dimension)
-            if isinstance(x, Undefined) else None for x, end in zip(args, ends, strict=True)]
-
-
-def _concatenate_element(s: Any, index: Index, *xs: Any, dimension: int) -> Any:
-    place = index[dimension]
-    operands = [x for x in xs if x.shape[dimension]] or xs[:1]
-    ends = list(itertools.accumulate(x.shape[dimension] for x in operands))
-
-    def element_among(first: int, last: int) -> Any:
-        """The element, which is of one of these: the question is halved, for there may be many."""
-        if last - first == 1:
-            x = operands[first]
-            shifted = s.sub(place, ends[first] - x.shape[dimension])
-            return x(replaced(index, dimension, shifted))
-        middle = (first + last) // 2
-        return s.choose(s.lt(place, ends[middle - 1]), lambda: element_among(first, middle),
-                        lambda: element_among(middle, last))
-
-    return element_among(0, len(operands))
-
-
-concatenate_p = Primitive(
-    "concatenate",
-    impl=lambda *xs, dimension: [np.concatenate(xs, dimension)],
-    abstract_eval=_concatenate_type,
-    jvp=emitted.linear(),
-    transpose=_transpose_concatenate,
-    batch=emitted.batch_in_front("dimension"),
-    element=_concatenate_element,
-    examples=table(
-        "dimension", (grid(2), grid(3), 0), (grid(2, 1), grid(2, 0), grid(2, 3), 1),
-        (grid(1, 2, dtype=np.int32), 0), (grid(0), grid(0), 0)))
-
-
-def concatenate(operands: Sequence[Any], dimension: int) -> Array:
-    """The operands one after the other along an axis.
-
-    >>> import numpy as np
-    >>> concatenate([np.arange(2), np.arange(3)], 0)
-    Array([0, 1, 0, 1, 2], dtype=int32)
-
-    Raises:
-      TypeError: when shapes differ along another axis, or dtypes differ.
-    """
-    if len(operands) == 0:
-        raise ValueError("concatenate requires a non-empty sequences of arrays")
-    if len(operands) == 1 and isinstance(operands[0], Array):
-        return operands[0]
-    return concatenate_p.bind(*operands, dimension=operator.index(dimension))
-
-
-# ── split, unstack ───────────────────────────────────────────────────────────────────────────
-
-def _cut(name: str, *, impl: Any, shapes: Any, program: Any, join: Any, removed: bool = False,
-         examples: Any) -> Primitive:
-    """A primitive whose results are the pieces of its operand; compiled, each is a slice.
-
-    Args:
-      shapes: ``(shape, **params)`` to the shapes of the pieces.
-      program: ``(x, **params)`` to the pieces, each by operations of its own.
-      join: ``(pieces, axis)`` to what they are the pieces of.
-      removed: whether the pieces lack the axis.
-    """
-    return Primitive(
-        name, impl=impl, program=program, examples=examples, multiple_results=True,
-        abstract_eval=lambda x, **params: [x.update(shape=shape)
-                                           for shape in shapes(x.shape, **params)],
-        jvp=emitted.linear(0),
-        transpose=lambda cotangents, x, axis, **params: [
-            join(list(map(emitted.instantiate, cotangents)), axis)],
-        batch=emitted.batch_along("axis", removed))
-
-
-def _split_shapes(shape: Shape, sizes: Sequence[int], axis: int) -> list[Shape]:
-    sizes = list(sizes)
-    refuse(
-        (min(sizes, default=0) < 0, f"Sizes passed to split must be nonnegative, got {sizes}"),
-        (sum(sizes) != shape[axis],
-         f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the operand shape "
-         f"{list(shape)}"), error=ValueError)
-    return [replaced(shape, axis, int(n)) for n in sizes]
-
-
-split_p = _cut(
-    "split",
-    impl=lambda x, sizes, axis: np.split(x, np.cumsum(sizes)[:-1], axis)[:len(sizes)],
-    shapes=_split_shapes,
-    program=lambda x, sizes, axis: [
-        part(x, int(end - n), int(end), axis)
-        for n, end in zip(sizes, itertools.accumulate(sizes), strict=True)],
-    join=lambda pieces, axis: concatenate(pieces, axis),
-    examples=table("sizes axis", (grid(5), (2, 0, 3), 0), (grid(2, 3), (1, 2), 1),
-                   (grid(2, 3, dtype=np.int32), (2,), 0)))
-
-
-def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """The operand cut into pieces of the given sizes along an axis.
-
-    >>> import numpy as np
-    >>> split(np.arange(3), (1, 2))
-    [Array([0], dtype=int32), Array([1, 2], dtype=int32)]
-
-    Raises:
-      ValueError: when the sizes are negative, or do not add up to the axis.
-    """
-    return split_p.bind(operand, sizes=tuple(sizes),
-                        axis=canonical_axis(axis, np.ndim(operand)))
-
-
-unstack_p = _cut(
-    "unstack",
-    impl=lambda x, axis: [np.asarray(np.take(x, i, axis)) for i in range(x.shape[axis])],
-    shapes=lambda shape, axis: [without(shape, (axis,))] * shape[axis],
-    program=lambda x, axis: [
-        squeeze_p.bind(part(x, i, i + 1, axis), dimensions=(axis,)) for i in range(x.shape[axis])],
-    join=lambda pieces, axis: stacked(pieces, axis),
-    removed=True,
-    examples=table("axis", (grid(3), 0), (grid(2, 3), 1), (grid(2, 3, dtype=np.int32), 0)))
-
-
 # ── Parts and rows ───────────────────────────────────────────────────────────────────────────
 
 def part(x: Array, start: int, stop: int, axis: int = 0) -> Array:
@@ -409,8 +267,3 @@ def part(x: Array, start: int, stop: int, axis: int = 0) -> Array:
 def index_leading(x: Array, i: int) -> Array:
     """Row `i` of `x`."""
     return squeeze_p.bind(part(x, i, i + 1), dimensions=(0,))
-
-
-def stacked(rows: Sequence[Array], axis: int = 0) -> Array:
-    """Arrays of one shape along a new axis."""
-    return concatenate([emitted.broadcast_batch(x, axis, 1) for x in rows], axis)

@@ -4,6 +4,7 @@ Stands on `gather`, for its derivative.  Chapter 23, *An array is a function of 
 In JAX: `jax/_src/lax/lax.py`.
 """
 
+import math
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 from minijax import dtypes
 from minijax.core import (Array, Primitive, ShapedArray, Zero, cannot, dtype_name,
                           has_key_dtype)
-from minijax.primitives import choice, emitted, families, gather, reduce
+from minijax.primitives import algebra, choice, emitted, families, gather, reduce
 from minijax.primitives.axes import Axes, canonical_axis, replaced, without
 from minijax.primitives.convert import converted
 from minijax.primitives.examples import grid, reducible, table
@@ -258,3 +259,71 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     dtype = dtypes.check_user_dtype_supported(index_dtype, "argmin")
     return argmin_p.bind(operand, axes=(axis,), index_dtype=dtype)
+
+
+# ── The best, found roughly elsewhere ────────────────────────────────────────────────────────
+
+def approx_max_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = .95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
+                 ) -> tuple[Array, Array]:
+    """The `k` largest elements along an axis, largest first, and where they stood.
+
+    On accelerators JAX may miss some; on the CPU it finds all, as here.
+
+    Args:
+      operand: an array of a floating dtype.
+      recall_target: which part of the `k` largest has to be found.
+      reduction_input_size_override: the size of the axis that the target is meant for.
+      aggregate_to_topk: whether just `k` are wanted, and not all candidates that JAX would find.
+
+    >>> import numpy as np
+    >>> approx_max_k(np.array([3., 1., 4.]), 2)
+    (Array([4., 3.], dtype=float32), Array([2, 0], dtype=int32))
+
+    Raises:
+      ValueError: when `k` is not positive, or larger than the axis, or these are no floats.
+
+    Source: Chern et al., *TPU-KNN: K Nearest Neighbor Search at Peak FLOP/s* (2022).
+    """
+    shape = np.shape(operand)
+    if k <= 0:
+        raise ValueError(f"k must be positive, got {k}")
+    if not dtypes.issubdtype(dtypes.dtype(operand), np.floating):
+        raise ValueError("operand must be a floating type")
+    axis = canonical_axis(reduction_dimension, len(shape))
+    if shape[axis] < k:
+        raise ValueError(f"k must be smaller than the size of reduction_dim {shape[axis]}, got {k}")
+    if not 0 < recall_target < 1:
+        raise ValueError(f"recall_target must lie between 0 and 1, got {recall_target}")
+    size = k if aggregate_to_topk else _candidates(
+        shape[axis], len(shape), k, recall_target, reduction_input_size_override)
+    values, places = top_k(operand, size, axis=axis)
+    return values, places
+
+
+def approx_min_k(operand: Any, k: int, reduction_dimension: int = -1, recall_target: float = .95,
+                 reduction_input_size_override: int = -1, aggregate_to_topk: bool = True
+                 ) -> tuple[Array, Array]:
+    """The `k` smallest elements along an axis, smallest first; the rest as in `approx_max_k`.
+
+    >>> import numpy as np
+    >>> approx_min_k(np.array([3., 1., 4.]), 2)
+    (Array([1., 3.], dtype=float32), Array([1, 0], dtype=int32))
+    """
+    values, places = approx_max_k(algebra.neg(operand), k, reduction_dimension, recall_target,
+                                  reduction_input_size_override, aggregate_to_topk)
+    return algebra.neg(values), places
+
+
+def _candidates(size: int, rank: int, k: int, recall_target: float, override: int) -> int:
+    """How many candidates the paper's search keeps of `size` elements."""
+    tile = 1024 if rank == 1 else 128
+    whole = size if override < 0 else override
+    if size <= tile:
+        return size
+    tiles = -(-size // tile)
+    halvings = (tiles - 1).bit_length()
+    if k > 1:
+        wanted = min(max(int((1 - k) / math.log(recall_target)), tile), whole)
+        halvings = min(halvings, (whole // wanted).bit_length() - 1)
+    return -(-tiles // 2 ** halvings) * tile if halvings else size

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import Array, as_value
-from minijax.primitives import choice, linalg, slicing
+from minijax.primitives import choice, joining, linalg, slicing
 from minijax.primitives.algebra import conj, is_complex, real
 from minijax.primitives.convert import convert_element_type
 from minijax.primitives.emitted import filled, reduce_sum_p
@@ -67,7 +67,7 @@ def _qr_slopes(t: Array, outs: Sequence[Array], *, full_matrices: bool) -> list[
     if n > m:
         rest, slope = (slicing.slice_in_dim(x, m, n, axis=axis) for x in (r, t))
         r_rest = product(adjoint(q), slope - product(q_slope, rest))
-        r_slope = slicing.concatenate([r_slope, r_rest], axis)
+        r_slope = joining.concatenate([r_slope, r_rest], axis)
     return [q_slope, r_slope]
 
 

@@ -81,3 +81,11 @@ def test_bits_are_counted_as_in_jax_compiled_or_not(name, dtype, agrees_closely)
 
 def test_floats_have_no_bits_to_count(agrees_closely):
     agrees_closely(lambda lax: lax.population_count(1.))
+
+
+@pytest.mark.parametrize("name", ["eq_to_p", "lt_to_p", "le_to_p"])
+def test_the_total_order_tells_zeros_and_nans_apart(name, agrees):
+    x = np.float32([-np.nan, -np.inf, -1, -0., 0, 1e-40, 1, np.inf, np.nan])
+    one, two = (np.ascontiguousarray(a).ravel() for a in np.meshgrid(x, x))
+    agrees(lambda lax: getattr(lax, name).bind(one, two))
+    agrees(lambda lax: getattr(lax, name).bind(np.int32([1, 2]), np.int32([2, 2])))

@@ -38,3 +38,24 @@ def test_the_next_float_is_as_in_jax(agrees_closely):
 
 def test_integers_have_no_next_float(agrees_closely):
     agrees_closely(lambda lax: lax.nextafter(1, 2))
+
+
+NEAR = np.float32([0, -0., 1, 1.2345678, -1.2345678, 65504, 65519.9, 65520, 6.1e-5, 6e-8, -3e-8,
+                   1e-40, 3e38, np.inf, -np.inf, np.nan])
+
+
+@pytest.mark.parametrize("bits", [(5, 10), (8, 7), (8, 23), (2, 1), (1, 0), (11, 52), (5, 23)])
+@pytest.mark.parametrize("dtype", ["float32", "float16", ml_dtypes.bfloat16])
+def test_numbers_of_fewer_bits_are_those_of_jax(bits, dtype):
+    with np.errstate(over="ignore"):
+        x = NEAR.astype(dtype)
+    wanted = np.asarray(jax.lax.reduce_precision(x, *bits))
+    for found in (lax.reduce_precision(x, *bits),
+                  minijax.jit(lax.reduce_precision, static_argnums=(1, 2))(x, *bits)):
+        np.testing.assert_array_equal(np.asarray(found).view("uint8"), wanted.view("uint8"))
+
+
+def test_numbers_without_bits_are_refused(agrees):
+    agrees(lambda lax: lax.reduce_precision(1., 0, 3))
+    agrees(lambda lax: lax.reduce_precision(1., 3, -1))
+    agrees(lambda lax: lax.reduce_precision(1, 3, 3))

@@ -1,0 +1,137 @@
+"""How exact an operation is asked to be: products by algorithm, functions by tolerance.
+
+Stands on nothing but dtypes.  Here the CPU has one precision, and it is the highest.
+In JAX: `jax/_src/lax/lax.py`, `jax/_src/lax/other.py`.
+"""
+
+import dataclasses
+import enum
+from typing import Any, NamedTuple
+
+from minijax import config
+
+
+# ── Functions ────────────────────────────────────────────────────────────────────────────────
+
+class AccuracyMode(enum.Enum):
+    """How many digits of a function are asked for; the functions here always have all."""
+
+    HIGHEST = 1
+    DEFAULT = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class Tolerance:
+    """How far a function's result may be off: absolutely, relatively, in units of the last place.
+
+    >>> Tolerance(rtol=1e-5)
+    Tolerance(atol=0.0, rtol=1e-05, ulps=0)
+
+    Raises:
+      ValueError: for a negative one, and when none is given.
+    """
+
+    atol: float = 0.
+    rtol: float = 0.
+    ulps: int = 0
+
+    def __post_init__(self) -> None:
+        if min(self.atol, self.rtol, self.ulps) < 0:
+            raise ValueError("Tolerances must be non-negative.")
+        if self.atol == self.rtol == self.ulps == 0:
+            raise ValueError("At least one of atol, rtol, or ulps must be set.")
+
+
+def check_accuracy(accuracy: Any) -> None:
+    """Refuse what is no accuracy.
+
+    Raises:
+      NotImplementedError: for something else than a mode, a tolerance, or None.
+    """
+    if accuracy is not None and not isinstance(accuracy, AccuracyMode | Tolerance):
+        raise NotImplementedError(f"Accuracy {accuracy} not supported")
+
+
+# ── Products ─────────────────────────────────────────────────────────────────────────────────
+
+class Precision(enum.Enum):
+    """How exactly products are computed: on a GPU those of float32 may have fewer digits if one of
+    the lower two is asked for, on the CPU never.
+    """
+
+    # JAX: on a GPU fewer digits are the default.
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}.{self.name}"
+
+    __str__ = __repr__
+
+
+class DotAlgorithm(NamedTuple):
+    """How a product is computed: what its operands are rounded to, and what it is summed in."""
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Algorithms of products by their names: operand, operand, sum."""
+
+    (DEFAULT, ANY_F8_ANY_F8_F32, ANY_F8_ANY_F8_F32_FAST_ACCUM, ANY_F8_ANY_F8_ANY,
+     ANY_F8_ANY_F8_ANY_FAST_ACCUM, F16_F16_F16, F16_F16_F32, BF16_BF16_BF16, BF16_BF16_F32,
+     BF16_BF16_F32_X3, BF16_BF16_F32_X6, BF16_BF16_F32_X9, TF32_TF32_F32, TF32_TF32_F32_X3,
+     F32_F32_F32, F64_F64_F64) = range(16)
+
+    __repr__ = Precision.__repr__
+
+    def __str__(self) -> str:
+        return self.name
+
+
+# JAX: of float32, those in bfloat16 give the numbers of float32 on the CPU, too.
+_ON_THE_CPU = {DotAlgorithmPreset[name] for name in (
+    "DEFAULT", "F16_F16_F16", "BF16_BF16_BF16", "BF16_BF16_F32", "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6", "BF16_BF16_F32_X9", "F32_F32_F32", "F64_F64_F64")}
+
+_NAMES = {"highest": Precision.HIGHEST, "float32": Precision.HIGHEST, "high": Precision.HIGH,
+          "bfloat16_3x": Precision.HIGH, "tensorfloat32": Precision.HIGH,
+          "default": Precision.DEFAULT, "bfloat16": Precision.DEFAULT,
+          "fastest": Precision.DEFAULT, None: Precision.DEFAULT}
+
+
+def canonical_precision(precision: Any) -> Any:
+    """A precision as a pair for the two operands, or an algorithm, or None.
+
+    Raises:
+      ValueError: for what is none, and for an algorithm that the CPU has not.
+
+    >>> canonical_precision("highest")
+    (Precision.HIGHEST, Precision.HIGHEST)
+    """
+    if precision is None:
+        precision = config.default_matmul_precision.value
+        if precision is None:
+            return None
+    if isinstance(precision, str):
+        precision = DotAlgorithmPreset.__members__.get(precision, precision)
+    if precision in _ON_THE_CPU:
+        return precision
+    if isinstance(precision, DotAlgorithmPreset | DotAlgorithm):
+        raise ValueError(f"The precision '{precision}' is not supported by dot_general on CPU")
+    pair = precision if isinstance(precision, (tuple, list)) else (precision, precision)
+    named: Any = tuple(_NAMES.get(p) if isinstance(p, str) else p for p in pair)
+    if [isinstance(p, Precision) for p in named] == [True, True]:
+        return named
+    raise ValueError("Precision argument must be one of:\n- None,\n"
+                     f"- a string in {list(_NAMES)},\n- a lax.Precision value,\n"
+                     "- a tuple of two lax.Precision values or strings,\n"
+                     "- a lax.DotAlgorithmPreset or the name of one of these presets, or\n"
+                     f"- a lax.DotAlgorithm value;\nbut got {precision}.")

@@ -1,0 +1,38 @@
+"""How exact an operation is asked to be."""
+
+import jax
+import numpy as np
+import pytest
+
+from minijax import lax
+
+X = np.float32([[1, 2, 3], [4, 5, 6]])
+ROWS_TIMES_ROWS = (((1,), (1,)), ((), ()))
+
+
+@pytest.mark.parametrize("name", "cbrt cos exp exp2 expm1 log log1p logistic rsqrt sin sqrt tan "
+                                 "tanh".split())
+def test_functions_take_an_accuracy_and_have_the_highest(name):
+    f = getattr(lax, name)
+    for accuracy in (lax.AccuracyMode.HIGHEST, lax.Tolerance(rtol=1e-5), None):
+        assert f(.5, accuracy=accuracy) == f(.5)
+
+
+def test_what_is_no_accuracy_is_refused(agrees):
+    agrees(lambda lax: lax.exp(.5, accuracy=3))
+    agrees(lambda lax: lax.Tolerance(-1.))
+    agrees(lambda lax: lax.Tolerance())
+
+
+@pytest.mark.parametrize("name", ["F32_F32_F32", "BF16_BF16_F32", "TF32_TF32_F32", "F16_F16_F32",
+                                  "DEFAULT"])
+def test_products_take_an_algorithm_that_the_cpu_has(name, agrees):
+    agrees(lambda lax: lax.dot_general(X, X, ROWS_TIMES_ROWS,
+                                       precision=lax.DotAlgorithmPreset[name]))
+    agrees(lambda lax: lax.dot_general(X, X, ROWS_TIMES_ROWS, precision=name))
+
+
+def test_algorithms_have_jaxs_names():
+    ours, theirs = ([str(preset) for preset in module.DotAlgorithmPreset]
+                    for module in (lax, jax.lax))
+    assert ours == theirs
