@@ -209,6 +209,23 @@ class ArrayImpl(Array):
         return self._buffer
 
 
+class Valueless(Array):
+    """An array in a program of which there is the type alone: it may be passed on, not read."""
+
+    __slots__ = ("aval",)
+
+    def __init__(self, aval: ShapedArray):
+        self.aval = aval
+
+    @property
+    def _buffer(self) -> np.ndarray:
+        raise TypeError("A ShapeDtypeStruct does not have a value and cannot be used as a constant "
+                        "in a JAX function.")
+
+    def _concrete(self) -> None:
+        return None
+
+
 def deleted(aval: ShapedArray) -> Exception:
     """What reading an array of this type raises, once it has been given away."""
     return errors.with_cure(
@@ -264,6 +281,11 @@ def as_value(x: Any) -> Array:
     return _as_value_slow(x)
 
 
+def stood_for(x: Any) -> Any:
+    """The array that an object with `__jax_array__` stands for; anything else is itself."""
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
+
+
 def as_value_or(x: Any, refusal: Callable[[], str]) -> Array:
     """`x` as an array or tracer; what cannot be one is refused in other words."""
     try:
@@ -305,7 +327,7 @@ def get_aval(x: Any) -> ShapedArray:
     >>> get_aval(1.5)
     ShapedArray(float32[], weak_type=True)
     """
-    if isinstance(x, Array):
+    if isinstance(x, Typed):
         return x.aval
     if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 and _is_array_dtype(x.dtype):
         return ShapedArray(x.shape, dtypes.canonicalize_dtype(x.dtype))

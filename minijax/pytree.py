@@ -191,7 +191,7 @@ def children_with_keys(kind: Kind, tree: Any) -> tuple[list[tuple[KeyEntry, Any]
 class PyTreeDef:
     """The structure of a tree: what is left when the leaves are taken out.
 
-    Treedefs compare by structure and are hashable (where the static data in them is).
+    Treedefs compare by structure and are hashable.
 
     >>> from minijax.tree_util import tree_structure
     >>> tree_structure({"a": 1, "b": [2, 3]})
@@ -274,12 +274,15 @@ class PyTreeDef:
         if not isinstance(other, PyTreeDef):
             return NotImplemented
         return (self._kind is other._kind and self.num_leaves == other.num_leaves
-                and bool(self._data == other._data) and self._children == other._children)
+                and _same_data(self._data, other._data) and self._children == other._children)
 
     def __hash__(self) -> int:
         if self._hash is None:
-            _refuse_unhashable(self)
-            self._hash = hash((id(self._kind), self._data, self._children))
+            try:
+                data = hash(self._data)
+            except TypeError:  # such trees are told apart by `==` alone
+                data = 0
+            self._hash = hash((id(self._kind), data, self._children))
         return self._hash
 
     def __repr__(self) -> str:
@@ -304,16 +307,14 @@ def _refuse_count(expected: int, given: int) -> None:
     raise ValueError(f"Too many leaves for PyTreeDef; expected {expected}.")
 
 
-def _refuse_unhashable(treedef: PyTreeDef) -> None:
+def _same_data(one: Any, other: Any) -> bool:
     try:
-        hash(treedef._data)
-    except TypeError as problem:
-        name = treedef._kind.type.__name__ if treedef._kind is not None else ""
-        raise TypeError(
-            f"{problem}. The static data (the metadata fields) of a {name} must be hashable, for "
-            f"compiled programs are looked up by them, and they are {treedef._data!r}. Use what "
-            "cannot change, such as a tuple or a string; an array, or what does change, belongs "
-            f"among the children that the flatten function of {name} returns.") from None
+        return one is other or bool(one == other)
+    except ValueError as problem:  # an array, say
+        raise ValueError(
+            "Exception raised while checking equality of metadata fields of pytree. Make sure that "
+            "metadata fields are hashable and have simple equality semantics. (Note: arrays cannot "
+            "be passed as metadata fields!)") from problem
 
 
 def _build(treedef: PyTreeDef, leaves: Iterator[Any]) -> Any:
@@ -353,7 +354,7 @@ def _flatten_up_to(treedef: PyTreeDef, tree: Any, parts: list[Any]) -> None:
         raise ValueError(f"Expected {wanted.__name__}, got {tree!r}.")
     children, data = kind.flatten(tree)
     children = list(children)
-    if data != treedef._data:
+    if not _same_data(data, treedef._data):
         _refuse_data(kind, treedef._data, data)
     if len(children) != len(treedef._children):
         name = kind.type.__name__

@@ -202,6 +202,8 @@ class FlatFunction:
 
     def _checked(self, place: int, leaf: Any) -> Array:
         info = self.debug_info
+        if isinstance(leaf, core.Typed) and not isinstance(leaf, Array):
+            return core.Valueless(leaf.aval)
         if info is None:
             return check_arg(leaf)
 

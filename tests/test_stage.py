@@ -76,3 +76,16 @@ def test_an_argument_that_is_no_array_is_refused_as_jax_does():
     ours = message(minijax, lambda lib: lib.jit(lambda x: x), "a")
     theirs = message(jax, lambda lib: lib.jit(lambda x: x), "a")
     assert ours.split(">")[-1] == theirs.split(">")[-1]
+
+
+def test_a_type_may_be_returned_and_has_no_value():
+    import jax
+    for lib in (minijax, jax):
+        struct = lib.ShapeDtypeStruct((2,), np.float32)
+        assert lib.eval_shape(lambda x, s=struct: (x, s), 1.0)[1] == struct
+        assert str(lib.make_jaxpr(lambda s=struct: s)()).split() == (
+            "{ lambda a:f32[2]; . let in (a,) }".split())
+        with pytest.raises(TypeError, match="ShapeDtypeStruct does not have a value"):
+            lib.jit(lambda s=struct: s)()
+        with pytest.raises(TypeError, match="ShapeDtypeStruct"):
+            lib.numpy.sin(struct)

@@ -245,6 +245,9 @@ class Traced:
 
     def run(self, device: Device) -> Callable[..., list]:
         """What runs the program on buffers of a device."""
+        for x in self.program.consts:
+            if isinstance(x, core.Valueless):
+                x._buffer  # noqa: B018  says that there is none
         return executable(self.program, self.fun_name, device)
 
     @property

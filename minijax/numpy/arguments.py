@@ -318,7 +318,11 @@ def refuse_out(name: str, out: Any) -> None:
 
 # ── What every public function does first ────────────────────────────────────────────────────
 
+# Of a `Template` the type alone is asked, so it may be a ShapeDtypeStruct.
+Template = Any
 _PREPARED: dict[str, Callable[..., list[Any]]] = {
+    "Template": lambda name, x: [x if isinstance(x, core.Typed) else
+                                 as_array(name, core.stood_for(x))],
     "ArrayLike": as_arrays, "Alike": lambda name, *args: promoted(name, promote_dtypes, *args),
     "Operand": promote_args, "Inexact": promote_args_inexact, "Numeric": promote_args_numeric}
 _OPTIONS: dict[str, Callable[[str, Any], Any]] = {

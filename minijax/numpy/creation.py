@@ -16,7 +16,8 @@ import numpy as np
 from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another
 from minijax.numpy import interchange
-from minijax.numpy.arguments import (ArrayLike, Inexact, as_array, broadcast_arrays_to_one_shape,
+from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
+                                       broadcast_arrays_to_one_shape,
                                      broadcast_to_shape, check_arraylike, convert,
                                      promote_dtypes_inexact, promote_shapes, public,
                                      shape_of_argument, static_value)
@@ -235,7 +236,7 @@ def empty(shape: Any, dtype: DTypeLike = None, *, device: Any = None) -> Array:
     return zeros(shape, dtype)
 
 
-def full_like(a: ArrayLike, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
+def full_like(a: Template, fill_value: ArrayLike, dtype: DTypeLike = None, shape: Any = None,
               *, device: Any = None) -> Array:
     """An array of one value, with the shape and dtype of another.
 
@@ -250,7 +251,7 @@ def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
     return _full(a.shape if shape is None else shape, value)
 
 
-def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+def zeros_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
                device: Any = None) -> Array:
     """An array of zeros, with the shape and dtype of another.
 
@@ -260,7 +261,7 @@ def zeros_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
     return _like(a, 0, dtype, shape)
 
 
-def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
               device: Any = None) -> Array:
     """An array of ones, with the shape and dtype of another.
 
@@ -270,7 +271,7 @@ def ones_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
     return _like(a, 1, dtype, shape)
 
 
-def empty_like(a: ArrayLike, dtype: DTypeLike = None, shape: Any = None, *,
+def empty_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
                device: Any = None) -> Array:
     """An array for values to come, with the shape and dtype of another; it holds zeros.
 

@@ -45,7 +45,8 @@ def _binary_operator(name: str, sign: str, function: Callable[[Any, Any], Any],
                      swapped: bool = False) -> Callable[[Any, Any], Any]:
     """The method behind an operator; unknown operands get their turn, lists are refused."""
     def method(self: Any, other: Any) -> Any:
-        if isinstance(other, _OPERANDS) or hasattr(other, "__jax_array__"):
+        other = other if isinstance(other, _OPERANDS) else core.stood_for(other)
+        if isinstance(other, _OPERANDS):
             return function(other, self) if swapped else function(self, other)
         if isinstance(other, _REFUSED):
             left, right = (other, self) if swapped else (self, other)

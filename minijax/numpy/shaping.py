@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import Array, Tracer, another
+from minijax.core import Array, Tracer, another, stood_for
 from minijax.numpy.arguments import (ArrayLike, Axes, as_arrays, broadcast_arrays_to_one_shape,
                                      broadcast_to_shape, canonical_axes, canonical_axis, convert,
                                      public, shape_of_argument, static_axes)
@@ -29,7 +29,7 @@ def shape(a: Any) -> tuple[int, ...]:
     >>> shape(np.ones((2, 3)))
     (2, 3)
     """
-    return np.shape(a)
+    return np.shape(stood_for(a))
 
 
 def ndim(a: Any) -> int:
@@ -38,7 +38,7 @@ def ndim(a: Any) -> int:
     >>> ndim(np.ones((2, 3)))
     2
     """
-    return np.ndim(a)
+    return np.ndim(stood_for(a))
 
 
 def size(a: Any, axis: Any = None) -> int:
@@ -47,7 +47,7 @@ def size(a: Any, axis: Any = None) -> int:
     >>> size(np.ones((2, 3))), size(np.ones((2, 3)), 1)
     (6, 3)
     """
-    sizes = np.shape(a)
+    sizes = shape(a)
     return int(np.prod([sizes[d] for d in canonical_axes(axis, len(sizes))], dtype=int))
 
 

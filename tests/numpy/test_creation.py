@@ -149,3 +149,23 @@ def test_numpy_arrays_of_foreign_byte_order_are_refused(dtype, use):
 @pytest.mark.parametrize("endpoint", [True, False])
 def test_the_step_of_few_numbers_agrees_with_jax(agrees_with_jax, start, num, endpoint):
     agrees_with_jax(f"jnp.linspace({start}, 3, {num}, endpoint={endpoint}, retstep=True)[1]")
+
+
+def test_what_is_like_a_type_alone():
+    """A ShapeDtypeStruct, or what stands for an array, is as good a template as an array."""
+    class Stands:
+        def __init__(self, array):
+            self.array = array
+
+        def __jax_array__(self):
+            return self.array
+
+    def found(lib):
+        np_, struct = lib.numpy, lib.ShapeDtypeStruct((2,), np.float32)
+        stands = Stands(np_.array([1, 2]))
+        made = [np_.zeros_like(struct), np_.ones_like(struct, dtype=int), np_.full_like(struct, 2),
+                np_.empty_like(stands), np_.arange(2) * stands, stands.array @ stands,
+                np_.arange(2) == stands]
+        return [(x.dtype, x.tolist()) for x in made] + [
+            repr(lib.typeof(struct)), np_.shape(stands), np_.ndim(stands), np_.size(stands)]
+    assert found(minijax) == found(jax)
