@@ -50,6 +50,8 @@ class View(types.ModuleType):
 def ours_at(path: str) -> Any:
     """What stands at a dotted path in the package."""
     module, _, name = path.rpartition(".")
+    if (found := existing(f"{PACKAGE}.{path}")) is not None:
+        return found
     found = importlib.import_module(f"{PACKAGE}.{module}" if module else PACKAGE)
     return getattr(found, name)
 
@@ -57,7 +59,8 @@ def ours_at(path: str) -> Any:
 @functools.cache
 def module_for(name: str) -> types.ModuleType | None:
     """The module that is `name` here, such as ``jax.numpy``; None where there is none."""
-    path = name.removeprefix(ROOT).removeprefix(".").removeprefix("_src").removeprefix(".")
+    path = OURS.get(name) or (
+        name.removeprefix(ROOT).removeprefix(".").removeprefix("_src").removeprefix("."))
     ours = existing(f"{PACKAGE}.{path}".rstrip("."))
     has_rows = any(row.startswith(f"{name}.") for row in OURS)
     if has_rows or name == f"{ROOT}._src":

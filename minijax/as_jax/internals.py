@@ -40,6 +40,13 @@ class AbstractRef:
     """The type of a reference."""
 
 
+class ExtendedDType:
+    """A dtype of one's own: Flax declares one of 8 bits, which no array here may have."""
+
+
+result_handlers: dict[type, Any] = {}  # of such dtypes
+
+
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
 
 class OpaqueTraceState(NamedTuple):

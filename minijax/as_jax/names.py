@@ -48,6 +48,8 @@ jax._src.ad_util.stop_gradient_p         primitives.convert.stop_gradient_p   Li
 jax._src.compiler.backend_compile_and_load  as_jax.internals.backend_compile_and_load  Chex
 jax._src.dispatch.apply_primitive        extend.rules.apply_primitive         tutorials
 jax._src.dispatch.wait_for_tokens        as_jax.internals.wait_for_tokens     Equinox
+jax._src.dtypes.ExtendedDType            as_jax.internals.ExtendedDType       Flax
+jax._src.interpreters.pxla.global_result_handlers  as_jax.internals.result_handlers  Flax
 jax._src.literals.TypedNdArray           as_jax.internals.TypedNdArray        Equinox
 jax._src.state.types.AbstractRef         as_jax.internals.AbstractRef         Flax
 jax._src.traceback_util.api_boundary     tracebacks.api_boundary              Flax

@@ -12,7 +12,6 @@ from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, documented
 
-# JAX: also `orthogonal` and `delta_orthogonal`, which need a factorisation.
 Initializer = Callable[..., Array]  # (key, shape, dtype)
 AxisNumbers = int | Sequence[int]
 
@@ -157,3 +156,52 @@ he_uniform = _named("he_uniform", "He", 2.0, "fan_in", "uniform")
 he_normal = _named("he_normal", "He", 2.0, "fan_in", "truncated_normal")
 xavier_uniform, xavier_normal = glorot_uniform, glorot_normal
 kaiming_uniform, kaiming_normal = he_uniform, he_normal
+
+
+def _orthonormal(key: Any, rows: int, columns: int, dtype: Any) -> Array:
+    """A matrix whose rows or columns are orthonormal, all such equally likely.
+
+    The factor Q of a random matrix, with the signs that make the factor R positive.
+    """
+    q, r = jnp.linalg.qr(random.normal(key, (max(rows, columns), min(rows, columns)), dtype))
+    q = q * jnp.sign(jnp.diagonal(r))
+    return q.T if rows < columns else q
+
+
+def orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Weights that keep lengths: as a matrix with `column_axis` as columns, they are orthonormal.
+
+    >>> orthogonal()(random.key(0), (3, 2)).shape
+    (3, 2)
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype)
+        if len(shape) < 2:
+            raise ValueError("orthogonal initializer requires at least a 2D shape")
+        if 0 in shape:
+            return jnp.zeros(shape, dtype)
+        columns = shape[column_axis]
+        matrix = _orthonormal(key, math.prod(shape) // columns, columns, dtype)
+        place = column_axis % len(shape)
+        others = (*shape[:place], *shape[place + 1:])
+        return jnp.array(scale, dtype) * jnp.moveaxis(
+            matrix.reshape(*others, columns), -1, column_axis)
+    return init
+
+
+def delta_orthogonal(scale: float = 1.0, column_axis: int = -1, dtype: Any = None) -> Initializer:
+    """Weights of a convolution that keeps lengths: `orthogonal` in the middle, zero around it.
+
+    >>> delta_orthogonal()(random.key(0), (3, 2, 4)).shape
+    (3, 2, 4)
+    """
+    def init(key: Any, shape: Sequence[int], dtype: Any = dtype) -> Array:
+        dtype = _dtype(dtype)
+        if len(shape) not in (3, 4, 5):
+            raise ValueError("Delta orthogonal initializer requires a 3D, 4D or 5D shape.")
+        if shape[-1] < shape[-2]:
+            raise ValueError("`fan_in` must be less or equal than `fan_out`. ")
+        middle = tuple((size - 1) // 2 for size in shape[:-2])
+        matrix = orthogonal(scale, column_axis, dtype)(key, shape[-2:])
+        return jnp.zeros(shape, dtype).at[middle].set(matrix)
+    return init

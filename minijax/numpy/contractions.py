@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,12 @@ Labels = Sequence[str]  # a letter for each axis
 # ── Two labelled arrays ──────────────────────────────────────────────────────────────────────
 
 def _dot_general(x: Any, y: Any, dimension_numbers: Any, precision: Any,
-                 preferred_element_type: Any) -> Any:
+                 preferred_element_type: Any, product: Callable[..., Any] = lax.dot_general) -> Any:
     """`lax.dot_general` as `numpy` calls it: the result keeps dtype and weakness."""
     preferred = dtypes.check_user_dtype_supported(preferred_element_type, "dot")
     weak = preferred is None and x.weak_type and y.weak_type
-    out = lax.dot_general(x, y, dimension_numbers, precision=precision,
-                          preferred_element_type=x.dtype if preferred is None else preferred)
+    out = product(x, y, dimension_numbers, precision=precision,
+                  preferred_element_type=x.dtype if preferred is None else preferred)
     return convert(out, out.dtype, weak)
 
 
@@ -241,12 +241,14 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────
 
 def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
-           precision: Any = None, preferred_element_type: Any = None) -> Array:
+           precision: Any = None, preferred_element_type: Any = None,
+           _dot_general: Callable[..., Array] = lax.dot_general) -> Array:
     """Sums of products: a letter for each axis, and a sum over each that the result lacks.
 
     Args:
       optimize: the places of the arrays that are multiplied in each step, what comes out being the
         last from then on; False: from left to right; otherwise in the order of least work.
+      _dot_general: what multiplies two arrays, called as `lax.dot_general` is.
 
     >>> x, y = np.ones((2, 3)), np.ones((3, 4))
     >>> einsum("ij,jk->ik", x, y).shape
@@ -272,7 +274,7 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
         for later, (y, y_labels) in enumerate(others, 1):
             needed = {*result}.union(*(labels for _, labels in (*left, *others[later:])))
             x, labels = _contracted(x, labels, y, y_labels, needed, precision,
-                                    preferred_element_type)
+                                    preferred_element_type, _dot_general)
         left.append((x, labels))
     x, labels = _summed(*left[0], {*result})
     return lax.transpose(x, [labels.index(label) for label in result])

@@ -1,5 +1,6 @@
 """Products of vectors and matrices agree with JAX."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -106,3 +107,16 @@ def test_refusals_of_einsum(agrees_with_jax, expression):
 def test_a_list_is_refused_at_its_position(name):
     with pytest.raises(TypeError, match=f"{name} requires .* <class 'list'> at position 1"):
         getattr(jnp, name)(np.ones(3, np.float32), [1, 2, 3])
+
+
+def test_einsum_multiplies_by_what_it_is_given():
+    for lib in (minijax, jax):
+        seen = []
+
+        def product(*args, lib=lib, seen=seen, **options):
+            seen.append(sorted(options))
+            return lib.lax.dot_general(*args, **options) * 2
+
+        x = np.ones((2, 3), "f")
+        found = lib.numpy.einsum("ij,kj->ik", x, x, _dot_general=product)
+        assert found.tolist() == [[6, 6], [6, 6]] and "preferred_element_type" in seen[0]
