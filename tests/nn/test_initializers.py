@@ -15,7 +15,8 @@ import pytest
     "orthogonal()(KEY, (4, 3))", "orthogonal(2.0, 0)(KEY, (2, 3, 2))", "orthogonal()(KEY, (2, 5))",
     "orthogonal()(KEY, (3,))", "orthogonal()(KEY, (0, 3))", "delta_orthogonal()(KEY, (3, 2, 3))",
     "delta_orthogonal(2.0)(KEY, (2, 3, 2, 2))", "delta_orthogonal()(KEY, (3, 3))",
-    "delta_orthogonal()(KEY, (3, 4, 3))", "variance_scaling(1.0, 'fan_magic', 'normal')(KEY, (3, 5))",
+    "delta_orthogonal()(KEY, (3, 4, 3))",
+    "variance_scaling(1.0, 'fan_magic', 'normal')(KEY, (3, 5))",
     "variance_scaling(1.0, 'fan_in', 'magic')(KEY, (3, 5))", "glorot_normal()(KEY, (3,))",
 ])
 def test_weights_are_those_of_jax(agrees_with_jax, expression):
