@@ -1,0 +1,48 @@
+"""Runs the programs of one file and prints what they return, as JSON: on JAX, or on minijax.
+
+`python run.py programs/optax.py`; `python -m minijax.as_jax run.py programs/optax.py`; names of
+programs after it run those alone, and show their errors.
+"""
+
+import json
+import os
+import runpy
+import sys
+import time
+
+
+def plain(leaf):
+    """A leaf as numbers with their shape and dtype, or the text or flag that it is."""
+    import jax
+    import numpy as np
+    if isinstance(leaf, str | bool | type(None)):
+        return leaf
+    if hasattr(leaf, "dtype") and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    x = np.asarray(leaf)
+    numbers = x.astype({"c": str, "b": bool}.get(x.dtype.kind, float))
+    return {"dtype": str(x.dtype), "shape": list(x.shape), "values": numbers.ravel().tolist()}
+
+
+def main(path, *only):
+    os.environ.update(JAX_PLATFORMS="cpu", JAX_THREEFRY_PARTITIONABLE="0")
+    import jax
+    names = runpy.run_path(path)
+    programs = {name: f for name, f in names.items()
+                if getattr(f, "__module__", None) == "<run_path>" and hasattr(f, "__code__")
+                and f.__code__.co_argcount == 0 and (not only or name in only)}
+    results = {}
+    for name, program in programs.items():
+        began = time.perf_counter()
+        try:
+            results[name] = [plain(x) for x in jax.tree.leaves(program())]
+        except Exception as error:
+            if only:
+                raise
+            results[name] = [f"{type(error).__name__}: {error}"]
+        print(f"{name}: {time.perf_counter() - began:.2f} s", file=sys.stderr)
+    json.dump(results, sys.stdout)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
