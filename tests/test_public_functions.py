@@ -295,8 +295,9 @@ NUMPY: dict[str, Maker] = {
     "interp": lambda d: call(d.array("fis", domain="finite"), np.float32([-2, 0, 1]),
                              np.float32([3, 1, 2]), **d.some(left=-1, right=lambda: 9.0)),
     "polyval": lambda d: call(d.array("fi", (3,), "finite"), d.array("fis", domain="unit")),
-    "convolve": lambda d: call(d.array("fi", (5,), "finite"), d.array("fi", (3,), "finite"),
-                               **d.some(mode=lambda: d.choice(["same", "valid", "full"]))),
+    **named("convolve correlate", lambda d: call(
+        d.array("fi", (5,), "finite"), d.array("fi", (3,), "finite"),
+        **d.some(mode=lambda: d.choice(["same", "valid", "full"])))),
     **named("dot", lambda d: call(*[d.array("ffihc", s, "finite") for s in d.choice(
         [((3,), (3,)), ((2, 3), (3,)), ((2, 3), (3, 2)), ((), (3,)), ((2, 2, 3), (3,)),
          ((0, 3), (3, 2)), ((2, 0), (0, 3)), ((2, 3), (2,))])])),
@@ -527,6 +528,25 @@ LAX: dict[str, Maker] = {
         [np.int32([2, 3]), np.int32([0, 4]), np.float32([2, 3]), np.int32([1, 1, 3])])),
     "ragged_dot_general": lambda d: call(
         d.array("i", (5, 6)), d.array("i", (6, 3)), np.int32([2, 3])),
+    "reduce": lambda d: call(d.array("fi", (2, 3)), static=(d.choice([0, 1]),)),
+    "reduce_window": lambda d: call(d.array("f", (4, 5), "finite"), window_strides=d.choice(
+        [(1, 1), (2, 1)]), padding=d.choice(["SAME", "VALID"])),
+    "conv": lambda d: call(d.array("f", (2, 3, 5), "unit"), d.array("f", (4, 3, 2), "unit"),
+                           window_strides=(d.choice([1, 2]),), padding=d.choice(["SAME", "VALID"])),
+    "conv_with_general_padding": lambda d: call(
+        d.array("f", (2, 3, 5), "unit"), d.array("f", (4, 3, 2), "unit"), window_strides=(1,),
+        padding=((1, 0),), lhs_dilation=(d.choice([1, 2]),), rhs_dilation=(2,)),
+    "conv_general_dilated": lambda d: call(
+        d.array("f", (2, 4, 5), "unit"), d.array("f", (4, 2, 2), "unit"), window_strides=(1,),
+        padding="SAME", feature_group_count=2),
+    "conv_transpose": lambda d: call(
+        d.array("f", (2, 5, 3), "unit"), d.array("f", (2, 3, 4), "unit"), strides=(2,),
+        padding=d.choice(["SAME", "VALID"])),
+    "conv_general_dilated_patches": lambda d: call(
+        d.array("f", (2, 3, 5), "unit"), filter_shape=(2,), window_strides=(2,), padding="SAME"),
+    "conv_general_dilated_local": lambda d: call(
+        d.array("f", (2, 3, 5), "unit"), d.array("f", (4, 6, 4), "unit"), window_strides=(1,),
+        padding="VALID", filter_shape=(2,)),
     "empty": lambda d: call(first=((2, 3), d.choice([np.float32, np.int8]))),
     "platform_dependent": lambda d: call(d.array("f", (2, 3))),
     **named("population_count clz", unary("iupw")),
@@ -647,6 +667,16 @@ def scattered(d: Draw, mode: str) -> Call:
 
 
 LAX_CONCRETE: dict[str, Maker] = {
+    "padtype_to_pads": lambda d: call(first=((5, 5), (2, 3), (2, 1), d.choice(
+        ["SAME", "VALID", "same_lower"]))),
+    "reduce_window_shape_tuple": lambda d: call(first=((4, 4), (2, 2), (1, 2), [(0, 0), (1, 1)])),
+    "conv_shape_tuple": lambda d: call(first=((1, 2, 5), (4, 2, 3), (2,), "SAME")),
+    "conv_general_permutations": lambda d: call(first=(("NHWC", "HWIO", "NHWC"),)),
+    "conv_dimension_numbers": lambda d: call(first=((1, 2, 3), (1, 2, 3), ("NHC", "HIO", "NCH"))),
+    "conv_general_shape_tuple": lambda d: call(first=(
+        (1, 5, 2), (3, 2, 4), (2,), "VALID", ("NHC", "HIO", "NHC"))),
+    "conv_transpose_shape_tuple": lambda d: call(first=(
+        (1, 5, 2), (3, 2, 4), (2,), "VALID", ("NHC", "HIO", "NHC"))),
     "dtype": lambda d: call(d.array("fib", (2,))),
     "shape_as_value": lambda d: call(first=(d.choice([(2, 3), ()]),)),
     "broadcast_shapes": lambda d: call(first=d.choice([((2, 1), (3,)), ((2,), (3,)), ((), ())])),
@@ -677,6 +707,8 @@ CONCRETE = {"numpy": NUMPY_CONCRETE, "lax": LAX_CONCRETE, "nn": {}}
 # Functions of functions: what is compared is what comes out in the end.
 ADAPTED: dict[str, Callable] = {
     "numpy.vectorize": lambda f, lib: lambda g, *xs, **options: f(g, **options)(*xs),
+    "lax.reduce": lambda f, lib: lambda x, axis: f(x, 0, lib.lax.add, (axis,)),
+    "lax.reduce_window": lambda f, lib: lambda x, **o: f(x, 0., lib.lax.add, (2, 2), **o),
     "lax.scatter_apply": lambda f, lib: lambda x, places: f(
         x, places, lambda x: 2 * x, lib.lax.ScatterDimensionNumbers((1,), (0,), (0,)),
         update_shape=(3, 3)),
@@ -706,7 +738,8 @@ NOT_HERE = {
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",
-        "AccuracyMode", "DotAlgorithm", "DotAlgorithmPreset", "FftType", "Precision",
+        "AccuracyMode", "ConvDimensionNumbers", "DotAlgorithm", "DotAlgorithmPreset", "FftType",
+        "Precision",
         "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},

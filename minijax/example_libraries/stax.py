@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax import nn, numpy as jnp, random
+from minijax import lax, nn, numpy as jnp, random
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
 
 glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
@@ -231,20 +231,102 @@ def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
                                                                             **kwargs))
 
 
-# ── What needs convolutions ──────────────────────────────────────────────────────────────────
+# ── Convolutions and pools ───────────────────────────────────────────────────────────────────
 
-def _absent(name: str) -> Callable[..., Layer]:
-    def refuse(*args: Any, **kwargs: Any) -> Layer:
-        raise NotImplementedError(
-            f"stax.{name} needs convolutions over windows, which minijax does not have yet. Take "
-            "patches of the input by an index array and multiply them with `jnp.einsum`; pool by "
-            "`reshape` and `max`.")
-    refuse.__name__ = refuse.__qualname__ = name
-    refuse.__doc__ = "Refused: needs convolutions over windows."
-    return refuse
+_IMAGES, _ROWS = ("NHWC", "HWIO", "NHWC"), ("NHC", "HIO", "NHC")
 
 
-# JAX: has these layers.
-GeneralConv, Conv, GeneralConvTranspose, Conv1DTranspose, ConvTranspose = map(
-    _absent, ("GeneralConv", "Conv", "GeneralConvTranspose", "Conv1DTranspose", "ConvTranspose"))
-MaxPool, SumPool, AvgPool = map(_absent, ("MaxPool", "SumPool", "AvgPool"))
+def _convolving(name: str, apply_to: Callable, shape_of: Callable, letters: Any = None) -> Callable:
+    """A layer of windows with weights, of a kind of convolution."""
+    def general(dimension_numbers: Any, out_chan: int, filter_shape: Sequence[int],
+                strides: Sequence[int] | None = None, padding: Any = "VALID", W_init: Any = None,
+                b_init: Any = normal(1e-6)) -> Layer:  # noqa: B008
+        _, rhs_spec, out_spec = dimension_numbers
+        steps = strides or (1,) * len(filter_shape)
+        w_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
+
+        def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+            sizes = iter(filter_shape)
+            features = input_shape[dimension_numbers[0].index("C")]
+            kernel = tuple({"O": out_chan, "I": features}.get(c) or next(sizes) for c in rhs_spec)
+            bias = tuple(out_chan if c == "C" else 1 for c in out_spec)
+            w_key, b_key = random.split(rng)
+            shape = shape_of(input_shape, kernel, steps, padding, dimension_numbers)
+            return shape, (w_init(w_key, kernel), b_init(b_key, bias))
+
+        def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+            weights, bias = params
+            return apply_to(inputs, weights, steps, padding,
+                            dimension_numbers=dimension_numbers) + bias
+
+        return Layer(init, apply)
+
+    def usual(out_chan: int, filter_shape: Sequence[int], strides: Sequence[int] | None = None,
+              padding: Any = "VALID", W_init: Any = None, b_init: Any = normal(1e-6)  # noqa: B008
+              ) -> Layer:
+        return general(letters, out_chan, filter_shape, strides, padding, W_init, b_init)
+
+    layer = usual if letters else general
+    layer.__name__ = layer.__qualname__ = name
+    numbers = "" if letters else f"{_IMAGES}, "
+    rank = len(letters[0]) - 2 if letters else 2
+    shape = (2, *(5,) * rank, 1)
+    layer.__doc__ = f"""Each output a weighted sum of a window and its features, and a bias.
+
+    >>> init, apply = {name}({numbers}4, {(3,) * rank})
+    >>> shape, params = init(random.key(0), {shape})
+    >>> apply(params, jnp.ones({shape})).shape == shape
+    True
+    """
+    return layer
+
+
+_PLAIN = lax.conv_general_dilated, lax.conv_general_shape_tuple
+_BACK = lax.conv_transpose, lax.conv_transpose_shape_tuple
+GeneralConv = _convolving("GeneralConv", *_PLAIN)
+Conv = _convolving("Conv", *_PLAIN, _IMAGES)
+GeneralConvTranspose = _convolving("GeneralConvTranspose", *_BACK)
+Conv1DTranspose = _convolving("Conv1DTranspose", *_BACK, _ROWS)
+ConvTranspose = _convolving("ConvTranspose", *_BACK, _IMAGES)
+
+
+def _pooling(name: str, join: Callable, start: float, meaning: str, mean: bool = False) -> Callable:
+    """A layer that joins the elements of each window."""
+    def pool(window_shape: Sequence[int], strides: Sequence[int] | None = None,
+             padding: Any = "VALID", spec: str | None = None) -> Layer:
+        spec = spec or f"N{'x' * len(window_shape)}C"
+
+        def each_axis(given: Sequence[int]) -> tuple[int, ...]:
+            sizes = iter(given)
+            return tuple(1 if c in "NC" else next(sizes) for c in spec)
+
+        sizes, steps = each_axis(window_shape), each_axis(strides or (1,) * len(window_shape))
+
+        def init(rng: Any, input_shape: Shape) -> tuple[Shape, Params]:
+            pads = padding if not isinstance(padding, str) else lax.padtype_to_pads(
+                input_shape, sizes, steps, padding)
+            return lax.reduce_window_shape_tuple(input_shape, sizes, steps, pads), ()
+
+        def apply(params: Params, inputs: Any, **kwargs: Any) -> Any:
+            out = lax.reduce_window(inputs, start, join, sizes, steps, padding)
+            if not mean:
+                return out
+            ones = jnp.ones([1 if c in "NC" else n for c, n in zip(
+                spec, inputs.shape, strict=True)], inputs.dtype)
+            return out / lax.reduce_window(ones, start, join, sizes, steps, padding)
+
+        return Layer(init, apply)
+
+    pool.__name__ = pool.__qualname__ = name
+    pool.__doc__ = f"""{meaning} of each window.
+
+    >>> init, apply = {name}((2, 2))
+    >>> apply((), jnp.ones((1, 4, 4, 3))).shape
+    (1, 3, 3, 3)
+    """
+    return pool
+
+
+MaxPool = _pooling("MaxPool", lax.max, -math.inf, "The largest element")
+SumPool = _pooling("SumPool", lax.add, 0., "The sum")
+AvgPool = _pooling("AvgPool", lax.add, 0., "The mean", mean=True)

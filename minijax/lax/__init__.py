@@ -69,3 +69,14 @@ from minijax.primitives.ragged import ragged_dot, ragged_dot_general, RaggedDotD
 from minijax.primitives.taking import index_take, scatter_apply
 from minijax.primitives.precision import (AccuracyMode, DotAlgorithm, DotAlgorithmPreset, Precision,
                                           Tolerance)
+from minijax.primitives.sliding import (padtype_to_pads, reduce_window_max_p, reduce_window_min_p,
+                                        reduce_window_shape_tuple, reduce_window_sum_p,
+                                        select_and_gather_add_p, select_and_scatter_add_p)
+from minijax.primitives.convolution import (conv_dimension_numbers, conv_general_dilated,
+                                            conv_general_dilated_p, conv_general_permutations,
+                                            ConvDimensionNumbers)
+from minijax.primitives.convolving import (conv, conv_general_dilated_local,
+                                           conv_general_dilated_patches, conv_general_shape_tuple,
+                                           conv_shape_tuple, conv_transpose,
+                                           conv_transpose_shape_tuple, conv_with_general_padding)
+from minijax.higher_order.reducing import reduce, reduce_window

@@ -10,11 +10,10 @@ import functools
 import operator
 from typing import Any
 
-import numpy as np
 
 from minijax import lax
 from minijax.core import Array
-from minijax.numpy import arithmetic, contractions, reductions, sorting
+from minijax.numpy import arithmetic, reductions, sorting
 from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, as_arrays,
                                      broadcast_to_shape, canonical_axes, canonical_axis, choose,
                                      convert, promote_dtypes, promote_dtypes_inexact, promoted,
@@ -164,24 +163,41 @@ def convolve(a: ArrayLike, v: ArrayLike, mode: str = "full", *, precision: Any =
     Args:
       mode: "full", "same" or "valid": all places, as many as in `a`, or where both overlap.
     """
-    # JAX: a convolution primitive; here a matrix of shifted rows.
+    return _slid("convolve", a, v, mode, True, precision, preferred_element_type)
+
+
+def correlate(a: ArrayLike, v: ArrayLike, mode: str = "valid", *, precision: Any = None,
+              preferred_element_type: Any = None) -> Array:
+    """The sums of products of one row of numbers with another that is moved along it.
+
+    >>> correlate(np.array([1, 2, 3]), np.array([0, 1]))
+    Array([2., 3.], dtype=float32)
+
+    Args:
+      mode: as of `convolve`.
+    """
+    return _slid("correlate", a, v, mode, False, precision, preferred_element_type)
+
+
+def _slid(name: str, a: Any, v: Any, mode: str, turned: bool, precision: Any, dtype: Any) -> Array:
+    """Where the other row is the longer one, it is what moves; what comes out is turned round."""
     x, y = promote_dtypes_inexact(a, v)
     if x.ndim != 1 or y.ndim != 1:
-        raise ValueError("convolve() only support 1-dimensional inputs.")
+        raise ValueError(f"{name}() only support 1-dimensional inputs.")
     if not x.size or not y.size:
-        raise ValueError("convolve: inputs cannot be empty, got shapes "
-                         f"{x.shape} and {y.shape}.")
-    x, y = (x, y) if x.size >= y.size else (y, x)
+        raise ValueError(f"{name}: inputs cannot be empty, got shapes {x.shape} and {y.shape}.")
+    y = y if turned else lax.conj(y) if y.dtype.kind == "c" else y
+    back = x.size < y.size
+    x, y = (y, x) if back else (x, y)
     margin = {"full": (y.size - 1, y.size - 1), "valid": (0, 0),
               "same": (y.size // 2, y.size - y.size // 2 - 1)}
     if mode not in margin:
         raise ValueError("mode must be one of ['full', 'same', 'valid']")
-    before, after = margin[mode]
-    padded: Any = lax.pad(x, convert(0, x.dtype), [(before, after, 0)])
-    places = np.arange(padded.size - y.size + 1)[:, None] + np.arange(y.size)
-    sums = contractions.dot(padded[places], lax.rev(y, (0,)), precision=precision,
-                            preferred_element_type=preferred_element_type)
-    return convert(sums, sums.dtype, x.weak_type and preferred_element_type is None)
+    y = lax.rev(y, (0,)) if turned else y
+    out = lax.conv_general_dilated(x[None, None], y[None, None], (1,), [margin[mode]],
+                                   precision=precision, preferred_element_type=dtype)[0, 0]
+    out = lax.rev(out, (0,)) if back and not turned else out
+    return convert(out, out.dtype, x.weak_type and dtype is None)
 
 
 def polyval(p: Alike, x: Alike, *, unroll: int = 16) -> Array:

@@ -4,6 +4,7 @@ Stands on the primitives for their constants.  Chapter 24, *Loops and Numba*.
 In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 
+from .convolutions import convolution as convolution
 from .fft import fourier as fourier
 from .products import dot_general as dot_general
 from .scattering import scatter as scatter

@@ -146,9 +146,7 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
     Long sums are those of parts of the terms, in groups of parts.
     """
     m, k, n = left.size(left.free), left.size(left.contract), right.size(right.free)
-    least = -(-k // LONG)
-    most = next((k // parts for parts in range(least, 2 * least) if k % parts == 0), LONG)
-    groups = -(-k // (most * CHAIN))
+    most, groups = parts_of(k)
     x = as_matrices(b, left, wide)
     y = as_matrices(b, turned_before_loops(b, right), right.buffer.dtype)
     batch = left.sizes(left.batch)
@@ -157,9 +155,21 @@ def by_blocks(b: Any, out: Any, left: Side, right: Side, wide: np.dtype) -> None
     with b.loop(math.prod(batch), vectorize="parallel") as place:
         multiply(b, z, x, y, b.unravel(b.index(place), batch), (m, k, n), most)
     if sums is not out:
-        total = lambda at: b.accumulate("add", (groups,), lambda part: b.load(sums, (part, *at)))
-        short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
-        b.materialize(short, into=out)
+        collected(b, sums, groups, out, lambda at: at)
+
+
+def parts_of(terms: int) -> tuple[int, int]:
+    """How many terms a part of a sum has at most, and how many groups of parts there are."""
+    least = -(-terms // LONG)
+    most = next((terms // parts for parts in range(least, 2 * least) if terms % parts == 0), LONG)
+    return most, -(-terms // (most * CHAIN))
+
+
+def collected(b: Any, sums: Any, groups: int, out: Any, place: Callable[[Any], Any]) -> None:
+    """Add up the groups of every sum, which for an index of the result stand at a `place`."""
+    total = lambda at: b.accumulate("add", (groups,), lambda part: b.load(sums, (part, *place(at))))
+    short = Computed(b, lambda at: b.convert(total(at), out.dtype), out.shape, out.dtype)
+    b.materialize(short, into=out)
 
 
 def as_matrices(b: Any, side: Side, dtype: np.dtype) -> Matrices:

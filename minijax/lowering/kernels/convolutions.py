@@ -1,0 +1,130 @@
+"""How long convolutions of floats are computed: an image at a time, windows as rows of a product.
+
+The `library` rule of `conv_general_dilated`.  Chapter 24, *Loops and Numba*.
+In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.primitives.axes import Axes
+from minijax.primitives.emitted import constant
+from minijax.primitives.slots import computed_in, nest
+
+from ..operands import Computed
+from .products import INLINE, Matrices, collected, computed, multiply, parts_of
+
+FEW = 4  # outputs: too few for a block, each is summed for itself
+
+
+def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Callable[..., Any],
+                sizes_of: Callable[..., Any], pad: Callable[..., Any], **params: Any) -> None:
+    """The `library` rule of the primitive, which takes each element `as_sums`."""
+    [out], [x, w] = outputs, operands
+    sizes = sizes_of(x.shape, w.shape, **params)
+    terms = math.prod((sizes.features, *sizes.window))
+    wide = computed_in(out.dtype)
+    long = sizes.outputs >= FEW and math.prod((terms, sizes.outputs, *sizes.places)) > INLINE
+    if long and wide.kind == "f" and x.dtype == out.dtype and not b.on_gpu:
+        by_images(b, out, x, w, sizes, wide, pad, **params)
+    else:
+        computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
+
+
+def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad: Callable, *,
+              dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
+              padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
+              feature_group_count: int, **_: Any) -> None:
+    """One product for each image and group: of the windows with the weights.
+
+    Where features are neighbours, windows are rows; where places are, they are columns.
+    """
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    rank, last = len(sizes.slid), lhs_spec[1] == len(x.shape) - 1
+    terms, places = math.prod((sizes.features, *sizes.window)), math.prod(sizes.places)
+    x = surrounded(b, x, lhs_spec, padding, lhs_dilation, wide, pad)
+    weights = arranged(b, w, rhs_spec, sizes, last, wide)
+    rows, columns = (places, sizes.outputs) if last else (sizes.outputs, places)
+    most, groups = parts_of(terms)
+    shape = groups, sizes.batch, sizes.groups, rows, columns
+    order = ((out_spec[0], *out_spec[2:], out_spec[1]) if last and sizes.groups == 1 else out_spec
+             if not last else ())
+    direct = order == tuple(range(rank + 2)) and out.dtype == wide and groups == 1
+    sums = out if direct else b.temp(shape, wide)
+    z = Matrices(sums, np.empty(shape, np.int8).strides)
+    of_weights = (0, sizes.outputs * terms, *((1, sizes.outputs) if last else (terms, 1)))
+    with b.loop(sizes.batch * sizes.groups, vectorize="parallel") as turn:
+        image, group = here = b.unravel(b.index(turn), (sizes.batch, sizes.groups))
+        row = image if feature_group_count > 1 else b.add(b.mul(group, sizes.batch), image)
+        first = b.mul(group, sizes.features) if feature_group_count > 1 else b.index(0)
+        inner = (*sizes.places, *sizes.window, sizes.features)
+        if not last:
+            inner = (sizes.features, *sizes.window, *sizes.places)
+        patches = b.temp(inner, wide, "patches")
+        with nest(b, inner, "parallel") as at:
+            at = tuple(map(b.index, at))
+            if last:
+                place, offset, feature = at[:rank], at[rank:2 * rank], at[-1]
+            else:
+                feature, offset, place = at[0], at[1:rank + 1], at[rank + 1:]
+            index: list[Any] = [None] * (rank + 2)
+            for axis, value in zip(lhs_spec, (row, b.add(first, feature), *(
+                    b.add(b.mul(i, stride), b.mul(k, dilation)) for i, k, stride, dilation in zip(
+                        place, offset, window_strides, rhs_dilation, strict=True))), strict=True):
+                index[axis] = value
+            b.store(patches, at, b.load(x, tuple(index)))
+        b.freeze(patches)
+        windows = Matrices(patches, (0, 0, terms, 1) if last else (0, 0, 1, places))
+        left, right = Matrices(weights, of_weights), windows
+        multiply(b, z, *((right, left) if last else (left, right)), here, (rows, terms, columns),
+                 most)
+    if not direct:
+        def place_of(at: Sequence[Any]) -> tuple:
+            n, output, *places = (at[d] for d in out_spec)
+            group, output = b.unravel(output, (sizes.groups, sizes.outputs))
+            flat = b.index(0)
+            for i, size in zip(places, sizes.places, strict=True):
+                flat = b.add(b.mul(flat, size), i)
+            return (n, group, flat, output) if last else (n, group, output, flat)
+        collected(b, sums, groups, out, place_of)
+
+
+def surrounded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int],
+               dtype: np.dtype, pad: Callable) -> Any:
+    """The array with zeros around it and between its elements; itself, where there are none."""
+    config = [(0, 0, 0)] * len(spec)
+    for axis, (before, after), base in zip(spec[2:], padding, dilation, strict=True):
+        config[axis] = (before, after, base - 1)
+    if not any(map(any, config)) and x.dtype == dtype:
+        return x
+    shape = tuple(max((n - 1) * (between + 1) + 1 if n else 0, 0) + before + after
+                  for n, (before, after, between) in zip(x.shape, config, strict=True))
+    copy = b.temp(shape, dtype, "surrounded")
+    computed(b, lambda x: [pad(x, constant(0, x), padding_config=tuple(config))], copy,
+             Computed(b, lambda at: b.convert(b.load(x, at), dtype), x.shape, dtype))
+    b.freeze(copy)
+    return copy
+
+
+def arranged(b: Any, w: Any, spec: Axes, sizes: Any, last: bool, dtype: np.dtype) -> Any:
+    """The weights of each group as a matrix, whose terms come as those of the windows do."""
+    inner = (*sizes.window, sizes.features) if last else (sizes.features, *sizes.window)
+    shape = ((sizes.groups, *inner, sizes.outputs) if last
+             else (sizes.groups, sizes.outputs, *inner))
+    copy = b.temp(shape, dtype, "weights")
+    with nest(b, shape, "parallel") as at:
+        at = tuple(map(b.index, at))
+        group, output, term = (at[0], at[-1], at[1:-1]) if last else (at[0], at[1], at[2:])
+        feature, offset = (term[-1], term[:-1]) if last else (term[0], term[1:])
+        index: list[Any] = [None] * len(spec)
+        for axis, value in zip(spec, (b.add(b.mul(group, sizes.outputs), output), feature, *offset),
+                               strict=True):
+            index[axis] = value
+        b.store(copy, at, b.convert(b.load(w, tuple(index)), dtype))
+    b.freeze(copy)
+    return copy

@@ -1,0 +1,52 @@
+"""Elements joined by functions of the user's, beside JAX."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.random.default_rng(0).normal(size=(2, 3, 5)).astype(np.float32)
+WINDOW = (1, 2, 2)
+
+
+@pytest.mark.parametrize("program", [
+    lambda j, x: j.lax.reduce(x, 0., j.lax.add, (1,)),
+    lambda j, x: j.lax.reduce(x, 1., lambda a, b: b * a, (0, 2)),
+    lambda j, x: j.lax.reduce(x, -np.inf, j.lax.max, (2,)),
+    lambda j, x: j.lax.reduce(x, 2., lambda a, b: a * b, (0, 1)),
+    lambda j, x: j.lax.reduce(x > 0, True, j.lax.bitwise_and, (0,)),
+    lambda j, x: j.lax.reduce(x, 3., lambda a, b: j.numpy.logaddexp(a, b), (1, 2)),
+    lambda j, x: j.lax.reduce((x, x > 0), (-np.inf, False), lambda a, b: (
+        j.numpy.where(a[0] > b[0], a[0], b[0]), a[1] | b[1]), (2,)),
+    lambda j, x: j.lax.reduce_window(x, 1., j.lax.mul, WINDOW, (1, 1, 2), "SAME"),
+    lambda j, x: j.lax.reduce_window(x, 0., j.lax.max, WINDOW, (1, 1, 1), padding="SAME"),
+    lambda j, x: j.lax.reduce_window((x, -x), (0., 0.), lambda a, b: (
+        a[0] + b[0], j.numpy.maximum(a[1], b[1])), WINDOW, window_dilation=(1, 1, 2)),
+])
+def test_the_results_are_those_of_jax(program):
+    found, wanted = (jax.tree.leaves([program(j, X), j.jit(lambda x, j=j: program(j, x))(X)])
+                     for j in (minijax, jax))
+    for one, other in zip(found, wanted, strict=True):
+        assert str(one.dtype) == str(other.dtype)
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-5)
+
+
+def test_a_function_of_ones_own_has_derivatives_and_batches():
+    def program(j):
+        f = lambda x: j.lax.reduce(x, 2., lambda a, b: a * b, (0, 1)).sum()
+        return j.grad(f)(X), j.vmap(f)(X[None])
+    for one, other in zip(*map(program, (minijax, jax)), strict=True):
+        np.testing.assert_allclose(np.asarray(one), np.asarray(other), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("call", [
+    lambda lax: lax.reduce(X, 0., lax.add, (7,)), lambda lax: lax.reduce(X, 0., lax.add, (1, 1)),
+    lambda lax: lax.reduce_window((X, X), (0.,), lambda a, b: a, WINDOW)])
+def test_what_does_not_fit_is_refused_in_jaxs_words(call):
+    found, wanted = [], []
+    for lax, errors in ((minijax.lax, found), (jax.lax, wanted)):
+        with pytest.raises(ValueError) as caught:
+            call(lax)
+        errors.append(str(caught.value))
+    assert found == wanted
