@@ -3,8 +3,8 @@
 Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
-from minijax import (config, debug, dtypes, errors, extend, lax, nn, numpy, ops, random, tree,
-                     tree_util)
+from minijax import (config, custom_batching, custom_derivatives, debug, dtypes, errors, extend,
+                     lax, nn, numpy, ops, random, tree, tree_util)
 from minijax.api import eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
@@ -16,15 +16,15 @@ from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_trun
                             log_compiles, numpy_dtype_promotion, numpy_rank_promotion,
                             threefry_partitionable)
 from minijax.core import Array, typeof
+from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from minijax.derivatives import jvp, linear_transpose, linearize, vjp
 from minijax.device import (block_until_ready, default_backend, device_count, device_get,
                             device_put, devices, local_device_count, local_devices,
                             process_count, process_index, process_indices)
 from minijax.dtypes import float0
-from minijax.gradients import grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
+from minijax.gradients import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat
 from minijax.higher_order.compiled import ShapeDtypeStruct
-from minijax.higher_order.custom_derivatives import custom_jvp, custom_vjp
 from minijax.higher_order.jit import clear_caches, jit
 from minijax.parallel import pmap
 from minijax.sharp_bits.findings import checking_sharp_bits

@@ -13,12 +13,14 @@ from minijax.core import Array
 from minijax.higher_order.arguments import as_tuple, check_callable, flattened
 from minijax.higher_order.jit import jit
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
+from minijax.primitives.emitted import reduce_sum_p
 
 # ── Vectorising ──────────────────────────────────────────────────────────────────────────────
 
 
 def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable | None = None,
-         axis_size: int | None = None, spmd_axis_name: Any = None) -> Callable:
+         axis_size: int | None = None, spmd_axis_name: Any = None, sum_match: bool = False
+         ) -> Callable:
     """A function of one example, made a function of a batch.
 
     Args:
@@ -29,6 +31,7 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
       axis_name: a name for the axis, for collectives.
       axis_size: its size, needed where no argument is mapped.
       spmd_axis_name: accepted for JAX's sake; there is one device.
+      sum_match: where `out_axes` has None for what differs along the axis, its sum.
 
     Returns:
       A function of the same arguments with the mapped axes added.
@@ -54,13 +57,15 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got len(in_axes)="
                 f"{len(in_axes)}, len(args)={len(args)}")
-        return map_axes("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size)
+        return map_axes("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
+                        sum_match=sum_match)
     return mapped
 
 
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
              axis_name: Hashable, axis_size: int | None, static: Collection[int] = (),
-             check_size: Callable[[int], None] = lambda size: None) -> Any:
+             check_size: Callable[[int], None] = lambda size: None,
+             sum_match: bool = False) -> Any:
     """A function's results over axes of its arguments; `api` is what errors call the caller."""
     flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
@@ -70,6 +75,10 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     check_size(size)
     outs, out_dims = vmap_flat(flat, size, axis_name, values, places, flat.debug_info)
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
+    if sum_match:
+        outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
+                for x, d, w in zip(outs, out_dims, wanted, strict=True)]
+        out_dims = [None if w is None else d for d, w in zip(out_dims, wanted, strict=True)]
     return flat.result([_moved_out(api, x, d, w, size)
                         for x, d, w in zip(outs, out_dims, wanted, strict=True)])
 

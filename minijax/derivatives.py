@@ -3,24 +3,25 @@
 Stands on the interpreters.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from minijax import core, dtypes, tracebacks, tree_util
 from minijax.core import Array, ShapedArray, Zero
 from minijax.higher_order.arguments import flattened
 from minijax.interpreters.jvp import jvp_flat
-from minijax.interpreters.linearize import linearize_flat
 from minijax.interpreters import split, transpose
+from minijax.interpreters.linearize import LinearProgram, linearize_flat
+from minijax.jaxpr import ClosedJaxpr
 from minijax.primitives.emitted import public_tangent
 from minijax.stage import FlatFunction, check_arg
 
 
 # ── Flat arguments and the trees around them ─────────────────────────────────────────────────
 
-def unflattened_args(flat: FlatFunction, leaves: Sequence[Any]) -> tuple:
+def unflattened_args(in_tree: tree_util.PyTreeDef, leaves: Sequence[Any]) -> tuple:
     """Tangents or cotangents of a function's leaves, in the trees of its arguments."""
-    args: tuple = tree_util.tree_unflatten(flat.in_tree, map(public_tangent, leaves))[0]
+    args: tuple = tree_util.tree_unflatten(in_tree, map(public_tangent, leaves))[0]
     return args
 
 
@@ -78,6 +79,48 @@ def _check_direction(x: Array, t: Array) -> Array | Zero:
 
 # ── Linearize, vjp ───────────────────────────────────────────────────────────────────────────
 
+class Derivative:
+    """The derivative of a function of trees, but for the numbers in it: the residuals."""
+
+    def __init__(self, flat: FlatFunction, primals: Sequence[Array], outs: Sequence[Array],
+                 program: LinearProgram):
+        self.in_tree, self.out_tree, self.info = flat.in_tree, flat.out_tree, flat.debug_info
+        self.in_avals, self.out_avals = [x.aval for x in primals], [x.aval for x in outs]
+        self.jaxpr, self.out_zeros = program.closed.jaxpr, program.out_zeros
+        self.in_has_tangent = program.in_has_tangent
+
+    def pull_back(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> tuple:
+        """The cotangents of the arguments."""
+        linear = [core.Undefined(v.aval) for v in self.jaxpr.invars]
+        places = zip(cotangents, self.out_zeros, strict=True)
+        found = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
+                                             [ct for ct, zero in places if zero is None]))
+        return unflattened_args(self.in_tree, [
+            next(found) if has else Zero(aval.to_tangent_aval())
+            for aval, has in zip(self.in_avals, self.in_has_tangent, strict=True)])
+
+    @tracebacks.api_boundary
+    def pull(self, residuals: Sequence[Any], cotangent: Any) -> tuple:
+        cts, tree = tree_util.tree_flatten(cotangent)
+        if tree != self.out_tree:
+            raise ValueError(_tree_message(self.info, self.out_tree, tree))
+        return self.pull_back(residuals, [_checked(aval, ct, _OF_VJP)
+                                          for aval, ct in zip(self.out_avals, cts, strict=True)])
+
+    @tracebacks.api_boundary
+    def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
+        in_tree, _ = self.in_tree.children()
+        dots, tree = tree_util.tree_flatten(tangents)
+        if tree != in_tree:
+            raise ValueError("unexpected tree structure of the tangents of a linearized "
+                             f"function: expected {in_tree}, got {tree}.")
+        values = [_checked(aval, t, _OF_LINEARIZED)
+                  for aval, t in zip(self.in_avals, dots, strict=True)]
+        closed = ClosedJaxpr(self.jaxpr, tuple(residuals))
+        run = LinearProgram(closed, self.in_has_tangent, self.out_zeros)
+        return tree_util.tree_unflatten(self.out_tree, run(*values))
+
+
 class Linearized:
     """A function at a point: its value there, and its derivative as a program."""
 
@@ -87,17 +130,15 @@ class Linearized:
         self.primals = [check_arg(x, stop) for x in leaves]
         self.outs, self.program = linearize_flat(self.flat, self.primals, self.flat.debug_info)
         self.result = self.flat.result(self.outs)
+        self.derivative = Derivative(self.flat, self.primals, self.outs, self.program)
 
     def pull_back(self, cotangents: Sequence[Any]) -> tuple:
         """The cotangents of the arguments."""
-        program = self.program
-        jaxpr, places = program.closed.jaxpr, zip(cotangents, program.out_zeros, strict=True)
-        linear = [core.Undefined(v.aval) for v in jaxpr.invars]
-        found = iter(transpose.backward_pass(jaxpr, program.closed.consts, linear,
-                                             [ct for ct, zero in places if zero is None]))
-        return unflattened_args(self.flat, [
-            next(found) if has else Zero(x.aval.to_tangent_aval())
-            for x, has in zip(self.primals, program.in_has_tangent, strict=True)])
+        return self.derivative.pull_back(self.program.closed.consts, cotangents)
+
+    def as_tree(self, method: Callable) -> tree_util.Partial:
+        """A method of the derivative as a function that is a tree: its leaves are the residuals."""
+        return tree_util.Partial(method, self.program.closed.consts)
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
@@ -119,32 +160,28 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     at = Linearized(fun, primals, "linearize", has_aux)
-
-    @tracebacks.api_boundary
-    def derivative(*tangents: Any) -> Any:
-        in_tree, _ = at.flat.in_tree.children()
-        dots, tree = tree_util.tree_flatten(tangents)
-        if tree != in_tree:
-            raise ValueError("unexpected tree structure of the tangents of a linearized "
-                             f"function: expected {in_tree}, got {tree}.")
-        values = [_checked(x.aval, t, _OF_LINEARIZED)
-                  for x, t in zip(at.primals, dots, strict=True)]
-        return at.flat.result(at.program(*values))
-
-    return at.flat.with_aux(at.result, derivative)
+    return at.flat.with_aux(at.result, at.as_tree(at.derivative.push))
 
 
-def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
+def no_reduce_axes(name: str, reduce_axes: Sequence[Hashable]) -> None:
+    if reduce_axes:
+        raise NotImplementedError(f"reduce_axes argument to {name} is deprecated")
+
+
+def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
+        reduce_axes: Sequence[Hashable] = ()) -> Any:
     """A function's value, and the transpose of its derivative there.
 
     Args:
       fun: a function of arrays and trees of arrays.
       primals: the point.
       has_aux: `fun` returns (result, aux); aux is passed through.
+      reduce_axes: empty; JAX refuses others, too.
 
     Returns:
       ``(result, pull)``, and aux if asked for.  `pull` takes a cotangent of the result's tree and
-      types, and returns a tuple with a cotangent for each argument.
+      types, and returns a tuple with a cotangent for each argument.  It is a tree, whose leaves
+      are the values that it remembers.
 
     Raises:
       ValueError: when `pull` is given a cotangent of another tree or type.
@@ -153,17 +190,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     >>> pull(1.0)
     (Array(4., dtype=float32, weak_type=True), Array(3., dtype=float32, weak_type=True))
     """
+    no_reduce_axes("vjp", reduce_axes)
     at = Linearized(fun, primals, "vjp", has_aux)
-
-    @tracebacks.api_boundary
-    def pull(cotangent: Any) -> tuple:
-        cts, tree = tree_util.tree_flatten(cotangent)
-        if tree != at.flat.out_tree:
-            raise ValueError(_tree_message(at.flat, tree))
-        return at.pull_back([_checked(x.aval, ct, _OF_VJP)
-                             for x, ct in zip(at.outs, cts, strict=True)])
-
-    return at.flat.with_aux(at.result, pull)
+    return at.flat.with_aux(at.result, at.as_tree(at.derivative.pull))
 
 
 def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:
@@ -183,9 +212,8 @@ _OF_VJP = ("unexpected JAX type (e.g. shape/dtype) for argument to VJP function:
            "JAX type {of}")
 
 
-def _tree_message(flat: FlatFunction, got: tree_util.PyTreeDef) -> str:
-    info: Any = flat.debug_info
-    differences = tree_util.equality_errors_pytreedef(flat.out_tree, got)
+def _tree_message(info: Any, wanted: tree_util.PyTreeDef, got: tree_util.PyTreeDef) -> str:
+    differences = tree_util.equality_errors_pytreedef(wanted, got)
     return ("unexpected tree structure.\n\nThe argument to a VJP function returned by `jax.vjp` "
             "must match the pytree\nstructure of the differentiated function "
             f"{info.func_src_info}.\n\nBut the tree structures differ:\n" + "\n".join(
@@ -193,12 +221,14 @@ def _tree_message(flat: FlatFunction, got: tree_util.PyTreeDef) -> str:
                 f"here, so {why}." for path, was, now, why in differences))
 
 
-def linear_transpose(fun: Callable, *primals: Any) -> Callable:
+def linear_transpose(fun: Callable, *primals: Any, reduce_axes: Sequence[Hashable] = ()
+                     ) -> Callable:
     """The transpose of a function that is linear.
 
     Args:
       fun: a linear function of arrays and trees of arrays.
       primals: arguments, or only their types (`ShapeDtypeStruct`).
+      reduce_axes: empty; JAX refuses others, too.
 
     Returns:
       A function from a cotangent of the result to a tuple of cotangents of the arguments.
@@ -206,6 +236,7 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
     >>> linear_transpose(lambda x: 2.0 * x, 1.0)(3.0)
     (Array(6., dtype=float32, weak_type=True),)
     """
+    no_reduce_axes("transpose", reduce_axes)
     flat, types = flattened(fun, primals, "linear_transpose")
     avals = [getattr(x, "aval", None) or core.get_aval(x) for x in types]
     closed = flat.staged(avals)
@@ -218,6 +249,6 @@ def linear_transpose(fun: Callable, *primals: Any) -> Callable:
                             f"expected {flat.out_tree} but got {tree}")
         values = [_checked(a, ct, _OF_VJP) for a, ct in zip(closed.out_avals, cts, strict=True)]
         program = split.separated(closed, [True] * len(avals))
-        return unflattened_args(flat, transpose.backward_pass(
+        return unflattened_args(flat.in_tree, transpose.backward_pass(
             program.jaxpr, program.consts, list(map(core.Undefined, avals)), values))
     return transposed

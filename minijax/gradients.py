@@ -5,15 +5,16 @@ In JAX: `jax/_src/api.py`.
 """
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import api, core, dtypes, errors, tracebacks, tree_util
 from minijax.core import Array, dtype_name
-from minijax.derivatives import Linearized, check_arg, jvp, vjp
+from minijax.derivatives import Linearized, check_arg, jvp, no_reduce_axes, vjp
 from minijax.higher_order.arguments import Filled, check_callable
+from minijax.higher_order.jit import jit
 from minijax.primitives import convert, emitted, slicing
 
 Argnums = int | Sequence[int]
@@ -22,7 +23,7 @@ Argnums = int | Sequence[int]
 # ── Gradients ────────────────────────────────────────────────────────────────────────────────
 
 def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False,
-         allow_int: bool = False) -> Callable:
+         allow_int: bool = False, reduce_axes: Sequence[Hashable] = ()) -> Callable:
     """The gradient of a function with a scalar result.
 
     Args:
@@ -31,6 +32,7 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
       has_aux: `fun` returns (scalar, aux); the gradient function returns (gradient, aux).
       holomorphic: promise that a complex function is holomorphic.
       allow_int: let integer arguments have `float0` gradients.
+      reduce_axes: empty; JAX refuses others, too.
 
     Returns:
       A function of the same arguments that returns the gradient, in the argument's tree.
@@ -41,7 +43,8 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
     >>> grad(lambda x: x ** 2)(3.0)
     Array(6., dtype=float32, weak_type=True)
     """
-    with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, _name="grad")
+    with_value = value_and_grad(fun, argnums, has_aux, holomorphic, allow_int, reduce_axes,
+                                _name="grad")
 
     @tracebacks.standing_for(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
@@ -51,8 +54,9 @@ def grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False, holomorphic
 
 
 def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
-                   holomorphic: bool = False, allow_int: bool = False, *,
-                   _name: str = "value_and_grad") -> Callable:
+                   holomorphic: bool = False, allow_int: bool = False,
+                   reduce_axes: Sequence[Hashable] = (), *, _name: str = "value_and_grad"
+                   ) -> Callable:
     """A function's scalar value and its gradient, in one pass.
 
     Takes the arguments of `grad`, and raises what `grad` raises.
@@ -64,6 +68,8 @@ def value_and_grad(fun: Callable, argnums: Argnums = 0, has_aux: bool = False,
     >>> value_and_grad(lambda x: x ** 2)(3.0)
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
+    no_reduce_axes("grad", reduce_axes)
+
     def value_and_gradient(partial: Callable, chosen: tuple) -> Any:
         _check_inputs(chosen, _name, holomorphic, allow_int)
         at = Linearized(partial, chosen, _name, has_aux)
@@ -148,6 +154,31 @@ def _check_scalar(value: Any) -> None:
                       f"Output had shape: {value.shape}."),
             "Return one number, such as the sum or the mean; or use vmap(grad(f)) for the "
             "derivative of each, jacobian(f) for all of them.")
+
+
+def fwd_and_bwd(fun: Callable, argnums: Argnums, has_aux: bool = False, jitted: bool = True
+                ) -> tuple[Callable, Callable]:
+    """The forward and the backward pass of a function, each compiled once.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      argnums: the argument, or the arguments, to differentiate by.
+      has_aux: `fun` returns (result, aux); so does the forward pass, behind the residuals.
+      jitted: whether to compile both.
+
+    Returns:
+      ``fwd(*args) -> (result, residuals)``, and ``bwd(residuals, cotangent) -> cotangents``.
+
+    >>> fwd, bwd = fwd_and_bwd(lambda x, y: x * y, argnums=1)
+    >>> y, residuals = fwd(3.0, 4.0)
+    >>> bwd(residuals, 1.0)
+    Array(3., dtype=float32, weak_type=True)
+    """
+    fwd = _by_argnums(fun, argnums, lambda partial, chosen: vjp(partial, *chosen, has_aux=has_aux))
+
+    def bwd(residuals: Callable, cotangent: Any) -> Any:
+        return _as_asked(argnums, residuals(cotangent))
+    return (jit(fwd), jit(bwd)) if jitted else (fwd, bwd)
 
 
 # ── Jacobians ────────────────────────────────────────────────────────────────────────────────

@@ -57,6 +57,8 @@ EXEMPT = {
     ("unstack", "compiled_is_the_meaning_at_sizes_where_loops_change"): "it would have as many "
     "results as there are rows",
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},
+    **{("custom_vmap_call", law): "it refuses reverse mode" for law in (
+        "linearize_is_jvp", *_REVERSE)},
     ("stop_gradient", "jvp_is_the_slope"): "it hides its slope; that is what it is for",
     **{(name, law): "it reads one triangle, and its slope is that along symmetric changes, as "
        "in JAX: tests/primitives/test_linalg.py" for name in ("cholesky", "eigh")

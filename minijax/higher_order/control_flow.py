@@ -22,7 +22,7 @@ from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, Whi
                                          scan_in_python, while_in_python)
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
-from minijax.jaxpr import ClosedJaxpr, parted
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
 from minijax.primitives import algebra, choice
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import reshaped
@@ -58,6 +58,10 @@ class Body:
     @property
     def out_types(self) -> Any:
         return self.tree_of(self.out_avals)
+
+    def called(self, *args: Any) -> Any:
+        """What the program makes of arguments, in the tree of the function's result."""
+        return self.tree_of(jaxpr_as_fun(self.closed)(*self.consts, *tree_util.tree_leaves(args)))
 
 
 def share_consts(bodies: Sequence[Body]) -> tuple[list[ClosedJaxpr], list[Any]]:

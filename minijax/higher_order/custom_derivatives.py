@@ -18,8 +18,9 @@ from minijax import context, core, dtypes, errors, source_info, tracebacks, tree
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
                           Undefined, Zero, cannot)
 from minijax.higher_order import arguments, compiled
-from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
-from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun
+from minijax.interpreters.jvp import is_symbolic_zero
+from minijax.interpreters.vmap import Dim, batch_to, vmap_flat, without_axis
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, public_tangent, reduce_sum_p
 from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
@@ -31,7 +32,7 @@ from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
 class Rule:
     """A derivative rule on flat arrays: primals and tangents in, results and their tangents out.
 
-    A jaxpr prints it by the names of the functions that the user gave.
+    A tangent may be a `Zero`.  A jaxpr prints a rule by the names of the user's functions.
     """
 
     call: Callable[..., list]
@@ -86,10 +87,10 @@ def _function(*, call_jaxpr: ClosedJaxpr | None = None, fun: Callable | None = N
 
 def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, jvp: Rule, **_: Any
          ) -> tuple[list, list]:
-    both = jvp(*primals, *map(public_tangent, tangents))
+    both = jvp(*primals, *tangents)
     half = len(both) // 2
     outs, dots = both[:half], both[half:]
-    return outs, [Zero(t.aval) if t.aval.dtype == dtypes.float0 else t for t in dots]
+    return outs, [Zero(t.aval) if is_symbolic_zero(t) else t for t in dots]
 
 
 @ForPrimitive
@@ -121,8 +122,13 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
     It says in `out_dims` where the axis is: nowhere if no example differs.
     """
     def on_batch(*args: Any) -> list:
-        values = [core.as_value(x) for x in args]  # the tangent of an integer may be NumPy's
-        outs, found = vmap_flat(f, axis.size, axis.name, values, dims, level=axis.level)
+        is_zero = [isinstance(x, Zero) for x in args]
+        (values, zeros), places = parted(args, is_zero), parted(dims, is_zero)
+        zeros = [x if d is None else Zero(without_axis(x.aval, d))
+                 for x, d in zip(zeros, places[True], strict=True)]
+        outs, found = vmap_flat(
+            lambda *xs: [*map(instantiate, f(*merged((xs, zeros), is_zero)))],
+            axis.size, axis.name, values, places[False], level=axis.level)
         is_same = all(d is None for d in (*dims, *found))
         out_dims[:] = [None if is_same else 0] * len(outs)
         return outs if is_same else [batch_to(x, d, 0, axis.size)
@@ -130,9 +136,68 @@ def _batched(f: Callable, axis: Axis, dims: Sequence[Dim],
     return on_batch
 
 
+# ── Zeros as rules see them that ask for it ──────────────────────────────────────────────────
+
+@dataclass(frozen=True, repr=False)
+class SymbolicZero(core.Typed):
+    """A tangent or cotangent that is zero and was never computed.
+
+    >>> SymbolicZero.from_primal_value(np.ones(3, np.float32)).shape
+    (3,)
+    """
+
+    aval: ShapedArray
+
+    @staticmethod
+    def from_primal_value(val: Any) -> SymbolicZero:
+        return SymbolicZero(core.get_aval(val).to_tangent_aval())
+
+    def __repr__(self) -> str:
+        return "SymbolicZero"
+
+
+@dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument of `fwd`: its value, and whether the function is differentiated by it."""
+
+    value: Any
+    perturbed: bool
+
+
+def custom_vjp_primal_tree_values(tree: Any) -> Any:
+    """The values in a tree of `CustomVJPPrimal`.
+
+    >>> custom_vjp_primal_tree_values([CustomVJPPrimal(1.0, perturbed=True)])
+    [1.0]
+
+    Raises:
+      TypeError: for a leaf that is none.
+    """
+    def value(leaf: Any) -> Any:
+        if type(leaf) is not CustomVJPPrimal:
+            raise TypeError(f"unexpected leaf of type {type(leaf)}")
+        return leaf.value
+    return tree_util.tree_map(value, tree)
+
+
+def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+    """The tangent of a value that does not vary: an array of zeros, or a `SymbolicZero`.
+
+    >>> zero_from_primal(np.ones(2, np.float32))
+    Array([0., 0.], dtype=float32)
+    """
+    zero = SymbolicZero.from_primal_value(val)
+    return zero if symbolic_zeros else public_tangent(Zero(zero.aval))
+
+
+def _shown(t: Any, symbolic_zeros: bool) -> Any:
+    """A tangent or cotangent as a rule gets it."""
+    return SymbolicZero(t.aval) if symbolic_zeros and isinstance(t, Zero) else public_tangent(t)
+
+
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
-def _all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
+def all_positional(fun: Callable, args: tuple, kwargs: dict) -> tuple:
     """The arguments by position, keywords and defaults filled in."""
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs)
@@ -156,10 +221,13 @@ class CustomFunction:
 
     primitive: CustomPrimitive
 
-    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = ()):
+    def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (),
+                 nondiff_argnames: Sequence[str] = ()):
         functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = tuple(nondiff_argnums)
+        self.fun, named = fun, arguments.as_tuple(nondiff_argnames, str)
+        places = [i for i, name in enumerate(inspect.signature(fun).parameters)
+                  if name in named] if named else []
+        self.nondiff_argnums = (*nondiff_argnums, *(i for i in places if i not in nondiff_argnums))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -170,7 +238,7 @@ class CustomFunction:
 
     @tracebacks.api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        args = _all_positional(self.fun, args, kwargs)
+        args = all_positional(self.fun, args, kwargs)
         places = sorted(i % len(args) for i in self.nondiff_argnums)
         filled, dynamic = arguments.without_static(self.fun, args, places)
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
@@ -206,6 +274,7 @@ class custom_jvp(CustomFunction):
       fun: a function of arrays and trees of arrays.
       nondiff_argnums: positions of arguments that are not differentiated and may be anything;
         the rule gets them first.
+      nondiff_argnames: the same by name.
 
     >>> @custom_jvp
     ... def f(x):
@@ -221,13 +290,14 @@ class custom_jvp(CustomFunction):
 
     primitive = custom_jvp_call_p
     jvp: Callable | None = None
+    symbolic_zeros = False
 
     def defjvp(self, jvp: Callable, symbolic_zeros: bool = False) -> Callable:
-        """Define ``(primals, tangents) -> (result, tangent of the result)``; returns `jvp`."""
-        if symbolic_zeros:
-            raise NotImplementedError("custom_jvp gives its rule arrays of zeros, never symbolic "
-                                      "ones; leave symbolic_zeros out.")
-        self.jvp = jvp
+        """Define ``(primals, tangents) -> (result, tangent of the result)``; returns `jvp`.
+
+        With `symbolic_zeros` a tangent that is zero is given as a `SymbolicZero`.
+        """
+        self.jvp, self.symbolic_zeros = jvp, symbolic_zeros
         return jvp
 
     def defjvps(self, *jvps: Callable | None) -> None:
@@ -246,15 +316,17 @@ class custom_jvp(CustomFunction):
         self.defjvp(jvp)
 
     def rule(self, call: Call) -> Rule | None:
-        return self.jvp and Rule(functools.partial(_run_jvp_rule, call, self.jvp),
-                                 {"jvp": source_info.function_name(self.jvp)})
+        return self.jvp and Rule(
+            functools.partial(_run_jvp_rule, call, self.jvp, self.symbolic_zeros),
+            {"jvp": source_info.function_name(self.jvp)})
 
 
-def _run_jvp_rule(call: Call, rule: Callable, *both: Any) -> list:
+def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) -> list:
     """A user's rule on flat arrays: primals and tangents in, results and tangents out."""
     half = len(both) // 2
+    shown = [_shown(t, symbolic_zeros) for t in both[half:]]
     primals, tangents = (tree_util.tree_unflatten(call.in_tree, leaves)[0]
-                         for leaves in (both[:half], both[half:]))
+                         for leaves in (both[:half], shown))
     pair = _on_its_lines(rule, *call.fun.fixed, primals, tangents)
     name, function = source_info.function_name(rule), source_info.function_name(call.fun)
     who = f"Custom JVP rule {name} for function {function}"
@@ -267,20 +339,21 @@ def _run_jvp_rule(call: Call, rule: Callable, *both: Any) -> list:
         raise TypeError(f"{who} must produce primal and tangent outputs with equal container "
                         f"(pytree) structures, but got {call.out_tree} and {dot_tree} "
                         "respectively.")
-    return outs + [_check_tangent(x, check_arg(t)) for x, t in zip(outs, dots, strict=True)]
+    return outs + [_check_tangent(x, t if isinstance(t, SymbolicZero) else check_arg(t))
+                   for x, t in zip(outs, dots, strict=True)]
 
 
 def _is_pair(x: Any) -> bool:
     return isinstance(x, tuple | list) and len(x) == 2
 
 
-def _check_tangent(x: Array, t: Array) -> Array:
+def _check_tangent(x: Array, t: Array | SymbolicZero) -> Array | Zero:
     want = x.aval.to_tangent_aval()
     if (want.shape, want.dtype) != (t.shape, t.dtype):
         raise TypeError("Custom JVP rule must produce primal and tangent outputs with "
                         f"corresponding shapes and dtypes. Expected {want.str_long()} (tangent "
                         f"type of {x.aval.str_long()}) but got {t.aval.str_long()}.")
-    return t
+    return Zero(want) if isinstance(t, SymbolicZero) else t
 
 
 # ── custom_vjp ───────────────────────────────────────────────────────────────────────────────
@@ -292,7 +365,7 @@ def _no_forward(*_: Any, **__: Any) -> Any:
 def _lin_transpose(cotangents: Sequence[Any], *args: Any, bwd: Callable, num_residuals: int,
                    **_: Any) -> list:
     residuals, tangents = args[:num_residuals], args[num_residuals:]
-    found = bwd(*residuals, *map(public_tangent, cotangents))
+    found = bwd(*residuals, *cotangents)
     return [*[None] * num_residuals,
             *(ct if isinstance(t, Undefined) else None
               for ct, t in zip(found, tangents, strict=True))]
@@ -302,8 +375,7 @@ def _lin_batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], *, bwd: Cal
                num_residuals: int, out_avals: Sequence[ShapedArray]) -> tuple[list, list]:
     def bwd_batched(*values: Any) -> list:
         value_dims = [*dims[:num_residuals], *[0] * len(out_avals)]
-        cts = _batched(lambda *xs: [instantiate(ct) for ct in bwd(*xs)], axis, value_dims,
-                       [])(*values)
+        cts = _batched(bwd, axis, value_dims, [])(*values)
         return [_unbatched(ct, d) for ct, d in zip(cts, dims[num_residuals:], strict=True)]
     avals = tuple(a.update(shape=(axis.size, *a.shape)) for a in out_avals)
     outs = custom_lin_p.bind(*args, bwd=bwd_batched, num_residuals=num_residuals,
@@ -347,6 +419,7 @@ class custom_vjp(CustomFunction):
       fun: a function of arrays and trees of arrays.
       nondiff_argnums: positions of arguments that are not differentiated and may be anything;
         `fwd` gets them in their places, `bwd` gets them first.
+      nondiff_argnames: the same by name.
 
     >>> @custom_vjp
     ... def f(x):
@@ -360,29 +433,38 @@ class custom_vjp(CustomFunction):
     primitive = custom_vjp_call_p
     fwd: Callable | None = None
     bwd: Callable | None = None
+    symbolic_zeros = False
 
     def defvjp(self, fwd: Callable, bwd: Callable, symbolic_zeros: bool = False,
                optimize_remat: bool = False) -> None:
-        """Define ``fwd(*args) -> (result, residuals)`` and ``bwd(residuals, ct) -> cotangents``."""
-        if symbolic_zeros:
-            raise NotImplementedError("custom_vjp gives its rules arrays of zeros, never symbolic "
-                                      "ones; leave symbolic_zeros out.")
-        self.fwd, self.bwd = fwd, bwd
+        """Define ``fwd(*args) -> (result, residuals)`` and ``bwd(residuals, ct) -> cotangents``.
+
+        With `symbolic_zeros`, `fwd` gets a `CustomVJPPrimal` for each array, and `bwd` a
+        `SymbolicZero` for a cotangent that is zero.  `optimize_remat` is accepted for JAX's sake.
+        """
+        if symbolic_zeros and optimize_remat:
+            raise NotImplementedError("remat optimization for custom_vjp does not support "
+                                      "symbolic zeros")
+        self.fwd, self.bwd, self.symbolic_zeros = fwd, bwd, symbolic_zeros
 
     def rule(self, call: Call) -> Rule | None:
         if self.fwd is None or self.bwd is None:
             return None
-        return Rule(functools.partial(_run_vjp_rule, call, self.fwd, self.bwd), {
+        run = functools.partial(_run_vjp_rule, call, self.fwd, self.bwd, self.symbolic_zeros)
+        return Rule(run, {
             "fwd": source_info.function_name(self.fwd), "bwd": source_info.function_name(self.bwd)})
 
 
-def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, *both: Any) -> list:
+def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool, *both: Any
+                  ) -> list:
     """A user's rules on flat arrays: `fwd`, and a derivative of which only the transpose is known.
 
     Primals and tangents in, results and tangents out.
     """
     primals, tangents = both[:len(both) // 2], both[len(both) // 2:]
-    dynamic, _ = tree_util.tree_unflatten(call.in_tree, primals)
+    moves = [not isinstance(t, Zero) for t in tangents]
+    dynamic, _ = tree_util.tree_unflatten(call.in_tree, (
+        map(CustomVJPPrimal, primals, moves) if symbolic_zeros else primals))
     pair = _on_its_lines(fwd, *call.fun.all_arguments(dynamic))
     if not _is_pair(pair):
         name, function = source_info.function_name(fwd), source_info.function_name(call.fun)
@@ -395,8 +477,14 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, *both: Any) -> list:
     leaves, res_tree = tree_util.tree_flatten(pair[1])
     outs, residuals = call.flat_result(pair[0]), list(map(check_arg, leaves))
     wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
-    dots = custom_lin_p.bind(*residuals, *tangents, num_residuals=len(residuals),
-                             bwd=functools.partial(_run_bwd, call, bwd, res_tree, wanted),
+    count = len(residuals)
+
+    def pull(*values: Any) -> list:
+        cotangents = [_shown(ct, symbolic_zeros) for ct in values[count:]]
+        found = _run_bwd(call, bwd, res_tree, wanted, *values[:count], *cotangents)
+        return parted(found, moves)[True]
+    dots = custom_lin_p.bind(*residuals, *parted(tangents, moves)[True], bwd=pull,
+                             num_residuals=count,
                              out_avals=tuple(x.aval.to_tangent_aval() for x in outs))
     return [*outs, *dots]
 
@@ -424,7 +512,7 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
 
 
 def _check_cotangent(place: int, want: ShapedArray, ct: Any) -> Any:
-    if ct is None or want.dtype == dtypes.float0:
+    if ct is None or want.dtype == dtypes.float0 or isinstance(ct, SymbolicZero):
         return Zero(want)
     value = check_arg(ct)
     if (value.shape, value.dtype) != (want.shape, want.dtype):

@@ -273,7 +273,9 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         static_argnames: str | Iterable[str] | None = None,
         donate_argnums: int | Iterable[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
-        device: Any = None, backend: str | None = None, inline: bool = False) -> Any:
+        device: Any = None, backend: str | None = None, inline: bool = False,
+        in_shardings: Any = None, out_shardings: Any = None,
+        compiler_options: dict[str, Any] | None = None) -> Any:
     """Compile a function: trace it once for each type of arguments, then run machine code.
 
     Args:
@@ -287,6 +289,8 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
       device: where it runs, and brings its arguments; where they lie, if None.
       backend: the platform of that device: its first one.
       inline: leave no ``jit`` equation behind when called while tracing.
+      in_shardings, out_shardings: accepted for JAX's sake; nothing is spread over devices.
+      compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.
 
     Returns:
       A function of the same arguments.

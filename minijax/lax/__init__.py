@@ -3,9 +3,11 @@
 Stands on `primitives` and `higher_order`.  In JAX: `jax/lax/__init__.py`.
 """
 
+from minijax.higher_order.associative import associative_scan
 from minijax.higher_order.cond import cond_p
 from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_dependent, scan,
                                                switch, while_loop)
+from minijax.higher_order.linear import custom_linear_solve, custom_root, linear_solve_p
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.lax import linalg
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,

@@ -1,0 +1,99 @@
+"""Derivative rules of one's own, and functions that help to write them.
+
+Stands on `higher_order.custom_derivatives`.  Chapter 10, *Your own rules*.
+In JAX: `jax/custom_derivatives.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, tree_util
+from minijax.higher_order.arguments import flattened
+from minijax.higher_order.custom_derivatives import (CustomVJPPrimal, SymbolicZero, custom_jvp,
+                                                     custom_jvp_call_p, custom_vjp,
+                                                     custom_vjp_call_p,
+                                                     custom_vjp_primal_tree_values,
+                                                     zero_from_primal)
+from minijax.higher_order.linear import linear_call
+from minijax.jaxpr import jaxpr_as_fun
+from minijax.stage import hoist
+
+__all__ = ["CustomVJPPrimal", "SymbolicZero", "closure_convert", "custom_gradient", "custom_jvp",
+           "custom_jvp_call_p", "custom_vjp", "custom_vjp_call_p", "custom_vjp_primal_tree_values",
+           "linear_call", "zero_from_primal"]
+
+
+def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[Any]]:
+    """A function with what it closed over as arguments, where derivatives may depend on it.
+
+    Args:
+      fun: a function of arrays and trees of arrays.
+      example_args: arguments of the types that it will be called with.
+
+    Returns:
+      A function of the same arguments and, behind them, of the values that it closed over, as far
+      as they are traced and of an inexact dtype; and these values.
+
+    Raises:
+      TypeError: on call, when the arguments are of another tree.
+
+    >>> closure_convert(lambda x: x * 2.0, 1.0)[1]
+    []
+    """
+    return _converted(fun, example_args, _may_vary)
+
+
+def _may_vary(x: Any) -> bool:
+    return isinstance(x, core.Tracer) and dtypes.issubdtype(x.dtype, np.inexact)
+
+
+def _converted(fun: Callable, args: tuple, moves: Callable[[Any], bool]
+               ) -> tuple[Callable, list[Any]]:
+    flat, leaves = flattened(fun, args, "closure_convert")
+    closed, consts = hoist(flat.staged(list(map(core.get_aval, leaves))), moves)
+    in_tree, out_tree, num = tree_util.tree_structure(args), flat.out_tree, len(consts)
+
+    def converted(*args_and_consts: Any) -> Any:
+        count = len(args_and_consts) - num
+        given, values = args_and_consts[:count], args_and_consts[count:]
+        found, tree = tree_util.tree_flatten(given)
+        if tree != in_tree:
+            raise TypeError("The inputs to the closure produced by closure_convert must have the "
+                            "same Pytree structure as the example arguments passed when "
+                            f"closure_convert was called. Expected: {in_tree}, but got {tree}")
+        return tree_util.tree_unflatten(out_tree, jaxpr_as_fun(closed)(*values, *found))
+    return converted, list(consts)
+
+
+def custom_gradient(fun: Callable) -> Callable:
+    """A function that returns its own reverse derivative beside its result.
+
+    Args:
+      fun: returns ``(result, pull)``, where `pull` takes a cotangent of the result and returns a
+        tuple of the arguments' cotangents, or that of a single argument.
+
+    Returns:
+      A function of the same arguments that returns the result.
+
+    >>> import minijax
+    >>> f = custom_gradient(lambda x: (x * x, lambda ct: (10.0 * x * ct,)))
+    >>> minijax.grad(f)(3.0)
+    Array(30., dtype=float32, weak_type=True)
+    """
+    @custom_vjp
+    def wrapped_fun(*args: Any, **kwargs: Any) -> Any:
+        result, _ = fun(*args, **kwargs)
+        return result
+
+    def fwd(*args: Any, **kwargs: Any) -> tuple[Any, tree_util.Partial]:
+        result, pull = fun(*args, **kwargs)
+        converted, consts = _converted(pull, (result,), lambda x: True)
+        return result, tree_util.Partial(lambda consts, ct: converted(ct, *consts), consts)
+
+    def bwd(pull: Callable, cotangent: Any) -> tuple:
+        found = pull(cotangent)
+        return (found,) if tree_util.all_leaves([found]) else found
+    wrapped_fun.defvjp(fwd, bwd)
+    return wrapped_fun

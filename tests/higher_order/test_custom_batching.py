@@ -1,0 +1,84 @@
+"""A function's own batching rule is used by every transformation, as in JAX."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.array([0.5, -1.0, 2.0], np.float32)
+
+
+def with_rule(lib):
+    f = lib.custom_batching.custom_vmap(lambda x, y: lib.numpy.sin(x) + y)
+
+    @f.def_vmap
+    def rule(axis_size, in_batched, xs, ys):
+        return axis_size * xs * ys, True
+    return f
+
+
+PROGRAMS = {
+    "value": lambda lib, f: f(X, 2.0),
+    "batch": lambda lib, f: lib.vmap(f)(X, X),
+    "compiled": lambda lib, f: lib.jit(lib.vmap(f, (0, None)))(X, 2.0),
+    "by keywords": lambda lib, f: lib.vmap(lambda x: f(y=2.0, x=x))(lib.numpy.asarray(X)),
+    "batch of batches": lambda lib, f: lib.vmap(lib.vmap(f, (0, None)), (None, 0))(X, X),
+    "jvp": lambda lib, f: lib.jvp(f, (X, X), (X, X)),
+    "jvp of batch": lambda lib, f: lib.jvp(lib.vmap(f), (X, X), (X, X)),
+    "jvp of a half": lambda lib, f: lib.jvp(lambda x: lib.vmap(f)(x, X), (X,), (X,)),
+    "in a loop": lambda lib, f: lib.vmap(
+        lambda x: lib.lax.fori_loop(0, 3, lambda _, c: f(c, x), x))(X),
+    "one by one": lambda lib, f: lib.vmap(lib.custom_batching.sequential_vmap(
+        lambda x, y: (x * y, y)), (0, None))(X, 2.0),
+    "one by one, compiled": lambda lib, f: lib.jit(lib.vmap(
+        lib.custom_batching.sequential_vmap(lambda x, y: lib.numpy.sin(x) * y)))(X, X),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_the_rule_gives_what_it_gives_in_jax(program):
+    ours, theirs = (lib.tree.leaves(PROGRAMS[program](lib, with_rule(lib)))
+                    for lib in (minijax, jax))
+    for a, b in zip(ours, theirs, strict=True):
+        assert a.shape == b.shape and a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_half_batched_derivative_batches_its_primal():
+    f = with_rule(minijax)
+    found = minijax.vmap(lambda t: minijax.jvp(f, (2.0, 3.0), (t, t)))(X)
+    np.testing.assert_allclose(found[0], [18.0] * 3)
+    np.testing.assert_allclose(found[1], 3 * (2 + 3) * X, rtol=1e-6)
+
+
+def test_what_a_function_closes_over_may_be_traced():
+    def f(c):
+        g = minijax.custom_batching.custom_vmap(lambda x: c * x)
+        g.def_vmap(lambda size, batched, xs: (10 * xs, True))
+        return minijax.vmap(g)(X).sum() + g(X[0])
+    assert minijax.jvp(f, (3.0,), (1.0,))[1] == X[0]
+
+
+def bad(lib, rule):
+    f = lib.custom_batching.custom_vmap(lambda x: x)
+    if rule:
+        f.def_vmap(rule)
+    return lib.vmap(f)(X)
+
+
+REFUSED = {
+    "no rule": lambda lib: bad(lib, None),
+    "flags": lambda lib: bad(lib, lambda size, batched, x: (x, [True])),
+    "tree": lambda lib: bad(lib, lambda size, batched, x: ((x, x), (True, True))),
+    "reverse": lambda lib: lib.grad(with_rule(lib))(1.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_mistakes_are_refused_in_jaxs_words(case):
+    with pytest.raises((AttributeError, ValueError)) as theirs:
+        REFUSED[case](jax)
+    with pytest.raises(theirs.type) as ours:
+        REFUSED[case](minijax)
+    assert str(ours.value).split("\n")[0] == str(theirs.value).split("\n")[0]

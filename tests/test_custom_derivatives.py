@@ -1,0 +1,149 @@
+"""Symbolic zeros, closures, gradients of one's own, forward and backward passes: as in JAX."""
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.array([0.5, -1.0, 2.0], np.float32)
+
+
+def forwards(lib, seen):
+    f = lib.custom_jvp(lambda x, y: (x * y, y))
+
+    def rule(primals, tangents):
+        zero = [isinstance(t, lib.custom_derivatives.SymbolicZero) for t in tangents]
+        seen.append((*zero, [t.shape for t in tangents]))
+        (x, y), (dx, dy) = primals, tangents
+        slope = 0 if zero[0] else y * dx
+        return (x * y, y), (slope if zero[1] else slope + x * dy, dy)
+    f.defjvp(rule, symbolic_zeros=True)
+    return f
+
+
+def backwards(lib, seen):
+    f = lib.custom_vjp(lambda x, y: (x * y, y))
+
+    def fwd(x, y):
+        seen.append((x.perturbed, y.perturbed))
+        return (x.value * y.value, y.value), lib.custom_derivatives.custom_vjp_primal_tree_values(
+            (x, y))
+
+    def bwd(values, cts):
+        zero = [isinstance(ct, lib.custom_derivatives.SymbolicZero) for ct in cts]
+        seen.append((*zero, [ct.shape for ct in cts]))
+        x, y = values
+        return (y * cts[0], x * cts[0]) if not zero[0] else (None, cts[1])
+    f.defvjp(fwd, bwd, symbolic_zeros=True)
+    return f
+
+
+PROGRAMS = {
+    "by the first": lambda lib, f: lib.grad(lambda x: f(x, 2.0)[0])(3.0),
+    "by both": lambda lib, f: lib.grad(lambda x, y: f(x, y)[0], (0, 1))(3.0, 2.0),
+    "by an integer": lambda lib, f: lib.grad(lambda x: f(x, 2)[0])(3.0),
+    "compiled": lambda lib, f: lib.jit(lib.grad(lambda x: f(x, 2.0)[0]))(3.0),
+    "batch of gradients": lambda lib, f: lib.vmap(lib.grad(lambda x, y: f(x, y)[0]))(X, X),
+    "gradient of a batch": lambda lib, f: lib.grad(
+        lambda x: lib.vmap(f)(x, lib.numpy.asarray(X))[0].sum())(lib.numpy.asarray(X)),
+    "in a loop": lambda lib, f: lib.grad(
+        lambda x: lib.lax.fori_loop(0, 2, lambda _, c: f(c, 2.0)[0], x))(3.0),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+@pytest.mark.parametrize("made", [forwards, backwards])
+def test_rules_that_ask_for_symbolic_zeros_get_those_of_jax(made, program):
+    def found(lib):
+        seen = []
+        return lib.tree.leaves(PROGRAMS[program](lib, made(lib, seen))), seen
+    (ours, seen), (theirs, theirs_seen) = found(minijax), found(jax)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b)
+    if program != "in a loop":  # how often a body is traced is each library's own
+        assert seen[-1] == theirs_seen[-1]
+
+
+def test_arguments_that_are_not_differentiated_may_be_named():
+    def found(lib):
+        f = lib.custom_jvp(lambda x, y, mode: x * y, nondiff_argnums=(2,), nondiff_argnames=("x",))
+        f.defjvp(lambda x, mode, p, t: (x * p[0], {"ten": 10}[mode] * t[0]))
+        return f.nondiff_argnums, lib.grad(f, 1)(2.0, 3.0, "ten")
+    ours, theirs = found(minijax), found(jax)
+    assert set(ours[0]) == set(theirs[0]) and float(ours[1]) == float(theirs[1]) == 10.0
+
+
+def gradient_of_its_own(lib):
+    f = lib.custom_gradient(lambda x, y: (x * y, lambda ct: (10 * ct * y, x)))
+    g = lib.custom_gradient(lambda x: ({"a": x}, lambda ct: 5 * ct["a"] * x))
+    return [lib.grad(f, (0, 1))(2.0, 3.0), lib.jit(lib.grad(f))(2.0, 3.0), lib.vmap(
+        lib.grad(f))(X, X), lib.grad(lambda x: g(x)["a"])(3.0), f(2.0, 3.0)]
+
+
+def closures(lib):
+    def f(x, n):
+        closure, consts = lib.closure_convert(lambda y: lib.numpy.sin(y * x) * n, 1.0)
+        return closure(2.0, *consts) * len(consts)
+    return [lib.grad(f)(0.5, 3), lib.jit(f)(0.5, 3)]
+
+
+def passes(lib):
+    def f(x, y):
+        return {"a": lib.numpy.sin(x) * y}, y
+    found = []
+    for jitted in (True, False):
+        fwd, bwd = lib.fwd_and_bwd(f, (0, 1), has_aux=True, jitted=jitted)
+        result, residuals, aux = fwd(2.0, 3.0)
+        found += [result, aux, bwd(residuals, {"a": 2.0}), bwd(residuals, {"a": 1.0})]
+    fwd, bwd = lib.fwd_and_bwd(lambda x: x * x, 0)
+    return [*found, bwd(fwd(3.0)[1], 1.0)]
+
+
+def derivatives_as_trees(lib):
+    _, pull = lib.vjp(lambda x: lib.numpy.sin(x) * x, 2.0)
+    _, push = lib.linearize(lambda x: lib.numpy.sin(x) * x, 2.0)
+    return [lib.jit(lambda pull, ct: pull(ct))(pull, 3.0), lib.jit(pull)(3.0),
+            lib.vmap(push)(lib.numpy.asarray(X)), len(lib.tree.leaves(pull)) > 0]
+
+
+def sums(lib):
+    return lib.vmap(lambda x: (x, 2 * x, 1), out_axes=(None, 0, None), sum_match=True)(X)
+
+
+@pytest.mark.parametrize("program", [gradient_of_its_own, closures, passes, derivatives_as_trees,
+                                     sums])
+def test_helpers_do_what_they_do_in_jax(program):
+    ours, theirs = (lib.tree.leaves(program(lib)) for lib in (minijax, jax))
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6)
+
+
+def test_a_backward_pass_is_compiled_once():
+    fwd, bwd = minijax.fwd_and_bwd(lambda x: minijax.numpy.sin(x) * x, 0)
+    for x in (1.0, 2.0, 3.0):
+        _, residuals = fwd(x)
+        bwd(residuals, 1.0)
+    assert fwd._cache_size() == bwd._cache_size() == 1
+
+
+REFUSED = {
+    "symbolic and remat": lambda lib: lib.custom_vjp(lambda x: x).defvjp(
+        None, None, symbolic_zeros=True, optimize_remat=True),
+    "grad": lambda lib: lib.grad(lambda x: x, reduce_axes=("i",)),
+    "value_and_grad": lambda lib: lib.value_and_grad(lambda x: x, reduce_axes=("i",)),
+    "vjp": lambda lib: lib.vjp(lambda x: x, 1.0, reduce_axes=("i",)),
+    "transpose": lambda lib: lib.linear_transpose(lambda x: x, 1.0, reduce_axes=("i",)),
+    "residuals": lambda lib: lib.grad(
+        (lambda f: [f.defvjp(lambda x: (x, "no array"), lambda _, ct: (ct,)), f][1])(
+            lib.custom_vjp(lambda x: x)))(1.0),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_jax_refuses_is_refused_in_its_words(case):
+    with pytest.raises((NotImplementedError, TypeError)) as theirs:
+        REFUSED[case](jax)
+    with pytest.raises(theirs.type) as ours:
+        REFUSED[case](minijax)
+    assert str(ours.value).split("\n")[0] == str(theirs.value).split("\n")[0]
