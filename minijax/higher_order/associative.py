@@ -11,8 +11,9 @@ from typing import Any
 from minijax import tree_util
 from minijax.higher_order.control_flow import scan
 from minijax.primitives.emitted import move_axis, reshaped, spread
+from minijax.primitives.joining import concatenate
 from minijax.primitives.shape import expand_dims, rev, squeeze
-from minijax.primitives.slicing import concatenate, slice_in_dim
+from minijax.primitives.slicing import slice_in_dim
 from minijax.stage import check_arg
 
 
