@@ -5,13 +5,13 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 
 from minijax import (config, custom_batching, custom_derivatives, debug, dtypes, errors, extend,
                      lax, nn, numpy, ops, random, tree, tree_util)
-from minijax.api import eval_shape, make_jaxpr, vmap
+from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
 from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_truncation, debug_infs,
                             debug_key_reuse, debug_nans, debug_out_of_bounds, debug_purity,
                             debug_recompiles, debug_unsafe_casts, default_device,
-                            default_matmul_precision, default_prng_impl, disable_jit, enable_checks,
+                            default_matmul_precision, default_prng_impl, enable_checks,
                             enable_custom_prng, enable_x64, explain_cache_misses, legacy_prng_key,
                             log_compiles, numpy_dtype_promotion, numpy_rank_promotion,
                             threefry_partitionable)

@@ -5,10 +5,11 @@ In JAX: `jax/_src/api.py`.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 
-from minijax import core, errors, jaxpr, stage, tracebacks, tree_util
+from minijax import config, core, errors, jaxpr, stage, tracebacks, tree_util
 from minijax.core import Array
 from minijax.higher_order.arguments import as_tuple, check_callable, flattened
 from minijax.higher_order.jit import jit
@@ -187,3 +188,16 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     ShapeDtypeStruct(shape=(4,), dtype=float32)
     """
     return jit(fun).eval_shape(*args, **kwargs)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
+    """A context in which what `jit` returns runs the function itself, step by step.
+
+    Args:
+      disable: False for a context in which it compiles again.
+
+    >>> with disable_jit():
+    ...     jit(lambda x: print("seen:", x))(3.0)
+    seen: 3.0
+    """
+    return config.disable_jit(disable)

@@ -133,3 +133,14 @@ def test_there_is_one_device_and_everything_is_on_it():
     np.testing.assert_array_equal(minijax.device_get(x), X)
     with pytest.raises(RuntimeError, match="A GPU needs NVIDIA's bindings"):
         minijax.devices("gpu")
+
+
+def test_jit_is_disabled_and_enabled_again():
+    for lib in (minijax, jax):
+        seen = []
+        f = lib.jit(lambda x, seen=seen, kind=lib.core.Tracer: seen.append(isinstance(x, kind)))
+        with lib.disable_jit(disable=True):
+            f(1.0)
+            with lib.disable_jit(False):
+                f(1.0)
+        assert seen == [False, True]

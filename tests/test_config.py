@@ -258,6 +258,7 @@ def test_a_flag_that_jax_gives_as_a_context_manager_is_one_here():
     flags = [name.removeprefix("jax_") for name in config.names()]
     public = [name for name in flags if hasattr(jax, name) or name.startswith("debug_")]
     assert len(public) > 15
+    public.remove("disable_jit")  # in JAX a function, whose parameter has a name
     for name in public:
         assert getattr(minijax, name) is getattr(config, name)
     assert minijax.checking_leaks is config.check_tracer_leaks

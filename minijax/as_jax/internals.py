@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from minijax import core, errors, source_info, tree_util
 from minijax.core import ShapedArray
+from minijax.interpreters.jvp import JVPTracer
 from minijax.interpreters.split import SplitTrace
 from minijax.interpreters.vmap import with_axis, without_axis
 from minijax.stage import FlatFunction
@@ -152,3 +153,14 @@ def backend_compile_and_load(*args: Any, **kwargs: Any) -> Any:
 
 def wait_for_tokens() -> None:
     """Effects have happened when a call returns, so that there is nothing to wait for."""
+
+
+# Equinox tells the tracers of a transformation by `tracer._trace.main`: here, by their level.
+
+def find_top_trace(xs: Any) -> core.Level | None:
+    """The level of the current trace."""
+    return core.current_trace.get().level
+
+
+core.Level.main = property(lambda level: level)  # type: ignore[attr-defined]
+JVPTracer._trace = property(lambda tracer: tracer.level)

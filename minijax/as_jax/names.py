@@ -13,6 +13,7 @@ jax.core.get_opaque_trace_state          as_jax.internals.get_opaque_trace_state
 jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
 jax.core.Atom                            jaxpr.Atom                           Equinox
 jax.extend.core.get_opaque_trace_state   as_jax.internals.get_opaque_trace_state  Flax
+jax.extend.core.find_top_trace           as_jax.internals.find_top_trace      Equinox
 jax.extend.core.mapped_aval              as_jax.internals.mapped_aval         Equinox
 jax.extend.core.unmapped_aval            as_jax.internals.unmapped_aval       Equinox
 jax.extend.core.Effect                   core.Effect                          Flax
@@ -53,6 +54,7 @@ jax._src.interpreters.pxla.global_result_handlers  as_jax.internals.result_handl
 jax._src.literals.TypedNdArray           as_jax.internals.TypedNdArray        Equinox
 jax._src.state.types.AbstractRef         as_jax.internals.AbstractRef         Flax
 jax._src.traceback_util.api_boundary     tracebacks.api_boundary              Flax
+jax._src.traceback_util.include_frame    tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping
 jax._src.traceback_util._exclude_paths   as_jax.internals.excluded            Flax
 jax._src.tree_util._registry             pytree.kinds                         Flax
