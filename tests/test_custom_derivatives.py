@@ -147,3 +147,37 @@ def test_what_jax_refuses_is_refused_in_its_words(case):
     with pytest.raises(theirs.type) as ours:
         REFUSED[case](minijax)
     assert str(ours.value).split("\n")[0] == str(theirs.value).split("\n")[0]
+
+
+def test_a_number_that_python_knows_stays_one_among_the_residuals():
+    def told(lib):
+        seen, f = [], lib.custom_vjp(lambda x: x * 2)
+
+        def pull(residuals, ct):
+            seen.append([isinstance(r, kind) for r, kind in zip(residuals[1:], (bool, int, float),
+                                                                strict=True)])
+            return (ct * residuals[0] * residuals[2],)
+        f.defvjp(lambda x: (x * 2, (x, True, 3, 2.5)), pull)
+        found = [lib.grad(f)(2.0), lib.jit(lib.grad(f))(2.0), lib.vmap(lib.grad(f))(X),
+                 lib.grad(lib.jit(f))(2.0)]
+        return seen, [np.asarray(x).tolist() for x in found]
+    assert told(minijax) == told(jax)
+
+
+def test_zeros_are_made_for_whole_trees():
+    def made(lib):
+        zeros = lib.custom_derivatives.zero_from_primal
+        tree = zeros({"a": 1.0, "b": X})
+        return (lib.tree.map(np.shape, tree), tree["b"].tolist(),
+                repr(zeros([1.0], symbolic_zeros=True)))
+    assert made(minijax) == made(jax)
+
+
+def test_what_is_linear_is_transposed_by_what_it_computes():
+    """The rule of the function says nothing about that: here it is wrong on purpose."""
+    def transposed(lib):
+        f = lib.custom_jvp(lambda x, y: 2 * x * y)
+        f.defjvp(lambda primals, tangents: (f(*primals), tangents[0] * 99))
+        g = lambda x: f(x, 3.0)  # noqa: E731
+        return [lib.linear_transpose(h, 1.0)(5.0)[0].item() for h in (g, lib.jit(g))]
+    assert transposed(minijax) == transposed(jax) == [30.0, 30.0]

@@ -19,6 +19,7 @@ from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitiv
                           Undefined, Zero, cannot)
 from minijax.higher_order import arguments, compiled
 from minijax.interpreters.jvp import is_symbolic_zero
+from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
 from minijax.primitives.analytic import cos_p, sin_p
@@ -102,13 +103,19 @@ def _batch(p: Primitive, axis: Axis, args: Sequence[Any], dims: Sequence[Dim], /
     return outs, out_dims[:len(outs)]  # a rule returns tangents too
 
 
-def call_with_rule(name: str, examples: Callable[[], list[core.Example]]) -> CustomPrimitive:
+def _transpose(cotangents: Sequence[Any], *args: Any, call_jaxpr: ClosedJaxpr, **_: Any) -> list:
+    """In a linear program, of what the function computes: its rule says nothing of that."""
+    return backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cotangents)
+
+
+def call_with_rule(name: str, examples: Callable[[], list[core.Example]],
+                   transpose: Any = _transpose) -> CustomPrimitive:
     """The primitive that calls a function which has a derivative rule."""
     return CustomPrimitive(
         name,
         **compiled.running("call_jaxpr"),
         jvp=_jvp,
-        transpose=cannot("a function with its own derivative rule counts as non-linear"),
+        transpose=transpose,
         batch=_batch,
         split=cannot("its rule is applied before anything is cut in two"),
         examples=examples,
@@ -181,13 +188,15 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The tangent of a value that does not vary: an array of zeros, or a `SymbolicZero`.
+    """The tangents of values in a tree that do not vary: arrays of zeros, or `SymbolicZero`s.
 
     >>> zero_from_primal(np.ones(2, np.float32))
     Array([0., 0.], dtype=float32)
     """
-    zero = SymbolicZero.from_primal_value(val)
-    return zero if symbolic_zeros else public_tangent(Zero(zero.aval))
+    def zero_of(x: Any) -> Any:
+        zero = SymbolicZero.from_primal_value(x)
+        return zero if symbolic_zeros else public_tangent(Zero(zero.aval))
+    return tree_util.tree_map(zero_of, val)
 
 
 def _shown(t: Any, symbolic_zeros: bool) -> Any:
@@ -475,13 +484,17 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
             "represents residuals (i.e. values stored from the forward pass for use on the "
             f"backward pass), but instead of a pair the fwd rule {name} produced {pair}.")
     leaves, res_tree = tree_util.tree_flatten(pair[1])
-    outs, residuals = call.flat_result(pair[0]), list(map(check_arg, leaves))
+    outs, are_arrays = call.flat_result(pair[0]), [isinstance(x, Array) for x in leaves]
+    plain, residuals = parted(leaves, are_arrays)  # a number that Python knows stays what it is
+    for x in plain:
+        check_arg(x)
     wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
     count = len(residuals)
 
     def pull(*values: Any) -> list:
         cotangents = [_shown(ct, symbolic_zeros) for ct in values[count:]]
-        found = _run_bwd(call, bwd, res_tree, wanted, *values[:count], *cotangents)
+        kept = merged((plain, values[:count]), are_arrays)
+        found = _run_bwd(call, bwd, res_tree, wanted, *kept, *cotangents)
         return parted(found, moves)[True]
     dots = custom_lin_p.bind(*residuals, *parted(tangents, moves)[True], bwd=pull,
                              num_residuals=count,
