@@ -4,7 +4,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
 from minijax import (config, custom_batching, custom_derivatives, debug, dtypes, errors, extend,
-                     lax, nn, numpy, ops, random, tree, tree_util)
+                     lax, nn, numpy, ops, random, sharding, tree, tree_util, typing)
 from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
@@ -18,15 +18,24 @@ from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_trun
 from minijax.core import Array, typeof
 from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
 from minijax.derivatives import jvp, linear_transpose, linearize, vjp
-from minijax.device import (block_until_ready, default_backend, device_count, device_get,
-                            device_put, devices, local_device_count, local_devices,
+from minijax.device import (block_until_ready, copy_to_host_async, default_backend, device_count,
+                            device_get, device_put, devices, host_count, host_id, host_ids,
+                            local_device_count, local_devices, print_environment_info,
                             process_count, process_index, process_indices)
 from minijax.dtypes import float0
 from minijax.gradients import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat
 from minijax.higher_order.compiled import ShapeDtypeStruct
+from minijax.higher_order.devices import Device
 from minijax.higher_order.jit import clear_caches, jit
+from minijax.higher_order.meshes import P, make_mesh, set_mesh
+from minijax.higher_order.placing import (Shard, live_arrays, make_array_from_callback,
+                                          make_array_from_process_local_data,
+                                          make_array_from_single_device_arrays, reshard)
+from minijax.higher_order.shardings import NamedSharding
+from minijax.numpy.index_plan import ds
 from minijax.parallel import pmap
+from minijax.shard_map import shard_map, smap
 from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard
 

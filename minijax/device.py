@@ -4,6 +4,8 @@ Stands on `higher_order.devices`.  Chapter 11, *Named axes and many devices*; ch
 In JAX: `jax/_src/xla_bridge.py`, `jax/_src/api.py`.
 """
 
+import platform
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,8 @@ from minijax import core, tree_util
 from minijax.higher_order.devices import Device, DeviceArray, kind_in_use, kind_named, put
 from minijax.higher_order.devices import default_device as where_new_arrays_lie
 from minijax.higher_order.elsewhere import named
+from minijax.higher_order.placing import given, in_context
+from minijax.higher_order.shardings import PlacedArray, Sharding, SingleDeviceSharding
 from minijax.stage import check_arg
 
 
@@ -74,6 +78,21 @@ def process_indices(backend: str | None = None) -> list[int]:
     return [process_index(backend)]
 
 
+def host_id(backend: str | None = None) -> int:
+    """The same as `process_index`, which took its place."""
+    return process_index(backend)
+
+
+def host_count(backend: str | None = None) -> int:
+    """The same as `process_count`, which took its place."""
+    return process_count(backend)
+
+
+def host_ids(backend: str | None = None) -> list[int]:
+    """The same as `process_indices`, which took its place."""
+    return process_indices(backend)
+
+
 def default_backend() -> str:
     """The platform that programs run on: ``"cpu"`` or ``"gpu"``."""
     return kind_in_use().platform
@@ -85,7 +104,8 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
 
     Args:
       x: a tree of arrays and numbers.
-      device: a `Device`, or a sharding over one; the default device, if None.
+      device: a `Device`, a sharding, or a spec over the mesh that was set; a tree of them, which
+        may be a prefix of `x`. The default device, if None.
       src: where it comes from, which an array knows itself.
       donate: whether arrays that are copied to another device may be given away.
       may_alias: whether the result may have the memory of `x`, which cannot change: it may.
@@ -93,21 +113,29 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
     >>> device_put([1.0, 2])
     [Array(1., dtype=float32, weak_type=True), Array(2, dtype=int32, weak_type=True)]
     """
-    where = named(device)
-
-    def settled(leaf: Any) -> Any:
+    def settled(leaf: Any, where: Any) -> Any:
         out = _settled(check_arg(leaf), where)
         if donate and isinstance(leaf, core.ArrayImpl) and leaf.device != out.device:
             core.give_away(leaf)
         return out
-    return tree_util.tree_map(settled, x)
+    leaves, tree = tree_util.tree_flatten(x)
+    places = tree_util.broadcast_prefix(device, x, is_leaf=lambda where: where is None)
+    return tree.unflatten(map(settled, leaves, places))
 
 
-def _settled(x: Any, device: Device | None) -> Any:
-    """An array on a device; without one, what lies on a device already stays there."""
-    if isinstance(x, DeviceArray) and device is None:
+def _settled(x: Any, where: Any) -> Any:
+    """An array where it is to lie; if that is not said, what lies on a device stays there."""
+    if isinstance(x, DeviceArray | PlacedArray) and where is None:
         return x
-    device = device or where_new_arrays_lie()
+    where = in_context(where, ValueError("Please set a mesh via `jax.set_mesh` if a PartitionSpec "
+                                         "is passed to device_put"))
+    if isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding):
+        return given(x, where)
+    device = named(where) or where_new_arrays_lie()
+    if device.is_host and device.id and isinstance(x, core.ArrayImpl):
+        return given(x, SingleDeviceSharding(device))
+    if isinstance(x, PlacedArray):
+        x = core.ArrayImpl(x._buffer, x.aval)
     if isinstance(x, core.ArrayImpl) and x.is_literal and device.is_host:
         return core.ArrayImpl(x._buffer, x.aval)
     return put(x, device)
@@ -125,3 +153,21 @@ def block_until_ready(x: Any) -> Any:
         if isinstance(leaf, DeviceArray):
             leaf.there().device.wait()
     return x
+
+
+def copy_to_host_async(x: Any) -> Any:
+    """Returns `x`, whose numbers are here when somebody asks for them."""
+    return x
+
+
+def print_environment_info(return_string: bool = False) -> str | None:
+    """What a report of a mistake should say of the machine; printed, or returned as text."""
+    text = "\n".join([
+        f"minijax: {sys.modules['minijax'].__version__}", f"numpy:  {np.__version__}",
+        f"python: {sys.version}",
+        f"device info: {devices()[0].device_kind}-{device_count()}, {local_device_count()} local devices",
+        f"process_count: {process_count()}", f"platform: {platform.uname()}"])
+    if return_string:
+        return text
+    print(text)
+    return None

@@ -20,6 +20,7 @@ from minijax import config, core, errors, lazily, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.rules import running_one_of
+from minijax.higher_order.spreading import spread
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs
 from minijax.primitives.analytic import sin_p
@@ -125,7 +126,7 @@ def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """What compiled code of a program makes of arrays."""
     outs = run(*map(device.operand, args))
-    return list(map(device.array, outs, closed.out_avals))
+    return spread(closed, args, list(map(device.array, outs, closed.out_avals)))
 
 
 # ── Operations with programs inside ──────────────────────────────────────────────────────────

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
+import re
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, ClassVar, cast
@@ -37,8 +39,13 @@ class Device:
 
     @classmethod
     def count(cls) -> int:
-        """How many there are: of CPUs as many as the flag `num_cpu_devices` pretends."""
-        return max(1, config.num_cpu_devices.value)
+        """How many there are: of CPUs as many as `num_cpu_devices` or XLA_FLAGS pretends."""
+        asked = config.num_cpu_devices.value
+        if asked < 1:  # as XLA is told of them
+            said = re.search(r"--xla_force_host_platform_device_count=(\d+)",
+                             os.environ.get("XLA_FLAGS", ""))
+            asked = int(said[1]) if said else 1
+        return max(1, asked)
 
     @classmethod
     def numbered(cls, number: int) -> Device:

@@ -13,6 +13,8 @@ from minijax import caches, config, core
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order import devices
 from minijax.higher_order.compiled import run_program
+from minijax.higher_order.shardings import PlacedArray
+from minijax.higher_order.spreading import spread
 from minijax.jaxpr import ClosedJaxpr
 from minijax.stage import stage
 
@@ -20,15 +22,18 @@ from minijax.stage import stage
 def evaluated(primitive: Primitive, args: Sequence[Any], params: Params
               ) -> list[ArrayImpl] | None:
     """What an operation gives where its arguments lie; None if they lie on the host."""
-    device = devices.device_of(args)
-    if device.is_host:
+    is_spread = any(isinstance(x, PlacedArray) for x in args)
+    if not is_spread and devices.device_of(args).is_host:
         return None
     avals, given = tuple(x.aval for x in args), tuple(params.items())
     try:
         closed = _kept_program(primitive, avals, given, config.trace_key())
     except TypeError:  # a parameter has no hash
         closed = _program(primitive, avals, given)
-    return run_program(closed, primitive.name, args)
+    if not is_spread:
+        return run_program(closed, primitive.name, args)
+    plain = [ArrayImpl(x._buffer, x.aval) if isinstance(x, PlacedArray) else x for x in args]
+    return spread(closed, args, primitive.evaluate(plain, params))
 
 
 def _program(primitive: Primitive, avals: tuple[ShapedArray, ...], params: tuple) -> ClosedJaxpr:
@@ -43,6 +48,11 @@ def _kept_program(*given: Any) -> ClosedJaxpr:
 def begin() -> None:
     """Have operations look where their arguments lie, from now on."""
     devices.in_use.add("others")
+    begin_looking()
+
+
+def begin_looking() -> None:
+    """The same for where arrays are spread."""
     core.Primitive.elsewhere = staticmethod(evaluated)
 
 

@@ -3,13 +3,11 @@
 Stands on `core` and `api`.  Chapter 01, *Arrays, dtypes and weak types*.
 In JAX: `jax/_src/array.py`.
 """
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from minijax import core, dtypes
-from minijax.device import Device
 from minijax.core import Array, ArrayImpl
 
 
@@ -94,20 +92,3 @@ def reduced(x: Array) -> tuple[Any, tuple]:
     if known is None or isinstance(x, core.Tracer):
         raise TypeError(f"cannot pickle a tracer: {x!r}")
     return core.array_from_buffer, (known._buffer, x.aval)
-
-
-# ── Where it lies ────────────────────────────────────────────────────────────────────────────
-
-@dataclass(frozen=True)
-class SingleDeviceSharding:
-    """The whole array lies on one device."""
-
-    device: Device
-    memory_kind: str = "device"
-
-    @property
-    def device_set(self) -> set[Device]:
-        return {self.device}
-
-    def __repr__(self) -> str:
-        return f"SingleDeviceSharding(device={self.device!r}, memory_kind={self.memory_kind})"

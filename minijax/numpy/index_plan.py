@@ -6,6 +6,7 @@ In JAX: `NDIndexer` in `jax/_src/numpy/indexing.py`.
 
 import operator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -85,6 +86,27 @@ def _as_array(item: Any) -> Any:
     return item
 
 
+@dataclass(frozen=True)
+class Slice:
+    """So many places from one on, as `ds` writes them."""
+
+    start: Any
+    size: int
+    stride: int = 1
+
+
+def ds(start: Any, size: int | None, stride: int | None = None) -> slice | Slice:
+    """An index that says how many places it shows, rather than where it ends.
+
+    >>> ds(1, 2)
+    Slice(start=1, size=2, stride=1)
+    """
+    if start is None:
+        return slice(None, size, stride)
+    start, size = (0, start) if size is None else (start, size)
+    return Slice(start, size, 1 if stride is None else stride)
+
+
 def _is_mask(item: Any) -> bool:
     return isinstance(item, (bool, np.bool_)) or (
         isinstance(item, (Array, np.ndarray)) and item.dtype == np.bool_)
@@ -104,6 +126,9 @@ def _meanings(item: Any, sizes: Sequence[int], position: int) -> list[tuple[Any,
         return [("new axis", None)]
     if _is_mask(item):
         return [("array", places) for places in _places_of_mask(item, sizes, position)]
+    if isinstance(item, Slice):
+        end = item.start + (item.size - 1) * item.stride + 1 if item.size else item.start
+        item = slice(item.start, end, item.stride)
     if isinstance(item, slice):
         return [("slice", range(*_static_slice(item, position).indices(sizes[0])))]
     return [_meaning(item)]

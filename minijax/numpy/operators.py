@@ -15,6 +15,8 @@ from minijax import config, core, dtypes, errors, lax
 from minijax.core import Array, ArrayImpl, Tracer, another, give_away, is_given_away
 from minijax.device import block_until_ready, device_put
 from minijax.higher_order.devices import CPU
+from minijax.higher_order.placing import shards
+from minijax.higher_order.shardings import SingleDeviceSharding
 from minijax.numpy import (creation, display, indexing, interchange, logic, reductions, searching,
                            shaping, unary)
 from minijax.tracebacks import api_boundary
@@ -220,7 +222,7 @@ class _Methods:
         return shaping.transpose(self, axes[0] if one_argument else axes or None)
 
     flatten = shaping.ravel
-    copy = another  # the numbers cannot change, so both have them
+    copy = clone = another  # the numbers cannot change, so both have them
 
     def view(self: Any, dtype: Any = None) -> Any:
         """The same bits, read as another dtype of the same or another width.
@@ -254,24 +256,26 @@ class _Methods:
     # ── Where it lies ────────────────────────────────────────────────────────────────────────
 
     device = property(lambda self: CPU)  # of arrays that lie elsewhere it is a slot
-    sharding = property(lambda self: display.SingleDeviceSharding(self.device))
+    sharding = property(lambda self: SingleDeviceSharding(self.device))
+    addressable_shards = property(lambda self: shards(self))
+    global_shards = addressable_shards
     is_fully_addressable = property(lambda self: isinstance(self, ArrayImpl))
-    is_fully_replicated = property(lambda self: True)
-    committed = property(lambda self: not self.device.is_host)
+    is_fully_replicated = property(lambda self: self.sharding.is_fully_replicated)
+    committed = property(lambda self: self.device != CPU)
 
     def devices(self: Any) -> set[Any]:
         """The devices that hold the array."""
         if isinstance(self, Tracer):
             raise errors.ConcretizationTypeError(self, _called("devices", self))
-        return {self.device}
+        return self.sharding.device_set
 
     def to_device(self: Any, device: Any, *, stream: None = None) -> Any:
         """The array on a device."""
         return device_put(self, device)
 
     def addressable_data(self: Any, index: int) -> Any:
-        """The array, which lies on one device."""
-        return self
+        """The part of the array that lies on one of its devices."""
+        return shards(self)[index].data
 
     def block_until_ready(self: Any) -> Any:
         """The array, when it is computed."""
@@ -279,6 +283,24 @@ class _Methods:
 
     def copy_to_host_async(self: Any) -> None:
         """Does nothing, as the array is there already."""
+
+    def is_ready(self: Any) -> bool:
+        """Whether it is computed: yes."""
+        return True
+
+    def on_device_size_in_bytes(self: Any) -> int:
+        """How much memory its numbers take."""
+        return self.nbytes
+
+    def platform(self: Any) -> str:
+        """The platform that holds the array."""
+        return next(iter(self.devices())).platform
+
+    def unsafe_buffer_pointer(self: Any) -> int:
+        """The address of its numbers."""
+        if len(self.devices()) > 1:
+            raise ValueError("unsafe_buffer_pointer() is supported only for unsharded arrays.")
+        return display.numbers_of(self).ctypes.data
 
     def is_deleted(self: Any) -> bool:
         """Whether the buffer was donated, or deleted."""

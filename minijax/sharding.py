@@ -1,0 +1,71 @@
+"""The façade of how arrays lie over devices: meshes, specs, shardings.
+
+Stands on `higher_order.meshes`, `shardings`, `placing`.  Chapter 11.  In JAX: `jax/sharding.py`.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from minijax.higher_order.meshes import (AbstractDevice, AbstractMesh, AxisType, Mesh,
+                                         PartitionSpec, get_abstract_mesh, get_mesh, set_mesh,
+                                         use_abstract_mesh)
+from minijax.higher_order.placing import reshard
+from minijax.higher_order.shardings import (NamedSharding, Sharding, SingleDeviceSharding,
+                                            make_single_device_sharding)
+from minijax.shard_map import Infer
+
+__all__ = ["AbstractDevice", "AbstractMesh", "AxisType", "Infer", "ManualAxisType", "Mesh",
+           "NamedSharding", "PartitionSpec", "Sharding", "SingleDeviceSharding", "auto_axes",
+           "explicit_axes", "get_abstract_mesh", "get_mesh", "make_single_device_sharding",
+           "reshard", "set_mesh", "use_abstract_mesh"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManualAxisType:
+    """Along which axes of a mesh a value differs, and along which it is not yet summed."""
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+
+def auto_axes(f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
+              ) -> Callable:
+    """A function in which the compiler says how arrays lie; its results lie as one says.
+
+    Args:
+      f: a function of arrays.
+      axes: the axes of the mesh; all, if None.
+      out_sharding: as of `reshard`, for the results; or given on call.
+    """
+    if f is None:
+        return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
+
+    @functools.wraps(f)
+    def laid(*args: Any, out_sharding: Any = out_sharding, **kwargs: Any) -> Any:
+        if out_sharding is None:
+            raise TypeError("Missing required keyword argument: 'out_sharding'")
+        return reshard(f(*args, **kwargs), out_sharding)
+    return laid
+
+
+def explicit_axes(f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
+                  ) -> Callable:
+    """A function whose arguments lie as one says.
+
+    Args:
+      f: a function of arrays.
+      axes: the axes of the mesh; all, if None.
+      in_sharding: as of `reshard`, for the tuple of arguments; or given on call.
+    """
+    if f is None:
+        return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
+
+    @functools.wraps(f)
+    def laid(*args: Any, in_sharding: Any = in_sharding, **kwargs: Any) -> Any:
+        if in_sharding is None:
+            raise TypeError("Missing required keyword argument: 'in_sharding'")
+        return f(*reshard(args, in_sharding), **kwargs)
+    return laid

@@ -1,0 +1,23 @@
+"""What annotations say of arguments: `ArrayLike`, `DTypeLike`.
+
+In JAX: `jax/typing.py`.
+"""
+
+from typing import Any, Protocol, Union
+
+import numpy as np
+
+from minijax.core import Array
+
+
+class SupportsDType(Protocol):
+    """What has a dtype."""
+
+    @property
+    def dtype(self) -> np.dtype: ...
+
+
+ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]
+DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]
+
+__all__ = ["ArrayLike", "DTypeLike"]
