@@ -119,7 +119,7 @@ def device_put(x: Any, device: Any = None, *, src: Any = None, donate: bool = Fa
             core.give_away(leaf)
         return out
     leaves, tree = tree_util.tree_flatten(x)
-    places = tree_util.broadcast_prefix(device, x, is_leaf=lambda where: where is None)
+    places = tree_util.flatten_axes("device_put device", tree, device)
     return tree.unflatten(map(settled, leaves, places))
 
 

@@ -95,11 +95,12 @@ class _Call:
         self.name = source_info.function_name(f)
         self.values = [stage.check_arg(x) for x in leaves]
         inferred = [x.sharding.spec if isinstance(x, PlacedArray) else P() for x in leaves]
-        _check_specs("out_specs", out_specs, self.sizes)
         if not isinstance(in_specs, _Infer):
             _check_specs("in_specs", in_specs, self.sizes)
             in_specs = tuple(in_specs) if isinstance(in_specs, list) else in_specs
-            inferred = tree_util.broadcast_prefix(in_specs, args, is_leaf=_is_none)
+            inferred = tree_util.flatten_axes("shard_map in_specs",
+                                              tree_util.tree_structure(args), in_specs)
+        _check_specs("out_specs", out_specs, self.sizes)
         self.in_specs = [P() if spec is None else spec for spec in inferred]
 
     def __call__(self) -> Any:
@@ -165,9 +166,8 @@ class _Call:
     def results(self, values: Sequence[Any]) -> list[Array]:
         outs = self.flat(*values)
         tree = self.flat.out_tree
-        self.specs = tree_util.broadcast_prefix(
-            self.out_specs, tree.unflatten(outs), is_leaf=_is_none)
-        self.specs = [P() if spec is None else spec for spec in self.specs]
+        self.specs = [P() if spec is None else spec for spec in tree_util.flatten_axes(
+            "shard_map out_specs", tree, self.out_specs)]
         self.varying: list[list] = [[] for _ in outs]
         paths = tree_util.tree_flatten_with_path(tree.unflatten(outs))[0]
         for (path, x), spec in zip(paths, self.specs, strict=True):

@@ -19,7 +19,9 @@ import numpy as np
 from minijax import config, core, errors, lazily, source_info, tree_util
 from minijax.core import ArrayImpl, Params, Primitive, ShapedArray
 from minijax.higher_order.devices import CPU, Device, device_of
+from minijax.higher_order.meshes import PartitionSpec
 from minijax.higher_order.rules import running_one_of
+from minijax.higher_order.shardings import Sharding
 from minijax.higher_order.spreading import spread
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs
@@ -210,21 +212,30 @@ class ShapeDtypeStruct(core.Typed):
     ShapeDtypeStruct(shape=(2, 3), dtype=float32)
     """
 
-    __slots__ = ("aval",)
+    __slots__ = ("aval", "sharding")
 
-    def __init__(self, shape: Sequence[int], dtype: Any, *, weak_type: bool = False):
+    def __init__(self, shape: Sequence[int], dtype: Any, *, sharding: Any = None,
+                 weak_type: bool = False):
+        if not isinstance(sharding, Sharding | PartitionSpec | None):
+            raise ValueError(
+                "sharding should be an instance of `jax.sharding.Sharding`, "
+                "`jax.sharding.PartitionSpec` or `jax.experimental.layout.Format`. Got "
+                f"{sharding} of type {type(sharding)}.")
         self.aval = core.ShapedArray(tuple(shape), dtype, weak_type)
+        self.sharding = sharding
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+        return (isinstance(other, ShapeDtypeStruct) and self.aval is other.aval
+                and self.sharding == other.sharding)
 
     def __hash__(self) -> int:
-        return hash(self.aval)
+        return hash((self.aval, self.sharding))
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
+        where = f", sharding={self.sharding}" if self.sharding is not None else ""
         return (f"ShapeDtypeStruct(shape={self.shape}, "
-                f"dtype={core.dtype_name(self.dtype)}{weak})")
+                f"dtype={core.dtype_name(self.dtype)}{where}{weak})")
 
 
 @dataclass(frozen=True, eq=False)

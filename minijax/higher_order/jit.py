@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 
-from minijax import caches, config, core, source_info, tree_util
+from minijax import caches, config, core, errors, source_info, tree_util
 from minijax.core import Array, ArrayImpl
 from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, called, jit_p,
                                            run_on_arrays, timed)
@@ -23,6 +23,8 @@ from minijax.higher_order.arguments import (Named, check_callable, donated_leave
 from minijax.higher_order.devices import Device, device_of, put
 from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
+from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, laid_arguments,
+                                          laid_results)
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -118,13 +120,27 @@ class Given:
         FlatFunction(self.fun, self.in_tree)(*self.leaves)
 
 
+class Laid(NamedTuple):
+    """How the arguments and the results of a function are to lie: trees of shardings."""
+
+    given: Any
+    result: Any
+
+    def around(self, call: Callable, args: tuple, kwargs: dict) -> Any:
+        """A call whose arguments and results lie so."""
+        if self.given is not UNSPECIFIED:
+            args = laid_arguments(args, self.given)
+        out = call(args, kwargs)
+        return out if self.result is UNSPECIFIED else laid_results(out, self.result)
+
+
 class JitFunction:
     """What `jit` returns: call it, or look at its stages with `trace` and `lower`."""
 
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
-                 device: Device | None = None):
+                 device: Device | None = None, laid: Laid | None = None):
         functools.update_wrapper(self, fun)
-        self._device = device
+        self._device, self._laid = device, laid
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
         self._name = source_info.function_name(fun)
         # a bound method is made anew at each access: it counts by its function and its object
@@ -156,6 +172,8 @@ class JitFunction:
 
     def _call_anew(self, args: tuple, kwargs: dict) -> Any:
         device = self._device
+        if self._laid is not None:
+            return self._laid.around(self._call_here, args, kwargs)
         if device is None:
             return self._call_here(args, kwargs)
         args, kwargs = tree_util.tree_map(lambda x: put(x, device), (args, kwargs))
@@ -192,7 +210,7 @@ class JitFunction:
 
     def _remember(self, given: Given, traced: Traced) -> None:
         """Write a dispatcher for arguments like these, unless there is one already."""
-        if (any(self._static) or self._device or traced.captured or traced.donated
+        if (any(self._static) or self._device or self._laid or traced.captured or traced.donated
                 or not core.base_trace.goes_straight or not is_plain(given.in_tree)):
             return
         known, stamp, device = self._dispatcher, config.stamp(), device_of(given.leaves)
@@ -260,7 +278,8 @@ class JitFunction:
             found = getattr(found, part, None)
         if found is self:
             return name
-        return JitFunction, (self._fun, self._static, self._donated, self._inline, self._device)
+        return JitFunction, (self._fun, self._static, self._donated, self._inline, self._device,
+                             self._laid)
 
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"
@@ -274,7 +293,11 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         donate_argnums: int | Iterable[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
         device: Any = None, backend: str | None = None, inline: bool = False,
+<<<<<<< HEAD
         in_shardings: Any = None, out_shardings: Any = None,
+=======
+        in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
+>>>>>>> 0b6e52f (Values exchanged along named axes: all_to_all and ppermute are blocks, the other moves stand on them)
         compiler_options: dict[str, Any] | None = None) -> Any:
     """Compile a function: trace it once for each type of arguments, then run machine code.
 
@@ -289,8 +312,15 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
       device: where it runs, and brings its arguments; where they lie, if None.
       backend: the platform of that device: its first one.
       inline: leave no ``jit`` equation behind when called while tracing.
+<<<<<<< HEAD
       in_shardings, out_shardings: accepted for JAX's sake; nothing is spread over devices.
       compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.
+=======
+      in_shardings: how the arguments lie: a sharding, a spec over the mesh that was set, or a
+        tree of them that is a prefix of the tuple of positional arguments.
+      out_shardings: the same for the result.
+      compiler_options: options of XLA's compiler, which is not here: only None or none.
+>>>>>>> 0b6e52f (Values exchanged along named axes: all_to_all and ppermute are blocks, the other moves stand on them)
 
     Returns:
       A function of the same arguments.
@@ -310,7 +340,9 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         return functools.partial(
             jit, static_argnums=static_argnums, static_argnames=static_argnames,
             donate_argnums=donate_argnums, donate_argnames=donate_argnames,
-            keep_unused=keep_unused, device=device, backend=backend, inline=inline)
+            keep_unused=keep_unused, device=device, backend=backend, inline=inline,
+            in_shardings=in_shardings, out_shardings=out_shardings,
+            compiler_options=compiler_options)
     check_callable(fun)
     if inspect.isgeneratorfunction(fun):
         raise TypeError(f"Expected a function, got a generator function: {fun}")
@@ -319,4 +351,9 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     if both := set(static.names) & set(donated.names):
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
-    return JitFunction(fun, static, donated, inline, named(device or backend))
+    for option in compiler_options or ():
+        raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{option}'")
+    laid = Laid(checked_shardings("in_shardings", in_shardings),
+                checked_shardings("out_shardings", out_shardings))
+    return JitFunction(fun, static, donated, inline, named(device or backend),
+                       None if laid == (UNSPECIFIED, UNSPECIFIED) else laid)

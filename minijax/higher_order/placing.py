@@ -50,7 +50,7 @@ sharding_constraint_p = Primitive(
         lambda ct, x, *, sharding: sharding_constraint_p.bind(ct, sharding=sharding)),
     batch=lambda axis, args, dims, *, sharding: ([sharding_constraint_p.bind(
         *args, sharding=sharding if dims[0] is None else sharding.with_axis(dims[0]))], dims),
-    program=lambda x, *, sharding: [x],
+    program=lambda x, *, sharding: x,
     handles_keys=True,
     examples=lambda: [Example((np.array([0.5, -1.0], np.float32),),
                               {"sharding": NamedSharding(make_mesh((1,), ("x",)),
@@ -87,14 +87,10 @@ def _no_mesh(where: Any) -> ValueError:
         f"{where}")
 
 
-def _is_none(x: Any) -> bool:
-    return x is None
-
-
 def laid_tree(xs: Any, where: Any, refusal: Callable[[Any], Exception], what: str) -> Any:
     """A tree of values as a tree of shardings says, or a prefix of it."""
     leaves, tree = tree_util.tree_flatten(xs)
-    places = tree_util.broadcast_prefix(where, xs, is_leaf=_is_none)
+    places = tree_util.flatten_axes(what, tree, where)
     return tree.unflatten([given(x, in_context(w, refusal(w)), what)
                            for x, w in zip(leaves, places, strict=True)])
 
@@ -140,6 +136,62 @@ def no_mesh_for(what: str, parameter: str) -> Callable[[Any], Exception]:
         f"{what} requires a non-empty mesh in context if you are passing `PartitionSpec`s to "
         f"{parameter}. You can define a context mesh via `jax.set_mesh(mesh)`. Alternatively, "
         f"provide `Sharding`s to {parameter} and then the mesh context manager is not required.")
+
+
+# ── What `jit` is told ───────────────────────────────────────────────────────────────────────
+
+class _Unspecified:
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+UNSPECIFIED: Any = _Unspecified()
+
+
+def checked_shardings(which: str, where: Any) -> Any:
+    """What `jit` is told of shardings; refused where it is none.
+
+    Raises:
+      TypeError: for a leaf that is neither a sharding nor a spec.
+    """
+    for leaf in tree_util.tree_leaves(where):
+        if not isinstance(leaf, Sharding | PartitionSpec | _Unspecified):
+            raise TypeError(f"{which} leaf specifications are expected to be PartitionSpec "
+                            f"instances or None, but got {leaf}")
+    return where
+
+
+def laid_arguments(args: tuple, where: Any) -> tuple:
+    """The arguments as `in_shardings` says; those that lie otherwise are refused.
+
+    Raises:
+      ValueError: for an array that was laid elsewhere, and for a tree that does not fit.
+    """
+    where = tuple(where) if isinstance(where, list) else where
+    if isinstance(where, tuple) and len(where) != len(args):
+        raise ValueError(
+            "pjit in_shardings specification must be a tree prefix of the positional arguments "
+            "tuple. In particular, pjit in_shardings must either be a Sharding, a PartitionSpec, "
+            "or a tuple of length equal to the number of positional arguments. But pjit "
+            f"in_shardings is the wrong length: got a tuple or list of length {len(where)} for an "
+            f"args tuple of length {len(args)}.")
+    refusal = no_mesh_for("jit", "in_shardings")
+    leaves, tree = tree_util.tree_flatten(args)
+    places = tree_util.flatten_axes("pjit in_shardings", tree, where)
+    for x, place in zip(leaves, places, strict=True):
+        wanted = in_context(place, refusal(place))
+        if isinstance(x, PlacedArray) and wanted is not None and not (
+                x.sharding.is_equivalent_to(wanted, x.ndim)):
+            raise ValueError(
+                "Sharding passed to jit does not match the sharding on the respective arg. Got "
+                f"jit sharding: {wanted},\narg sharding: {x.sharding} for arg type: "
+                f"{x.aval.str_long()}")
+    return laid_tree(args, where, refusal, "pjit arguments")
+
+
+def laid_results(out: Any, where: Any) -> Any:
+    """The result as `out_shardings` says."""
+    return laid_tree(out, where, no_mesh_for("jit", "out_shardings"), "pjit outputs")
 
 
 # ── An array's parts ─────────────────────────────────────────────────────────────────────────

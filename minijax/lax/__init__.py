@@ -9,6 +9,7 @@ from minijax.higher_order.control_flow import (cond, fori_loop, map, platform_de
                                                switch, while_loop)
 from minijax.higher_order.linear import custom_linear_solve, custom_root, linear_solve_p
 from minijax.higher_order.loops import scan_p, while_p
+from minijax.higher_order.placing import sharding_constraint_p, with_sharding_constraint
 from minijax.lax import linalg
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
                                         div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
@@ -28,8 +29,11 @@ from minijax.primitives.choice import (and_p, bitwise_and, bitwise_not, bitwise_
                                        select_n_p, shift_left, shift_left_p, shift_right_arithmetic,
                                        shift_right_arithmetic_p, shift_right_logical,
                                        shift_right_logical_p, xor_p)
-from minijax.primitives.collectives import (all_gather, all_gather_p, axis_index, axis_size, pmax,
-                                            pmean, pmin, ppermute, psum, psum_p)
+from minijax.primitives.collectives import (all_gather, all_gather_p, all_to_all, all_to_all_p,
+                                            axis_index, axis_index_p, axis_size, pbroadcast, pcast,
+                                            pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
+                                            pshuffle, psum, psum_p, psum_scatter, pswapaxes,
+                                            ragged_all_to_all)
 from minijax.primitives.contract import batch_matmul, dot, dot_general, dot_general_p
 from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_type_p,
                                         convert_element_type, convert_element_type_p, copy_p, dtype,

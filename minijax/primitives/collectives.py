@@ -1,6 +1,6 @@
 """Operations along a named axis: its index, sums and extremes over it, and moves along it.
 
-Stands on `core`, `shape`, `index`.  Chapter 11, *Named axes*.  In JAX: `jax/_src/lax/parallel.py`.
+Stands on `core`, `shape`, `index`, `taking`.  Chapter 11, *Named axes*.  In JAX: `jax/_src/lax/parallel.py`.
 """
 
 import math
@@ -16,7 +16,8 @@ from minijax.primitives.convert import convert_element_type_p
 from minijax.primitives.emitted import batch_to, linear, reduce_sum_p, transposed, zeros
 from minijax.primitives.index import dynamic_index_in_dim
 from minijax.primitives.reduce import reduce_max_p, reduce_min_p
-from minijax.primitives.shape import iota_p, reshape
+from minijax.primitives.shape import broadcast_in_dim, iota_p, reshape, transpose
+from minijax.primitives.taking import index_take
 
 
 def _unbound(*_: Any, axis_name: Any, **__: Any) -> Any:
@@ -252,14 +253,17 @@ all_gather_p = collective(
     batch=_gather_batch)
 
 
-def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Any:
+def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0,
+               tiled: bool = False, to: str = "varying") -> Any:
     """The values of all examples along a named axis, each example getting all of them.
 
     Args:
       x: an array or a tree of arrays.
       axis_name: the name given to `vmap` or `pmap`.
+      axis_index_groups: only None.
       axis: the axis of each result along which the examples go.
       tiled: whether they are joined along an axis they have, and not stacked along a new one.
+      to: ``"varying"`` or ``"invarying"``, which are the same here.
 
     Returns:
       The same tree; the value no longer depends on the place along the axis.
@@ -273,13 +277,19 @@ def all_gather(x: Any, axis_name: Any, *, axis: int = 0, tiled: bool = False) ->
            [0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
+    refuse_groups(axis_index_groups)
+    check_kind(to, " for `jax.lax.all_gather`", "varying", "invarying", "reduced")
     size = axis_size(axis_name)
 
     def gathered(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         place = axes.canonical_axis(axis, leaf.ndim + (not tiled))
-        out = all_gather_p.bind(leaf, axis_name=axis_name, all_gather_dimension=place,
-                                axis_size=size)
+        out, names = leaf, _names(axis_name)
+        for name in reversed(names):
+            out = all_gather_p.bind(out, axis_name=name, all_gather_dimension=place,
+                                    axis_size=axis_size(name))
+        if len(names) != 1:
+            out = reshape(out, (*leaf.shape[:place], size, *leaf.shape[place:]))
         if not tiled:
             return out
         shape = leaf.shape
@@ -307,14 +317,45 @@ def ppermute(x: Any, axis_name: Any, perm: Sequence[tuple[int, int]]) -> Any:
     >>> jax.vmap(lambda x: ppermute(x, 'i', around), axis_name='i')(np.arange(3))
     Array([2, 0, 1], dtype=int32)
     """
-    sources = _sources(perm, axis_size(axis_name))
-    source = dynamic_index_in_dim(sources, axis_index(axis_name), 0, keepdims=False)
+    _sources(perm, axis_size(axis_name))  # or else ValueError
+    pairs = tuple((int(a), int(b)) for a, b in perm)
+    return tree_util.tree_map(lambda leaf: ppermute_p.bind(
+        core.as_value(leaf), axis_name=_one_name(axis_name), perm=pairs), x)
 
-    def sent(leaf: Any) -> Array:
-        everything = all_gather(leaf, axis_name)
-        found = dynamic_index_in_dim(everything, source, 0, keepdims=False)
-        return choice.select_n(choice.ne(source, np.int32(-1)), zeros(core.typeof(found)), found)
-    return tree_util.tree_map(sent, x)
+
+def _one_name(axis_name: Any) -> Any:
+    """The name of one axis, from it or a tuple of it.
+
+    Raises:
+      NotImplementedError: for several.
+    """
+    names = _names(axis_name)
+    if len(names) != 1:
+        raise NotImplementedError(f"moves along several named axes at once, {names}: make them one "
+                                  "axis, or move along one after the other")
+    return names[0]
+
+
+def _permute_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, perm: tuple
+                   ) -> tuple[list, list]:
+    [x], [dim] = args, dims
+    if axis.name != axis_name:
+        return [ppermute_p.bind(x, axis_name=axis_name, perm=perm)], [dim]
+    sources = _sources(perm, axis.size)
+    found = index_take(batch_to(x, dim, 0, axis.size), (np.maximum(sources, 0),), (0,))
+    if (sources < 0).any():
+        sent = broadcast_in_dim(sources >= 0, found.shape, (0,))
+        found = choice.select_n(sent, zeros(core.typeof(found)), found)
+    return [found], [0]
+
+
+ppermute_p = collective(
+    "ppermute",
+    type_of=lambda x, perm: x,
+    jvp=linear(0),
+    transpose=transposed(lambda ct, x, *, axis_name, perm: ppermute_p.bind(
+        ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))),
+    batch=_permute_batch)
 
 
 def _sources(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
@@ -328,3 +369,225 @@ def _sources(perm: Sequence[tuple[int, int]], size: int) -> np.ndarray:
     sources = np.full(size, -1, np.int32)
     sources[receivers] = senders
     return sources
+
+
+def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
+    """The values of the examples in another order along a named axis: each place says from where.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the name given to `vmap` or `pmap`.
+      perm: a permutation of the places.
+
+    Raises:
+      ValueError: when it is none.
+    """
+    if set(perm) != set(range(len(perm))) or len(perm) != axis_size(axis_name):
+        raise ValueError(f"`perm` does not represent a permutation: {perm}")
+    return ppermute(x, axis_name, list(zip(perm, range(len(perm)), strict=True)))
+
+
+def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
+    """The value of one example along a named axis, for all.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the name given to `vmap` or `pmap`.
+      source: the place of the example.
+
+    Raises:
+      ValueError: when there is no such place.
+    """
+    size = axis_size(axis_name)
+    if not 0 <= source < size:
+        raise ValueError(f"collective broadcast doesn't fit in the axis size! There is no place "
+                         f"{source} along an axis of size {size}.")
+    return tree_util.tree_map(lambda leaf: dynamic_index_in_dim(
+        all_gather(leaf, axis_name), source, 0, keepdims=False), x)
+
+
+def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
+    """The value itself, which is taken to differ along an axis, where it does not.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the names of axes.
+      to: ``"varying"``.
+
+    Raises:
+      ValueError, NotImplementedError: for something else.
+    """
+    axis_size(axis_name)  # or else NameError
+    check_kind(to, "", "varying", "reduced", "unreduced")
+    return x
+
+
+def check_kind(to: str, of: str, *allowed: str) -> None:
+    """Refuse what a value cannot be along an axis; here it varies, or is the same."""
+    if to not in allowed:
+        raise ValueError(f"Got unexpected `to` value{of}. Allowed `to` values are: "
+                         f"{set(allowed)}")
+    if to in ("reduced", "unreduced"):
+        raise NotImplementedError(f"to={to!r}: sums along an axis are computed at once, so that "
+                                  "nothing is left to be reduced. Use to='varying'.")
+
+
+# ── Parts exchanged along the axis ───────────────────────────────────────────────────────────
+
+def _exchange_type(x: ShapedArray, *, split_axis: int, concat_axis: int) -> ShapedArray:
+    shape = list(x.shape)
+    shape.insert(concat_axis, shape.pop(split_axis))
+    return x.update(shape=tuple(shape))
+
+
+def _exchange_batch(axis: Axis, args: list, dims: list, *, axis_name: Any, split_axis: int,
+                    concat_axis: int) -> tuple[list, list]:
+    x = batch_to(args[0], dims[0], 0, axis.size)
+    if axis.name != axis_name:
+        return [all_to_all_p.bind(x, axis_name=axis_name, split_axis=split_axis + 1,
+                                  concat_axis=concat_axis + 1)], [0]
+    order = [i for i in range(1, x.ndim) if i != split_axis + 1]
+    order.insert(concat_axis, 0)  # from whom a part comes; in front: to whom it goes
+    return [transpose(x, [split_axis + 1, *order])], [0]
+
+
+all_to_all_p = collective(
+    "all_to_all",
+    type_of=_exchange_type,
+    jvp=linear(0),
+    transpose=transposed(lambda ct, x, *, axis_name, split_axis, concat_axis: all_to_all_p.bind(
+        ct, axis_name=axis_name, split_axis=concat_axis, concat_axis=split_axis)),
+    batch=_exchange_batch)
+
+
+def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
+               axis_index_groups: Any = None, tiled: bool = False) -> Any:
+    """Each example cuts its value, sends a part to each, and joins what it is sent.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the name given to `vmap` or `pmap`.
+      split_axis: the axis that is cut; it has a place for each example.
+      concat_axis: where the axis of the senders comes to lie.
+      axis_index_groups: only None.
+      tiled: whether the parts are blocks, joined along `concat_axis`, instead of single places.
+
+    Raises:
+      ValueError: when the axis cannot be cut so.
+
+    >>> import minijax as jax
+    >>> jax.vmap(lambda x: all_to_all(x, 'i', 0, 0), axis_name='i')(np.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    refuse_groups(axis_index_groups)
+    name, size = _one_name(axis_name), axis_size(axis_name)
+
+    def exchanged(leaf: Any) -> Array:
+        leaf = core.as_value(leaf)
+        split, to = (axes.canonical_axis(a, leaf.ndim) for a in (split_axis, concat_axis))
+        if tiled:
+            leaf = _in_blocks(leaf, split, size, "all_to_all requires the size of the mapped axis "
+                              "axis_name to divide x.shape[split_axis]")
+        elif leaf.shape[split] != size:
+            raise ValueError("all_to_all requires the size of the mapped axis axis_name to equal "
+                             f"x.shape[split_axis], but they are {size} and {leaf.shape[split]} "
+                             "respectively.")
+        out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=to)
+        return reshape(out, (*out.shape[:to], size * out.shape[to + 1], *out.shape[to + 2:])
+                       ) if tiled else out
+    return tree_util.tree_map(exchanged, x)
+
+
+def _in_blocks(x: Array, axis: int, count: int, wanted: str) -> Array:
+    """An axis cut in so many blocks: two axes."""
+    if x.shape[axis] % count:
+        raise ValueError(f"{wanted}, but they are {count} and {x.shape[axis]} respectively.")
+    return reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
+
+
+def refuse_groups(axis_index_groups: Any) -> None:
+    """Refuse collectives over parts of an axis, as JAX does under `vmap`."""
+    if axis_index_groups is not None:
+        raise errors.with_cure(
+            NotImplementedError("axis_index_groups not supported in vmap"),
+            "Split the axis in two, and name the inner one: vmap(vmap(f, axis_name='group')).")
+
+
+def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
+    """A named axis and an axis of the values exchanged, which have the same size.
+
+    >>> import minijax as jax
+    >>> jax.vmap(lambda x: pswapaxes(x, 'i', 0), axis_name='i')(np.array([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int32)
+    """
+    return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
+
+
+def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
+                 axis_index_groups: Any = None, tiled: bool = False) -> Any:
+    """Of the sum over the examples along a named axis, each example its own part.
+
+    Args:
+      x: an array or a tree of arrays.
+      axis_name: the name given to `vmap` or `pmap`.
+      scatter_dimension: the axis of the sum that is cut, with a place for each example.
+      axis_index_groups: only None.
+      tiled: whether the parts are blocks, instead of single places.
+
+    Raises:
+      ValueError: when the axis cannot be cut so.
+
+    >>> import minijax as jax
+    >>> jax.vmap(lambda x: psum_scatter(x, 'i'), axis_name='i')(np.array([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int32)
+    """
+    refuse_groups(axis_index_groups)
+    size, place = axis_size(axis_name), axis_index(axis_name)
+
+    def part(leaf: Any) -> Array:
+        total = psum(core.as_value(leaf), axis_name)
+        axis = axes.canonical_axis(scatter_dimension, total.ndim)
+        if tiled:
+            total = _in_blocks(total, axis, size, "tiled reduce_scatter requires the size of the "
+                               "mapped axis to divide the size of scatter_dimension")
+        elif total.shape[axis] != size:
+            raise ValueError(f"reduce_scatter requires the size of scatter_dimension, "
+                             f"{total.shape[axis]}, to equal that of the mapped axis, {size}.")
+        return dynamic_index_in_dim(total, place, axis, keepdims=False)
+    return tree_util.tree_map(part, x)
+
+
+def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes: Any,
+                      output_offsets: Any, recv_sizes: Any, *, axis_name: Any,
+                      axis_index_groups: Any = None) -> Array:
+    """Each example sends so many rows to each, which writes them where the sender says.
+
+    Args:
+      operand: the rows to send.
+      output: what the rows are written into.
+      input_offsets, send_sizes: for each receiver, where its rows begin, and how many they are.
+      output_offsets: for each receiver, where they begin in its output.
+      recv_sizes: for each sender, how many rows come; what the senders say decides.
+      axis_name: the name given to `vmap` or `pmap`.
+      axis_index_groups: only None.
+    """
+    refuse_groups(axis_index_groups)
+    me, output = axis_index(axis_name), core.as_value(output)
+    rows = all_gather(operand, axis_name)
+    start, count, to = (dynamic_index_in_dim(all_gather(x, axis_name), me, 1, keepdims=False)
+                        for x in (input_offsets, send_sizes, output_offsets))
+    shape = (*start.shape, output.shape[0])
+    place = iota_p.bind(dtype=np.dtype(start.dtype), shape=shape, dimension=1)
+    start, count, to = (broadcast_in_dim(x, shape, (0,)) for x in (start, count, to))
+    behind = algebra.sub_p.bind(place, to)
+    comes = choice.bitwise_and(choice.ge(behind, zeros(behind.aval)), choice.lt(behind, count))
+    for sender in range(shape[0]):
+        source = algebra.add_p.bind(behind[sender], start[sender])
+        inside = choice.clamp(np.zeros((), source.dtype), source,
+                              np.asarray(rows.shape[1] - 1, source.dtype))
+        found = index_take(rows[sender], (inside,), (0,))
+        output = choice.select_n(broadcast_in_dim(comes[sender], output.shape, (0,)), output,
+                                 found)
+    return output
