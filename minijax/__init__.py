@@ -4,7 +4,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
 from minijax import (config, custom_batching, custom_derivatives, debug, dtypes, errors, extend,
-                     lax, nn, numpy, ops, random, sharding, tree, tree_util, typing)
+                     lax, memory, nn, numpy, ops, random, sharding, tree, tree_util, typing)
 from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
@@ -34,6 +34,7 @@ from minijax.higher_order.placing import (Shard, live_arrays, make_array_from_ca
                                           make_array_from_single_device_arrays, reshard)
 from minijax.higher_order.shardings import NamedSharding
 from minijax.numpy.index_plan import ds
+from minijax.laid_out import take_out_sharding as _take_out_sharding
 from minijax.parallel import pmap
 from minijax.shard_map import shard_map, smap
 from minijax.sharp_bits.findings import checking_sharp_bits
@@ -42,6 +43,7 @@ from minijax.tracebacks import guard as _guard
 __version__ = "0.1.0"
 config.config_with_absl = _config_with_absl  # type: ignore[attr-defined]  # where JAX has them
 config.parse_flags_with_absl = _parse_flags_with_absl  # type: ignore[attr-defined]
+_take_out_sharding(*map(vars, (lax, nn.initializers, numpy, numpy.linalg, ops, random)))
 _guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy, numpy.fft,
                              numpy.linalg, ops, random, tree)))
 

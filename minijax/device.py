@@ -165,7 +165,8 @@ def print_environment_info(return_string: bool = False) -> str | None:
     text = "\n".join([
         f"minijax: {sys.modules['minijax'].__version__}", f"numpy:  {np.__version__}",
         f"python: {sys.version}",
-        f"device info: {devices()[0].device_kind}-{device_count()}, {local_device_count()} local devices",
+        f"device info: {devices()[0].device_kind}-{device_count()}, "
+        f"{local_device_count()} local devices",
         f"process_count: {process_count()}", f"platform: {platform.uname()}"])
     if return_string:
         return text

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import core, source_info, stage, tree_util
+from minijax import source_info, stage, tree_util
 from minijax.core import Array
 from minijax.higher_order.arguments import flattened
 from minijax.higher_order.meshes import P, PartitionSpec, current

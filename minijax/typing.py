@@ -3,7 +3,7 @@
 In JAX: `jax/typing.py`.
 """
 
-from typing import Any, Protocol, Union
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,7 +17,7 @@ class SupportsDType(Protocol):
     def dtype(self) -> np.dtype: ...
 
 
-ArrayLike = Union[Array, np.ndarray, np.bool_, np.number, bool, int, float, complex]
-DTypeLike = Union[str, type[Any], np.dtype, SupportsDType]
+ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
+DTypeLike = str | type[Any] | np.dtype | SupportsDType
 
 __all__ = ["ArrayLike", "DTypeLike"]

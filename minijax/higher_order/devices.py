@@ -52,6 +52,13 @@ class Device:
         """The device of a number, which is the same object each time."""
         return _known.setdefault((cls, number), cls(number))
 
+    @property
+    def local_hardware_id(self) -> int:
+        return self.id
+
+    def memory_stats(self) -> None:
+        """What is known of its memory: nothing."""
+
     def operand(self, x: ArrayImpl) -> Any:
         """What a compiled program is passed for an array."""
         return x._buffer

@@ -166,7 +166,7 @@ class _Grid:
         return self.shape_tuple, self.axis_types
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other) and self._parts() == other._parts()  # type: ignore
+        return type(self) is type(other) and self._parts() == other._parts()
 
     def __hash__(self) -> int:
         return hash(self._parts())

@@ -41,7 +41,7 @@ def lay(x: ArrayImpl, sharding: Sharding) -> Any:
     return PlacedArray(x._buffer, x.aval, sharding)
 
 
-sharding_constraint_p = Primitive(
+sharding_constraint_p: Primitive = Primitive(
     "sharding_constraint",
     impl=lambda x, *, sharding: [x.copy()],
     abstract_eval=lambda x, *, sharding: [x],

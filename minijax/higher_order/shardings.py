@@ -16,7 +16,7 @@ import numpy as np
 from minijax import core
 from minijax.core import ArrayImpl
 from minijax.higher_order.devices import Device
-from minijax.higher_order.meshes import Mesh, P, PartitionSpec
+from minijax.higher_order.meshes import AbstractMesh, Mesh, P, PartitionSpec
 
 
 Index = tuple[slice, ...]
@@ -181,7 +181,7 @@ class SingleDeviceSharding(Sharding):
         self._device, self.memory_kind = device, memory_kind or "device"
 
     mesh = property(lambda self: Mesh([self._device], ("device",)))
-    _device_assignment = property(lambda self: (self._device,))  # type: ignore[assignment]
+    _device_assignment = property(lambda self: (self._device,))
 
     def with_memory_kind(self, kind: str) -> SingleDeviceSharding:
         return SingleDeviceSharding(self._device, memory_kind=kind)
@@ -194,6 +194,11 @@ class SingleDeviceSharding(Sharding):
 
     def __repr__(self) -> str:
         return f"SingleDeviceSharding(device={self._device!r}, memory_kind={self.memory_kind})"
+
+
+def of_type(aval: core.ShapedArray) -> NamedSharding:
+    """The sharding of a type: along no axis of no mesh, as types say nothing of it here."""
+    return NamedSharding(AbstractMesh((), ()), P(*[None] * aval.ndim))
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> Sharding:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from minijax import config, core, dtypes, errors, lax
-from minijax.core import Array, ArrayImpl, Tracer, another, give_away, is_given_away
+from minijax.core import Array, ArrayImpl, ShapedArray, Tracer, another, give_away, is_given_away
 from minijax.device import block_until_ready, device_put
 from minijax.higher_order.devices import CPU
 from minijax.higher_order.placing import shards
-from minijax.higher_order.shardings import SingleDeviceSharding
+from minijax.higher_order.shardings import SingleDeviceSharding, of_type
 from minijax.numpy import (creation, display, indexing, interchange, logic, reductions, searching,
                            shaping, unary)
 from minijax.tracebacks import api_boundary
@@ -284,6 +284,32 @@ class _Methods:
     def copy_to_host_async(self: Any) -> None:
         """Does nothing, as the array is there already."""
 
+    @property
+    def format(self: Any) -> Any:
+        """How its numbers lie in memory, and on which devices."""
+        return display.Format(display.Layout(tuple(range(self.ndim))), self.sharding)
+
+    @property
+    def flat(self: Any) -> Any:
+        raise NotImplementedError("JAX Arrays do not implement the arr.flat property: consider "
+                                  "arr.flatten() instead.")
+
+    @property
+    def device_buffer(self: Any) -> Any:
+        raise AttributeError("arr.device_buffer has been deprecated. Use arr.addressable_data(0)")
+
+    @property
+    def device_buffers(self: Any) -> Any:
+        raise AttributeError("arr.device_buffers has been deprecated. Use [x.data for x in "
+                             "arr.addressable_shards]")
+
+    def byteswap(self: Any, inplace: bool = False) -> Any:
+        """The numbers that the bytes give from the last to the first."""
+        if inplace:
+            raise NotImplementedError("JAX arrays are immutable: byteswap(inplace=True) has "
+                                      "nothing to write to.")
+        return creation.array(_numbers(self).byteswap())
+
     def is_ready(self: Any) -> bool:
         """Whether it is computed: yes."""
         return True
@@ -329,5 +355,6 @@ def install_operators(namespace: Any) -> None:
               if inspect.isfunction(value) or isinstance(value, property)}
     for name, value in found.items():
         setattr(Array, name, api_boundary(value) if inspect.isfunction(value) else value)
+    ShapedArray.sharding = property(of_type)  # type: ignore[attr-defined]
     for name, text in {"__repr__": display.array_repr, "__str__": display.array_str}.items():
         setattr(ArrayImpl, name, text)

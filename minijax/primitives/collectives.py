@@ -1,6 +1,7 @@
 """Operations along a named axis: its index, sums and extremes over it, and moves along it.
 
-Stands on `core`, `shape`, `index`, `taking`.  Chapter 11, *Named axes*.  In JAX: `jax/_src/lax/parallel.py`.
+Stands on `core`, `shape`, `index`, `taking`.  Chapter 11, *Named axes*.
+In JAX: `jax/_src/lax/parallel.py`.
 """
 
 import math
@@ -426,7 +427,7 @@ def check_kind(to: str, of: str, *allowed: str) -> None:
     """Refuse what a value cannot be along an axis; here it varies, or is the same."""
     if to not in allowed:
         raise ValueError(f"Got unexpected `to` value{of}. Allowed `to` values are: "
-                         f"{set(allowed)}")
+                         "{" + ", ".join(map(repr, sorted(allowed))) + "}")
     if to in ("reduced", "unreduced"):
         raise NotImplementedError(f"to={to!r}: sums along an axis are computed at once, so that "
                                   "nothing is left to be reduced. Use to='varying'.")

@@ -1,0 +1,19 @@
+"""The memories that an array may lie in.
+
+In JAX: `jax/memory.py`.
+"""
+
+import enum
+
+__all__ = ["Space"]
+
+
+class Space(enum.Enum):
+    """A device's own memory, the host's, or either."""
+
+    Device = enum.auto()
+    Host = enum.auto()
+    Any = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"MemorySpace.{self.name}"
