@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import core, dtypes, tree_util
-from minijax.core import Array, ArrayImpl, Example, Primitive
+from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.higher_order import elsewhere, spreading
 from minijax.higher_order.devices import CPU, Device, DeviceArray, put
 from minijax.higher_order.meshes import AbstractMesh, PartitionSpec, current, make_mesh
@@ -41,7 +41,14 @@ def lay(x: ArrayImpl, sharding: Sharding) -> Any:
     return PlacedArray(x._buffer, x.aval, sharding)
 
 
-sharding_constraint_p: Primitive = Primitive(
+class LayingPrimitive(Primitive):
+    """Evaluated, it lays the array; inside of a program it says how the value is to lie."""
+
+    def evaluate(self, args: Sequence[Any], params: Params) -> list[ArrayImpl]:
+        return [lay(args[0], params["sharding"])]
+
+
+sharding_constraint_p: Primitive = LayingPrimitive(
     "sharding_constraint",
     impl=lambda x, *, sharding: [x.copy()],
     abstract_eval=lambda x, *, sharding: [x],
@@ -65,10 +72,9 @@ def given(x: Any, where: Any, what: str = "device_put") -> Any:
         raise ValueError(f"an array lies as a jax.sharding.Sharding says, not {where!r}")
     x = core.as_value(x)
     where.check_fits(x.aval, what)
-    if not isinstance(x, ArrayImpl):
-        spreading.in_use.add("arrays")
-        return sharding_constraint_p.bind(x, sharding=where)
-    return x if isinstance(where.mesh, AbstractMesh) else lay(x, where)
+    spreading.in_use.add("arrays")
+    return x if isinstance(where.mesh, AbstractMesh) else (
+        sharding_constraint_p.bind(x, sharding=where))
 
 
 def in_context(where: Any, refusal: Exception) -> Any:
@@ -110,7 +116,16 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
     >>> reshard(np.arange(2), NamedSharding(make_mesh((1,), ("x",)), P("x"))).sharding.spec
     P('x',)
     """
-    return laid_tree(xs, out_shardings, _no_mesh, "reshard")
+    out = laid_tree(xs, out_shardings, _no_mesh, "reshard")
+    return tree_util.tree_map(_in_full, out)
+
+
+def _in_full(x: Any) -> Any:
+    """An array whose spec says something of each axis."""
+    if isinstance(x, PlacedArray) and isinstance(x.sharding, NamedSharding):
+        spec = x.sharding.spec
+        return lay(x, x.sharding.update(spec=spec + (None,) * (x.ndim - len(spec))))
+    return x
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:

@@ -180,6 +180,7 @@ class SingleDeviceSharding(Sharding):
     def __init__(self, device: Device, *, memory_kind: str | None = None):
         self._device, self.memory_kind = device, memory_kind or "device"
 
+    device = property(lambda self: self._device)
     mesh = property(lambda self: Mesh([self._device], ("device",)))
     _device_assignment = property(lambda self: (self._device,))
 

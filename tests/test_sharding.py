@@ -1,0 +1,246 @@
+"""Meshes, shardings and what lies over them are JAX's, on eight pretended devices each."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import pytest
+
+import minijax
+from minijax import config, lax
+
+# What is evaluated with both, after the names in `namespace`.
+PROGRAMS = """
+mesh
+str(mesh), auto, auto.shape, mesh.abstract_mesh, mesh.device_ids, mesh.axis_types, auto.local_mesh
+jax.make_mesh((2,), ('x',)), AbstractMesh((2,), ('x',)), jax.make_mesh((16,), ('x',))
+Mesh(jax.devices(), ('x', 'y'))
+P('x', None, ('x', 'y')), P(), P(('x',)), P('x') + P('y'), P('x', unreduced={'y'}), P('x') == P('x')
+P('x') == P('x', None), tuple(P('x', None)), len(P('x', 'y')), P('x')[0], P.UNCONSTRAINED
+NamedSharding(auto, P('x', 'x'))
+NamedSharding(auto, P('z'))
+S, S.spec, S.mesh, S.num_devices, S.memory_kind, S.update(spec=P('y')), S.with_memory_kind('device')
+S.shard_shape((8, 2)), S.devices_indices_map((8, 2)), S.is_fully_replicated, S.is_fully_addressable
+S.shard_shape((9, 2))
+S.is_equivalent_to(NamedSharding(auto, P(('x',), 'y')), 2), S.is_equivalent_to(rows, 2)
+NamedSharding(auto, P()).is_fully_replicated, SingleDeviceSharding(jax.devices()[1])
+one.sharding, one.device, one.devices(), one.committed, one.addressable_shards, one.platform()
+one.addressable_data(0), one.on_device_size_in_bytes(), one.is_ready(), one.format, one.clone()
+a.sharding, a.device, a.committed, a.is_fully_addressable, a.is_fully_replicated, a.format
+a.addressable_shards, a.addressable_data(3), a.global_shards[1].data, e.addressable_shards[1]
+[shard.replica_id for shard in e.addressable_shards], a.addressable_shards[0].data.sharding
+jnp.sin(e).sharding, (jnp.sin(a) + 1).sharding, a.sum().sharding, e.sum(0).sharding
+a.sum(1).sharding, a.T.sharding, (a @ a.T).sharding, a[0].sharding, (a + one[0]).sharding
+jax.jit(lambda x: x * 2)(a).sharding, jax.jit(lambda x: x * 2)(e).sharding, a @ a.T
+jax.jit(lambda x: x * 2, out_shardings=columns)(X).sharding
+jax.jit(lambda x: x * 2, in_shardings=columns)(X).sharding
+jax.jit(lambda x: x * 2, in_shardings=columns)(a)
+jax.jit(lambda x: x * 2, in_shardings=P('x'))(a)
+jax.jit(lambda x: x * 2, in_shardings=(S, S))(a)
+jax.jit(lambda x: x * 2, in_shardings=3)
+jax.jit(lambda x: x, out_shardings=rows)(np.ones(9))
+jax.jit(lambda x: x, compiler_options={'foo': 1})(1)
+jax.device_put(np.ones(9), rows)
+jax.device_put(np.ones(9), S)
+jax.device_put(np.ones(8), P('x'))
+jax.device_put({'a': X, 'b': X}, {'a': rows, 'b': S})['b'].sharding
+jax.device_put(a, jax.devices()[3]).sharding, jax.device_put(X, jax.devices()[3]).device
+jax.reshard(np.ones(8), P('x'))
+jax.reshard(X, rows).sharding, lax.with_sharding_constraint(X, rows).sharding
+lax.with_sharding_constraint(X, P('x'))
+jax.jit(lambda x: lax.with_sharding_constraint(x, rows) + 1)(X).sharding
+jax.vmap(lambda x: lax.with_sharding_constraint(x, rows) + 1)(np.ones((2, 8))).sharding
+jnp.zeros(8, device=rows).sharding, jnp.zeros(8, out_sharding=P('x'))
+jax.sharding.get_mesh(), jax.sharding.get_abstract_mesh(), jax.sharding.ManualAxisType()
+jax.ShapeDtypeStruct((8, 2), 'float32', sharding=S), jax.ShapeDtypeStruct((8,), 'int32').sharding
+jax.ShapeDtypeStruct((8, 2), 'float32', sharding=3)
+jax.typeof(one).sharding, jax.ds(1, 2), jnp.arange(5)[jax.ds(1, 3)], jax.ds(2, None)
+list(jax.sharding.AxisType), list(jax.memory.Space), isinstance(jax.devices()[0], jax.Device)
+jax.make_array_from_callback((8, 2), S, lambda i: X[i]).addressable_data(3)
+jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressable_shards])
+jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressable_shards][:3])
+jax.make_array_from_process_local_data(S, X).sharding.spec
+one.flat
+shard_map(double, P('x'), P('x'))(X).sharding, jax.jit(shard_map(double, P('x'), P('x')))(X).sharding
+shard_map(double, P('x', 'y'), P('y', 'x'))(X), shard_map(double, P('y', 'x'), P('y', 'x'))(X.T)
+shard_map(double, P(('y', 'x')), P(('x', 'y')))(X), shard_map(double, P(None, 'y'), P('y'))(X)
+shard_map(lambda x: lax.psum(x, 'x'), P('x', 'y'), P(None, 'y'))(X)
+shard_map(lambda x: lax.psum(x, ('x', 'y')), P('x', 'y'), P())(X)
+shard_map(double, P('x'), P(), check_vma=False)(X)
+shard_map(double, P('z'), P('z'))(X)
+shard_map(double, P('x'), P('x'))(np.ones(9))
+shard_map(double, P('x', 'y', 'x'), P('x'))(X)
+shard_map(lambda x: {'a': x.sum()}, P('x'), P('x'))(X)
+shard_map(lambda x, y: (x, y), (P('x'), P()), (P('x'), P()))(X, 3.)
+shard_map(lambda: lax.axis_index(('x', 'y'))[None], (), P(('x', 'y')))()
+shard_map(lambda x: lax.all_gather(x, 'x', tiled=True), P('x'), P('x'))(X[:4])
+shard_map(lambda x: lax.all_to_all(x, 'x', 0, 0, tiled=True), P('x'), P('x'))(np.arange(16.))
+shard_map(lambda x: lax.psum_scatter(x, 'x', tiled=True), P('x'), P('x'))(np.arange(16.))
+shard_map(lambda x: lax.pcast(x, 'x', to='varying'), P(), P('x'))(X[:2])
+shard_map(lambda x: lax.ppermute(x, 'x', [(0, 1), (1, 0)]), P('x'), P('x'))(np.arange(4.))
+jax.grad(lambda x: shard_map(lambda x: lax.psum(x * x, 'x'), P('x'), P())(x).sum())(X)
+jax.shard_map(double, in_specs=P('x'), out_specs=P('x'))(X)
+jax.shard_map(3, mesh=auto, in_specs=P('x'), out_specs=P('x'))
+jax.shard_map(double, mesh=auto, in_specs='x', out_specs=P('x'))(X)
+jax.shard_map(double, mesh=auto, in_specs=P('x', 'y'), out_specs=P('x'), axis_names={'x'})(X)
+set(jax.set_mesh(mesh)) if 0 else inside(mesh, lambda: jax.sharding.get_mesh())
+inside(mesh, lambda: (jnp.zeros(8, out_sharding=P('x')).sharding, jax.reshard(X, P('y')).sharding))
+inside(mesh, lambda: jax.jit(lambda x: x, out_shardings=P('x'))(X).sharding)
+inside(line, lambda: jax.shard_map(double, out_specs=P('i'))(jax.reshard(X, P('i'))))
+inside(line, lambda: jax.smap(double, in_axes=0, out_axes=0, axis_name='i')(jax.reshard(X, P('i'))))
+printed(lambda: jax.debug.visualize_array_sharding(a, use_color=False))
+printed(lambda: jax.debug.visualize_array_sharding(e, use_color=False))
+printed(lambda: jax.debug.visualize_sharding((64, 64), S, use_color=False))
+printed(lambda: jax.debug.visualize_sharding((8, 2), NamedSharding(auto, P()), use_color=False))
+printed(lambda: jax.debug.visualize_sharding((8, 8, 8), S))
+""".strip().splitlines()
+
+
+def namespace(jax, jnp):
+    """The names that programs use."""
+    from_sharding = {name: getattr(jax.sharding, name) for name in (
+        "Mesh", "AbstractMesh", "NamedSharding", "SingleDeviceSharding")}
+    mesh = jax.make_mesh((4, 2), ("x", "y"))
+    auto = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("x", "y"))
+    P, NamedSharding = jax.P, jax.NamedSharding
+    X = np.arange(16, dtype=np.float32).reshape(8, 2)
+    S = NamedSharding(auto, P("x", "y"))
+
+    def inside(mesh, f):
+        with jax.set_mesh(mesh):
+            return f()
+
+    def printed(f):
+        with contextlib.redirect_stdout(io.StringIO()) as text:
+            f()
+        return "\n".join(line.rstrip() for line in text.getvalue().strip().splitlines())
+    return {
+        **from_sharding, "P": P, "jax": jax, "jnp": jnp, "np": np, "lax": jax.lax, "mesh": mesh,
+        "auto": auto, "line": jax.make_mesh((4,), ("i",)), "X": X, "S": S, "inside": inside,
+        "printed": printed, "double": lambda x: x * 2, "one": jnp.ones(3),
+        "rows": NamedSharding(auto, P("x")), "columns": NamedSharding(auto, P("y")),
+        "a": jax.device_put(X, S), "e": jax.device_put(X, NamedSharding(mesh, P("x"))),
+        "shard_map": lambda f, i, o, **options: jax.shard_map(
+            f, mesh=auto, in_specs=i, out_specs=o, **options)}
+
+
+def results(jax, jnp):
+    """What each program gives, or raises, as text."""
+    names, found = namespace(jax, jnp), []
+    for program in PROGRAMS:
+        try:
+            found.append(repr(eval(program, names)))
+        except Exception as error:
+            found.append(f"{type(error).__name__}: {error}".partition("\n\nCheck")[0])
+    return found
+
+
+@pytest.fixture(scope="module")
+def eight_devices():
+    before = config.num_cpu_devices.value
+    config.update("num_cpu_devices", 8)
+    yield
+    config.update("num_cpu_devices", before)
+
+
+@pytest.fixture(scope="module")
+def pairs(eight_devices):
+    """The results of all programs: ours, and JAX's from a process of its own."""
+    code = ("import json, jax, jax.numpy, tests.test_sharding as t; "
+            "print(json.dumps(t.results(jax, jax.numpy)))")
+    flags = os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True,
+                               env={**os.environ, "XLA_FLAGS": flags})
+    ours = results(minijax, minijax.numpy)
+    theirs = json.loads(process.communicate(timeout=120)[0].splitlines()[-1])
+    return dict(zip(PROGRAMS, zip(ours, theirs, strict=True), strict=True))
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_what_lies_over_devices_lies_as_in_jax(pairs, program):
+    ours, theirs = pairs[program]
+    sets = "frozenset({'y', 'x'})", "frozenset({'x', 'y'})"
+    assert ours.replace(*sets).splitlines()[:1] == theirs.replace(*sets).splitlines()[:1]
+    if "Error" not in theirs.splitlines()[0] or "shard_map applied" in theirs:
+        assert ours == theirs
+
+
+def test_a_result_that_differs_where_it_must_not_is_refused(eight_devices):
+    mesh = minijax.make_mesh((4,), ("x",))
+    whole = minijax.shard_map(lambda x: x, mesh=mesh, in_specs=minijax.P("x"),
+                              out_specs=minijax.P())
+    with pytest.raises(ValueError, match="possibly varying over {x}"):
+        whole(np.arange(8))
+
+
+# ── Moves along a named axis ─────────────────────────────────────────────────────────────────
+
+T = np.arange(64, dtype=np.float32).reshape(4, 8, 2)
+MOVES = {
+    "all_to_all": lambda lax, x: lax.all_to_all(x[:4], "i", 0, 1),
+    "all_to_all, tiled": lambda lax, x: lax.all_to_all(x, "i", 0, 1, tiled=True),
+    "pswapaxes": lambda lax, x: lax.pswapaxes(x[:4], "i", 0),
+    "psum_scatter": lambda lax, x: lax.psum_scatter(x.T[:, :4], "i", scatter_dimension=1),
+    "psum_scatter, tiled": lambda lax, x: lax.psum_scatter(x, "i", tiled=True),
+    "ppermute": lambda lax, x: lax.ppermute(x, "i", [(0, 2), (2, 1), (1, 3), (3, 0)]),
+    "pshuffle": lambda lax, x: lax.pshuffle(x, "i", [3, 0, 2, 1]),
+    "pbroadcast": lambda lax, x: lax.pbroadcast(x, "i", 2),
+    "all_gather": lambda lax, x: lax.all_gather(x, "i", axis=1, tiled=True),
+}
+
+
+def of_library(lib, move, how):
+    f = lambda x: MOVES[move](lib.lax, x)  # noqa: E731
+    return {
+        "alone": lambda: lib.vmap(f, axis_name="i")(T),
+        "compiled": lambda: lib.jit(lib.vmap(f, in_axes=2, axis_name="i"))(np.moveaxis(T, 0, 2)),
+        "inside another": lambda: lib.vmap(lib.vmap(f, axis_name="i"), 3, -1)(
+            np.stack([T, -T], 3)),
+        "around another": lambda: lib.vmap(lib.vmap(f, 2, 1), axis_name="i")(np.stack([T, -T], 3)),
+        "backwards": lambda: lib.vjp(lib.vmap(f, axis_name="i"), T)[1](
+            np.cos(np.asarray(lib.vmap(f, axis_name="i")(T))))[0],
+    }[how]()
+
+
+@pytest.mark.parametrize("how", ["alone", "compiled", "inside another", "around another",
+                                 "backwards"])
+@pytest.mark.parametrize("move", MOVES)
+def test_moves_along_a_named_axis_are_those_of_jax(move, how):
+    if how != "alone" and move == "pbroadcast":
+        pytest.skip("JAX has no rule for it")
+    ours, theirs = of_library(minijax, move, how), of_library(jax, move, how)
+    np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+
+
+@pytest.mark.parametrize("call", [
+    lambda lax, x: lax.all_to_all(x, "i", 0, 0), lambda lax, x: lax.pshuffle(x, "i", [3, 2, 1]),
+    lambda lax, x: lax.all_gather(x, "i", axis_index_groups=[[0, 1], [2, 3]]),
+    lambda lax, x: lax.psum_scatter(x, "i", axis_index_groups=[[0, 1], [2, 3]])])
+def test_what_cannot_move_is_refused_as_in_jax(call):
+    def refusal(lib):
+        with pytest.raises((ValueError, NotImplementedError)) as caught:
+            lib.vmap(lambda x: call(lib.lax, x), axis_name="i")(T)
+        return caught.type, str(caught.value).splitlines()[0]
+    assert refusal(minijax) == refusal(jax)
+
+
+def test_ragged_rows_come_where_their_senders_say():
+    sizes = np.array([[1, 2], [2, 1]])  # how many rows each sends to each
+    rows = np.arange(12.0).reshape(2, 3, 2)
+    begin = np.array([[0, 1], [0, 2]])
+    to = np.array([[0, 0], [1, 2]])  # where they begin at each receiver
+    out = minijax.vmap(lambda x, *given: lax.ragged_all_to_all(
+        x, np.full((4, 2), -1.0), *given, axis_name="i"), axis_name="i")(
+            rows, begin, sizes, to, sizes.T)
+    expected = np.full((2, 4, 2), -1.0)
+    for sender in range(2):
+        for receiver in range(2):
+            first, count = begin[sender, receiver], sizes[sender, receiver]
+            place = to[sender, receiver]
+            expected[receiver, place:place + count] = rows[sender, first:first + count]
+    np.testing.assert_array_equal(out, expected)
