@@ -70,7 +70,8 @@ def inspect_array_sharding(value: Array, *, callback: Callable[[Any], None]) -> 
 def visualize_array_sharding(arr: Array, **kwargs: Any) -> None:
     """Print which part of an array lies on which device; takes what `visualize_sharding` does.
 
-    >>> visualize_array_sharding(core.as_value(1.0).reshape(1))
+    >>> from minijax import numpy as jnp
+    >>> visualize_array_sharding(jnp.ones(3))
     ┌───────┐
     │ CPU 0 │
     └───────┘

@@ -51,7 +51,7 @@ jax.device_put(np.ones(8), P('x'))
 jax.device_put({'a': X, 'b': X}, {'a': rows, 'b': S})['b'].sharding
 jax.device_put(a, jax.devices()[3]).sharding, jax.device_put(X, jax.devices()[3]).device
 jax.reshard(np.ones(8), P('x'))
-jax.reshard(X, rows).sharding, lax.with_sharding_constraint(X, rows).sharding
+lax.with_sharding_constraint(X, rows).sharding, jax.reshard(X, NamedSharding(mesh, P('x'))).sharding
 lax.with_sharding_constraint(X, P('x'))
 jax.jit(lambda x: lax.with_sharding_constraint(x, rows) + 1)(X).sharding
 jax.vmap(lambda x: lax.with_sharding_constraint(x, rows) + 1)(np.ones((2, 8))).sharding

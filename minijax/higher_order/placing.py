@@ -17,7 +17,8 @@ from minijax import core, dtypes, tree_util
 from minijax.core import Array, ArrayImpl, Example, Params, Primitive
 from minijax.higher_order import elsewhere, spreading
 from minijax.higher_order.devices import CPU, Device, DeviceArray, put
-from minijax.higher_order.meshes import AbstractMesh, PartitionSpec, current, make_mesh
+from minijax.higher_order.meshes import (AbstractMesh, AxisType, PartitionSpec, current,
+                                         make_mesh)
 from minijax.higher_order.shardings import (Index, NamedSharding, PlacedArray, Sharding,
                                             SingleDeviceSharding)
 from minijax.primitives import emitted
@@ -123,7 +124,14 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 def _in_full(x: Any) -> Any:
     """An array whose spec says something of each axis."""
     if isinstance(x, PlacedArray) and isinstance(x.sharding, NamedSharding):
-        spec = x.sharding.spec
+        spec, types = x.sharding.spec, x.sharding.mesh.axis_types
+        kinds = dict(zip(x.sharding.mesh.axis_names, types, strict=True))
+        for name in (name for names in spec.names(0) for name in names):
+            if kinds[name] is not AxisType.Explicit:
+                raise ValueError(
+                    "PartitionSpec passed to reshard cannot contain axis names that are of type "
+                    f"Auto or Manual. Got PartitionSpec: {spec} with axis name: {name} of type: "
+                    f"{kinds[name]}. Use jax.lax.with_sharding_constraint.")
         return lay(x, x.sharding.update(spec=spec + (None,) * (x.ndim - len(spec))))
     return x
 
