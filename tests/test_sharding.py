@@ -66,7 +66,8 @@ jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressab
 jax.make_array_from_single_device_arrays((8, 2), S, [s.data for s in a.addressable_shards][:3])
 jax.make_array_from_process_local_data(S, X).sharding.spec
 one.flat
-shard_map(double, P('x'), P('x'))(X).sharding, jax.jit(shard_map(double, P('x'), P('x')))(X).sharding
+shard_map(double, P('x'), P('x'))(X).sharding
+jax.jit(shard_map(double, P('x'), P('x')))(X).sharding
 shard_map(double, P('x', 'y'), P('y', 'x'))(X), shard_map(double, P('y', 'x'), P('y', 'x'))(X.T)
 shard_map(double, P(('y', 'x')), P(('x', 'y')))(X), shard_map(double, P(None, 'y'), P('y'))(X)
 shard_map(lambda x: lax.psum(x, 'x'), P('x', 'y'), P(None, 'y'))(X)
