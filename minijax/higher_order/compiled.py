@@ -22,7 +22,7 @@ from minijax.higher_order.devices import CPU, Device, device_of
 from minijax.higher_order.meshes import PartitionSpec
 from minijax.higher_order.rules import running_one_of
 from minijax.higher_order.shardings import Sharding
-from minijax.higher_order.spreading import spread
+from minijax.higher_order.spreading import in_use, spread
 from minijax.interpreters.split import Halves, split_jaxpr
 from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs
 from minijax.primitives.analytic import sin_p
@@ -127,8 +127,8 @@ def run_program(closed: ClosedJaxpr, name: str, args: Sequence[Any]) -> list[Arr
 def run_on_arrays(run: Callable[..., list], device: Device, closed: ClosedJaxpr,
                   args: Sequence[Any]) -> list[ArrayImpl]:
     """What compiled code of a program makes of arrays."""
-    outs = run(*map(device.operand, args))
-    return spread(closed, args, list(map(device.array, outs, closed.out_avals)))
+    outs = list(map(device.array, run(*map(device.operand, args)), closed.out_avals))
+    return spread(closed, args, outs) if in_use else outs
 
 
 # ── Operations with programs inside ──────────────────────────────────────────────────────────

@@ -21,8 +21,6 @@ in_use: set[str] = set()  # "arrays", once there is one that is spread
 
 def spread(closed: ClosedJaxpr, args: Sequence[Any], outs: list[ArrayImpl]) -> list[ArrayImpl]:
     """The results of a program, as they lie."""
-    if not in_use:
-        return outs
     given = tuple(x.sharding if isinstance(x, PlacedArray) else None for x in args)
     places = closed.derived(("spread", given), lambda: _through(closed.jaxpr, given))
     return [x if where is None or type(x) is not ArrayImpl else
