@@ -743,16 +743,13 @@ NOT_HERE = {
         "RaggedDotDimensionNumbers", "RoundingMethod", "Tolerance")},
     **{f"lax.{name}": "needs a named axis; tests/interpreters/test_vmap.py" for name in (
         "all_gather", "axis_index", "axis_size", "pmax", "pmean", "pmin", "ppermute", "psum")},
-<<<<<<< HEAD
     **{f"lax.{name}": f"takes functions; tests/higher_order/test_{file}.py" for name, file in (
         ("associative_scan", "associative"), ("custom_linear_solve", "linear"),
         ("custom_root", "linear"))},
-=======
     **{f"lax.{name}": "needs a named axis; tests/test_sharding.py" for name in (
         "all_to_all", "pbroadcast", "pcast", "pshuffle", "psum_scatter", "pswapaxes",
         "ragged_all_to_all")},
     "lax.with_sharding_constraint": "needs devices; tests/test_sharding.py",
->>>>>>> d4ec336 (What lies over devices lies as in JAX: programs run with both)
 }
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 
-from minijax import caches, config, core, errors, source_info, tree_util
+from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl
 from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, called, jit_p,
                                            run_on_arrays, timed)
@@ -293,11 +293,7 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
         donate_argnums: int | Iterable[int] | None = None,
         donate_argnames: str | Iterable[str] | None = None, keep_unused: bool = False,
         device: Any = None, backend: str | None = None, inline: bool = False,
-<<<<<<< HEAD
-        in_shardings: Any = None, out_shardings: Any = None,
-=======
         in_shardings: Any = UNSPECIFIED, out_shardings: Any = UNSPECIFIED,
->>>>>>> 0b6e52f (Values exchanged along named axes: all_to_all and ppermute are blocks, the other moves stand on them)
         compiler_options: dict[str, Any] | None = None) -> Any:
     """Compile a function: trace it once for each type of arguments, then run machine code.
 
@@ -312,15 +308,10 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
       device: where it runs, and brings its arguments; where they lie, if None.
       backend: the platform of that device: its first one.
       inline: leave no ``jit`` equation behind when called while tracing.
-<<<<<<< HEAD
-      in_shardings, out_shardings: accepted for JAX's sake; nothing is spread over devices.
-      compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.
-=======
       in_shardings: how the arguments lie: a sharding, a spec over the mesh that was set, or a
         tree of them that is a prefix of the tuple of positional arguments.
       out_shardings: the same for the result.
-      compiler_options: options of XLA's compiler, which is not here: only None or none.
->>>>>>> 0b6e52f (Values exchanged along named axes: all_to_all and ppermute are blocks, the other moves stand on them)
+      compiler_options: accepted for JAX's sake; the options of XLA's compiler mean nothing here.
 
     Returns:
       A function of the same arguments.
@@ -351,8 +342,6 @@ def jit(fun: Callable | None = None, *, static_argnums: int | Iterable[int] | No
     if both := set(static.names) & set(donated.names):
         raise ValueError("static_argnames and donate_argnames cannot intersect. Argument names "
                          f"{both} appear in both static_argnames and donate_argnames")
-    for option in compiler_options or ():
-        raise errors.JaxRuntimeError(f"INVALID_ARGUMENT: No such compile option: '{option}'")
     laid = Laid(checked_shardings("in_shardings", in_shardings),
                 checked_shardings("out_shardings", out_shardings))
     return JitFunction(fun, static, donated, inline, named(device or backend),
