@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import config, lax
+from minijax import config, core, lax
+from minijax.higher_order import spreading
 
 # What is evaluated with both, after the names in `namespace`.
 PROGRAMS = """
@@ -142,10 +143,12 @@ def results(jax, jnp):
 
 @pytest.fixture(scope="module")
 def eight_devices():
-    before = config.num_cpu_devices.value
+    before, looks = config.num_cpu_devices.value, core.Primitive.elsewhere
     config.update("num_cpu_devices", 8)
     yield
     config.update("num_cpu_devices", before)
+    core.Primitive.elsewhere = looks
+    spreading.in_use.clear()
 
 
 @pytest.fixture(scope="module")
