@@ -547,6 +547,8 @@ LAX: dict[str, Maker] = {
     "conv_general_dilated_local": lambda d: call(
         d.array("f", (2, 3, 5), "unit"), d.array("f", (4, 6, 4), "unit"), window_strides=(1,),
         padding="VALID", filter_shape=(2,)),
+    **named("igamma igammac igamma_grad_a", lambda d: call(
+        d.array(k := d.choice("ffh"), (2, 3), "positive"), d.array(k, (2, 3), "positive"))),
     "empty": lambda d: call(first=((2, 3), d.choice([np.float32, np.int8]))),
     "platform_dependent": lambda d: call(d.array("f", (2, 3))),
     **named("population_count clz", unary("iupw")),
@@ -678,6 +680,8 @@ LAX_CONCRETE: dict[str, Maker] = {
     "conv_transpose_shape_tuple": lambda d: call(first=(
         (1, 5, 2), (3, 2, 4), (2,), "VALID", ("NHC", "HIO", "NHC"))),
     "dtype": lambda d: call(d.array("fib", (2,))),
+    "random_gamma_grad": lambda d: call(d.array("f", (3,), "positive"),
+                                        d.array("f", (3,), "positive")),
     "shape_as_value": lambda d: call(first=(d.choice([(2, 3), ()]),)),
     "broadcast_shapes": lambda d: call(first=d.choice([((2, 1), (3,)), ((2,), (3,)), ((), ())])),
 }

@@ -11,6 +11,7 @@ from minijax.higher_order.linear import custom_linear_solve, custom_root, linear
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.higher_order.placing import sharding_constraint_p, with_sharding_constraint
 from minijax.lax import linalg
+from minijax.lax.special import igamma, igamma_grad_a, igammac, random_gamma_grad
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
                                         div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
                                         max_p, min, min_p, mul, mul_p, mulhi, mulhi_p, neg, neg_p,

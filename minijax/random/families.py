@@ -1,0 +1,397 @@
+"""Families of distributions with parameters: formulas over normal, uniform and gamma numbers.
+
+Stands on `samplers`, `rejection`.  Chapter 16, *Random numbers*.
+In JAX: `jax/_src/random/core.py`.
+"""
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.lax import linalg
+from minijax.primitives.axes import canonical_shape
+from minijax.primitives.convert import converted
+from minijax.primitives.shape import broadcast_shapes
+from minijax.random.choices import _rademacher
+from minijax.random.keys import check_key, split
+from minijax.random.rejection import _gamma
+from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
+                                     supported)
+
+_BARE = inspect.Parameter.empty
+_KINDS = inspect.Parameter
+
+
+def family(name: str, meaning: str, example: str, formula: Callable[..., Array], *,
+           defaults: tuple = (), shape: Any = None, kind: Any = np.floating, sharded: bool = True,
+           checks: bool = True) -> Callable[..., Array]:
+    """The function that users call, of a formula over a key, a shape, a dtype and parameters.
+
+    Args:
+      meaning: what the numbers are, for the docstring.
+      example: its arguments after the key, for the docstring.
+      formula: ``(key, shape, dtype, *parameters)``; the parameters come as arrays of the dtype.
+      defaults: of the last parameters.
+      shape: the default shape; None is that of the parameters together.
+      kind: of the dtype: floating, or integer.
+      sharded: whether users may say `out_sharding`, which means nothing on one device.
+      checks: whether parameters must broadcast to the shape.
+    """
+    names = list(inspect.signature(formula).parameters)[3:]
+    given = [_BARE] * (len(names) - len(defaults)) + list(defaults)
+
+    def drawn(key: Array, shape: Shape, dtype: np.dtype, *parameters: Any) -> Array:
+        real = dtype if dtypes.issubdtype(dtype, np.floating) else dtypes.default_float_dtype()
+        arrays = [converted(x, real) for x in parameters]
+        return formula(key, shape, dtype, *(
+            lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
+            if checks and x.ndim else x for x in arrays))
+
+    drawn.__name__ = drawn.__qualname__ = f"_{name}"  # as programs name it
+    draw = compiled("shape", "dtype")(drawn)
+    signature = inspect.Signature([
+        _KINDS("key", _KINDS.POSITIONAL_OR_KEYWORD),
+        *(_KINDS(n, _KINDS.POSITIONAL_OR_KEYWORD, default=d)
+          for n, d in zip(names, given, strict=True)),
+        _KINDS("shape", _KINDS.POSITIONAL_OR_KEYWORD, default=shape),
+        _KINDS("dtype", _KINDS.POSITIONAL_OR_KEYWORD, default=None),
+        *[_KINDS("out_sharding", _KINDS.KEYWORD_ONLY, default=None)] * sharded])
+
+    def sample(*args: Any, **kwargs: Any) -> Array:
+        bound = signature.bind(*args, **kwargs)
+        bound.apply_defaults()
+        said = bound.arguments
+        parameters = [said[n] for n in names]
+        sizes = (check_shape(name, said["shape"], *map(np.shape, parameters)) if checks
+                 else canonical_shape(said["shape"]))
+        if kind is np.floating:
+            typed, sizes, dtype = checked(name, said["key"], sizes, said["dtype"])
+        else:
+            typed, dtype = check_key(name, said["key"]), supported(
+                said["dtype"], dtypes.default_int_dtype())
+            if not dtypes.issubdtype(dtype, np.integer):
+                raise ValueError(f"dtype argument to `{name}` must be an int dtype, got {dtype}")
+        return draw(typed, sizes, dtype, *parameters)
+
+    sample.__name__ = sample.__qualname__ = name
+    sample.__signature__ = signature  # type: ignore[attr-defined]
+    listed = f"{', '.join(names)}: numbers, or arrays that broadcast to the shape.\n      "
+    sample.__doc__ = f"""{meaning}
+
+    Args:
+      key: a key, typed or raw.
+      {listed if names else ""}shape: the shape of the result.
+      dtype: {"a float" if kind is np.floating else "an integer"} dtype; None is the default one.
+
+    >>> from minijax.random import key
+    >>> {name}(key(0), {example}).shape
+    (3,)
+
+    Raises:
+      ValueError: for another dtype, or shapes that do not fit.
+    """
+    return sample
+
+
+def _unit(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    return _uniform(key, shape, dtype, 0., 1.)
+
+
+def _waiting(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    return -lax.log1p(-_unit(key, shape, dtype))
+
+
+# ── Gamma's ──────────────────────────────────────────────────────────────────────────────────
+
+def _log_gamma(key: Array, shape: Shape, dtype: np.dtype, a: Array) -> Array:
+    return _gamma(key, a, shape, dtype)
+
+
+def _chi_squares(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
+    return 2 * lax.exp(_gamma(key, df / 2, shape, dtype))
+
+
+def _beta(key: Array, shape: Shape, dtype: np.dtype, a: Array, b: Array) -> Array:
+    """The part that one gamma number has in the sum of two, from their logarithms."""
+    first, second = split(key)
+    x, y = _gamma(first, a, shape, dtype), _gamma(second, b, shape, dtype)
+    largest = lax.max(x, y)
+    x, y = lax.exp(x - largest), lax.exp(y - largest)
+    return x / (x + y)
+
+
+def _ratio(key: Array, shape: Shape, dtype: np.dtype, dfnum: Array, dfden: Array) -> Array:
+    below, above = split(key)
+    over = _chi_squares(below, shape, dtype, dfden) / dfden
+    return (_chi_squares(above, shape, dtype, dfnum) / dfnum) / over
+
+
+def _student(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
+    first, second = split(key)
+    half = df / 2
+    return _normal(first, shape, dtype) * lax.sqrt(
+        half / _gamma(second, half, shape, dtype, log_space=False))
+
+
+gamma = family("gamma", "Numbers whose density is proportional to x^(a-1) exp(-x).", "2., (3,)",
+               lambda key, shape, dtype, a: _gamma(key, a, shape, dtype, log_space=False))
+loggamma = family("loggamma", "The logarithms of gamma numbers, exact for small ones.", "2., (3,)",
+                  _log_gamma)
+beta = family("beta", "Numbers whose density is proportional to x^(a-1) (1-x)^(b-1).",
+              "2., 3., (3,)", _beta)
+chisquare = family("chisquare", "Sums of `df` squares of normal numbers.", "2., (3,)",
+                   _chi_squares)
+f = family("f", "Ratios of two means of squares of normal numbers.", "2., 3., (3,)", _ratio)
+t = family("t", "Student's numbers, of `df` degrees of freedom.", "2., (3,)", _student)
+
+
+def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *,
+              out_sharding: Any = None) -> Array:
+    """Probabilities that add up to one: gamma numbers divided by their sum.
+
+    Args:
+      key: a key, typed or raw.
+      alpha: the parameters, along the last axis.
+      shape: the shape of the result without its last axis; None is that of `alpha`.
+      dtype: a float dtype.
+
+    >>> from minijax.random import key
+    >>> dirichlet(key(0), np.ones(3), (2,)).shape
+    (2, 3)
+
+    Raises:
+      ValueError: when `alpha` is a scalar, for another dtype, or shapes that do not fit.
+    """
+    if np.ndim(alpha) < 1:
+        raise ValueError(f"dirichlet requires alpha.ndim >= 1, got alpha.ndim == {np.ndim(alpha)}")
+    sizes = check_shape("dirichlet", shape, np.shape(alpha)[:-1])
+    typed, sizes, found = checked("dirichlet", key, sizes, dtype)
+    return _dirichlet(typed, alpha, (*sizes, np.shape(alpha)[-1]), found)
+
+
+@compiled("shape", "dtype")
+def _dirichlet(key: Array, alpha: Any, shape: Shape, dtype: np.dtype) -> Array:
+    logs, last = _gamma(key, alpha, shape, dtype), (len(shape) - 1,)
+    parts = lax.exp(logs - lax.stop_gradient(lax.expand_dims(lax.reduce_max(logs, last), last)))
+    return parts / lax.expand_dims(lax.reduce_sum(parts, last), last)
+
+
+# ── Normal's ─────────────────────────────────────────────────────────────────────────────────
+
+def _lengths(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    x = _normal(key, (*shape, 3), dtype)
+    return lax.sqrt(lax.reduce_sum(x * x, (len(shape),)))
+
+
+def _on_both_sides(key: Array, shape: Shape, dtype: np.dtype, loc: Array, scale: Array) -> Array:
+    first, second = split(key)
+    lengths = _lengths(first, shape, dtype)
+    return _rademacher(second, shape, dtype) * lengths * scale + loc
+
+
+def _first_passage(key: Array, shape: Shape, dtype: np.dtype, mean: Array) -> Array:
+    """Source: Michael, Schucany, Haas, *Generating random variates using transformations with
+    multiple roots* (1976)."""
+    first, second = split(key)
+    z, u = _normal(first, shape, dtype), _unit(second, shape, dtype)
+    square, mean_square = lax.integer_pow(z, 2), lax.integer_pow(mean, 2)
+    root = lax.sqrt(4 * mean * square + mean_square * lax.integer_pow(square, 2))
+    x = mean + mean_square * square / 2 - mean / 2 * root
+    return lax.select(u <= mean / (mean + x), x, mean_square / x)
+
+
+lognormal = family("lognormal", "Numbers whose logarithm is normal.", "1., (3,)",
+                   lambda key, shape, dtype, sigma: lax.exp(_normal(key, shape, dtype) * sigma),
+                   defaults=(np.float32(1),))
+maxwell = family("maxwell", "The lengths of vectors of three normal numbers.", "(3,)", _lengths,
+                 shape=())
+double_sided_maxwell = family(
+    "double_sided_maxwell", "Maxwell numbers with a random sign, scaled and moved.",
+    "1., 2., (3,)", _on_both_sides, shape=(), sharded=False, checks=False)
+wald = family("wald", "When a moving point first has gone a way of length one.", "2., (3,)",
+              _first_passage)
+
+
+# ── Uniform's ────────────────────────────────────────────────────────────────────────────────
+
+def _first_success(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
+    u = _unit(key, shape, p.dtype)
+    u = lax.select(u == 0, lax.full_like(u, 1), u)
+    return converted(lax.floor(lax.log(u) / lax.log1p(-p)) + 1, dtype)
+
+
+def _triangle(key: Array, shape: Shape, dtype: np.dtype, left: Array, mode: Array, right: Array
+              ) -> Array:
+    u = _unit(key, shape, dtype)
+    rising = left + lax.sqrt(u * (right - left) * (mode - left))
+    falling = right - lax.sqrt((1 - u) * (right - left) * (right - mode))
+    return lax.select(u < (mode - left) / (right - left) + 0 * u, rising, falling)
+
+
+geometric = family("geometric", "How many trials there are until the first success.", ".2, (3,)",
+                   _first_success, kind=np.integer)
+pareto = family("pareto", "Numbers whose density is b / x^(b+1) on [1, ∞).", "2., (3,)",
+                lambda key, shape, dtype, b: lax.exp(_waiting(key, shape, dtype) / b))
+rayleigh = family("rayleigh", "The lengths of vectors of two normal numbers, times a scale.",
+                  "2., (3,)", lambda key, shape, dtype, scale: scale * lax.sqrt(
+                      lax.log(_unit(key, shape, dtype)) * -2))
+triangular = family("triangular", "Numbers whose density is a triangle.", "0., .5, 1., (3,)",
+                    _triangle)
+weibull_min = family(
+    "weibull_min", "Powers of waiting times: Weibull's numbers.", "1., 2., (3,)",
+    lambda key, shape, dtype, scale, concentration: lax.pow(
+        _waiting(key, shape, dtype), 1 / concentration + lax.full(shape, 0, dtype)) * scale,
+    shape=(), sharded=False, checks=False)
+
+
+# ── Several dimensions ───────────────────────────────────────────────────────────────────────
+
+def generalized_normal(key: Any, p: float, shape: Any = (), dtype: Any = None, *,
+                       out_sharding: Any = None) -> Array:
+    """Numbers whose density is proportional to exp(-|x|^p).
+
+    Args:
+      key: a key, typed or raw.
+      p: a positive number.
+      shape: the shape of the result.
+      dtype: a float dtype.
+
+    >>> from minijax.random import key
+    >>> generalized_normal(key(0), 2., (3,)).shape
+    (3,)
+    """
+    return _generalized_normal(*checked("generalized_normal", key, shape, dtype), p)
+
+
+@compiled("shape", "dtype")
+def _generalized_normal(key: Array, shape: Shape, dtype: np.dtype, p: Any) -> Array:
+    sizes, signs = split(key)
+    power = converted(1 / p, dtype)
+    drawn = _gamma(sizes, power, shape, dtype, log_space=False)
+    return _rademacher(signs, shape, dtype) * lax.pow(drawn, lax.full(shape, power))
+
+
+def ball(key: Any, d: int, p: float = 2, shape: Any = (), dtype: Any = None, *,
+         out_sharding: Any = None) -> Array:
+    """Points inside the unit ball of a p-norm, all parts of it equally likely.
+
+    Args:
+      key: a key, typed or raw.
+      d: how many dimensions the ball has.
+      p: which norm.
+      shape: the shape of the result without its last axis, which is of size `d`.
+      dtype: a float dtype.
+
+    >>> from minijax.random import key
+    >>> ball(key(0), 2, shape=(3,)).shape
+    (3, 2)
+    """
+    return _ball(*checked("ball", key, shape, dtype), d, p)
+
+
+@compiled("shape", "dtype", "d")
+def _ball(key: Array, shape: Shape, dtype: np.dtype, d: int, p: Any) -> Array:
+    direction, radius = split(key)
+    points = _generalized_normal(direction, (*shape, d), dtype, p)
+    last = (len(shape),)
+    power = lax.pow(lax.abs(points), lax.full((*shape, d), converted(p, dtype)))
+    total = lax.reduce_sum(power, last) + _waiting(radius, shape, dtype)
+    return points / lax.expand_dims(lax.pow(total, lax.full(shape, converted(1 / p, dtype))), last)
+
+
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *,
+               out_sharding: Any = None) -> Array:
+    """Orthogonal matrices, all directions equally likely.
+
+    Args:
+      key: a key, typed or raw.
+      n, m: the rows and columns; `m` is `n` by default.
+      shape: the shape of the result without its last two axes.
+      dtype: a float or complex dtype.
+
+    >>> from minijax.random import key
+    >>> x = orthogonal(key(0), 3)
+    >>> bool(abs(x @ x.T - np.eye(3)).max() < 1e-5)
+    True
+    """
+    typed, sizes, found = checked("orthogonal", key, shape, dtype, np.inexact)
+    return _orthogonal(typed, (*sizes, n, n if m is None else m), found)
+
+
+@compiled("shape", "dtype")
+def _orthogonal(key: Array, shape: Shape, dtype: np.dtype) -> Array:
+    *outer, n, m = shape
+    z = _normal(key, (*outer, max(n, m), min(n, m)), dtype)
+    q, r = linalg.qr(z, full_matrices=False)
+    ones = lax.broadcasted_iota(np.int32, r.shape, r.ndim - 1) == lax.broadcasted_iota(
+        np.int32, r.shape, r.ndim - 2)
+    signs = lax.sign(lax.reduce_sum(lax.select(ones, r, lax.full_like(r, 0)), (r.ndim - 2,)))
+    if dtypes.issubdtype(dtype, np.complexfloating):
+        diagonal = lax.reduce_sum(lax.select(ones, r, lax.full_like(r, 0)), (r.ndim - 2,))
+        signs = diagonal / converted(lax.abs(diagonal), dtype)
+    q = q * lax.expand_dims(signs, (r.ndim - 2,))
+    return q if n >= m else lax.transpose(q, (*range(len(outer)), len(outer) + 1, len(outer)))
+
+
+def multivariate_normal(key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None,
+                        method: str = "cholesky", *, out_sharding: Any = None) -> Array:
+    """Normal vectors with a mean and a covariance.
+
+    Args:
+      key: a key, typed or raw.
+      mean: (…, n).
+      cov: (…, n, n), symmetric and positive.
+      shape: the shape of the result without its last axis; None is that of `mean` and `cov`.
+      dtype: a float dtype.
+      method: how to take the root of the covariance: "cholesky", "eigh" or "svd".
+
+    >>> from minijax.random import key
+    >>> multivariate_normal(key(0), np.zeros(3), np.eye(3), (2,)).shape
+    (2, 3)
+
+    Raises:
+      ValueError: for shapes that do not fit, another dtype or method.
+    """
+    if method not in ("svd", "eigh", "cholesky"):
+        raise ValueError("method must be one of {'svd', 'eigh', 'cholesky'}")
+    typed, _, found = checked("multivariate_normal", key, (), dtype)
+    mean, cov = (converted(x, found) for x in (mean, cov))
+    if mean.ndim < 1:
+        raise ValueError("multivariate_normal requires mean.ndim >= 1, got mean.ndim == 0")
+    if cov.ndim < 2:
+        raise ValueError("multivariate_normal requires cov.ndim >= 2, got cov.ndim == "
+                         f"{cov.ndim}")
+    n = mean.shape[-1]
+    if cov.shape[-2:] != (n, n):
+        raise ValueError("multivariate_normal requires cov.shape == (..., n, n) for n="
+                         f"{n}, but got cov.shape == {cov.shape}.")
+    if shape is None:
+        sizes = broadcast_shapes(mean.shape[:-1], cov.shape[:-2])
+    else:
+        sizes = check_shape("normal", shape, mean.shape[:-1], cov.shape[:-2])
+    return _multivariate_normal(typed, mean, cov, sizes, found, method)
+
+
+@compiled("shape", "dtype", "method")
+def _multivariate_normal(key: Array, mean: Array, cov: Array, shape: Shape, dtype: np.dtype,
+                         method: str) -> Array:
+    n = mean.shape[-1]
+    if method == "cholesky":
+        root = linalg.cholesky(cov)
+    elif method == "eigh":
+        vectors, values = linalg.eigh(cov)
+        root = vectors * lax.sqrt(lax.expand_dims(values, (cov.ndim - 2,)))
+    else:
+        vectors, values, _ = linalg.svd(cov)
+        root = vectors * lax.sqrt(lax.expand_dims(values, (cov.ndim - 2,)))
+    z = _normal(key, (*shape, n), dtype)
+    root = lax.broadcast_in_dim(root, (*shape, n, n), range(len(shape) + 2 - root.ndim,
+                                                            len(shape) + 2))
+    batch = tuple(range(len(shape)))
+    moved = lax.dot_general(root, z, (((len(shape) + 1,), (len(shape),)), (batch, batch)))
+    return lax.broadcast_in_dim(mean, (*shape, n), range(len(shape) + 1 - mean.ndim,
+                                                         len(shape) + 1)) + moved

@@ -1,0 +1,316 @@
+"""Numbers drawn until one is accepted: of gamma, Poisson and binomial distributions.
+
+Stands on `samplers`, `while_loop`.  Chapter 16, *Random numbers*.
+In JAX: `jax/_src/random/core.py`.
+"""
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from minijax import core, dtypes, lax
+from minijax.core import Array
+from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.higher_order.control_flow import map as each_row, scan, while_loop
+from minijax.primitives.convert import converted
+from minijax.primitives.emitted import filled
+from minijax.random.keys import check_key, split
+from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
+                                     supported)
+
+# ── Gamma ────────────────────────────────────────────────────────────────────────────────────
+
+def _squeeze(key: Array, d: Array, c: Array) -> Array:
+    """`v` such that `d v` has a gamma distribution: Marsaglia's and Tsang's method.
+
+    Source: G. Marsaglia, W. W. Tsang, *A simple method for generating gamma variables* (2000).
+    """
+    number = functools.partial(filled, x=d)
+
+    def is_refused(state: tuple) -> Array:
+        _, square, v, u = state
+        return (u >= 1 - .0331 * (square * square)) & (
+            lax.log(u) >= .5 * square + d * (1 - v + lax.log(v)))
+
+    def draw(state: tuple) -> tuple:
+        key, of_normal, of_uniform = split(state[0], 3)
+
+        def again(inner: tuple) -> tuple:
+            key, sub = split(inner[0])
+            x = _normal(sub, (), d.dtype)
+            return key, x, 1 + x * c
+
+        _, x, v = while_loop(lambda inner: inner[2] <= 0, again, (of_normal, number(0), number(-1)))
+        return key, x * x, v * v * v, _uniform(of_uniform, (), d.dtype, 0., 1.)
+
+    return while_loop(is_refused, draw, (key, number(0), number(1), number(2)))[2]
+
+
+def _one_gamma(key: Array, a: Array, log_space: bool) -> Array:
+    """Of a shape below one: that of one more, times a power of a uniform number."""
+    is_large = a >= 1
+    d = lax.select(is_large, a, a + 1) - a.dtype.type(1 / 3)
+    key, sub = split(key)
+    v = _squeeze(key, d, a.dtype.type(1 / 3) / lax.sqrt(d))
+    u = 1 - _uniform(sub, (), a.dtype, 0., 1.)
+    if log_space:
+        less = lax.select(is_large, filled(0, a), lax.log(u) / a)
+        return lax.log(d) + lax.log(v) + less
+    return d * v * lax.select(is_large, filled(1, a), lax.pow(u, 1 / a))
+
+
+@compiled("shape", "dtype", "log_space")
+def _gamma(key: Array, a: Any, shape: Shape, dtype: np.dtype, log_space: bool = True) -> Array:
+    a = lax.broadcast_in_dim(converted(a, dtype), shape, range(len(shape) - np.ndim(a), len(shape)))
+    count = math.prod(shape)
+    if not count:
+        return a
+    return _gammas(lax.reshape(a, (count,)), split(key, count), log_space).reshape(shape)
+
+
+@functools.partial(custom_jvp, nondiff_argnums=(2,))
+def _gammas(a: Array, keys: Array, log_space: bool) -> Array:
+    return each_row(lambda row: _one_gamma(row[0], row[1], log_space), (keys, a))
+
+
+@_gammas.defjvp
+def _gammas_jvp(log_space: bool, primals: tuple, tangents: tuple) -> tuple:
+    """The same uniform number gives another number where the shape is another."""
+    (a, keys), (t, _) = primals, tangents
+    found = _gammas(a, keys, log_space)
+    if log_space:
+        x = lax.exp(found)
+        return found, t * lax.random_gamma_grad(a, x) / x
+    return found, t * lax.random_gamma_grad(a, found)
+
+
+# ── Poisson ──────────────────────────────────────────────────────────────────────────────────
+
+_MANY = 2**31 - 1
+
+
+def _few_events(key: Array, rate: Array) -> Array:
+    """How many exponential waiting times fit into one unit: Knuth's method."""
+    def more(state: tuple) -> tuple:
+        k, key, log_product = state
+        key, sub = split(key)
+        u = _uniform(sub, rate.shape, rate.dtype, 0., 1.)
+        return (lax.select(log_product > -rate, k + 1, k), key, log_product + lax.log(u))
+
+    start = lax.full_like(rate, 0, np.int32), key, lax.full_like(rate, 0)
+    return while_loop(lambda state: (state[2] > -rate).any(), more, start)[0] - 1
+
+
+def _many_events(key: Array, rate: Array) -> Array:
+    """By transformed rejection: uniform numbers on a hat over the distribution.
+
+    Source: W. Hörmann, *The transformed rejection method for generating Poisson random variables*
+    (1993), algorithm PTRS.
+    """
+    log_rate = lax.log(rate)
+    b = .931 + 2.53 * lax.sqrt(rate)
+    a = -.059 + .02483 * b
+    inverse_alpha = 1.1239 + 1.1328 / (b - 3.4)
+    bound = .9277 - 3.6224 / (b - 2)
+
+    def draw(state: tuple) -> tuple:
+        found, is_done, key = state
+        key, first, second = split(key, 3)
+        u = _uniform(first, rate.shape, rate.dtype, 0., 1.) - .5
+        v = _uniform(second, rate.shape, rate.dtype, 0., 1.)
+        edge = .5 - lax.abs(u)
+        k = lax.floor((2 * a / edge + b) * u + rate + .43)
+        height = lax.log(v * inverse_alpha / (a / (edge * edge) + b))
+        at_once = (edge >= .07) & (v <= bound)
+        never = (k < 0) | ((edge < .013) & (v > edge))
+        accepted = at_once | ~never & (height <= -rate + k * log_rate - lax.lgamma(k + 1))
+        return lax.select(accepted, k, found), is_done | accepted, key
+
+    start = lax.full_like(rate, -1), lax.full_like(rate, False, bool), key
+    return converted(while_loop(lambda state: (~state[1]).any(), draw, start)[0], np.int32)
+
+
+@compiled("shape", "dtype")
+def _poisson(key: Array, lam: Any, shape: Shape, dtype: np.dtype) -> Array:
+    rate = converted(lam, np.dtype(np.float32))
+    rate = lax.broadcast_in_dim(rate, shape, range(len(shape) - rate.ndim, len(shape)))
+    is_few = (rate != rate) | (rate < 10)
+    found = lax.select(is_few, _few_events(key, lax.select(is_few, rate, lax.full_like(rate, 0))),
+                       _many_events(key, lax.select(is_few, lax.full_like(rate, 1e5), rate)))
+    return converted(lax.select(rate == 0, lax.full_like(found, 0), found), dtype)
+
+
+def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
+            ) -> Array:
+    """How many events of a rate happen in a unit of time.
+
+    Args:
+      key: a key, typed or raw.
+      lam: the rate, or an array of rates.
+      shape: the shape of the result; None is that of `lam`.
+      dtype: an integer dtype; None is the default one.
+      out_sharding: accepted for JAX's sake; an array lies on one device.
+
+    >>> from minijax.random import key
+    >>> poisson(key(0), 4., (3,)).dtype
+    dtype('int32')
+
+    Raises:
+      ValueError: for shapes that do not fit.
+    """
+    typed = check_key("poisson", key)
+    found = supported(dtype, dtypes.default_int_dtype())
+    return _poisson(typed, lam, check_shape("poisson", shape, np.shape(lam)), found)
+
+
+# ── Binomial ─────────────────────────────────────────────────────────────────────────────────
+
+def _few_successes(key: Array, n: Array, log_failure: Array) -> Array:
+    """How many geometric waiting times fit into n trials."""
+    def more(state: tuple) -> tuple:
+        k, total, key = state
+        key, sub = split(key)[0], split(key)[1]
+        u = _uniform(key, n.shape, n.dtype, 0., 1.)
+        return (lax.select(total <= n, k + 1, k), total + lax.ceil(lax.log(u) / log_failure), sub)
+
+    start = lax.full_like(n, 0), lax.full_like(n, 0), key
+    return while_loop(lambda state: (state[1] <= n).any(), more, start)[0] - 1
+
+
+# What Stirling's formula for log(k!) leaves over, for k below 10.
+_LEFT_OVER = np.array([math.lgamma(k + 1) - ((k + .5) * math.log(k + 1) - (k + 1)
+                                             + math.log(2 * math.pi) / 2) for k in range(10)])
+
+
+def _left_over(k: Array) -> Array:
+    short = lax.clamp(k.dtype.type(0), k, k.dtype.type(9))
+    square = (short + 1) * (short + 1)
+    series = (1 / 12 - (1 / 360 - 1 / 1260 / square) / square) / (short + 1)
+    known = core.as_value(_LEFT_OVER.astype(k.dtype))[converted(lax.floor(short), np.int32)]
+    return lax.select(k <= 9, known, series)
+
+
+def _many_successes(key: Array, n: Array, p: Array) -> Array:
+    """By transformed rejection.
+
+    Source: W. Hörmann, *The generation of binomial random variates* (1993), algorithm BTRS.
+    """
+    spread = lax.sqrt(n * p * (1 - p))
+    b = 1.15 + 2.53 * spread
+    a = -.0873 + .0248 * b + .01 * p
+    c = n * p + .5
+    bound = .92 - 4.2 / b
+    odds = p / (1 - p)
+    alpha = (2.83 + 5.1 / b) * spread
+    m = lax.floor((n + 1) * p)
+
+    def draw(state: tuple) -> tuple:
+        found, is_done, key = state
+        key, first, second = split(key, 3)
+        u = _uniform(first, n.shape, n.dtype, 0., 1.) - .5
+        v = _uniform(second, n.shape, n.dtype, 0., 1.)
+        edge = .5 - lax.abs(u)
+        k = lax.floor((2 * a / edge + b) * u + c)
+        at_once = (edge >= .07) & (v <= bound)
+        height = lax.log(v * alpha / (a / (edge * edge) + b))
+        most = ((m + .5) * lax.log((m + 1) / (odds * (n - m + 1)))
+                + (n + 1) * lax.log((n - m + 1) / (n - k + 1))
+                + (k + .5) * lax.log(odds * (n - k + 1) / (k + 1))
+                + _left_over(m) + _left_over(n - m) - _left_over(k) - _left_over(n - k))
+        accepted = at_once | ~((k < 0) | (k > n)) & (height <= most)
+        return lax.select(accepted, k, found), is_done | accepted, key
+
+    start = lax.full_like(n, -1), lax.full_like(n, False, bool), key
+    return while_loop(lambda state: (~state[1]).any(), draw, start)[0]
+
+
+def _drawn_binomial(key: Array, n: Array, p: Array) -> Array:
+    """The rarer of success and failure is counted; the few by waiting, the many by rejection."""
+    no_chance = (p != p) | (p < 0) | (p > 1)
+    p = lax.clamp(p.dtype.type(0), p, p.dtype.type(1))
+    rare = lax.select(p < .5, p, 1 - p)
+    is_wrong, is_endless = (n != n) | (n < 0), lax.abs(n) == np.inf
+    chance = lax.select(no_chance, lax.full_like(rare, .01), rare)
+    is_few = is_wrong | (n * chance <= 10)
+    whole, zero = lax.floor(n), lax.full_like(n, 0)
+    few = _few_successes(key, lax.select(is_few, whole, zero), lax.log1p(-chance))
+    many = _many_successes(key, lax.select(is_few, lax.full_like(n, 1e4), whole),
+                           lax.select(is_few, lax.full_like(p, .5), chance))
+    drawn = lax.select(is_few, few, many)
+    is_wrong = is_wrong | no_chance
+    drawn = lax.select(is_wrong, lax.full_like(drawn, np.nan), drawn)
+    drawn = lax.select(is_endless & ~is_wrong, lax.full_like(drawn, np.inf), drawn)
+    return lax.select((p < .5) | is_wrong | is_endless, drawn, whole - drawn)
+
+
+@compiled("shape", "dtype")
+def _binomial(key: Array, n: Any, p: Any, shape: Shape, dtype: np.dtype) -> Array:
+    n, p = (lax.broadcast_in_dim(x, shape, range(len(shape) - x.ndim, len(shape)))
+            for x in (converted(n, dtype), converted(p, dtype)))
+    return _drawn_binomial(key, n, p)
+
+
+def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Array:
+    """How many of n trials succeed, each with probability p.
+
+    Args:
+      key: a key, typed or raw.
+      n, p: numbers or arrays.
+      shape: the shape of the result; None is that of `n` and `p` together.
+      dtype: a float dtype, in which the numbers are counted.
+
+    >>> from minijax.random import key
+    >>> binomial(key(0), 10., .5, (3,)).shape
+    (3,)
+
+    Raises:
+      ValueError: for a dtype that is no float, or shapes that do not fit.
+    """
+    sizes = check_shape("binomial", shape, np.shape(n), np.shape(p))
+    typed, sizes, found = checked("binomial", key, sizes, dtype)
+    return _binomial(typed, n, p, sizes, found)
+
+
+def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None,
+                unroll: int | bool = 1) -> Array:
+    """How many of n trials have each of several outcomes.
+
+    Args:
+      key: a key, typed or raw.
+      n: how many trials; an array of any shape.
+      p: the probabilities of the outcomes, along the last axis.
+      shape: the shape of the result; None is that of `n` and `p` together.
+      dtype: a float dtype, in which the numbers are counted.
+      unroll: accepted for JAX's sake.
+
+    >>> from minijax.random import key
+    >>> float(multinomial(key(0), 10., np.array([.2, .3, .5])).sum())
+    10.0
+
+    Raises:
+      ValueError: for a dtype that is no float, or shapes that do not fit.
+    """
+    sizes = check_shape("multinomial", shape, (*np.shape(n), 1), np.shape(p))
+    typed, sizes, found = checked("multinomial", key, sizes, dtype)
+    return _multinomial(typed, n, p, sizes, found)
+
+
+@compiled("shape", "dtype")
+def _multinomial(key: Array, n: Any, p: Any, shape: Shape, dtype: np.dtype) -> Array:
+    """One outcome after the other, each among those trials that are left."""
+    n, p = converted(n, dtype), converted(p, dtype)
+    n = lax.broadcast_in_dim(n, shape[:-1], range(len(shape) - 1 - n.ndim, len(shape) - 1))
+    p = lax.broadcast_in_dim(p, shape, range(len(shape) - p.ndim, len(shape)))
+    left = lax.cumsum(p, len(shape) - 1, reverse=True)
+    ratios = p / lax.select(left == 0, lax.full_like(left, 1), left)
+    first = (len(shape) - 1, *range(len(shape) - 1))
+
+    def draw(left: Array, row: tuple) -> tuple:
+        ratio, sub = row
+        count = _drawn_binomial(sub, left, ratio)
+        return left - count, count
+
+    _, counts = scan(draw, n, (lax.transpose(ratios, first), split(key, shape[-1])))
+    return lax.transpose(counts, (*range(1, len(shape)), 0))
