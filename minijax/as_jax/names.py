@@ -7,11 +7,18 @@ Stands on nothing.  In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
 TABLE = """
 jax.__version__                          as_jax.internals.version             Optax, jaxtyping
 jax.__version_info__                     as_jax.internals.version_info        Equinox, Flax
+jax.stages.Compiled                      higher_order.compiled.Compiled       Equinox
+jax.stages.Lowered                       higher_order.compiled.Lowered        Equinox
+jax.stages.Traced                        higher_order.compiled.Traced         Equinox
 jax.version.__version_info__             as_jax.internals.version_info        Flax, Orbax
 jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Equinox
 jax.core.get_opaque_trace_state          as_jax.internals.get_opaque_trace_state  Flax
 jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
 jax.core.Atom                            jaxpr.Atom                           Equinox
+jax.ensure_compile_time_eval             as_jax.internals.ensure_compile_time_eval  Equinox
+jax.named_call                           as_jax.internals.named_call          Equinox, Flax
+jax.named_scope                          as_jax.internals.named_scope         Equinox, Flax
+jax.experimental.io_callback             as_jax.internals.io_callback          Equinox, Diffrax
 jax.extend.core.get_opaque_trace_state   as_jax.internals.get_opaque_trace_state  Flax
 jax.extend.core.find_top_trace           as_jax.internals.find_top_trace      Equinox
 jax.extend.core.mapped_aval              as_jax.internals.mapped_aval         Equinox

@@ -101,3 +101,16 @@ for row in names.TABLE.strip().splitlines():
     if name not in ("jax.__version__",):
         assert not hasattr(beside, last), f"needless: {name}"
 """) == ""
+
+
+def test_what_is_known_is_computed_at_once_while_tracing():
+    assert run("-c", """
+import minijax.as_jax, jax, jax.numpy as jnp
+@jax.jit
+def f(x):
+    with jax.ensure_compile_time_eval():
+        known, unknown = jnp.ones(2).sum(), x + 1
+        assert not isinstance(known, jax.core.Tracer) and isinstance(unknown, jax.core.Tracer)
+        return x * float(known) + unknown
+print(f(3.0))
+""") == "10.0\n"

@@ -25,7 +25,8 @@ def plain(leaf):
 
 
 def main(path, *only):
-    os.environ.update(JAX_PLATFORMS="cpu", JAX_THREEFRY_PARTITIONABLE="0")
+    os.environ.update(JAX_PLATFORMS="cpu", JAX_THREEFRY_PARTITIONABLE="0",
+                      EQX_ON_ERROR="nan")  # an error raised in compiled code needs pure_callback
     import jax
     names = runpy.run_path(path)
     programs = {name: f for name, f in names.items()
