@@ -441,9 +441,81 @@ NUMPY: dict[str, Maker] = {
         call(d.array("fi", (2, 3)), 2, first=(lambda x, y: x * y,), excluded={1})]),
     "apply_along_axis": lambda d: call(d.array("fi", (2, 3)), first=(
         Of(lambda lib: lambda v: v.sum()), d.choice([0, 1]))),
+    "block": lambda d: call(d.array("fi", (2, 3)), d.array("f", (2, 3))),
+    **named("gcd lcm", binary("iiuphn", "finite", same=True)),
+    **named("frexp modf", unary("ffehin")),
+    "spacing": unary("ffi", domain="finite"),
+    "bitwise_count": unary("iupwbn", domain="finite"),
+    "packbits": along_axis("iub", bitorder=["big", "little"]),
+    "unpackbits": along_axis("uuuf", bitorder=["little"], count=[5, -3, 30]),
+    **named("cumulative_sum cumulative_prod", along_axis(
+        "fihub", include_initial=[True], dtype=[np.float32])),
+    **named("nanmedian", reduction("ffi", where=False, shapes=FULL, **KEEP)),
+    **named("nanquantile nanpercentile", lambda d: call(
+        d.array("ffi", (2, 3), "floats"), d.choice([0.5, np.float32([0.25, 0.75]), 0.3]), **d.some(
+            axis=lambda: d.choice([0, -1]), keepdims=True, method=lambda: d.choice(
+                ["lower", "higher", "nearest", "midpoint", "inverted_cdf"])))),
+    **named("partition", lambda d: call(d.array("f", (2, 1)), static=(d.choice([0, -1, 2]),))),
+    "argpartition": lambda d: call(d.array("i", (1, 3)), static=(d.choice([0, 1]), 0)),
+    "sort_complex": unary("fic", domain="finite"),
+    "vecmat": lambda d: call(d.array("fic", (4, 3), "finite"), d.array("fi", (3, 2), "finite")),
+    "unwrap": lambda d: call(d.array("fi", (2, 5), "finite"), **d.some(
+        period=lambda: d.choice([4, 3.5]), axis=0, discont=2.5)),
+    "resize": lambda d: call(d.array("fi", d.choice(RICH)), static=(d.choice(
+        [(2, 2), 7, (0,), (-1,)]),)),
+    "choose": lambda d: call(d.array("i", d.choice([(), (3,), (2, 3)])), [
+        d.array("fi", (3,)), d.array("fi", (2, 3))], mode=d.choice(["clip", "wrap", "x"])),
+    "put": lambda d: call(d.array("fi", (2, 3)), np.int32([0, 7, -1]), d.array("fi", (2,)),
+                          inplace=False, **d.some(mode=lambda: d.choice(["clip", "wrap"]))),
+    "place": lambda d: call(d.array("fi", (2, 3)), d.array("b", (2, 3)), d.array("fi", (2,)),
+                            inplace=d.choice([False, False, True])),
+    "put_along_axis": lambda d: call(d.array("fi", (2, 3)), np.int32([[2], [0]]), d.choice(
+        [2, np.float32([[1], [2]])]), static=(1,), inplace=False),
+    "insert": lambda d: d.choice([
+        call(d.array("fi", (4,)), d.array("i", (2,)), d.array("fi", (2,))),
+        call(d.array("fi", (4,)), np.int32(1), d.array("f", (2,))),
+        call(d.array("fi", (2, 3)), np.int32(-1), d.array("f", (2,)), axis=1),
+        call(d.array("fi", (2, 3)), first=(), static=(slice(0, 3, 2), 7), axis=1)]),
+    "unravel_index": lambda d: call(d.array("i", d.choice(SHAPES)), static=(d.choice(
+        [(2, 3), 4, (1, 2, 2)]),)),
+    "ravel_multi_index": lambda d: call([d.array("i", (3,)), d.array("i", ())], static=((2, 3),),
+                                        mode=d.choice(["clip", "wrap", "ignore"]), **d.some(
+                                            order="F", dtype=np.int8)),
+    "apply_over_axes": lambda d: call(d.array("fi", (2, 3)), first=(Of(
+        lambda lib: lib.numpy.sum),), static=((0, -1),)),
+    **named("polyadd polysub polymul", lambda d: call(
+        d.array("fi", (3,), "finite"), d.array("fi", d.choice([(2,), (4,)]), "finite"))),
+    "poly": lambda d: call(d.array("fi", d.choice([(3,), ()]), "finite")),
+    "polydiv": lambda d: call(d.array("fi", d.choice([(4,), (1,)]), "positive"),
+                              d.array("f", (2,), "positive")),
+    **named("polyder polyint", lambda d: call(d.array("fi", (4,), "finite"), static=(
+        d.choice([0, 1, 2, 3, -1]),))),
+    "polyfit": lambda d: call(np.float32([0, 1, 2, 4]), d.array("f", (4,), "unit"), static=(
+        d.choice([1, 2, -1]),), **d.some(w=np.float32([1, 2, 1, 0.5]))),
+    "histogramdd": lambda d: call(d.array("f", (7, 2), "finite"), **d.some(
+        bins=lambda: d.choice([4, [2, 3]]), density=True,
+        range=[(-2.0, 2.0), (-1.0, 3.0)])),
+    "histogram2d": lambda d: call(d.array("f", (7,), "finite"), d.array("i", (7,), "finite"),
+                                  **d.some(bins=lambda: d.choice([4, [2, 3]]))),
 }
 # Called with the values themselves; what they give may be no array.
 NUMPY_CONCRETE: dict[str, Maker] = {
+    **named("bartlett blackman hamming hanning", lambda d: call(first=(d.choice([5, 4, 0, 1]),))),
+    **named("tril_indices_from triu_indices_from", lambda d: call(d.array("f", d.choice(
+        [(3, 2), (2, 3), (3,)])), **d.some(k=1))),
+    "diag_indices_from": lambda d: call(d.array("f", d.choice([(2, 2), (2, 3), (3,), (2, 2, 2)]))),
+    "mask_indices": lambda d: call(first=(3, Of(lambda lib: lib.numpy.triu)), **d.some(k=1)),
+    "ix_": lambda d: call(d.array("ib", (3,)), d.array("i", d.choice([(2,), (0,), (2, 2)]))),
+    "trim_zeros": lambda d: call(np.float32([[0, 0, 0], [0, 1, 0]]), **d.some(
+        trim=lambda: d.choice("fb"), axis=1)),
+    **named("fromfile fromiter", lambda d: call(first=("x",))),
+    "frombuffer": lambda d: call(first=(b"abcd", d.choice([np.uint8, np.float32])), **d.some(
+        offset=2)),
+    "fromstring": lambda d: call(first=("1 2 3", d.choice([int, float])), sep=" "),
+    "fromfunction": lambda d: call(first=(Of(lambda lib: lambda i, j: i + 2 * j), (2, 3)),
+                                   **d.some(dtype=int)),
+    "einsum_path": lambda d: call(d.array("f", (2, 3)), d.array("f", (3, 4)), d.array("f", (4,)),
+                                  first=("ij,jk,k",)),
     **named("ndim shape size", lambda d: call(d.array("fis"))),
     **named("isscalar iscomplexobj isrealobj iterable", lambda d: call(d.choice(
         [d.array("ficsnt"), "a", [1, 2], np.float32(3)]))),
@@ -710,6 +782,8 @@ CONCRETE = {"numpy": NUMPY_CONCRETE, "lax": LAX_CONCRETE, "nn": {}}
 
 # Functions of functions: what is compared is what comes out in the end.
 ADAPTED: dict[str, Callable] = {
+    "numpy.block": lambda f, lib: lambda x, y: f([[x, y], [y, x]]),
+    "numpy.einsum_path": lambda f, lib: lambda *xs: f(*xs)[0],
     "numpy.vectorize": lambda f, lib: lambda g, *xs, **options: f(g, **options)(*xs),
     "lax.reduce": lambda f, lib: lambda x, axis: f(x, 0, lib.lax.add, (axis,)),
     "lax.reduce_window": lambda f, lib: lambda x, **o: f(x, 0., lib.lax.add, (2, 2), **o),
@@ -734,11 +808,16 @@ ADAPTED: dict[str, Callable] = {
 TYPES = ("bfloat16 bool bool_ cdouble complex128 complex64 complex_ complexfloating csingle double "
          "dtype finfo float16 float32 float64 float_ floating generic iinfo inexact int16 int32 "
          "int64 int8 int_ integer ndarray number signedinteger single uint uint16 uint32 uint64 "
-         "uint8 unsignedinteger")
+         "uint8 unsignedinteger character flexible object_ ComplexWarning float4_e2m1fn "
+         "float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
+         "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu int1 int2 int4 uint1 uint2 "
+         "uint4")
 NOT_HERE = {
     **{f"numpy.{name}": "a type; tests/numpy/test_scalar_types.py" for name in TYPES.split()},
     **{f"numpy.{name}": "NumPy's own" for name in (
-        "get_printoptions", "set_printoptions", "printoptions")},
+        "get_printoptions", "set_printoptions", "printoptions", "array_repr", "array_str",
+        "save", "savez")},
+    "numpy.load": "needs a file; its example makes one",
     "numpy.install_operators": "the hook that puts operators on arrays",
     **{f"lax.{name}": "a type" for name in (
         "GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers",

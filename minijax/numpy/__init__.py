@@ -13,20 +13,30 @@ from minijax.core import get_aval as _get_aval
 from minijax.dtypes import finfo, float0, iinfo, issubdtype, promote_types, result_type
 from minijax.numpy import fft, linalg
 from minijax.numpy.arithmetic import *
+from minijax.numpy.bits import *
 from minijax.numpy.contractions import *
 from minijax.numpy.creation import *
 from minijax.numpy.diagonals import *
+from minijax.numpy.files import *
+from minijax.numpy.grids import *
 from minijax.numpy.joining import *
 from minijax.numpy.logic import *
+from minijax.numpy.polynomials import *
 from minijax.numpy.operators import install_operators
+from minijax.numpy.putting import *  # type: ignore[assignment]
 from minijax.numpy.reductions import *
 from minijax.numpy.scalar_types import can_cast, isdtype
-from minijax.numpy.scalar_types import (bfloat16, bool_, cdouble, complex128, complex64, complex_,
-                                        complexfloating, csingle, double, e, euler_gamma, float16,
-                                        float32, float64, float_, floating, generic, inexact, inf,
-                                        int16, int32, int64, int8, int_, integer, nan, newaxis,
-                                        number, pi, signedinteger, single, uint, uint16, uint32,
-                                        uint64, uint8, unsignedinteger)
+from minijax.numpy.scalar_types import (ComplexWarning, bfloat16, bool_, cdouble, character,
+                                        complex128, complex64, complex_, complexfloating, csingle,
+                                        double, e, euler_gamma, flexible, float16, float32,
+                                        float4_e2m1fn, float64, float6_e2m3fn, float6_e3m2fn,
+                                        float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
+                                        float8_e4m3fn, float8_e4m3fnuz, float8_e5m2,
+                                        float8_e5m2fnuz, float8_e8m0fnu, float_, floating, generic,
+                                        inexact, inf, int1, int16, int2, int32, int4, int64, int8,
+                                        int_, integer, nan, newaxis, number, object_, pi,
+                                        signedinteger, single, uint, uint1, uint16, uint2, uint32,
+                                        uint4, uint64, uint8, unsignedinteger)
 from minijax.numpy.searching import *
 from minijax.numpy.sequences import *
 from minijax.numpy.sets import *
@@ -34,6 +44,7 @@ from minijax.numpy.shaping import *
 from minijax.numpy.sorting import *
 from minijax.numpy.unary import *
 from minijax.numpy.vectorize import *
+from minijax.numpy.windows import *
 
 dtype = _np.dtype
 bool = bool_

@@ -238,6 +238,16 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return matmul(x1, x2[..., None])[..., 0]
 
 
+def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """The products of conjugated vectors with matrices, both in stacks.
+
+    >>> vecmat(np.array([1, 2]), np.array([[1, 0], [1, 1]]))
+    Array([3, 2], dtype=int32)
+    """
+    x1 = lax.conj(x1) if x1.dtype.kind == "c" else x1
+    return matmul(x1[..., None, :], x2)[..., 0, :]
+
+
 # ── einsum ───────────────────────────────────────────────────────────────────────────────────
 
 def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize: Any = "auto",
@@ -278,6 +288,20 @@ def einsum(subscripts: Any, /, *operands: ArrayLike, out: None = None, optimize:
         left.append((x, labels))
     x, labels = _summed(*left[0], {*result})
     return lax.transpose(x, [labels.index(label) for label in result])
+
+
+def einsum_path(subscripts: Any, /, *operands: ArrayLike, optimize: Any = "auto"
+                ) -> tuple[list[tuple[int, ...]], Any]:
+    """The pairs of operands that `einsum` multiplies, step by step, and what they cost, as text.
+
+    >>> einsum_path("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))[0]
+    [(1, 2), (0, 1)]
+    """
+    optimize = True if optimize == "auto" else optimize
+    shapes: list[Any] = [np.broadcast_to(np.float32(0), x.shape) if hasattr(x, "shape") else x
+                         for x in (subscripts, *operands)]
+    found, text = np.einsum_path(*shapes, optimize=optimize)
+    return found[1:], text
 
 
 def _order(optimize: Any, arrays: list, result: str) -> Sequence[Sequence[int]]:

@@ -271,14 +271,14 @@ def ones_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
     return _like(a, 1, dtype, shape)
 
 
-def empty_like(a: Template, dtype: DTypeLike = None, shape: Any = None, *,
+def empty_like(prototype: Template, dtype: DTypeLike = None, shape: Any = None, *,
                device: Any = None) -> Array:
     """An array for values to come, with the shape and dtype of another; it holds zeros.
 
     >>> empty_like(array([1, 2]))
     Array([0, 0], dtype=int32)
     """
-    return _like(a, 0, dtype, shape)
+    return _like(prototype, 0, dtype, shape)
 
 
 # ── Ranges ───────────────────────────────────────────────────────────────────────────────────

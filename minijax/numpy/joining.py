@@ -112,6 +112,43 @@ def column_stack(tup: Any) -> Array:
                         for x in as_arrays("column_stack", *tup)], 1)
 
 
+def block(arrays: Any) -> Array:
+    """Blocks side by side: lists in lists, the innermost along the last axis.
+
+    >>> block([[np.ones((1, 1)), np.zeros((1, 1))], [np.array([[2., 3.]])]])
+    Array([[1., 0.],
+           [2., 3.]], dtype=float32)
+    """
+    depth, parts = _depth(arrays), _flat(arrays)
+    rank = max([depth, *(x.ndim for x in parts)])
+
+    def joined(x: Any, axis: int) -> Any:
+        if isinstance(x, list):
+            return concatenate([joined(each, axis + 1) for each in x], axis)
+        x = as_array("block", x)
+        return lax.expand_dims(x, range(rank - x.ndim)) if x.ndim < rank else x
+    return joined(arrays, -depth)
+
+
+def _depth(arrays: Any) -> int:
+    """How deep the lists are, alike everywhere."""
+    if isinstance(arrays, tuple):
+        raise ValueError(f"jax.numpy.block does not allow tuples, got {arrays}")
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise ValueError("jax.numpy.block does not allow empty list arguments")
+    first, *others = map(_depth, arrays)
+    if any(each != first for each in others):
+        raise ValueError("Mismatched list depths in jax.numpy.block")
+    return first + 1
+
+
+def _flat(arrays: Any) -> list[Any]:
+    return [x for each in arrays for x in _flat(each)] if isinstance(arrays, list) else [
+        as_array("block", arrays)]
+
+
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """The array with values after it; both flat where no axis is given.
 

@@ -11,7 +11,7 @@ from typing import Any
 from minijax.core import Array
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.arguments import ArrayLike, as_arrays
-from minijax.numpy.contractions import matmul, tensordot, vecdot
+from minijax.numpy.contractions import vecdot
 from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power,
                                      matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve)
 from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh,
@@ -50,7 +50,31 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     return contractions.cross(x1, x2, axis=axis)
 
 
-def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
+def matmul(x1: ArrayLike, x2: ArrayLike, /, *, precision: Any = None,
+           preferred_element_type: Any = None) -> Array:
+    """The products of matrices in stacks, as `numpy.matmul`.
+
+    >>> import numpy as np
+    >>> matmul(np.array([[1, 2]]), np.array([[3], [4]]))
+    Array([[11]], dtype=int32)
+    """
+    return contractions.matmul(x1, x2, precision=precision,
+                               preferred_element_type=preferred_element_type)
+
+
+def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: Any = 2, precision: Any = None,
+              preferred_element_type: Any = None) -> Array:
+    """The sums of products over some axes of both arrays, as `numpy.tensordot`.
+
+    >>> import numpy as np
+    >>> tensordot(np.array([1, 2]), np.array([3, 4]), axes=1)
+    Array(11, dtype=int32)
+    """
+    return contractions.tensordot(x1, x2, axes, precision=precision,
+                                  preferred_element_type=preferred_element_type)
+
+
+def multi_dot(arrays: Sequence[ArrayLike], *, precision: Any = None) -> Array:
     """The product of several matrices, in the order of least work; first and last may be vectors.
 
     >>> import numpy as np
@@ -58,7 +82,8 @@ def multi_dot(arrays: Sequence[ArrayLike]) -> Array:
     (2, 1)
     """
     axes = [[k, k + 1][:x.ndim] if k else [0, 1][-x.ndim:] for k, x in enumerate(arrays)]
-    return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)))
+    return contractions.einsum(*itertools.chain(*zip(arrays, axes, strict=True)),
+                               precision=precision)
 
 
 def trace(x: ArrayLike, /, *, offset: int = 0, dtype: Any = None) -> Array:

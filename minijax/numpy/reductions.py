@@ -20,6 +20,7 @@ from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast
                                      prepared, promote_dtypes_inexact, public, static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
+from minijax.primitives.axes import replaced
 from minijax.primitives.slots import extremum_of_nothing
 
 
@@ -253,6 +254,9 @@ def mean(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
     return convert(total / _count(a, over, wide, keepdims, where), result_dtype)
 
 
+_mean = mean  # where an argument has its name
+
+
 def _count(a: Any, over: Sequence[int | str], dtype: Any, keepdims: bool,
            where: ArrayLike | None) -> Any:
     """How many elements take part: a number of the program where all do."""
@@ -263,7 +267,7 @@ def _count(a: Any, over: Sequence[int | str], dtype: Any, keepdims: bool,
 
 def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None,
-        correction: int | float | None = None) -> Array:
+        mean: ArrayLike | None = None, correction: int | float | None = None) -> Array:
     """The variance: the mean squared distance from the mean.
 
     >>> var(np.array([1, 3]))
@@ -271,12 +275,14 @@ def var(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, dd
 
     Args:
       ddof: how much less than the number of elements to divide by; 1 for a sample.
+      mean: the mean, where it is known, as with `keepdims`.
     """
     over = _over("var", a, axis)
     a = promote_dtypes_inexact(a)[0] if dtype is None else convert(a, dtype)
     result_dtype = dtypes.to_floating_dtype(a.dtype) if dtype is None else dtype
     a = convert(a, _wide(a.dtype))
-    squared = _squared_size(a - mean(a, over, keepdims=True, where=where))
+    middle = _mean(a, over, keepdims=True, where=where) if mean is None else convert(mean, a.dtype)
+    squared = _squared_size(a - middle)
     total: Any = sum(squared, over, keepdims=keepdims, where=where)
     left = _count(a, over, total.dtype, keepdims, where) - (
         ddof if correction is None else correction)
@@ -295,13 +301,13 @@ def _squared_size(x: Any) -> Any:
 
 def std(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None, ddof: int = 0,
         keepdims: bool = False, *, where: ArrayLike | None = None,
-        correction: int | float | None = None) -> Array:
+        mean: ArrayLike | None = None, correction: int | float | None = None) -> Array:
     """The standard deviation: the square root of the variance.
 
     >>> std(np.array([1, 3]))
     Array(1., dtype=float32)
     """
-    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where,
+    return lax.sqrt(var(a, axis, dtype, None, ddof, keepdims, where=where, mean=mean,
                         correction=correction))
 
 
@@ -350,6 +356,44 @@ cumprod = _running("cumprod", lax.cumprod, "The running product",
                    "cumprod(np.array([1, 2, 3])) -> Array([1, 2, 6], dtype=int32)")
 
 
+def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
+                   include_initial: bool = False) -> Array:
+    """The running sum along an axis, which must be given where there are several.
+
+    >>> cumulative_sum(np.array([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int32)
+    """
+    return _cumulative("sum", cumsum, x, axis, dtype or _promoted_integer(x.dtype),
+                       include_initial)
+
+
+def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
+                    include_initial: bool = False) -> Array:
+    """The running product along an axis, which must be given where there are several.
+
+    >>> cumulative_prod(np.array([1, 2, 3]))
+    Array([1, 2, 6], dtype=int32)
+    """
+    return _cumulative("prod", cumprod, x, axis, dtype, include_initial)
+
+
+def _cumulative(name: str, run: Callable[..., Any], x: Any, axis: int | None, dtype: Any,
+                include_initial: bool) -> Array:
+    if x.ndim == 0:
+        raise ValueError(f"The input must be non-scalar to take a cumulative {name}, however a "
+                         "scalar value or scalar array was given.")
+    if axis is None and x.ndim > 1:
+        raise ValueError(f"The input array has rank {x.ndim}, however axis was not set to an "
+                         "explicit value. The axis argument is only optional for one-dimensional "
+                         "arrays.")
+    [at] = canonical_axes(axis, x.ndim)
+    found = run(x, at, dtype)
+    if not include_initial:
+        return found
+    first = lax.full(replaced(found.shape, at, 1), _KINDS[name].identity(found.dtype), found.dtype)
+    return lax.concatenate([first, found], at)
+
+
 # ── Without nan ──────────────────────────────────────────────────────────────────────────────
 
 def _without_nan(function: Callable[..., Array], instead: float, summary: str, result: str,
@@ -388,6 +432,8 @@ nansum = _without_nan(sum, 0, "The sum of what is not nan.", "Array(4., dtype=fl
 nanprod = _without_nan(prod, 1, "The product of what is not nan.", "Array(3., dtype=float32)")
 nancumsum = _without_nan(cumsum, 0, "The running sum, nan counted as 0.",
                          "Array([1., 1., 4.], dtype=float32)")
+nancumprod = _without_nan(cumprod, 1, "The running product, nan counted as 1.",
+                          "Array([1., 1., 3.], dtype=float32)")
 nanmax = _without_nan(max, -np.inf, "The largest of what is not nan; nan where all are.",
                       "Array(3., dtype=float32)", np.nan)
 nanmin = _without_nan(min, np.inf, "The smallest of what is not nan; nan where all are.",

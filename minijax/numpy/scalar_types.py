@@ -56,11 +56,23 @@ complex64, complex128 = map(_scalar_type, (np.complex64, np.complex128))
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
+# narrow numbers name what other programs store; arrays of them are refused where one is made
+(float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
+ float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
+ int1, int2, int4, uint1, uint2, uint4) = map(_scalar_type, (
+     ml_dtypes.float4_e2m1fn, ml_dtypes.float6_e2m3fn, ml_dtypes.float6_e3m2fn,
+     ml_dtypes.float8_e3m4, ml_dtypes.float8_e4m3, ml_dtypes.float8_e4m3b11fnuz,
+     ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2,
+     ml_dtypes.float8_e5m2fnuz, ml_dtypes.float8_e8m0fnu, ml_dtypes.int1, ml_dtypes.int2,
+     ml_dtypes.int4, ml_dtypes.uint1, ml_dtypes.uint2, ml_dtypes.uint4))
+
 copyreg.pickle(ScalarType, lambda cls: "bool_" if cls is bool_ else cls.__name__)
 
 # The kinds of dtypes, for `issubdtype`.
 generic, number, integer = np.generic, np.number, np.integer
 signedinteger, unsignedinteger = np.signedinteger, np.unsignedinteger
+character, flexible, object_ = np.character, np.flexible, np.object_
+ComplexWarning = np.exceptions.ComplexWarning
 inexact, floating, complexfloating = np.inexact, np.floating, np.complexfloating
 
 pi, e, euler_gamma = float(np.pi), float(np.e), float(np.euler_gamma)

@@ -6,6 +6,7 @@ In JAX: `jax/_src/numpy/lax_numpy.py`, `indexing.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Sequence
@@ -194,7 +195,8 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
     return counts.at[lax.max(convert(x, _INT), convert(0, _INT))].add(weights, mode="drop")
 
 
-def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
+def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False, *, method: str | None = None
+             ) -> Array:
     """The number of the bin each value falls into; 0 is below the first edge.
 
     >>> digitize(np.array([0.5, 2.5]), np.array([0.0, 1.0, 2.0]))
@@ -204,9 +206,10 @@ def digitize(x: ArrayLike, bins: ArrayLike, right: bool = False) -> Array:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got bins={bins!r}")
     if bins.size == 0:
         return lax.full_like(x, 0, dtype=_INT)
-    side = "left" if right else "right"
-    falling = bins.size - searchsorted(lax.rev(bins, (0,)), x, side)
-    return choose(bins[-1] >= bins[0], searchsorted(bins, x, side), falling)
+    search = functools.partial(searchsorted, side="left" if right else "right",
+                               method=method or "scan")
+    falling = bins.size - search(lax.rev(bins, (0,)), x)
+    return choose(bins[-1] >= bins[0], search(bins, x), falling)
 
 
 def histogram_bin_edges(a: ArrayLike, bins: Any = 10, range: Any = None,
@@ -243,6 +246,57 @@ def histogram(a: ArrayLike, bins: Any = 10, range: Any = None, weights: ArrayLik
     if density:
         widths = convert(edges[1:] - edges[:-1], counts.dtype)
         counts = counts / widths / reductions.sum(counts)
+    return counts, edges
+
+def histogram2d(x: ArrayLike, y: ArrayLike, bins: Any = 10, range: Any = None,
+                weights: ArrayLike | None = None, density: bool | None = None
+                ) -> tuple[Array, Array, Array]:
+    """How many points (x, y) fall into each bin, and the edges of the bins along both axes.
+
+    >>> histogram2d(np.array([0., 2.]), np.array([0., 2.]), 2)[0].tolist()
+    [[1, 0], [0, 1]]
+
+    Args:
+      bins: how many, or their edges; a pair where they differ.
+    """
+    if not isinstance(bins, int) and np.ndim(bins) == 1 and np.size(bins) not in (1, 2):
+        bins = [bins, bins]
+    counts, (x_edges, y_edges) = histogramdd(lax.stack(promote_dtypes(x, y), 1), bins, range,
+                                             weights, density)
+    return counts, x_edges, y_edges
+
+
+def histogramdd(sample: ArrayLike, bins: Any = 10, range: Any = None,
+                weights: ArrayLike | None = None, density: bool | None = None
+                ) -> tuple[Array, list[Array]]:
+    """How many points, the rows of `sample`, fall into each bin, and the edges along each axis.
+
+    >>> histogramdd(np.array([[0., 0.], [2., 2.]]), 2)[0].tolist()
+    [[1, 0], [0, 1]]
+    """
+    size, rank = sample.shape
+    bins = [bins] * rank if np.ndim(bins) == 0 else bins
+    if len(bins) != rank:
+        raise ValueError("should be a bin for each dimension.")
+    if range is not None and len(range) != rank:
+        raise ValueError(f"For sample.shape={sample.shape}, must have range={rank} but got "
+                         f"len(range)={len(range)}")
+    place: Any = convert(0, _INT)
+    edges: list[Any] = []
+    for d, x in enumerate(lax.unstack(sample, 1)):
+        edges.append(histogram_bin_edges(x, bins[d], None if range is None else range[d]))
+        x = convert(x, edges[d].dtype)
+        # at both ends a bin for what lies outside
+        found = choose(x == edges[d][-1], edges[d].size - 1,
+                       searchsorted(edges[d], x, side="right"))
+        place = place * (edges[d].size + 1) + found
+    shape = [each.size + 1 for each in edges]
+    counts: Any = lax.reshape(bincount(place, weights, length=math.prod(shape)), shape)
+    counts = counts[(slice(1, -1),) * rank]
+    if density:
+        counts = counts / reductions.sum(counts)
+        for d, each in enumerate(edges):
+            counts = counts / lax.broadcast_in_dim(each[1:] - each[:-1], counts.shape, (d,))
     return counts, edges
 
 
@@ -318,7 +372,7 @@ def take_along_axis(arr: ArrayLike, indices: ArrayLike, axis: int | None = -1,
 
 
 def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
-             size: int | None = None, fill_value: ArrayLike = 0) -> Array:
+             size: int | None = None, fill_value: ArrayLike = 0, out: None = None) -> Array:
     """The slices along an axis whose condition holds.
 
     >>> compress(np.array([True, False, True]), np.array([5, 6, 7]))

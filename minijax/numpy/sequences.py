@@ -60,12 +60,14 @@ def ediff1d(ary: ArrayLike, to_end: ArrayLike | None = None,
     return lax.concatenate([convert(x, result.dtype) for x in parts], 0)
 
 
-def gradient(f: Inexact, *varargs: ArrayLike, axis: Any = None) -> Any:
+def gradient(f: Inexact, *varargs: ArrayLike, axis: Any = None, edge_order: None = None) -> Any:
     """The slope at every place, from its neighbours; one array for each axis.
 
     >>> gradient(np.array([1., 2., 4.]))
     Array([1. , 1.5, 2. ], dtype=float32)
     """
+    if edge_order is not None:
+        raise NotImplementedError("The 'edge_order' argument to jnp.gradient is not supported.")
     axes = canonical_axes(axis, f.ndim)
     steps = list(varargs) or [1.0]
     steps = steps * len(axes) if len(steps) == 1 else steps
@@ -93,6 +95,34 @@ def _slope(x: Any, axis: int, step: Any) -> Any:
         slopes, inner = diff(x), (x[..., 2:] - x[..., :-2]) * .5
     out = lax.concatenate([slopes[..., :1], inner, slopes[..., -1:]], x.ndim - 1)
     return moveaxis(out if step.ndim else out / step, -1, axis)
+
+
+def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
+           period: ArrayLike = 2 * np.pi) -> Array:
+    """The angles, each turned round until it is nearest to the one before.
+
+    >>> unwrap(np.array([0., 3., 6.5, 9.5]) % 6).round(2)
+    Array([0. , 3. , 0.5, 3.5], dtype=float32)
+
+    Args:
+      discont: how large a step must be to be changed; half the period if it is smaller.
+    """
+    p, period = promoted("unwrap", promote_dtypes, p, period)
+    steps = diff(p, axis=axis)
+    whole = p.dtype.kind in "iu"
+    half = period // 2 if whole else period / 2
+    low = -half
+    nearest = arithmetic.remainder(steps - low, period) + low
+    turned = (nearest == low) & (steps > 0)
+    if whole:
+        turned = turned & (period % 2 == 0)
+    nearest = choose(turned, half, nearest)
+    least = half if discont is None else discont
+    change = choose(lax.abs(steps) < least, 0, nearest - steps)
+    first = lax.slice_in_dim(p, 0, 1, axis=axis)
+    later = lax.slice_in_dim(p, 1, None, axis=axis)
+    return lax.concatenate([first, convert(later + reductions.cumsum(change, axis), p.dtype)],
+                           axis % p.ndim)
 
 
 def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,

@@ -22,12 +22,16 @@ from minijax.numpy.shaping import moveaxis, ravel
 
 
 def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
-         invert: bool = False) -> Array:
+         invert: bool = False, *, method: str = "auto") -> Array:
     """Whether each element occurs among others.
 
     >>> isin(np.array([1, 2, 3]), np.array([3, 1]))
     Array([ True, False,  True], dtype=bool)
     """
+    # JAX: four ways; here one, which compares with all
+    if method not in ("auto", "compare_all", "binary_search", "sort"):
+        raise ValueError(f"method={method!r} is not implemented; options are 'compare_all', "
+                         "'binary_search', 'sort', and 'auto'")
     tests = lax.broadcast_to_rank(ravel(test_elements), element.ndim + 1)
     found = reductions.any(lax.expand_dims(element, (element.ndim,)) == tests, -1)
     return ~found if invert else found
@@ -35,7 +39,8 @@ def isin(element: Alike, test_elements: Alike, assume_unique: bool = False,
 
 def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = False,
            return_counts: bool = False, axis: int | None = None, *, equal_nan: bool = True,
-           size: int | None = None, fill_value: ArrayLike | None = None) -> Any:
+           size: int | None = None, fill_value: ArrayLike | None = None,
+           sorted: bool = True) -> Any:
     """The different elements, in ascending order.
 
     >>> unique(np.array([3, 1, 3]), return_counts=True)
@@ -48,6 +53,7 @@ def unique(ar: ArrayLike, return_index: bool = False, return_inverse: bool = Fal
       axis: the axis whose slices are compared; by default the elements of the flat array are.
       size: how many to give, so that the size is known while tracing.
       fill_value: what to give where there are fewer; by default the smallest.
+      sorted: whether they have to be in order; they are in any case.
 
     Raises:
       ConcretizationTypeError: when the array is traced and `size` is not given.

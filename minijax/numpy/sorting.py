@@ -46,14 +46,14 @@ def sort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None 
 
 
 def argsort(a: ArrayLike, axis: int | None = -1, *, kind: None = None, order: None = None,
-            stable: bool = True, descending: bool = False) -> Array:
+            stable: bool = True, descending: bool = False, dtype: Any = None) -> Array:
     """The places of the elements in ascending order; equal elements keep their order.
 
     >>> argsort(np.array([3, 1, 2]))
     Array([1, 2, 0], dtype=int32)
     """
     x, axis = _to_sort("argsort", a, axis, order, kind)
-    places = lax.broadcasted_iota(dtypes.default_int_dtype(), x.shape, axis)
+    places = lax.broadcasted_iota(dtype or dtypes.default_int_dtype(), x.shape, axis)
     if not descending:
         return lax.sort((x, places), axis, num_keys=1)[1]
     # the last of the reversed array is the first: stability survives the second reversal
@@ -110,14 +110,52 @@ def _before(x: Any, y: Any) -> Any:
     return (x < y) | isnan(y) & ~isnan(x)
 
 
+# ── In part ──────────────────────────────────────────────────────────────────────────────────
+
+def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """The elements so that the k-th stands where sorting puts it, none before it larger.
+
+    >>> int(partition(np.array([5, 3, 9]), 1)[1])
+    5
+    """
+    # JAX: two searches for the largest; a sorted array is one of those that are asked for
+    _check_partition("partition", a, kth, axis)
+    return sort(a, axis)
+
+
+def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
+    """The places of the elements so that they are as `partition` puts them.
+
+    >>> int(argpartition(np.array([5, 3, 9]), 1)[1])
+    0
+    """
+    _check_partition("argpartition", a, kth, axis)
+    return argsort(a, axis)
+
+
+def _check_partition(name: str, a: Any, kth: int, axis: int) -> None:
+    if a.dtype.kind == "c":
+        raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
+    canonical_axis(kth, a.shape[canonical_axis(axis, a.ndim)])
+
+
+def sort_complex(a: ArrayLike) -> Array:
+    """The elements in ascending order along the last axis, as complex numbers.
+
+    >>> sort_complex(np.array([2., 1.]))
+    Array([1.+0.j, 2.+0.j], dtype=complex64)
+    """
+    return convert(sort(a, 0 if a.ndim == 0 else -1), dtypes.to_complex_dtype(a.dtype))
+
+
 # ── Order statistics ─────────────────────────────────────────────────────────────────────────
 
-_METHODS = ("linear", "lower", "higher", "midpoint", "nearest")
+_METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
 def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
              overwrite_input: bool = False, method: str = "linear",
-             keepdims: bool = False) -> Array:
+             keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The number below which the part `q` of the elements lies; nan if there is one.
 
     >>> quantile(np.array([1., 2., 3.]), 0.25)
@@ -125,34 +163,104 @@ def quantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
 
     Args:
       q: between 0 and 1; an array of several adds leading axes.
-      method: between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
+      method: between two elements: "linear", "lower", "higher", "midpoint" or "nearest"; or
+        "inverted_cdf", the first element up to which there is at least that part.
+      weights: of the elements, or of the places along the one axis; for "inverted_cdf".
     """
+    return _quantile("quantile", a, q, axis, overwrite_input, method, keepdims, weights)
+
+
+def nanquantile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
+                overwrite_input: bool = False, method: str = "linear",
+                keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The number below which the part `q` of what is not nan lies.
+
+    >>> nanquantile(np.array([1., np.nan, 3.]), 0.5)
+    Array(2., dtype=float32)
+    """
+    return _quantile("nanquantile", a, q, axis, overwrite_input, method, keepdims, weights)
+
+
+def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, method: str,
+              keepdims: bool, weights: Any) -> Array:
+    """Both: to the one whose name says so, nan is nothing."""
     if overwrite_input:
-        raise ValueError("jnp.quantile does not support overwrite_input=True")
+        raise ValueError(f"jnp.{name} does not support overwrite_input=True")
     if method not in _METHODS:
         raise ValueError(f"method can only be {_METHODS}; got {method!r}")
+    if weights is not None and method != "inverted_cdf":
+        raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' "
+                                  "supports weights.")
     [x] = promote_dtypes_inexact(a)
     x, q = convert(x, x.dtype), convert(q, x.dtype)
-    axes = canonical_axes(static_axes("quantile", axis), x.ndim)
-    others = without(range(x.ndim), axes)
-    rows = lax.transpose(x, (*others, *axes))
-    rows = lax.reshape(rows, (*without(x.shape, axes), math.prod(x.shape[d] for d in axes)))
-    has_nan = reductions.any(isnan(rows), -1, keepdims=True)
-    rows = lax.sort(choose(has_nan, convert(np.nan, rows.dtype), rows), -1)
+    axes = canonical_axes(static_axes(name, axis), x.ndim)
+    rows = _in_rows(x, axes)
+    is_nan = isnan(rows)
+    if name == "quantile":
+        rows = choose(reductions.any(is_nan, -1, keepdims=True), convert(np.nan, rows.dtype), rows)
+    if method == "inverted_cdf":
+        found = _by_weight(rows, q, _in_rows(_weights(weights, x, axis, axes), axes),
+                           is_nan if name == "nanquantile" else None)
+    else:
+        count: Any = (float(rows.shape[-1]) if name == "quantile" else
+                      reductions.sum(~is_nan, -1, rows.dtype))
+        found = _interpolated(lax.sort(rows, -1), q, method, count)
     shape = [1 if d in axes else n for d, n in enumerate(x.shape)]
-    return lax.reshape(_interpolated(rows, q, method),
-                       (*q.shape, *(shape if keepdims else rows.shape[:-1])))
+    return lax.reshape(found, (*q.shape, *(shape if keepdims else rows.shape[:-1])))
 
 
-def _interpolated(rows: Any, q: Any, method: str) -> Any:
-    """Quantiles of sorted rows, the axes of `q` first."""
-    count, others = rows.shape[-1], rows.ndim - 1
+def _in_rows(x: Any, axes: tuple[int, ...]) -> Any:
+    """These axes as the last one."""
+    rows = lax.transpose(x, (*without(range(x.ndim), axes), *axes))
+    return lax.reshape(rows, (*without(x.shape, axes), math.prod(x.shape[d] for d in axes)))
+
+
+def _weights(weights: Any, x: Any, axis: Axes, axes: tuple[int, ...]) -> Any:
+    """A weight for each element."""
+    if weights is None:
+        return lax.full_like(x, 1)
+    [weights] = promote_dtypes_inexact(weights)
+    if weights.shape != x.shape:
+        if axis is None:
+            raise ValueError("Weights shape must match 'a' shape when axis is None.")
+        if weights.shape != tuple(x.shape[d] for d in axes):
+            raise ValueError("Weights shape must match the shape of 'a' along the specified axis.")
+        order = np.argsort(axes)
+        weights = lax.broadcast_in_dim(lax.transpose(weights, order), x.shape, sorted(axes))
+    return weights
+
+
+def _by_weight(rows: Any, q: Any, weights: Any, ignored: Any) -> Any:
+    """In each row the first element up to which the weights are that part of all."""
+    if ignored is not None:
+        weights = choose(ignored, 0, weights)
+    rows, weights = lax.sort((rows, weights), -1, num_keys=1)
+    reached: Any = lax.cumsum(weights, rows.ndim - 1)
+    wanted = lax.reshape(q, (*q.shape, *(1,) * rows.ndim)) * reached[..., -1:]
+    place = reductions.sum((reached < wanted) | (reached == 0) & (weights == 0), -1)
+    place = lax.min(place, convert(rows.shape[-1] - 1, place.dtype))
+    return _taken_from(rows, place, q.ndim)
+
+
+def _taken_from(rows: Any, places: Any, leading: int) -> Any:
+    """One element of each row, for each of the places along leading axes."""
+    flat = lax.reshape(places, (math.prod(places.shape[:leading]), *rows.shape[:-1]))
+    grid = [lax.broadcasted_iota(_INT, flat.shape, d + 1) for d in range(rows.ndim - 1)]
+    return lax.reshape(rows[(*grid, flat)], places.shape)
+
+
+def _interpolated(rows: Any, q: Any, method: str, count: Any) -> Any:
+    """Quantiles of sorted rows, the axes of `q` first; so many elements of each row count."""
+    others = rows.ndim - 1
+    is_known = isinstance(count, float)
 
     def element(place: Any) -> Any:
-        index = lax.clamp(np.int32(0), convert(place, _INT), np.int32(count - 1))
+        index = lax.clamp(np.int32(0), convert(place, _INT), np.int32(rows.shape[-1] - 1))
+        if not is_known:
+            return _taken_from(rows, index, q.ndim)
         taken = rows[..., index]
         return lax.transpose(taken, (*range(others, taken.ndim), *range(others)))
-    place = q * float(count - 1)
+    place = (q if is_known else lax.reshape(q, (*q.shape, *(1,) * others))) * (count - 1)
     low, high = lax.floor(place), lax.ceil(place)
     if method == "nearest":
         low = choose(place - low <= 0.5, low, high)
@@ -179,17 +287,43 @@ def median(a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: b
     return quantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
 
 
+def nanmedian(a: ArrayLike, axis: Axes = None, out: None = None, overwrite_input: bool = False,
+              keepdims: bool = False) -> Array:
+    """The median of what is not nan.
+
+    >>> nanmedian(np.array([5., np.nan, 2.]))
+    Array(3.5, dtype=float32)
+    """
+    return nanquantile(a, 0.5, axis, out, overwrite_input, "midpoint", keepdims)
+
+
 def percentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
                overwrite_input: bool = False, method: str = "linear",
-               keepdims: bool = False) -> Array:
+               keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
     """The number below which `q` per cent of the elements lie.
 
     >>> percentile(np.array([1., 2., 3.]), 25)
     Array(1.5, dtype=float32)
     """
+    return quantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims,
+                    weights=weights)
+
+
+def nanpercentile(a: ArrayLike, q: ArrayLike, axis: Axes = None, out: None = None,
+                  overwrite_input: bool = False, method: str = "linear",
+                  keepdims: bool = False, *, weights: ArrayLike | None = None) -> Array:
+    """The number below which `q` per cent of what is not nan lie.
+
+    >>> nanpercentile(np.array([1., np.nan, 3.]), 50)
+    Array(2., dtype=float32)
+    """
+    return nanquantile(a, _hundredth(q), axis, out, overwrite_input, method, keepdims,
+                       weights=weights)
+
+
+def _hundredth(q: Any) -> Any:
     [q] = promote_dtypes_inexact(q)
-    q = lax.div(q, convert(100, q.dtype))
-    return quantile(a, q, axis, out, overwrite_input, method, keepdims)
+    return lax.div(q, convert(100, q.dtype))
 
 
 public(globals())

@@ -254,7 +254,7 @@ def isnan(x: ArrayLike, /) -> Array:
     return x != x
 
 
-def isposinf(x: ArrayLike, /) -> Array:
+def isposinf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether plus infinity.
 
     >>> isposinf(np.array([np.inf, -np.inf]))
@@ -263,7 +263,7 @@ def isposinf(x: ArrayLike, /) -> Array:
     return _is_infinity(x, np.inf)
 
 
-def isneginf(x: ArrayLike, /) -> Array:
+def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     """Whether minus infinity.
 
     >>> isneginf(np.array([np.inf, -np.inf]))

@@ -219,13 +219,13 @@ nextafter_p = elementwise(
     examples=points((-2., 2.), (3., 4.)))
 
 
-def nextafter(x: Any, y: Any) -> Any:
-    """The next float after x towards y.
+def nextafter(x1: Any, x2: Any) -> Any:
+    """The next float after x1 towards x2.
 
     Args:
-      x, y: arrays of one floating dtype; axes of size one are broadcast.
+      x1, x2: arrays of one floating dtype; axes of size one are broadcast.
 
     >>> nextafter(1.0, 2.0)
     Array(1.0000001, dtype=float32, weak_type=True)
     """
-    return nextafter_p.bind(x, y)
+    return nextafter_p.bind(x1, x2)

@@ -1,0 +1,182 @@
+"""Numbers as their bits and divisors: frexp, modf, spacing, gcd, lcm, bitwise_count, packbits, ….
+
+Stands on `arithmetic`.  Chapter 20, *Precision, and where NumPy differs*.
+In JAX: `jax/_src/numpy/ufuncs.py`, `lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import arithmetic, reductions
+from minijax.numpy.arguments import (ArrayLike, Inexact, Operand, along,
+                                     broadcast_arrays_to_one_shape, choose, convert, like, public)
+from minijax.numpy.joining import pad
+from minijax.numpy.shaping import moveaxis
+from minijax.numpy.unary import isfinite
+
+
+# ── The parts of a number ────────────────────────────────────────────────────────────────────
+
+def frexp(x: Inexact, /) -> tuple[Array, Array]:
+    """The mantissa, from 0.5 up to 1, and the power of two by which it is the number.
+
+    >>> [float(part) for part in frexp(6.)]
+    [0.75, 3.0]
+    """
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise TypeError("frexp does not support complex-valued inputs")
+    x = convert(x, x.dtype)
+    power, is_plain = _power(x), isfinite(x) & (x != 0)
+    # by halves: half a power of two is a number wherever the power is none
+    half = power // 2
+    scaled = x * _two_to(-half, x) * _two_to(half - power, x)
+    return choose(is_plain, scaled, x), choose(is_plain, power, 0)
+
+
+def _power(x: Any) -> Any:
+    """The exponent of `frexp`, from the bits; the smallest numbers are made larger first."""
+    info = ml_dtypes.finfo(x.dtype)
+    small = lax.abs(x) < convert(info.smallest_normal, x.dtype)
+    x = lax.stop_gradient(choose(small, x * convert(2.0 ** info.nmant, x.dtype), x))
+    bits = lax.bitcast_convert_type(x, np.dtype(f"int{info.bits}"))
+    exponents: Any = (convert(bits, np.dtype("int64" if info.bits == 64 else "int32"))
+                      >> info.nmant) & (2 ** info.nexp - 1)
+    return convert(exponents + (info.minexp - choose(small, info.nmant, 0)), np.dtype("int32"))
+
+
+def _two_to(power: Any, x: Any) -> Any:
+    """A power of two that is a number of the dtype of `x`, by its bits."""
+    info = ml_dtypes.finfo(x.dtype)
+    bits = convert(power + (1 - info.minexp), np.dtype(f"int{info.bits}"))
+    return lax.bitcast_convert_type(bits << info.nmant, x.dtype)
+
+
+def modf(x: Inexact, /, out: None = None) -> tuple[Array, Array]:
+    """What stands after the point, and what before it, both with the sign of the number.
+
+    >>> [float(part) for part in modf(2.75)]
+    [0.75, 2.0]
+    """
+    whole: Any = choose(x >= 0, lax.floor(x), lax.ceil(x))
+    whole = convert(whole, x.dtype, x.weak_type)
+    return convert(choose(x == np.inf, 0, x - whole), x.dtype, x.weak_type), whole
+
+
+def spacing(x: Inexact, /) -> Array:
+    """The distance from a number to the next one of its dtype, away from zero.
+
+    >>> float(spacing(1.)) == 2.0 ** -23
+    True
+    """
+    if dtypes.issubdtype(x.dtype, np.complexfloating):
+        raise ValueError("spacing is not defined for complex inputs.")
+    info = ml_dtypes.finfo(x.dtype)
+    bits: Any = lax.bitcast_convert_type(x, np.dtype(f"int{info.bits}"))
+    # the power of two below has the same spacing, and something above it
+    low: Any = lax.bitcast_convert_type(bits >> info.nmant << info.nmant, x.dtype)
+    step = lax.nextafter(low, arithmetic.copysign(like(np.inf, low), low)) - low
+    return choose(isfinite(x), step, convert(np.nan, x.dtype))
+
+
+# ── Divisors ─────────────────────────────────────────────────────────────────────────────────
+
+def gcd(x1: Operand, x2: Operand) -> Array:
+    """The greatest common divisor.
+
+    >>> int(gcd(12, 18))
+    6
+    """
+    _check_integers("gcd", x1)
+    x, y = broadcast_arrays_to_one_shape(lax.abs(x1), lax.abs(x2))
+
+    def step(pair: Any) -> Any:
+        x, y = pair
+        return choose(y != 0, y, x), choose(y != 0, lax.rem(x, choose(y != 0, y, 1)), 0)
+    found = lax.while_loop(lambda pair: reductions.any(pair[1] != 0), step, (x, y))[0]
+    return convert(found, x1.dtype, x1.weak_type and x2.weak_type)
+
+
+def lcm(x1: Operand, x2: Operand) -> Array:
+    """The least common multiple; 0 where one is 0.
+
+    >>> int(lcm(4, 6))
+    12
+    """
+    _check_integers("lcm", x1)
+    x, y = lax.abs(x1), lax.abs(x2)
+    divisor: Any = gcd(x, y)
+    found = choose(divisor == 0, 0, x * lax.div(*broadcast_arrays_to_one_shape(
+        y, choose(divisor == 0, 1, divisor))))
+    return convert(found, x1.dtype, x1.weak_type and x2.weak_type)
+
+
+def _check_integers(name: str, x: Any) -> None:
+    if x.dtype.kind not in "iu":
+        raise ValueError(f"Arguments to jax.numpy.{name} must be integers.")
+
+
+# ── Bits ─────────────────────────────────────────────────────────────────────────────────────
+
+def bitwise_count(x: ArrayLike, /) -> Array:
+    """How many bits of the absolute value are set.
+
+    >>> bitwise_count(np.array([-3, 7]))
+    Array([2, 3], dtype=uint8)
+    """
+    if x.dtype.kind == "b":
+        return convert(x, np.dtype("uint8"))
+    return convert(lax.population_count(lax.abs(x) if x.dtype.kind == "i" else x),
+                   np.dtype("uint8"))
+
+
+def _places_of_bits(bitorder: str) -> np.ndarray:
+    if bitorder not in ("big", "little"):
+        raise ValueError("'order' must be either 'little' or 'big'")
+    return np.arange(8, dtype=np.uint8)[::-1 if bitorder == "big" else 1]
+
+
+def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Eight truths to a byte, the first in its highest bit unless the order is "little".
+
+    >>> packbits(np.array([1, 0, 1]))
+    Array([160], dtype=uint8)
+    """
+    if a.dtype.kind not in "biu":
+        raise TypeError("Expected an input array of integer or boolean data type")
+    places = _places_of_bits(bitorder)
+    x, at = along("packbits", a, axis)
+    bits: Any = convert(moveaxis(x, at, -1) != 0, np.dtype("uint8"))
+    bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, -bits.shape[-1] % 8)])
+    bits = lax.reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    return moveaxis(reductions.sum(bits << places, -1, np.dtype("uint8")), -1, at)
+
+
+def unpackbits(a: ArrayLike, axis: int | None = None, count: int | None = None,
+               bitorder: str = "big") -> Array:
+    """The bits of bytes, 0 and 1.
+
+    >>> unpackbits(np.uint8([160]), count=3)
+    Array([1, 0, 1], dtype=uint8)
+
+    Args:
+      count: how many, with zeros after the last; a negative one leaves so many out.
+    """
+    if a.dtype != np.uint8:
+        raise TypeError("Expected an input array of unsigned byte data type")
+    places = _places_of_bits(bitorder)
+    x, at = along("unpackbits", a, axis)
+    bits: Any = (moveaxis(x, at, -1)[..., None] >> places) & 1
+    bits = lax.reshape(bits, (*bits.shape[:-2], bits.shape[-2] * 8))
+    if count is not None:
+        missing = max(count - bits.shape[-1], 0)
+        bits = pad(bits[..., :count], [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
+    return moveaxis(bits, -1, at)
+
+
+public(globals())

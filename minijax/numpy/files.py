@@ -1,0 +1,86 @@
+"""Arrays from files, buffers, texts and functions, and into files.
+
+Stands on `creation`.  Chapter 01, *Arrays, dtypes and weak types*.
+In JAX: `jax/_src/numpy/lax_numpy.py`, `array_creation.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from minijax.api import vmap
+from minijax.core import Array
+from minijax.numpy.arguments import documented, shape_of_argument
+from minijax.numpy.creation import arange, asarray
+
+save, savez, array_repr, array_str = np.save, np.savez, np.array_repr, np.array_str
+
+
+def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+    """The array of a file that `save` wrote, or what else NumPy finds there.
+
+    >>> import io
+    >>> file = io.BytesIO()
+    >>> save(file, asarray([1, 2]))
+    >>> _ = file.seek(0)
+    >>> load(file)
+    Array([1, 2], dtype=int32)
+    """
+    found = np.load(file, *args, **kwargs)
+    if not isinstance(found, np.ndarray):
+        return found
+    # NumPy has no name for the 16 bits of a bfloat16
+    return asarray(found.view(ml_dtypes.bfloat16) if found.dtype == "V2" else found)
+
+
+def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Array:
+    """The bytes of a buffer as numbers.
+
+    >>> frombuffer(b"ab", np.uint8)
+    Array([97, 98], dtype=uint8)
+    """
+    return asarray(np.frombuffer(buffer, dtype, count, offset))
+
+
+def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Array:
+    """The numbers that a text names, with `sep` between them.
+
+    >>> fromstring("1 2", int, sep=" ")
+    Array([1, 2], dtype=int32)
+    """
+    return asarray(np.fromstring(string, dtype, count, sep=sep))
+
+
+def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = float, **kwargs: Any
+                 ) -> Any:
+    """The values of a function of the indices along each axis, which it is given one by one.
+
+    >>> fromfunction(lambda i, j: 10 * i + j, (2, 2), dtype=int)
+    Array([[ 0,  1],
+           [10, 11]], dtype=int32)
+    """
+    sizes = shape_of_argument(shape)
+    for d in reversed(range(len(sizes))):
+        function = vmap(function, in_axes=tuple(0 if i == d else None for i in range(len(sizes))))
+    return function(*(arange(n, dtype=dtype) for n in sizes), **kwargs)
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(
+            f"jnp.{name}() is not implemented because it may be non-pure and thus unsafe for use "
+            f"with JIT and other JAX transformations. Consider using jnp.asarray(np.{name}(...)) "
+            "instead, outside of what is transformed.")
+
+    return documented(refuse, name, f"Refused: take ``asarray(numpy.{name}(...))``.", "",
+                      "NotImplementedError: always, since what it reads may change.")
+
+
+fromfile, fromiter = _refused("fromfile"), _refused("fromiter")
+
+__all__ = ["array_repr", "array_str", "frombuffer", "fromfile", "fromfunction", "fromiter",
+           "fromstring", "load", "save", "savez"]

@@ -1,0 +1,221 @@
+"""What is written in brackets, `r_[1:4, 7]`, `mgrid[:3, :4]`, and places as one number or several.
+
+Stands on `joining`, `diagonals`.  Chapter 14, *Out-of-bounds indexing*.
+In JAX: `jax/_src/numpy/index_tricks.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import creation, diagonals
+from minijax.numpy.arguments import (ArrayLike, as_arrays, convert, promote_dtypes, public,
+                                     static_value)
+from minijax.numpy.joining import concatenate
+from minijax.numpy.searching import nonzero
+from minijax.numpy.shaping import transpose
+from minijax.primitives.axes import canonical_shape, replaced
+
+s_, index_exp = np.s_, np.index_exp
+
+
+def _row(name: str, part: slice) -> Any:
+    """The numbers of a slice; an imaginary step is how many there are, both ends included."""
+    start, stop, step = (
+        None if x is None else static_value(x, f"slice in jnp.{name}").item()
+        for x in (part.start, part.stop, part.step))
+    if isinstance(step, complex):
+        return creation.linspace(start or 0, stop, int(abs(step)))
+    return creation.arange(start or 0, stop, 1 if step is None else step)
+
+
+class _Grid:
+    """`mgrid` and `ogrid`: the coordinates of a grid, whole or one axis each."""
+
+    def __init__(self, name: str, sparse: bool) -> None:
+        self.name, self.sparse = name, sparse
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, slice):
+            return _row(self.name, key)
+        rows = promote_dtypes(*(_row(self.name, part) for part in key))
+        found = diagonals.meshgrid(*rows, sparse=self.sparse, indexing="ij")
+        return found if self.sparse else lax.stack(found)
+
+
+mgrid, ogrid = _Grid("mgrid", False), _Grid("ogrid", True)
+
+
+class _Joined:
+    """`r_` and `c_`: slices, numbers and arrays in a row; of these three numbers a text changes
+    some: the axis to join along, the least rank, and where the axes of lower ranks come to lie."""
+
+    def __init__(self, name: str, *numbers: int) -> None:
+        self.name, self.numbers = name, numbers
+
+    def __getitem__(self, key: Any) -> Array:
+        parts = list(key) if isinstance(key, tuple) else [key]
+        text = parts.pop(0) if isinstance(parts[0], str) else ""
+        axis, least, first = self._numbers_of(text)
+        found = concatenate([self._part(part, least, first) for part in parts], axis)
+        as_matrix = text in ("r", "c") and found.ndim == 1
+        return lax.expand_dims(found, (text == "c",)) if as_matrix else found
+
+    def _numbers_of(self, text: str) -> tuple[int, ...]:
+        if text in ("", "r", "c"):
+            return self.numbers
+        words: list[Any] = [*text.split(","), *self.numbers[text.count(",") + 1:]]
+        try:
+            return tuple(map(int, words[:3]))
+        except ValueError:
+            raise ValueError(f"could not understand directive {text!r}") from None
+
+    def _part(self, part: Any, least: int, first: int) -> Any:
+        if isinstance(part, str):
+            raise ValueError("string directive must be placed at the beginning")
+        x: Any = _row(self.name, part) if isinstance(part, slice) else creation.asarray(part)
+        rank = 0 if isinstance(part, slice) else x.ndim
+        missing = least - max(x.ndim, rank)
+        x = lax.expand_dims(x, range(missing)) if missing > 0 else x
+        if first == -1 or least <= rank:
+            return x
+        turns = least - abs(least + first + 1) % least
+        axes = range(least)
+        return transpose(x, (*axes[turns:], *axes[:turns]))
+
+
+r_, c_ = _Joined("r_", 0, 1, -1), _Joined("c_", -1, 2, 0)
+
+
+def ix_(*args: ArrayLike) -> tuple[Array, ...]:
+    """Indices of all combinations of the places, one axis for each argument.
+
+    >>> [i.shape for i in ix_(np.array([0, 2]), np.array([1, 3, 4]))]
+    [(2, 1), (1, 3)]
+    """
+    found = []
+    for d, x in enumerate(as_arrays("ix_", *args)):
+        if x.ndim != 1:
+            raise ValueError("Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
+                             f"{x.shape}")
+        if x.dtype == bool:
+            raise NotImplementedError("Boolean arguments to jax.numpy.ix_ are not implemented; "
+                                      "take jnp.nonzero(x)[0] of them.")
+        x = x if x.size else convert(x, dtypes.default_int_dtype())
+        found.append(lax.broadcast_in_dim(x, replaced((1,) * len(args), d, x.size), (d,)))
+    return tuple(found)
+
+
+# ── Places in a matrix ───────────────────────────────────────────────────────────────────────
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """The places on the k-th diagonal of this matrix, and below.
+
+    >>> [i.tolist() for i in tril_indices_from(np.ones((2, 2)))]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return _places_from(diagonals.tril_indices, arr, k)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
+    """The places on the k-th diagonal of this matrix, and above.
+
+    >>> [i.tolist() for i in triu_indices_from(np.ones((2, 2)))]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return _places_from(diagonals.triu_indices, arr, k)
+
+
+def _places_from(places: Callable[..., Any], arr: Any, k: int) -> tuple[Array, Array]:
+    shape = np.shape(arr) if not hasattr(arr, "shape") else arr.shape
+    if len(shape) != 2:
+        raise ValueError("Only 2-D inputs are accepted")
+    return places(shape[0], k=k, m=shape[1])
+
+
+def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
+    """The places of the diagonal of this array.
+
+    >>> [i.tolist() for i in diag_indices_from(np.ones((2, 2)))]
+    [[0, 1], [0, 1]]
+    """
+    if arr.ndim < 2 or len(set(arr.shape)) != 1:
+        raise ValueError("All dimensions of input must be of equal length" if arr.ndim >= 2 else
+                         "input array must be at least 2-d")
+    return diagonals.diag_indices(arr.shape[0], arr.ndim)
+
+
+def mask_indices(n: int, mask_func: Callable[[Any, int], Any], k: int = 0, *,
+                 size: int | None = None) -> tuple[Array, ...]:
+    """The places of an n × n matrix that are not zero after `mask_func`, such as `triu`.
+
+    >>> [i.tolist() for i in mask_indices(2, diagonals.triu)]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    ones: Any = creation.ones((n, n), dtypes.default_int_dtype())
+    return nonzero(mask_func(ones, k), size=size)
+
+
+# ── Places as one number ─────────────────────────────────────────────────────────────────────
+
+def unravel_index(indices: ArrayLike, shape: Any) -> tuple[Array, ...]:
+    """The places in an array of this shape of places in the flat array; those outside are clipped.
+
+    >>> [int(i) for i in unravel_index(np.int32(5), (2, 3))]
+    [1, 2]
+    """
+    sizes = canonical_shape([shape] if np.ndim(shape) == 0 else shape)
+    total, found = math.prod(sizes), []
+    left: Any = lax.clamp(convert(-total, indices.dtype), indices,
+                          convert(total - 1, indices.dtype))
+    left = convert(left, indices.dtype, indices.weak_type)
+    for size in reversed(sizes):
+        found.append(left % size)
+        left = left // size
+    return tuple(reversed(found))
+
+
+def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], mode: str = "raise",
+                      order: str = "C", *, dtype: Any = None) -> Array:
+    """The places in the flat array of places in an array of the shape `dims`.
+
+    >>> ravel_multi_index((np.array([0, 1]), np.array([2, 0])), (2, 3))
+    Array([2, 3], dtype=int32)
+
+    Args:
+      mode: of places outside: "raise", which needs known ones, "wrap", "clip" or "ignore".
+    """
+    if len(multi_index) != len(dims):
+        raise AssertionError(f"len(multi_index)={len(multi_index)} != len(dims)={len(dims)}")
+    if order not in ("C", "F"):
+        raise ValueError(f"invalid order={order!r}. Expected 'C' or 'F'")
+    if mode not in ("raise", "wrap", "clip", "ignore"):
+        raise ValueError(f"invalid mode={mode!r}. Expected 'raise', 'wrap', 'clip', or 'ignore'.")
+    places = as_arrays("ravel_multi_index", *multi_index)
+    for x in places:
+        if x.dtype.kind not in "iu":
+            raise ValueError(f"dtype={x.dtype!r} is not an integer type.")
+    result: Any = creation.array(0, dtype or dtypes.default_int_dtype())
+    strides = np.cumprod([1, *(dims[:0:-1] if order == "C" else dims[:-1])])
+    for x, size, stride in zip(places, dims, strides[::-1] if order == "C" else strides,
+                               strict=True):
+        if mode == "raise":
+            known = static_value(x, "The error occurred because ravel_multi_index was jit-compiled "
+                                 "with mode='raise'. Use mode='wrap' or mode='clip' instead.")
+            if np.any((known < 0) | (known >= size)):
+                raise ValueError("invalid entry in coordinates array")
+        elif mode != "ignore":
+            x = x % size if mode == "wrap" else lax.clamp(
+                convert(0, x.dtype), x, convert(size - 1, x.dtype))
+        result = result + convert(x, result.dtype) * int(stride)
+    return result
+
+
+public(globals())
+__all__ += ["c_", "index_exp", "mgrid", "ogrid", "r_", "s_"]  # type: ignore[name-defined] # noqa: F821

@@ -1,0 +1,187 @@
+"""Polynomials as rows of coefficients, the highest power first: sums, products, fits, roots.
+
+Stands on `sequences`, `equations`.  Chapter 20, *Precision, and where NumPy differs*.
+In JAX: `jax/_src/numpy/polynomial.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import diagonals, equations, putting, reductions
+from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, convert,
+                                     promote_dtypes_inexact, promoted, public)
+from minijax.numpy.sequences import convolve
+from minijax.numpy.shaping import atleast_1d
+
+
+def poly(seq_of_zeros: Inexact) -> Array:
+    """The polynomial with these zeros, whose first coefficient is 1.
+
+    >>> poly(np.array([1., 2.]))
+    Array([ 1., -3.,  2.], dtype=float32)
+    """
+    zeros: Any = atleast_1d(seq_of_zeros)
+    if zeros.ndim != 1:
+        raise ValueError("input must be 1d; the zeros of a matrix are its eigenvalues, which "
+                         "need jnp.linalg.eigvals.")
+    if not zeros.size:
+        return convert(1, dtypes.default_float_dtype())
+    found: Any = lax.full((1,), 1, zeros.dtype)
+    for i in range(zeros.size):
+        grown = lax.pad(found, convert(0, zeros.dtype), [(0, 1, 0)])
+        found = grown - lax.pad(found * zeros[i], convert(0, zeros.dtype), [(1, 0, 0)])
+    return found
+
+
+def polyadd(a1: Alike, a2: Alike) -> Array:
+    """The sum of two polynomials.
+
+    >>> polyadd(np.array([1, 2]), np.array([5]))
+    Array([1, 7], dtype=int32)
+    """
+    size = max(a1.shape[0], a2.shape[0])
+    x, y = (lax.pad(x, convert(0, x.dtype), [(size - x.shape[0], 0, 0)]) for x in (a1, a2))
+    return x + y
+
+
+def polysub(a1: Alike, a2: Alike) -> Array:
+    """The difference of two polynomials.
+
+    >>> polysub(np.array([1, 2]), np.array([5]))
+    Array([ 1, -3], dtype=int32)
+    """
+    return polyadd(a1, -a2)
+
+
+def polymul(a1: Inexact, a2: Inexact, *, trim_leading_zeros: bool = False) -> Array:
+    """The product of two polynomials.
+
+    >>> polymul(np.array([1, 1]), np.array([1, -1]))
+    Array([ 1.,  0., -1.], dtype=float32)
+
+    Args:
+      trim_leading_zeros: whether to leave them out of the arguments, which then must be known.
+    """
+    if trim_leading_zeros:
+        a1, a2 = (putting.trim_zeros(x, "f") for x in (a1, a2))
+    x, y = (x if x.size else lax.full((1,), 0, x.dtype) for x in (a1, a2))
+    return convolve(x, y, "full")
+
+
+def polydiv(u: Inexact, v: Inexact, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """The quotient of two polynomials, and what is left.
+
+    >>> [x.tolist() for x in polydiv(np.array([1., 3., 2.]), np.array([1., 1.]))]
+    [[1.0, 2.0], [0.0, 0.0, 0.0]]
+
+    Args:
+      trim_leading_zeros: whether to leave them out of what is left, which then must be known.
+    """
+    left: Any = u
+    degree = v.shape[0] - 1
+    found: Any = lax.full((max(u.shape[0] - degree, 1),), 0, u.dtype)
+    for k in range(u.shape[0] - degree):
+        factor = left[k] / v[0]
+        found = found.at[k].set(factor)
+        left = left.at[k:k + degree + 1].add(-factor * v)
+    if trim_leading_zeros:
+        left = putting.trim_zeros(left, "f")
+    return found, left
+
+
+def polyder(p: Inexact, m: int = 1) -> Array:
+    """The m-th derivative.
+
+    >>> polyder(np.array([1., 2., 3.]))
+    Array([2., 2.], dtype=float32)
+    """
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("Order of derivative must be positive")
+    powers = np.arange(p.shape[0] - 1, m - 1, -1.0)
+    factors = np.prod([powers - i for i in range(m)], axis=0) if m else np.ones_like(powers)
+    return convert(p[:powers.size] * factors.astype(p.dtype), p.dtype)
+
+
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """The m-th integral.
+
+    >>> polyint(np.array([2., 2.]))
+    Array([1., 2., 0.], dtype=float32)
+
+    Args:
+      k: the constants of integration, one for each time or one for all; 0 by default.
+    """
+    m = operator.index(m)
+    if m < 0:
+        raise ValueError("Order of integral must be positive (see polyder)")
+    p, k = promoted("polyint", promote_dtypes_inexact, p, 0 if k is None else k)
+    constants: Any = atleast_1d(k)
+    if constants.shape not in ((1,), (m,)):
+        raise ValueError("k must be a scalar or a rank-1 array of length 1 or m.")
+    if not m:
+        return p
+    found = lax.concatenate([convert(p, p.dtype), convert(lax.broadcast_in_dim(
+        constants, (m,), (0,)), p.dtype)], 0)
+    powers = np.arange(found.size - 1, -1, -1.0)[:, None] - np.arange(m)
+    return found / np.prod(np.maximum(powers, 1), axis=1).astype(found.dtype)
+
+
+def polyfit(x: ArrayLike, y: ArrayLike, deg: int, rcond: float | None = None, full: bool = False,
+            w: ArrayLike | None = None, cov: bool | str = False) -> Any:
+    """The polynomial of this degree that comes nearest to the points, in squares.
+
+    >>> polyfit(np.array([0., 1., 2.]), np.array([1., 3., 5.]), 1).round(3)
+    Array([2., 1.], dtype=float32)
+
+    Args:
+      full: whether residuals, rank, singular values and `rcond` come, too.
+      w: a weight for each point.
+      cov: whether the covariance of the coefficients comes, too; "unscaled" as it is.
+    """
+    x, y = promote_dtypes_inexact(x, y)
+    count = operator.index(deg) + 1
+    if count < 1:
+        raise ValueError("expected deg >= 0")
+    if x.ndim != 1:
+        raise TypeError("expected 1D vector for x")
+    if not x.size:
+        raise TypeError("expected non-empty vector for x")
+    if y.ndim not in (1, 2):
+        raise TypeError("expected 1D or 2D array for y")
+    if x.shape[0] != y.shape[0]:
+        raise TypeError("expected x and y to have same length")
+    if rcond is None:
+        rcond = x.size * float(dtypes.finfo(x.dtype).eps)
+    powers: Any = diagonals.vander(x, count)
+    if w is not None:
+        w = as_array("polyfit", w)
+        if w.ndim != 1:
+            raise TypeError("expected a 1-d array for weights")
+        if w.shape[0] != y.shape[0]:
+            raise TypeError("expected w and y to have the same length")
+        powers, y = powers * w[:, None], y * (w[:, None] if y.ndim == 2 else w)
+    scale: Any = lax.sqrt(reductions.sum(powers * powers, 0))
+    found, residuals, rank, values = equations.lstsq(powers / scale, y, rcond)
+    found = (found.T / scale).T
+    if full:
+        return found, residuals, rank, values, convert(rcond, dtypes.default_float_dtype(), True)
+    if not cov:
+        return found
+    base = equations.inv(powers.T @ powers / (scale[:, None] * scale)) / (scale[:, None] * scale)
+    if cov == "unscaled":
+        return found, base
+    if x.size <= count:
+        raise ValueError("the number of data points must exceed order to scale the covariance "
+                         "matrix")
+    factor = residuals / (x.size - count)
+    return found, base[:, :, None] * factor if y.ndim == 2 else base * factor
+
+
+public(globals())

@@ -1,0 +1,213 @@
+"""Arrays with some elements changed, put in or left out: put, place, insert, choose, trim_zeros.
+
+Stands on `searching`.  Chapter 13, *In-place updates*.
+In JAX: `jax/_src/numpy/indexing.py`, `lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import lax
+from minijax.core import Array
+from minijax.numpy import arguments
+from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays,
+                                     broadcast_arrays_to_one_shape, broadcast_to_shape,
+                                     canonical_axes, convert, places_along, promote_dtypes, public,
+                                     static_value)
+from minijax.numpy.searching import take_along_axis
+from minijax.numpy.shaping import moveaxis, ravel
+from minijax.primitives.axes import canonical_shape
+
+
+def _check_not_in_place(name: str, inplace: bool) -> None:
+    if inplace:
+        raise ValueError(f"jax.numpy.{name} cannot modify arrays in-place, because JAX arrays are "
+                         "immutable. Pass inplace=False to instead return an updated array.")
+
+
+def put(a: ArrayLike, ind: ArrayLike, v: ArrayLike, mode: str | None = None, *,
+        inplace: bool = True) -> Array:
+    """The array with other values at these places of the flat array; needs ``inplace=False``.
+
+    >>> put(np.array([5, 6, 7]), np.array([0, 2]), np.array([1, 2]), inplace=False)
+    Array([1, 6, 2], dtype=int32)
+
+    Args:
+      v: the values, again from the first where they are too few.
+      mode: "clip" or "wrap" brings places outside inside; by default they are left out.
+    """
+    _check_not_in_place("put", inplace)
+    places, values = ravel(ind), ravel(as_array("put", v))
+    if not a.size or not places.size or not values.size:
+        return a
+    values = resize(values, places.shape)
+    if mode == "raise":
+        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+    if mode not in (None, "wrap", "clip"):
+        raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
+    if mode == "wrap":
+        places = places % a.size
+    elif mode == "clip":
+        places = lax.clamp(convert(0, places.dtype), places, convert(a.size - 1, places.dtype))
+    return ravel(a).at[places].set(values, mode="drop").reshape(a.shape)
+
+
+def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = True) -> Array:
+    """The array with the values, in turn, where the mask holds; needs ``inplace=False``.
+
+    >>> place(np.array([5, 6, 7]), np.array([True, False, True]), np.array([1, 2]), inplace=False)
+    Array([1, 6, 2], dtype=int32)
+    """
+    _check_not_in_place("place", inplace)
+    values = ravel(as_array("place", vals))
+    if arr.size != mask.size:
+        raise ValueError("place: arr and mask must be the same size")
+    if not values.size:
+        raise ValueError("Cannot place values from an empty array")
+    if not arr.size:
+        return arr
+    is_chosen = lax.reshape(mask, arr.shape) != 0
+    turn = lax.reshape(lax.cumsum(ravel(convert(is_chosen, np.dtype("int32")))), arr.shape) - 1
+    return arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
+
+
+def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
+                   inplace: bool = True, *, mode: str | None = None) -> Array:
+    """In every row along an axis, other values at that row's places; needs ``inplace=False``.
+
+    >>> put_along_axis(np.array([[1, 2], [3, 4]]), np.array([[1], [0]]), 9, 1, inplace=False)
+    Array([[1, 9],
+           [9, 4]], dtype=int32)
+    """
+    _check_not_in_place("put_along_axis", inplace)
+    x, at = along("put_along_axis", arr, axis)
+    values = as_array("put_along_axis", values)
+    if axis is None:
+        values = ravel(broadcast_to_shape(values, indices.shape))
+    elif indices.ndim != x.ndim:
+        raise ValueError("put_along_axis: indices and arr must have the same number of dimensions")
+    shape = [n if d == at else max(n, m)
+             for d, (n, m) in enumerate(zip(indices.shape, x.shape, strict=True))]
+    places = places_along(shape, *range(x.ndim))
+    places[at] = broadcast_to_shape(indices, tuple(shape))
+    return x.at[tuple(places)].set(values, mode=mode).reshape(arr.shape)
+
+
+def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int | None = None
+           ) -> Array:
+    """The array with values put in before these places.
+
+    >>> insert(np.array([5, 6, 7]), 1, 9)
+    Array([5, 9, 6, 7], dtype=int32)
+    """
+    a, at = along("insert", arr, axis)
+    new, size = convert(as_array("insert", values), a.dtype), a.shape[at]
+    new = lax.expand_dims(new, range(a.ndim - new.ndim)) if new.ndim < a.ndim else new
+    places: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
+                   else as_array("insert", obj))
+    if places.ndim > 1 or places.dtype.kind not in "iu":
+        raise ValueError("jnp.insert(): obj must be a slice, or an integer array of at most one "
+                         f"dimension; got {obj}")
+    if places.ndim == 0:
+        new = moveaxis(new, 0, at)
+    if places.size == 1:
+        places = broadcast_to_shape(places, (new.shape[at],))
+    count = places.size
+    places = convert(places, np.dtype("int32"))
+    places = lax.clamp(np.int32(0), arguments.choose(places < 0, places + size, places),
+                       np.int32(size))
+    new = moveaxis(broadcast_to_shape(new, (*a.shape[:at], count, *a.shape[at + 1:])), at, 0)
+    # a stable sort of all rows by where they stand, what is put in before what is there
+    stand = lax.concatenate([places, lax.iota(np.dtype("int32"), size)], 0)
+    order = lax.sort((stand, lax.iota(np.dtype("int32"), count + size)), 0, num_keys=1)[1]
+    rows = lax.concatenate([new, moveaxis(a, at, 0)], 0)
+    return moveaxis(rows[order], 0, at)
+
+
+def resize(a: ArrayLike, new_shape: Any) -> Array:
+    """The elements in this shape, again from the first where they are too few.
+
+    >>> resize(np.array([1, 2, 3]), (2, 2))
+    Array([[1, 2],
+           [3, 1]], dtype=int32)
+    """
+    shape = (new_shape,) if np.ndim(new_shape) == 0 else tuple(new_shape)
+    if any(n < 0 for n in shape):
+        raise ValueError("all elements of `new_shape` must be non-negative")
+    size = math.prod(canonical_shape(shape))
+    flat: Any = ravel(a)
+    if not flat.size:
+        return lax.full(shape, 0, a.dtype)
+    flat = lax.concatenate([flat] * -(-size // flat.size), 0) if size > flat.size else flat
+    return lax.reshape(flat[:size], shape)
+
+
+def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") -> Array:
+    """At every place, the element of the array among `choices` whose number stands there.
+
+    >>> choose(np.array([1, 0]), [np.array([5, 6]), np.array([7, 8])])
+    Array([7, 6], dtype=int32)
+
+    Args:
+      mode: of numbers outside: "raise", which needs known ones, "wrap" or "clip".
+    """
+    if a.dtype.kind not in "iu":
+        raise ValueError("`a` array must be integer typed")
+    which, arrays = a, as_arrays("choose", *choices)
+    if mode == "raise":
+        known = static_value(a, "The error occurred because jnp.choose was jit-compiled with "
+                             "mode='raise'. Use mode='wrap' or mode='clip' instead.")
+        if np.any((known < 0) | (known >= len(arrays))):
+            raise ValueError("invalid entry in choice array")
+    elif mode == "wrap":
+        which = which % len(arrays)
+    elif mode == "clip":
+        which = lax.clamp(convert(0, a.dtype), a, convert(len(arrays) - 1, a.dtype))
+    else:
+        raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
+    which, *arrays = broadcast_arrays_to_one_shape(which, *promote_dtypes(*arrays))
+    return take_along_axis(lax.stack(arrays), which[None], 0)[0]
+
+
+def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None
+               ) -> Array:
+    """The array without the zeros at its ends, which must be known.
+
+    >>> trim_zeros(np.array([0, 1, 0, 2, 0]))
+    Array([1, 0, 2], dtype=int32)
+
+    Args:
+      trim: of "f", the front, and "b", the back.
+    """
+    is_set = np.asarray(static_value(filt, "jnp.trim_zeros")) != 0
+    axes, cut = canonical_axes(axis, filt.ndim), [slice(None)] * filt.ndim
+    for d in axes:
+        found = np.flatnonzero(is_set.any(tuple(e for e in range(filt.ndim) if e != d)))
+        ends = (found[0], found[-1] + 1) if found.size else (filt.shape[d],) * 2
+        cut[d] = slice(ends[0] if "f" in trim.lower() else 0,
+                       ends[1] if "b" in trim.lower() else filt.shape[d])
+    return filt[tuple(cut)] if axes else filt
+
+
+def apply_over_axes(func: Callable[..., Any], a: ArrayLike, axes: Any) -> Array:
+    """`func(a, axis)` for one axis after the other, which remain with size one.
+
+    >>> from minijax.numpy import sum
+    >>> apply_over_axes(sum, np.ones((2, 3)), [0, 1])
+    Array([[6.]], dtype=float32)
+    """
+    for axis in axes:
+        found = func(a, axis)
+        found = found if found.ndim == a.ndim else lax.expand_dims(found, (axis % a.ndim,))
+        if found.ndim != a.ndim:
+            raise ValueError("function is not returning an array of the correct shape")
+        a = found
+    return a
+
+
+public(globals())

@@ -1,0 +1,42 @@
+"""Windows: weights that fall towards both ends, for the spectra of pieces of signals.
+
+Stands on `creation`.  Beside `fft`.
+In JAX: `jax/_src/numpy/window_functions.py`.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy.arguments import documented
+
+
+def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
+            ) -> Callable[[int], Array]:
+    """The window of a function of the angle, which goes round once from the first to the last."""
+    def window(M: int) -> Array:
+        size, dtype = operator.index(M), dtypes.default_float_dtype()
+        if size <= 1:
+            return lax.full((size,), 1, dtype)
+        return at(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
+
+    return documented(window, name, f"{summary}: its weights at M places.",
+                      shows and f"{name}(3) -> {shows}")
+
+
+bartlett = _window("bartlett", lambda x: 1 - lax.abs(x - np.pi) / np.pi, "The window of a triangle",
+                   "Array([0., 1., 0.], dtype=float32)")
+blackman = _window("blackman", lambda x: 0.42 - 0.5 * lax.cos(x) + 0.08 * lax.cos(2 * x),
+                   "Blackman's window", "")
+hamming = _window("hamming", lambda x: 0.54 - 0.46 * lax.cos(x), "Hamming's window",
+                  "")
+hanning = _window("hanning", lambda x: 0.5 - 0.5 * lax.cos(x), "Von Hann's window",
+                  "Array([0., 1., 0.], dtype=float32)")
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning"]

@@ -1,0 +1,26 @@
+"""The laws of polynomials: products divide, integrals have derivatives, fits go through."""
+
+import numpy as np
+
+import minijax.numpy as jnp
+
+P, Q = np.float32([1, -3, 2, 5]), np.float32([2, 1])
+
+
+def test_a_product_and_what_is_left_divide():
+    quotient, left = jnp.polydiv(jnp.polyadd(jnp.polymul(P, Q), np.float32([7])), Q)
+    np.testing.assert_allclose(quotient, P, atol=1e-5)
+    np.testing.assert_allclose(jnp.trim_zeros(left), [7], atol=1e-5)
+
+
+def test_the_derivative_of_the_integral_is_the_polynomial():
+    np.testing.assert_allclose(jnp.polyder(jnp.polyint(P, 2, np.float32([3, 4])), 2), P)
+    np.testing.assert_allclose(jnp.polyint(P, 2, np.float32([3, 4])), np.polyint(P, 2, [3, 4]))
+
+
+def test_a_fit_finds_the_polynomial_and_its_covariance():
+    x = np.linspace(-1, 1, 9, dtype=np.float32)
+    np.testing.assert_allclose(jnp.polyfit(x, jnp.polyval(P, x), 3), P, atol=1e-4)
+    ours = jnp.polyfit(x, np.exp(x), 1, cov=True)
+    for found, wanted in zip(ours, np.polyfit(x, np.exp(x), 1, cov=True), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-6)
