@@ -10,6 +10,7 @@ import functools
 import operator
 from typing import Any
 
+import numpy as np
 
 from minijax import lax
 from minijax.core import Array
