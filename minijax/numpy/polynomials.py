@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import diagonals, equations, putting, reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, convert,
+from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, convert, like,
                                      promote_dtypes_inexact, promoted, public)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
@@ -46,7 +46,7 @@ def polyadd(a1: Alike, a2: Alike) -> Array:
     Array([1, 7], dtype=int32)
     """
     size = max(a1.shape[0], a2.shape[0])
-    x, y = (lax.pad(x, convert(0, x.dtype), [(size - x.shape[0], 0, 0)]) for x in (a1, a2))
+    x, y = (lax.pad(x, like(0, x), [(size - x.shape[0], 0, 0)]) for x in (a1, a2))
     return x + y
 
 

@@ -73,7 +73,8 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         return arr
     is_chosen = lax.reshape(mask, arr.shape) != 0
     turn = lax.reshape(lax.cumsum(ravel(convert(is_chosen, np.dtype("int32")))), arr.shape) - 1
-    return arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
+    found = arguments.choose(is_chosen, convert(values[turn % values.size], arr.dtype), arr)
+    return convert(found, arr.dtype, arr.weak_type)
 
 
 def put_along_axis(arr: ArrayLike, indices: ArrayLike, values: ArrayLike, axis: int | None,
@@ -106,7 +107,7 @@ def insert(arr: ArrayLike, obj: ArrayLike | slice, values: ArrayLike, axis: int 
     Array([5, 9, 6, 7], dtype=int32)
     """
     a, at = along("insert", arr, axis)
-    new, size = convert(as_array("insert", values), a.dtype), a.shape[at]
+    new, size = convert(as_array("insert", values), a.dtype, a.weak_type), a.shape[at]
     new = lax.expand_dims(new, range(a.ndim - new.ndim)) if new.ndim < a.ndim else new
     places: Any = (np.arange(size, dtype=np.int32)[obj] if isinstance(obj, slice)
                    else as_array("insert", obj))
@@ -171,7 +172,8 @@ def choose(a: ArrayLike, choices: Any, out: None = None, mode: str = "raise") ->
     else:
         raise ValueError(f"mode={mode!r} not understood. Must be 'raise', 'wrap', or 'clip'")
     which, *arrays = broadcast_arrays_to_one_shape(which, *promote_dtypes(*arrays))
-    return take_along_axis(lax.stack(arrays), which[None], 0)[0]
+    found = take_along_axis(lax.stack(arrays), which[None], 0)[0]
+    return convert(found, found.dtype)
 
 
 def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: int | Sequence[int] | None = None

@@ -120,3 +120,10 @@ def test_einsum_multiplies_by_what_it_is_given():
         x = np.ones((2, 3), "f")
         found = lib.numpy.einsum("ij,kj->ik", x, x, _dot_general=product)
         assert found.tolist() == [[6, 6], [6, 6]] and "preferred_element_type" in seen[0]
+
+
+@pytest.mark.parametrize("optimize", ["auto", "greedy", "optimal"])
+def test_the_path_of_einsum_is_jaxs(optimize):
+    given = ("ij,jk,k", np.ones((2, 3)), np.ones((3, 4)), np.ones(4))
+    found = jnp.einsum_path(*given, optimize=optimize)[0]
+    assert found == jax.numpy.einsum_path(*given, optimize=optimize)[0]
