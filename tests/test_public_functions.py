@@ -248,8 +248,8 @@ NUMPY: dict[str, Maker] = {
     **named("nanvar nanstd", reduction("fff", ddof=[0, 1], **KEEP)),
     **named("nanargmax nanargmin", reduction("fffi", several=False, where=False, **KEEP)),
     **named("median", reduction("ffi", where=False, domain="finite", shapes=FULL, **KEEP)),
-    **named("cumsum cumprod nancumsum", reduction("fffihub", several=False, where=False,
-                                                  **TYPED)),
+    **named("cumsum cumprod nancumsum nancumprod", reduction("fffihub", several=False, where=False,
+                                                             **TYPED)),
     "average": lambda d: call(x := d.array("ffi", d.choice(RICH), "positive"), **d.some(
         weights=lambda: np.asarray(np.ones(x.shape) + 0.5 * (x > 1), np.float32),
         keepdims=True)),
