@@ -3,8 +3,9 @@
 Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
-from minijax import (config, custom_batching, custom_derivatives, debug, dtypes, errors, extend,
-                     lax, memory, nn, numpy, ops, random, sharding, tree, tree_util, typing)
+from minijax import (ad_checkpoint, config, custom_batching, custom_derivatives, debug, dtypes,
+                     errors, extend, lax, memory, nn, numpy, ops, random, sharding, tree,
+                     tree_util, typing)
 from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
@@ -25,6 +26,8 @@ from minijax.device import (block_until_ready, copy_to_host_async, default_backe
 from minijax.dtypes import float0
 from minijax.gradients import fwd_and_bwd, grad, hessian, jacfwd, jacobian, jacrev, value_and_grad
 from minijax.higher_order.checkpoint import checkpoint, remat
+from minijax.higher_order.host_results import effects_barrier, pure_callback
+from minijax.higher_order.policies import checkpoint_policies
 from minijax.higher_order.compiled import ShapeDtypeStruct
 from minijax.higher_order.devices import Device
 from minijax.higher_order.jit import clear_caches, jit
@@ -36,6 +39,7 @@ from minijax.higher_order.shardings import NamedSharding
 from minijax.numpy.index_plan import ds
 from minijax.laid_out import take_out_sharding as _take_out_sharding
 from minijax.parallel import pmap
+from minijax.scopes import ensure_compile_time_eval, named_call, named_scope
 from minijax.shard_map import shard_map, smap
 from minijax.sharp_bits.findings import checking_sharp_bits
 from minijax.tracebacks import guard as _guard
@@ -51,8 +55,8 @@ _guard(globals(), *map(vars, (debug, lax, lax.linalg, nn, nn.initializers, numpy
 def __getattr__(name: str) -> object:
     """What few programs name is loaded when they do, as all would pay for it."""
     import importlib
-    if name == "scipy":
-        return importlib.import_module("minijax.scipy")
+    if name in ("experimental", "scipy"):
+        return importlib.import_module(f"minijax.{name}")
     if name == "explain":
         return importlib.import_module("minijax.notebook.widgets.explain").explain
     raise AttributeError(f"module 'minijax' has no attribute {name!r}")
