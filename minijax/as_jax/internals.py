@@ -5,8 +5,7 @@ Stands on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core, errors, source_info, tree_util
@@ -165,46 +164,3 @@ def find_top_trace(xs: Any) -> core.Level | None:
 
 core.Level.main = property(lambda level: level)  # type: ignore[attr-defined]
 JVPTracer._trace = property(lambda tracer: tracer.level)
-
-
-# ── What is imported by all and called by few ────────────────────────────────────────────────
-
-def io_callback(*args: Any, **kwargs: Any) -> Any:
-    """Equinox and Diffrax import it for their progress bars."""
-    raise NotImplementedError("minijax has no io_callback: leave progress bars out; "
-                              "jax.debug.print and jax.debug.callback are there")
-
-
-class FoldingTrace(core.Trace):
-    """Evaluates at once what mentions no tracer, and leaves the rest to its parent."""
-
-    def process_primitive(self, primitive: core.Primitive, args: Sequence[core.Array],
-                          params: core.Params) -> list:
-        knows = not any(isinstance(x, core.Tracer) for x in args)
-        trace = core.base_trace if knows or self.parent is None else self.parent
-        return core.run_with(trace, primitive.bind_list, *args, **params)
-
-
-@contextlib.contextmanager
-def ensure_compile_time_eval() -> Iterator[None]:
-    """What is computed inside from known values has numbers at once, whatever is traced around."""
-    around = core.current_trace.get()
-    token = core.current_trace.set(
-        around if around is core.base_trace else FoldingTrace(around.level, around))
-    try:
-        yield
-    finally:
-        core.current_trace.reset(token)
-
-
-@contextlib.contextmanager
-def named_scope(name: str) -> Iterator[None]:
-    """A name for what is traced inside, which profiles of JAX show and nothing here does."""
-    if not isinstance(name, str):
-        raise TypeError(f"named_scope name argument must be a string; got {name}.")
-    yield
-
-
-def named_call(fun: Callable | None = None, *, name: str | None = None) -> Any:
-    """The function itself: see `named_scope`."""
-    return fun or (lambda f: f)

@@ -15,10 +15,6 @@ jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Eq
 jax.core.get_opaque_trace_state          as_jax.internals.get_opaque_trace_state  Flax
 jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
 jax.core.Atom                            jaxpr.Atom                           Equinox
-jax.ensure_compile_time_eval             as_jax.internals.ensure_compile_time_eval  Equinox
-jax.named_call                           as_jax.internals.named_call          Equinox, Flax
-jax.named_scope                          as_jax.internals.named_scope         Equinox, Flax
-jax.experimental.io_callback             as_jax.internals.io_callback          Equinox, Diffrax
 jax.extend.core.get_opaque_trace_state   as_jax.internals.get_opaque_trace_state  Flax
 jax.extend.core.find_top_trace           as_jax.internals.find_top_trace      Equinox
 jax.extend.core.mapped_aval              as_jax.internals.mapped_aval         Equinox

@@ -61,7 +61,7 @@ def _keeping(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-                     policy: Callable[..., bool] | None, **params: Any) -> Halves:
+                     policy: Callable[..., bool] | None = None, **params: Any) -> Halves:
     """The known outputs now; the unknown ones later, with everything they need, from `args`."""
     if policy is not None:
         return _keeping(unknown, args, jaxpr=jaxpr, policy=policy, **params)

@@ -188,7 +188,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The tangents of values in a tree that do not vary: arrays of zeros, or of class `SymbolicZero`.
+    """The tangents of values in a tree that do not vary: zeros, or those of class `SymbolicZero`.
 
     >>> zero_from_primal(np.ones(2, np.float32))
     Array([0., 0.], dtype=float32)
