@@ -76,7 +76,9 @@ def _refused(name: str) -> Callable[..., Any]:
             f"with JIT and other JAX transformations. Consider using jnp.asarray(np.{name}(...)) "
             "instead, outside of what is transformed.")
 
-    return documented(refuse, name, f"Refused: take ``asarray(numpy.{name}(...))``.", "",
+    return documented(refuse, name, f"Refused: take ``asarray(numpy.{name}(...))``.",
+                      f"{name}('x') -> Traceback (most recent call last):\n    ...\n    "
+                      f"NotImplementedError: jnp.{name}() is not implemented ...",
                       "NotImplementedError: always, since what it reads may change.")
 
 

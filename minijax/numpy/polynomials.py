@@ -46,7 +46,8 @@ def polyadd(a1: Alike, a2: Alike) -> Array:
     Array([1, 7], dtype=int32)
     """
     size = max(a1.shape[0], a2.shape[0])
-    x, y = (lax.pad(x, like(0, x), [(size - x.shape[0], 0, 0)]) for x in (a1, a2))
+    x, y = (lax.pad(x, like(0, x), [(size - len(x), 0, 0), *[(0, 0, 0)] * (x.ndim - 1)])
+            for x in (a1, a2))
     return x + y
 
 

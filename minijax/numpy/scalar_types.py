@@ -56,7 +56,7 @@ complex64, complex128 = map(_scalar_type, (np.complex64, np.complex128))
 int_, uint, float_, complex_ = int64, uint64, float64, complex128
 single, double, csingle, cdouble = float32, float64, complex64, complex128
 
-# narrow numbers name what other programs store; arrays of them are refused where one is made
+# of narrow numbers arrays can be made, stored and converted; `jit` refuses to compute with them
 (float4_e2m1fn, float6_e2m3fn, float6_e3m2fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz,
  float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu,
  int1, int2, int4, uint1, uint2, uint4) = map(_scalar_type, (

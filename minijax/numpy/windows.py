@@ -27,16 +27,16 @@ def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
         return at(lax.iota(dtype, size) * (2 * np.pi / (size - 1)))
 
     return documented(window, name, f"{summary}: its weights at M places.",
-                      shows and f"{name}(3) -> {shows}")
+                      f"{name}(5).round(2) -> Array({shows}, dtype=float32)")
 
 
 bartlett = _window("bartlett", lambda x: 1 - lax.abs(x - np.pi) / np.pi, "The window of a triangle",
-                   "Array([0., 1., 0.], dtype=float32)")
+                   "[0. , 0.5, 1. , 0.5, 0. ]")
 blackman = _window("blackman", lambda x: 0.42 - 0.5 * lax.cos(x) + 0.08 * lax.cos(2 * x),
-                   "Blackman's window", "")
+                   "Blackman's window", "[-0.  ,  0.34,  1.  ,  0.34, -0.  ]")
 hamming = _window("hamming", lambda x: 0.54 - 0.46 * lax.cos(x), "Hamming's window",
-                  "")
+                  "[0.08, 0.54, 1.  , 0.54, 0.08]")
 hanning = _window("hanning", lambda x: 0.5 - 0.5 * lax.cos(x), "Von Hann's window",
-                  "Array([0., 1., 0.], dtype=float32)")
+                  "[0. , 0.5, 1. , 0.5, 0. ]")
 
 __all__ = ["bartlett", "blackman", "hamming", "hanning"]

@@ -24,3 +24,8 @@ def test_a_fit_finds_the_polynomial_and_its_covariance():
     ours = jnp.polyfit(x, np.exp(x), 1, cov=True)
     for found, wanted in zip(ours, np.polyfit(x, np.exp(x), 1, cov=True), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-6)
+
+
+def test_a_sum_aligns_the_first_axes():
+    found = jnp.polyadd(np.ones((1, 3)), np.ones((2, 3)))
+    np.testing.assert_array_equal(found, [[1, 1, 1], [2, 2, 2]])
