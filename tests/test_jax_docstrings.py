@@ -128,7 +128,8 @@ def report(passed, failed):
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_jaxs_own_examples_pass(capsys):
+def test_jaxs_own_examples_pass(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     passed, failed = tally()
     text = report(passed, failed)
     with capsys.disabled():

@@ -14,7 +14,7 @@ import numpy as np
 from minijax import dtypes, lax
 from minijax.core import Array
 from minijax.numpy import diagonals, equations, putting, reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, convert, like,
+from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, convert,
                                      promote_dtypes_inexact, promoted, public)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
@@ -45,10 +45,8 @@ def polyadd(a1: Alike, a2: Alike) -> Array:
     >>> polyadd(np.array([1, 2]), np.array([5]))
     Array([1, 7], dtype=int32)
     """
-    size = max(a1.shape[0], a2.shape[0])
-    x, y = (lax.pad(x, like(0, x), [(size - len(x), 0, 0), *[(0, 0, 0)] * (x.ndim - 1)])
-            for x in (a1, a2))
-    return x + y
+    short, long = (a1, a2) if len(a1) <= len(a2) else (a2, a1)
+    return long.at[len(long) - len(short):].add(short)
 
 
 def polysub(a1: Alike, a2: Alike) -> Array:
