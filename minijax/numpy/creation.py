@@ -144,7 +144,8 @@ def _array_of_sequence(items: Sequence, dtype: Any) -> Any:
         dtype = (dtypes.lattice_result_type(*leaves)[0] if leaves
                  else dtypes.default_float_dtype())
     if not isinstance(dtype, np.dtype) or any(isinstance(leaf, Tracer) for leaf in leaves):
-        return lax.stack([convert(_array(item, dtype), dtype) for item in items])
+        parts = [convert(_array(item, dtype), dtype) for item in items]
+        return lax.concatenate([lax.expand_dims(x, (0,)) for x in parts], 0)
     if any(isinstance(leaf, Array) for leaf in leaves):
         numbers = (leaf._buffer if isinstance(leaf, Array) else leaf for leaf in leaves)
         items = tree_map(lambda _: next(numbers), items,
