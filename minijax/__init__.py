@@ -4,8 +4,8 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
 from minijax import (ad_checkpoint, config, custom_batching, custom_derivatives, debug, dtypes,
-                     errors, extend, lax, memory, nn, numpy, ops, random, sharding, tree,
-                     tree_util, typing)
+                     errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding,
+                     tree, tree_util, typing)
 from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl
 from minijax.command_line import parse_flags_with_absl as _parse_flags_with_absl
@@ -38,6 +38,7 @@ from minijax.higher_order.placing import (Shard, live_arrays, make_array_from_ca
 from minijax.higher_order.shardings import NamedSharding
 from minijax.numpy.index_plan import ds
 from minijax.laid_out import take_out_sharding as _take_out_sharding
+from minijax.higher_order.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.parallel import pmap
 from minijax.scopes import ensure_compile_time_eval, named_call, named_scope
 from minijax.shard_map import shard_map, smap

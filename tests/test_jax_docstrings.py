@@ -20,7 +20,7 @@ import minijax
 
 MODULES = ["", "numpy", "lax", "nn", "nn.initializers", "random", "tree_util", "tree",
            "scipy.linalg", "scipy.special", "numpy.linalg", "numpy.fft", "lax.linalg", "dtypes",
-           "errors", "ops", "custom_derivatives", "custom_batching", "test_util",
+           "errors", "ops", "custom_derivatives", "custom_batching", "test_util", "ref",
            "example_libraries.optimizers", "example_libraries.stax"]
 WANTED = 0.90
 

@@ -37,10 +37,6 @@ class TypedNdArray:
     """JAX's constants from NumPy; there is none here, so nothing is an instance."""
 
 
-class AbstractRef:
-    """The type of a reference."""
-
-
 class ExtendedDType:
     """A dtype of one's own: Flax declares one of 8 bits, which no array here may have."""
 

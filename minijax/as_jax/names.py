@@ -55,7 +55,7 @@ jax._src.dispatch.wait_for_tokens        as_jax.internals.wait_for_tokens     Eq
 jax._src.dtypes.ExtendedDType            as_jax.internals.ExtendedDType       Flax
 jax._src.interpreters.pxla.global_result_handlers  as_jax.internals.result_handlers  Flax
 jax._src.literals.TypedNdArray           as_jax.internals.TypedNdArray        Equinox
-jax._src.state.types.AbstractRef         as_jax.internals.AbstractRef         Flax
+jax._src.state.types.AbstractRef         higher_order.references.AbstractRef  Flax
 jax._src.traceback_util.api_boundary     tracebacks.api_boundary              Flax
 jax._src.traceback_util.include_frame    tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping

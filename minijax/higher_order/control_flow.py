@@ -20,6 +20,7 @@ from minijax.higher_order.jit import jit
 from minijax.higher_order import devices
 from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                          scan_in_python, while_in_python)
+from minijax.higher_order.references import Ref, carrying, discharged
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
@@ -212,6 +213,15 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
                    names: Sequence[str]) -> Any:
     if config.disable_jit.value and core.is_concrete(index):
         return functions[_known_index(index)](*operands)
+
+    def with_refs(refs: Sequence[Ref], values: list) -> Any:
+        return _staged_branches(index, [discharged(f, refs) for f in functions],
+                                (values, *operands), names)
+    return carrying(lambda: _staged_branches(index, functions, operands, names), with_refs)
+
+
+def _staged_branches(index: Any, functions: Sequence[Callable], operands: Sequence[Any],
+                     names: Sequence[str]) -> Any:
     leaves, tree = tree_util.tree_flatten(tuple(operands))
     values = [check_arg(x) for x in leaves]
     types = tree_util.tree_unflatten(tree, [x.aval for x in values])
@@ -349,6 +359,18 @@ def scan(f: Callable, init: Any, xs: Any = None, length: int | None = None,
     steps = _loop_length(rows, length)
     if config.disable_jit.value:
         return _scan_in_python(f, init, rows, x_tree, steps, reverse)
+
+    def with_refs(refs: Sequence[Ref], values: list) -> tuple[Any, list]:
+        def body(state: tuple, x: Any) -> tuple[tuple, Any]:
+            (carry, y), values = discharged(f, refs)(state[1], state[0], x)
+            return (carry, values), y
+        (last, values), ys = _scan(body, (init, values), rows, x_tree, steps, reverse, unroll)
+        return (last, ys), values
+    return carrying(lambda: _scan(f, init, rows, x_tree, steps, reverse, unroll), with_refs)
+
+
+def _scan(f: Callable, init: Any, rows: list, x_tree: Any, steps: int, reverse: bool,
+          unroll: int | bool) -> Any:
     row_types = tree_util.tree_unflatten(x_tree, [without_axis(x.aval, 0) for x in rows])
     carry = Carry(init, "scan")
     body = carry.staged(f, row_types, carry_of=_carry_of)
@@ -493,6 +515,15 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
                                    tree_util.tree_map(core.as_value, init_val))
         except errors.ConcretizationTypeError:
             pass  # the condition depends on a value that is not known, one of a vmap for instance
+
+    def with_refs(refs: Sequence[Ref], values: list) -> Any:
+        return _while(lambda state: discharged(cond_fun, refs)(state[1], state[0])[0],
+                      lambda state: discharged(body_fun, refs)(state[1], state[0]),
+                      (init_val, values))
+    return carrying(lambda: _while(cond_fun, body_fun, init_val), with_refs)
+
+
+def _while(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
     carry = Carry(init_val, "while_loop")
     body = carry.staged(body_fun)
     condition = Body(cond_fun, (carry.types,), "while_cond")

@@ -25,6 +25,7 @@ from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, laid_arguments,
                                           laid_results)
+from minijax.higher_order.references import Ref, carrying, discharged
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -155,6 +156,9 @@ class JitFunction:
         except TypeError:  # it cannot be a weak key
             self._owner = self
         self._dispatcher = Dispatcher()
+        self._refs: list[Ref] = []  # which the function closed over, as far as calls have shown
+        self._with_refs: dict[int, JitFunction] = {}
+        self._of_values: dict[tuple[int, ...], JitFunction] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -183,6 +187,45 @@ class JitFunction:
     def _call_here(self, args: tuple, kwargs: dict) -> Any:
         if config.disable_jit.value:
             return self._fun(*args, **kwargs)
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if any(type(x) is Ref for x in leaves):
+            return self._call_on_values(leaves, tree)
+        return carrying(lambda: self._call_plainly(args, kwargs),
+                        lambda refs, values: self._handing_over(len(refs))(values, *args, **kwargs),
+                        self._refs)
+
+    def _call_on_values(self, leaves: Sequence[Any], tree: tree_util.PyTreeDef) -> Any:
+        """A call with references among its arguments."""
+        places = tuple(i for i, x in enumerate(leaves) if type(x) is Ref)
+        refs = [leaves[i] for i in places]
+        if len({id(ref) for ref in refs}) < len(refs):
+            raise ValueError("only one reference to a mutable array may be passed as an argument "
+                             f"to a function, but when tracing {self._name} for jit a reference "
+                             "was passed more than once")
+        if places not in self._of_values:
+            self._of_values[places] = self._changed(_on_values(self._fun, places))
+        values = [x.read() if type(x) is Ref else x for x in leaves]
+        args, kwargs = tree_util.tree_unflatten(tree, values)
+        result, new = self._of_values[places](*args, **kwargs)
+        for ref, value in zip(refs, new, strict=True):
+            ref.write(value)
+        return result
+
+    def _handing_over(self, count: int) -> JitFunction:
+        """The function with the values of the references it closed over as its first argument."""
+        if count not in self._with_refs:
+            self._with_refs[count] = self._changed(discharged(self._fun, self._refs[:count]), 1)
+        return self._with_refs[count]
+
+    def _changed(self, fun: Callable, shift: int = 0) -> JitFunction:
+        """`jit` of another function, with more arguments before its own."""
+        functools.update_wrapper(fun, self._fun)
+        static, donated = (named._replace(numbers=tuple(
+            n + shift if n >= 0 else n for n in named.numbers))
+            for named in (self._static, self._donated))
+        return JitFunction(fun, static, donated, self._inline)
+
+    def _call_plainly(self, args: tuple, kwargs: dict) -> Any:
         given = Given(self, args, kwargs)
         for x in given.leaves:
             if isinstance(x, ShapeDtypeStruct):
@@ -283,6 +326,17 @@ class JitFunction:
 
     def __repr__(self) -> str:
         return f"<jitted {self._fun!r}>"
+
+
+def _on_values(fun: Callable, places: Sequence[int]) -> Callable[..., tuple[Any, list]]:
+    """A function of references at some places, as one of their values, which returns new ones."""
+    def pure(*args: Any, **kwargs: Any) -> tuple[Any, list]:
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        refs = {i: Ref(leaves[i]) for i in places}
+        args, kwargs = tree_util.tree_unflatten(
+            tree, [refs.get(i, x) for i, x in enumerate(leaves)])
+        return fun(*args, **kwargs), [ref.read() for ref in refs.values()]
+    return pure
 
 
 _holders = caches.Holders(JitFunction._forget)

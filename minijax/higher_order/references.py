@@ -1,0 +1,265 @@
+"""Array references, which can be written: `new_ref`, `freeze`; how loops and `jit` carry them.
+
+A reference holds a value of its trace.  Stands on the interpreters.  Chapter 13.
+In JAX: `jax/_src/state/`, `jax/_src/core.py` (`Ref`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from minijax import core, errors
+from minijax.core import Array, ShapedArray
+from minijax.interpreters.jvp import JVPTracer
+from minijax.interpreters.vmap import BatchTracer
+from minijax.primitives.convert import converted
+from minijax.primitives.emitted import zeros
+from minijax.stage import DynamicJaxprTrace
+
+T = TypeVar("T")
+
+
+class NotCarriedError(ValueError):
+    """A function that is written down as a program uses a reference that was made outside of it.
+
+    `jit`, `scan`, `while_loop`, `cond` and what stands on them hand references over; others do
+    not, and there the value is to be passed and returned.
+    """
+
+    def __init__(self, ref: Ref):
+        self.ref = ref
+        super().__init__(
+            "a function that is traced uses an array reference that was made outside of it: "
+            f"{ref.inner_aval.str_long()}. Pass the value of the reference to the function, and "
+            "return the new one.")
+
+
+@dataclass(frozen=True, repr=False)
+class AbstractRef:
+    """The type of an array reference."""
+
+    inner_aval: ShapedArray
+    memory_space: Any = None
+    kind: Any = None
+
+    def __repr__(self) -> str:
+        return f"Ref{{{self.inner_aval.str_long()}}}"
+
+
+class Ref:
+    """An array that can be written in place; made by `new_ref`."""
+
+    def __init__(self, value: Array):
+        self.inner_aval: ShapedArray = value.aval
+        self._value: Array | None = value
+        self._home = core.current_trace.get()
+
+    aval = property(lambda self: AbstractRef(self.inner_aval))
+    shape = property(lambda self: self.inner_aval.shape)
+    dtype = property(lambda self: self.inner_aval.dtype)
+    weak_type = property(lambda self: self.inner_aval.weak_type)
+    ndim = property(lambda self: self.inner_aval.ndim)
+    size = property(lambda self: self.inner_aval.size)
+
+    def read(self) -> Array:
+        """The whole value."""
+        for trace in core.current_trace.get().ancestry():
+            if trace.level is self._home.level:
+                break
+            if type(trace) is DynamicJaxprTrace:
+                raise NotCarriedError(self)
+        if self._value is None:
+            raise errors.with_cure(RuntimeError(
+                f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
+                "It was given to `freeze` or `free_ref`, which end it.")
+        return self._value
+
+    def write(self, value: Array) -> None:
+        """Replace the whole value."""
+        self.read()
+        while isinstance(value, core.Tracer) and not self._home.is_open(value.level):
+            value = self._without_level(value)
+        self._value = value
+
+    def _without_level(self, value: core.Tracer) -> Array:
+        what = {JVPTracer: ("a differentiated value on a non-differentiated",
+                            "of the differentiated"),
+                BatchTracer: ("vmapped value on an unbatched", "to the vmapped")}.get(type(value))
+        if what is None:
+            raise errors.UnexpectedTracerError(core.leak_message(value))
+        raise ValueError(f"performing a set/swap operation with {what[0]} array reference of type "
+                         f"{self.aval}. Move the array reference to be an argument {what[1]} "
+                         "function?")
+
+    def __getitem__(self, index: Any) -> Array:
+        return get(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        swap(self, index, value)
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __repr__(self) -> str:
+        value = self._value
+        return f"Ref({'<deleted>' if value is None else repr(value).partition('(')[2][:-1]})"
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: str | None = None) -> Ref:
+    """A reference to a new array.
+
+    Args:
+      init_val: an array, which stays as it is.
+      memory_space, kind: accepted for JAX's sake.
+
+    Raises:
+      TypeError: for what is no array.
+
+    >>> import minijax
+    >>> ref = new_ref(minijax.numpy.zeros(3))
+    >>> ref[0] = 5.0
+    >>> ref[1:] += 1.0
+    >>> ref[...]
+    Array([5., 1., 1.], dtype=float32)
+    """
+    return Ref(core.another(core.as_value_or(init_val, lambda: (
+        "Error interpreting argument to new_ref as a JAX value. The problematic value is of type "
+        f"{type(init_val)} and was passed to new_ref at position 0."))))
+
+
+def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
+    """A reference to a new array of the shape and dtype of `ty`, in which anything may stand.
+
+    >>> import minijax
+    >>> empty_ref(minijax.ShapeDtypeStruct((2,), "float32")).shape
+    (2,)
+    """
+    return Ref(zeros(ShapedArray(ty.shape, ty.dtype)))
+
+
+def freeze(ref: Ref) -> Array:
+    """The value of a reference, which must not be used again.
+
+    >>> freeze(new_ref(3))
+    Array(3, dtype=int32, weak_type=True)
+    """
+    value = ref.read()
+    ref._value = None
+    return value
+
+
+def free_ref(ref: Ref) -> None:
+    """End a reference, which must not be used again."""
+    freeze(ref)
+
+
+def get(ref: Ref, idx: Any = None) -> Array:
+    """What stands at an index: ``ref[idx]``; the whole array where it is None.
+
+    >>> get(new_ref(3))
+    Array(3, dtype=int32, weak_type=True)
+    """
+    value: Any = ref.read()
+    _check_index(ref, idx)
+    return core.another(value) if _is_whole(idx) else value[idx]
+
+
+def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Array:
+    """Write at an index, and return what stood there.
+
+    Raises:
+      ValueError: when the value is not of the shape and dtype of what stands there.
+
+    >>> ref = new_ref(3)
+    >>> swap(ref, (), 4), ref
+    (Array(3, dtype=int32, weak_type=True), Ref(4, dtype=int32, weak_type=True))
+    """
+    old, new, aval = get(ref, idx), core.as_value(value), ref.inner_aval
+    if new.dtype != ref.dtype:
+        raise ValueError(f"Invalid dtype for `swap`. Ref dtype: {aval.dtype}. "
+                         f"Value dtype: {new.dtype}. ")
+    if old.shape != new.shape:
+        raise ValueError(f"Invalid shape for `swap`. Ref shape: {ref.shape}. Expected shape: "
+                         f"{old.shape}. Value shape: {new.shape}. ")
+    new, whole = converted(new, aval.dtype, aval.weak_type), ref.read()
+    ref.write(core.another(new) if _is_whole(idx) else whole.at[idx].set(new))
+    return old
+
+
+def set(ref: Ref, idx: Any, value: Any) -> None:
+    """Write at an index: ``ref[idx] = value``; raises what `swap` raises."""
+    swap(ref, idx, value)
+
+
+def addupdate(ref: Ref, idx: Any, x: Any) -> None:
+    """Add to what stands at an index; raises what `swap` raises.
+
+    >>> ref = new_ref(3)
+    >>> addupdate(ref, (), 4)
+    >>> ref
+    Ref(7, dtype=int32, weak_type=True)
+    """
+    swap(ref, idx, get(ref, idx) + core.as_value(x))
+
+
+def _is_whole(idx: Any) -> bool:
+    return idx is None or idx is Ellipsis or isinstance(idx, tuple) and idx == ()
+
+
+def _check_index(ref: Ref, idx: Any) -> None:
+    for place, size in zip(idx if isinstance(idx, tuple) else (idx,), ref.shape, strict=False):
+        if isinstance(place, int) and not -size <= place < size:
+            raise ValueError(f"Out of bound indexer: idx={place}, dim={size}.")
+
+
+# ── Programs that use references from outside ────────────────────────────────────────────────
+
+@contextlib.contextmanager
+def _holding(refs: Sequence[Ref], values: Sequence[Array]) -> Iterator[None]:
+    """The references hold these values of the current trace, and then their own again."""
+    before = [(ref._value, ref._home) for ref in refs]
+    for ref, value in zip(refs, values, strict=True):
+        ref._value, ref._home = value, core.current_trace.get()
+    try:
+        yield
+    finally:
+        for ref, (old, home) in zip(refs, before, strict=True):
+            ref._value, ref._home = old, home
+
+
+def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, list]]:
+    """A function from the references' values, and its arguments, to its result and new values."""
+    def pure(values: Sequence[Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
+        with _holding(refs, values):
+            return fun(*args, **kwargs), [ref.read() for ref in refs]
+    return pure
+
+
+def carrying(plain: Callable[[], T], with_refs: Callable[[Sequence[Ref], list], tuple[T, list]],
+             refs: list[Ref] | None = None) -> T:
+    """An operation, some of whose functions may use references from outside.
+
+    Args:
+      plain: the operation.
+      with_refs: from references and their values, its result and the references' new values.
+      refs: those that are known to be used; others are found by trying, and are added.
+    """
+    refs = [] if refs is None else refs
+    while True:
+        try:
+            if not refs:
+                return plain()
+            result, values = with_refs(refs, [ref.read() for ref in refs])
+        except NotCarriedError as found:
+            if any(found.ref is ref for ref in refs):
+                raise  # who is around must carry it first
+            refs.append(found.ref)
+        else:
+            for ref, value in zip(refs, values, strict=True):
+                ref.write(value)
+            return result

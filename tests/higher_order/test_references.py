@@ -1,0 +1,162 @@
+"""Array references are read and written as in JAX, outside of programs and in all of them."""
+
+import jax
+import jax.ref
+import numpy as np
+import pytest
+
+import minijax
+
+X = np.array([0.5, -1.0, 2.0], np.float32)
+
+
+def reads_and_writes(lib, ref):
+    ref[0] = 5.0
+    ref[1:] += 1.0
+    ref[lib.numpy.array([0, 2])] = lib.numpy.ones(2)
+    lib.ref.addupdate(ref, 1, 2.0)
+    lib.ref.set(ref, -1, 7.0)
+    return ref[...], ref[0], ref[1:], lib.ref.get(ref), lib.ref.swap(ref, 0, 9.0), len(ref)
+
+
+def in_loops(lib, ref):
+    def step(carry, x):
+        ref[0] += x
+        return carry + ref[0], ref[1]
+
+    def count(i, carry):
+        ref[i] = carry * ref[0]
+        return carry + 1.0
+    found = lib.lax.scan(step, 0.0, lib.numpy.asarray(X))
+    return found, lib.lax.fori_loop(0, 3, count, 0.0)
+
+
+def in_while(lib, ref):
+    def body(carry):
+        ref[0] = ref[0] * 2.0
+        return carry + 1
+    return lib.lax.while_loop(lambda carry: carry < 3, body, 0)
+
+
+def in_branches(lib, ref):
+    def one():
+        ref[0] = 1.0
+        return 2.0
+    return lib.lax.cond(ref[0] > 0, one, lambda: ref[2]), lib.lax.switch(
+        1, [one, lambda: ref[1], one])
+
+
+def in_compiled(lib, ref):
+    @lib.jit
+    def add(x):
+        ref[0] += x
+        return ref[...].sum()
+
+    @lib.jit
+    def both(tree, x):
+        tree["r"][1] = tree["r"][0] + x
+        return add(x)
+    return add(1.0), add(2.0), both({"r": lib.new_ref(lib.numpy.ones(3))}, 3.0)
+
+
+def as_argument(lib, ref):
+    @lib.jit
+    def f(ref, x):
+        ref[1] += x
+        return ref[0]
+    return f(ref, 4.0), f(x=4.0, ref=ref)
+
+
+def in_transformations(lib, ref):
+    def own(x):
+        inner = lib.new_ref(x)
+
+        def step(i, _):
+            inner[...] = lib.numpy.sin(inner[...]) * x
+        lib.lax.fori_loop(0, 3, step, None)
+        return lib.freeze(inner)
+
+    def outer(x):
+        ref[0] = lib.lax.stop_gradient(3.0 * x)
+        return x * ref[1]
+    return [lib.grad(own)(2.0), lib.jit(lib.grad(own))(2.0), lib.vmap(lib.grad(own))(X),
+            lib.jvp(own, (1.0,), (1.0,)), lib.grad(outer)(2.0), lib.jit(lib.grad(outer))(3.0),
+            lib.vmap(lambda x: x * ref[0])(X)]
+
+
+EAGER = [reads_and_writes, in_loops, in_while, in_branches, in_compiled, as_argument]
+COMPILED = [reads_and_writes, in_loops, in_while, in_branches, in_transformations]
+
+
+@pytest.mark.parametrize(("program", "jitted"), [
+    *((program, False) for program in EAGER), *((program, True) for program in COMPILED)])
+def test_a_program_writes_and_reads_what_it_does_in_jax(program, jitted):
+    def found(lib):
+        ref = lib.new_ref(lib.numpy.asarray(X))
+        run = lambda: program(lib, ref)
+        if jitted:
+            run = lib.jit(run)
+        return lib.tree.leaves([run(), run(), ref[...]])
+    for ours, theirs in zip(found(minijax), found(jax), strict=True):
+        assert np.asarray(ours).dtype == np.asarray(theirs).dtype
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_a_compiled_function_serves_every_reference_of_a_type():
+    add = minijax.jit(lambda ref, x: ref.__setitem__(0, ref[0] + x))
+    refs = [minijax.new_ref(minijax.numpy.zeros(2)) for _ in range(3)]
+    for i, ref in enumerate(refs):
+        add(ref, float(i))
+    assert [float(ref[0]) for ref in refs] == [0.0, 1.0, 2.0]
+    [of_values] = add._of_values.values()
+    assert of_values._cache_size() == 1
+
+
+def test_the_array_that_a_reference_began_with_stays():
+    x = minijax.numpy.zeros(2)
+    ref = minijax.new_ref(x)
+    before = ref[...]
+    ref[0] = 1.0
+    minijax.jit(lambda x: x + 1, donate_argnums=0)(before)
+    assert not x.any() and ref[0] == 1.0
+
+
+def test_a_reference_shows_itself_and_its_type():
+    ref, theirs = minijax.new_ref(minijax.numpy.arange(2)), jax.new_ref(jax.numpy.arange(2))
+    assert repr(ref) == repr(theirs) and (ref.shape, ref.ndim, ref.size) == ((2,), 1, 2)
+    assert str(ref.aval) == str(jax.typeof(theirs))
+    assert minijax.empty_ref(minijax.ShapeDtypeStruct((2,), "int32"))[...].shape == (2,)
+
+
+REFUSED = {
+    "dtype": lambda lib, ref: ref.__setitem__(0, 1),
+    "shape": lambda lib, ref: ref.__setitem__(slice(None), 1.0),
+    "outside": lambda lib, ref: ref[7],
+    "written outside": lambda lib, ref: ref.__setitem__(7, 1.0),
+    "no array": lambda lib, ref: lib.new_ref("a"),
+    "differentiated": lambda lib, ref: lib.grad(lambda x: [ref.__setitem__(0, x), x][1])(1.0),
+    "batched": lambda lib, ref: lib.vmap(lambda x: ref.__setitem__(0, x))(X),
+    "twice": lambda lib, ref: lib.jit(lambda a, b: a[0] + b[0])(ref, ref),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_does_not_fit_is_refused_in_jaxs_words(case):
+    with pytest.raises(Exception) as theirs:  # noqa: PT011
+        REFUSED[case](jax, jax.new_ref(jax.numpy.asarray(X)))
+    with pytest.raises((TypeError, ValueError)) as ours:
+        REFUSED[case](minijax, minijax.new_ref(minijax.numpy.asarray(X)))
+    assert str(ours.value)[:60] == str(theirs.value)[:60]
+
+
+def test_a_reference_is_not_used_after_its_end_or_where_nobody_carries_it():
+    ref = minijax.new_ref(minijax.numpy.zeros(2))
+    with pytest.raises(ValueError, match="was made outside of it"):
+        minijax.make_jaxpr(lambda: ref[0])()
+    assert not minijax.freeze(ref).any()
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        ref[0] = 1.0
+    other = minijax.new_ref(1.0)
+    minijax.free_ref(other)
+    with pytest.raises(RuntimeError, match="has been deleted"):
+        other[...]
