@@ -37,6 +37,11 @@ from minijax.higher_order.placing import (Shard, live_arrays, make_array_from_ca
                                           make_array_from_single_device_arrays, reshard)
 from minijax.higher_order.shardings import NamedSharding
 from minijax.numpy.index_plan import ds
+from minijax.jax_flags import (allow_f16_reductions, array_garbage_collection_guard, auto_pcast,
+                               jax2tf_associative_scan_reductions, no_execution, no_tracing,
+                               remove_size_one_mesh_axis_from_type, softmax_custom_jvp,
+                               thread_guard, transfer_guard, transfer_guard_device_to_device,
+                               transfer_guard_device_to_host, transfer_guard_host_to_device)
 from minijax.laid_out import take_out_sharding as _take_out_sharding
 from minijax.higher_order.references import Ref, empty_ref, free_ref, freeze, new_ref
 from minijax.parallel import pmap

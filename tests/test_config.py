@@ -23,7 +23,7 @@ def in_new_process(program, arguments=(), **environment):
 
 
 def test_flags_that_jax_has_too_have_its_default():
-    ours_on_purpose = {"jax_threefry_partitionable", "jax_platforms"}
+    ours_on_purpose = {"jax_threefry_partitionable", "jax_platforms", "jax_explicit_x64_dtypes"}
     for name in set(config.names()) - ours_on_purpose:
         if hasattr(jax.config, name):
             assert config.read(name) == getattr(jax.config, name), name
@@ -256,7 +256,8 @@ def test_without_absl_the_error_names_it_and_the_other_ways():
 
 def test_a_flag_that_jax_gives_as_a_context_manager_is_one_here():
     flags = [name.removeprefix("jax_") for name in config.names()]
-    public = [name for name in flags if hasattr(jax, name) or name.startswith("debug_")]
+    public = [name for name in flags if hasattr(jax, name) or (
+        name.startswith("debug_") and "changes nothing" not in config.flags[name].__doc__)]
     assert len(public) > 15
     public.remove("disable_jit")  # in JAX a function, whose parameter has a name
     for name in public:
