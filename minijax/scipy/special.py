@@ -198,6 +198,24 @@ def gammaln(x: Inexact) -> Array:
 loggamma = gammaln
 
 
+def gammainc(a: Inexact, x: Inexact) -> Array:
+    """The lower incomplete gamma function, divided by the whole one.
+
+    >>> round(float(gammainc(2., 1.)), 4)
+    0.2642
+    """
+    return lax.igamma(a, x)
+
+
+def gammaincc(a: Inexact, x: Inexact) -> Array:
+    """The upper incomplete gamma function, divided by the whole one.
+
+    >>> round(float(gammaincc(2., 1.)), 4)
+    0.7358
+    """
+    return lax.igammac(a, x)
+
+
 def gammasgn(x: Inexact) -> Array:
     """The sign of the gamma function; nan at its poles below zero.
 

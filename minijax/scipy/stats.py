@@ -144,6 +144,8 @@ class cauchy:
         jnp.log(math.pi * scale) + jnp.log1p(jnp.square((x - loc) / scale)))
     cdf = lambda x, loc=0, scale=1: jnp.arctan2(x - loc, scale) / math.pi + .5
     sf = lambda x, loc=0, scale=1: cauchy.cdf(-x, -loc, scale)
+    logcdf = lambda x, loc=0, scale=1: jnp.log(cauchy.cdf(x, loc, scale))
+    logsf = lambda x, loc=0, scale=1: jnp.log(cauchy.sf(x, loc, scale))
     ppf = lambda q, loc=0, scale=1: jnp.tan(math.pi * (q - .5)) * scale + loc
     isf = lambda q, loc=0, scale=1: jnp.tan(math.pi * (.5 - q)) * scale + loc
 
@@ -233,7 +235,112 @@ class expon:
     logpdf = lambda x, loc=0, scale=1: jnp.where(
         x < loc, -jnp.inf, -(jnp.log(scale) + (x - loc) / scale))
     cdf = lambda x, loc=0, scale=1: jnp.where(x < loc, 0, -jnp.expm1(-(x - loc) / scale))
+    logcdf = lambda x, loc=0, scale=1: jnp.where(
+        x < loc, -jnp.inf, jnp.log1p(-jnp.exp(-(x - loc) / scale)))
     logsf = lambda x, loc=0, scale=1: jnp.where(x < loc, 0, -(x - loc) / scale)
+    ppf = lambda q, loc=0, scale=1: jnp.where(
+        (q < 0) | (q > 1) | (scale <= 0), jnp.nan, loc - jnp.log1p(-q) * scale)
+
+
+def _above(x: Array, a: Array, loc: Array, scale: Array) -> list[Array]:
+    """The arguments of the incomplete gamma functions, of one shape; zero below `loc`."""
+    return jnp.broadcast_arrays(a, jnp.maximum((x - loc) / scale, 0))
+
+
+@distribution
+class pareto:
+    """The Pareto distribution, from `loc + scale` on.
+
+    >>> round(float(pareto.logpdf(2., 1.)), 4), float(pareto.cdf(2., 1.)), float(pareto.sf(2., 1.))
+    (-1.3863, 0.5, 0.5)
+    >>> round(float(pareto.logcdf(2., 1.)), 4), float(pareto.ppf(0.5, 1.))
+    (-0.6931, 2.0)
+    """
+
+    def logpdf(x: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        y = (x - loc) / scale
+        return jnp.where(y < 1, -jnp.inf, jnp.log(b / scale) - (b + 1) * jnp.log(y))
+
+    cdf = lambda x, b, loc=0, scale=1: jnp.where(
+        x < loc + scale, 0, 1 - jnp.power(scale / (x - loc), b))
+    logcdf = lambda x, b, loc=0, scale=1: jnp.where(
+        x < loc + scale, -jnp.inf, jnp.log1p(-jnp.power(scale / (x - loc), b)))
+    logsf = lambda x, b, loc=0, scale=1: jnp.where(
+        x < loc + scale, 0, b * jnp.log(scale / (x - loc)))
+    ppf = lambda q, b, loc=0, scale=1: jnp.where(
+        (q < 0) | (q > 1), jnp.nan, loc + scale * jnp.power(1 - q, -1 / b))
+
+
+@distribution
+class gumbel_r:
+    """Gumbel's distribution of the largest of many numbers.
+
+    >>> float(gumbel_r.logpdf(0.)), round(float(gumbel_r.cdf(0.)), 4)
+    (-1.0, 0.3679)
+    >>> float(gumbel_r.logcdf(0.)), round(float(gumbel_r.sf(0.)), 4)
+    (-1.0, 0.6321)
+    """
+
+    def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
+        z = (x - loc) / scale
+        return jnp.where(scale > 0, -(z + jnp.exp(-z)) - jnp.log(scale), jnp.nan)
+
+    logcdf = lambda x, loc=0, scale=1: -jnp.exp(-(x - loc) / scale)
+    cdf = lambda x, loc=0, scale=1: jnp.exp(-jnp.exp(-(x - loc) / scale))
+    sf = lambda x, loc=0, scale=1: -jnp.expm1(-jnp.exp(-(x - loc) / scale))
+    logsf = lambda x, loc=0, scale=1: jnp.log(gumbel_r.sf(x, loc, scale))
+    ppf = lambda p, loc=0, scale=1: jnp.where(
+        (p > 0) & (p < 1), loc - scale * jnp.log(-jnp.log(p)), jnp.nan)
+
+
+@distribution
+class gumbel_l:
+    """Gumbel's distribution of the smallest of many numbers.
+
+    >>> float(gumbel_l.logpdf(0.)), round(float(gumbel_l.cdf(0.)), 4)
+    (-1.0, 0.6321)
+    >>> float(gumbel_l.logsf(0.)), round(float(gumbel_l.sf(0.)), 4)
+    (-1.0, 0.3679)
+    """
+
+    logpdf = lambda x, loc=0, scale=1: gumbel_r.logpdf(-x, -loc, scale)
+    logcdf = lambda x, loc=0, scale=1: gumbel_r.logsf(-x, -loc, scale)
+    cdf = lambda x, loc=0, scale=1: gumbel_r.sf(-x, -loc, scale)
+    sf = lambda x, loc=0, scale=1: gumbel_r.cdf(-x, -loc, scale)
+    logsf = lambda x, loc=0, scale=1: gumbel_r.logcdf(-x, -loc, scale)
+    ppf = lambda p, loc=0, scale=1: jnp.where(
+        (p > 0) & (p < 1), loc + scale * jnp.log(-jnp.log1p(-p)), jnp.nan)
+
+
+@distribution
+class gennorm:
+    """The distribution with density proportional to ``exp(-|x|^beta)``.
+
+    >>> round(float(gennorm.logpdf(0., 1.)), 4), float(gennorm.pdf(0., 1.))
+    (-0.6931, 0.5)
+    >>> float(gennorm.cdf(0., 2.))
+    0.5
+    """
+
+    logpdf = lambda x, beta: jnp.log(.5 * beta) - special.gammaln(1 / beta) - jnp.abs(x) ** beta
+
+    def cdf(x: ArrayLike, beta: ArrayLike) -> Array:
+        below = lax.igamma(*jnp.broadcast_arrays(1 / beta, jnp.abs(x) ** beta))
+        return .5 * (1 + jnp.sign(x) * below)
+
+
+@distribution
+class wrapcauchy:
+    """The Cauchy distribution wrapped round a circle.
+
+    >>> round(float(wrapcauchy.logpdf(0., .5)), 4), round(float(wrapcauchy.pdf(0., .5)), 4)
+    (-0.7393, 0.4775)
+    """
+
+    def logpdf(x: ArrayLike, c: ArrayLike) -> Array:
+        value = jnp.log(1 - c * c) - jnp.log(2 * math.pi) - jnp.log(1 + c * c - 2 * c * jnp.cos(x))
+        value = jnp.where((x >= 0) & (x <= 2 * math.pi), value, -jnp.inf)
+        return jnp.where((c > 0) & (c < 1), value, jnp.nan)
 
 
 @distribution
@@ -249,6 +356,11 @@ class gamma:
         value = special.xlogy(a - 1, y) - y - special.gammaln(a) - jnp.log(scale)
         return jnp.where(x >= loc, value, -jnp.inf)
 
+    cdf = lambda x, a, loc=0, scale=1: lax.igamma(*_above(x, a, loc, scale))
+    logcdf = lambda x, a, loc=0, scale=1: jnp.log(gamma.cdf(x, a, loc, scale))
+    sf = lambda x, a, loc=0, scale=1: lax.igammac(*_above(x, a, loc, scale))
+    logsf = lambda x, a, loc=0, scale=1: jnp.log(gamma.sf(x, a, loc, scale))
+
 
 @distribution
 class chi2:
@@ -259,6 +371,10 @@ class chi2:
     """
 
     logpdf = lambda x, df, loc=0, scale=1: gamma.logpdf(x, df / 2, loc, 2 * scale)
+    cdf = lambda x, df, loc=0, scale=1: gamma.cdf(x, df / 2, loc, 2 * scale)
+    logcdf = lambda x, df, loc=0, scale=1: gamma.logcdf(x, df / 2, loc, 2 * scale)
+    sf = lambda x, df, loc=0, scale=1: gamma.sf(x, df / 2, loc, 2 * scale)
+    logsf = lambda x, df, loc=0, scale=1: gamma.logsf(x, df / 2, loc, 2 * scale)
 
 
 @distribution
@@ -336,3 +452,102 @@ class poisson:
         x = k - loc
         value = special.xlogy(x, mu) - special.gammaln(x + 1) - mu
         return jnp.where((x < 0) | (jnp.round(k) != k), -jnp.inf, value)
+
+    cdf = lambda k, mu, loc=0: _strong(jnp.where(k < loc, 0, lax.igammac(*jnp.broadcast_arrays(
+        jnp.maximum(jnp.floor(k - loc) + 1, 1), mu + 0 * k))))
+
+
+@distribution
+class geom:
+    """How many trials there are until the first success, each of probability p.
+
+    >>> round(float(geom.logpmf(2., .5)), 4), float(geom.pmf(2., .5))
+    (-1.3863, 0.25)
+    """
+
+    def logpmf(k: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+        x = k - loc
+        value = special.xlog1py(x - 1, -p) + jnp.log(p)
+        return _strong(jnp.where(x <= 0, -jnp.inf, value))
+
+
+@distribution
+class nbinom:
+    """How many failures there are before the n-th success, each of probability p.
+
+    >>> round(float(nbinom.logpmf(1., 2., .5)), 4), round(float(nbinom.pmf(1., 2., .5)), 4)
+    (-1.3863, 0.25)
+    """
+
+    def logpmf(k: ArrayLike, n: ArrayLike, p: ArrayLike, loc: ArrayLike = 0) -> Array:
+        y = k - loc
+        ways = special.gammaln(y + n) - special.gammaln(n) - special.gammaln(y + 1)
+        value = ways + special.xlogy(n, p) + special.xlogy(y, 1 - p)
+        return _strong(jnp.where(y < 0, -jnp.inf, value))
+
+
+@distribution
+class betabinom:
+    """Successes in `n` trials, whose probability has a beta distribution.
+
+    >>> round(float(betabinom.logpmf(1., 2., 1., 1.)), 4)
+    -1.0986
+    >>> round(float(betabinom.pmf(1., 2., 1., 1.)), 4)
+    0.3333
+    """
+
+    def logpmf(k: ArrayLike, n: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0
+               ) -> Array:
+        y = jnp.floor(k - loc)
+        value = (special.betaln(y + a, n - y + b) - special.betaln(a, b)
+                 - jnp.log(n + 1) - special.betaln(n - y + 1, y + 1))
+        value = jnp.where((y >= 0) & (y <= n), value, -jnp.inf)
+        return _strong(jnp.where((n < 0) | (a <= 0) | (b <= 0), jnp.nan, value))
+
+
+# ── Several numbers at once ──────────────────────────────────────────────────────────────────
+
+@functools.partial(distribution, prepare=lambda formula: formula)
+class multinomial:
+    """How many of `n` trials have each outcome, of the probabilities along the last axis of p.
+
+    >>> x, p = jnp.array([1, 1]), jnp.array([.5, .5])
+    >>> round(float(multinomial.logpmf(x, 2, p)), 4), round(float(multinomial.pmf(x, 2, p)), 4)
+    (-0.6931, 0.5)
+    """
+
+    def logpmf(x: ArrayLike, n: ArrayLike, p: ArrayLike) -> Array:
+        """The logarithm of the probability of the whole numbers x."""
+        [p], x, n = promote_dtypes_inexact(p), jnp.asarray(x), jnp.asarray(n)
+        if x.dtype.kind not in "iu" or n.dtype.kind not in "iu":
+            raise ValueError(f"x and n must be of integer type; got x.dtype={x.dtype}, "
+                             f"n.dtype={n.dtype}")
+        counts, trials = x.astype(p.dtype), n.astype(p.dtype)
+        ways = special.gammaln(trials + 1) - jnp.sum(special.gammaln(counts + 1), -1)
+        value = ways + jnp.sum(special.xlogy(counts, p), -1)
+        return jnp.where(jnp.sum(x, -1) == n, value, -jnp.inf)
+
+
+@distribution
+class dirichlet:
+    """The distribution of probabilities, along the first axis of x.
+
+    >>> x, alpha = jnp.array([.5, .5]), jnp.array([2., 2.])
+    >>> round(float(dirichlet.logpdf(x, alpha)), 4), round(float(dirichlet.pdf(x, alpha)), 4)
+    (0.4055, 1.5)
+    """
+
+    def logpdf(x: ArrayLike, alpha: ArrayLike) -> Array:
+        if alpha.ndim != 1:
+            raise ValueError("`alpha` must be one-dimensional; got alpha.shape="
+                             f"{alpha.shape}")
+        if x.shape[0] not in (alpha.shape[0], alpha.shape[0] - 1):
+            raise ValueError("`x` must have either the same number of entries as `alpha` or one "
+                             f"entry fewer; got x.shape={x.shape}, alpha.shape={alpha.shape}")
+        if x.shape[0] != alpha.shape[0]:
+            x = jnp.concatenate([x, 1 - x.sum(0, keepdims=True)])
+        alpha = jnp.reshape(alpha, (-1,) + (1,) * (x.ndim - 1))
+        size = special.gammaln(alpha).sum(0) - special.gammaln(alpha.sum(0))
+        value = special.xlogy(alpha - 1, x).sum(0) - size
+        inside = jnp.all(x > 0, 0) & (jnp.abs(x.sum(0) - 1) < 1e-6)
+        return jnp.where(inside, value, -jnp.inf)

@@ -23,6 +23,7 @@ import minijax.scipy
     "gammasgn(f)", "gamma(g)", "gamma(f[0])", "factorial(w)", "factorial(g)", "digamma(f)",
     "digamma(g)", "digamma(3)", "polygamma(1, g)", "polygamma(2, g)", "betaln(g, g[::-1])",
     "beta(g, g[::-1])", "multigammaln(g + 2, 3)", "loggamma(g)",
+    "gammainc(g, f)", "gammainc(2, g)", "gammaincc(g, g[::-1])",
     "log_ndtr(f, series_order=-1)", "log_ndtr(f, series_order=31)",
 ])
 def test_functions(agrees_with_jax, expression):

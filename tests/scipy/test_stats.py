@@ -20,8 +20,27 @@ OTHERS = [f"{name}({args})" for name in (
     "cauchy.sf") for args in ("f", "f, 0.5, 2", "i")]
 
 
+TAILS = [f"{name}.{function}({args})" for function in ("cdf", "logcdf", "sf", "logsf")
+         for name, args in (("gamma", "g, 2."), ("gamma", "g, v + 3, .1, 3."), ("chi2", "f, 3."),
+                            ("pareto", "f, 2., .1, .2"), ("gumbel_l", "f, .1, 2."),
+                            ("gumbel_r", "g"))]
+SINCE = [*(f"{name}({args})" for name in ("gumbel_l.ppf", "gumbel_r.ppf", "expon.ppf")
+           for args in ("g", "f, 1, 2")),
+         *(f"{name}({args})" for name in ("gumbel_l.logpdf", "gumbel_r.pdf", "cauchy.logcdf",
+                                          "cauchy.logsf", "expon.logcdf")
+           for args in ("f", "g, .5, 2.")),
+         "pareto.logpdf(f, 2., .1, .2)", "pareto.pdf(f, 2.)", "pareto.ppf(g, 2.)",
+         "gennorm.logpdf(f, 1.5)", "gennorm.pdf(g, g)", "gennorm.cdf(f, 1.5)",
+         "wrapcauchy.logpdf(g, .3)", "wrapcauchy.pdf(f, 1.3)", "poisson.cdf(k, 2.5)",
+         "poisson.cdf(f, g, 1)", "geom.logpmf(k, .3)", "geom.pmf(k, g, 1)",
+         "nbinom.logpmf(k, 3, .3)", "nbinom.pmf(k, 2, g)", "betabinom.logpmf(k, 5, 2., 3.)",
+         "betabinom.pmf(k, 5, -2., 3.)", "multinomial.logpmf(jnp.array([1, 1]), 2, g[:2, 0])",
+         "multinomial.pmf(v[:2], 2, g[:2, 0])",
+         "dirichlet.logpdf(v[:2], v[:2] + 1)", "dirichlet.pdf(g[:2, 0], v[:3] + 1)"]
+
+
 @pytest.mark.parametrize("expression", [
-    *NORMAL, *QUANTILES, *OTHERS, "poisson.logpmf(k, 2.5)", "poisson.pmf(f, g)",
+    *NORMAL, *QUANTILES, *OTHERS, *TAILS, *SINCE, "poisson.logpmf(k, 2.5)", "poisson.pmf(f, g)",
     "poisson.logpmf(k, g, 1)", "gamma.logpdf(f, g)", "gamma.pdf(g, 2., 0.1, 3.)",
     "beta.logpdf(g, 2., 3.)", "beta.pdf(f, g, g[::-1])", "beta.logpdf(g, 2, 3, 0.2, 0.5)",
     "t.logpdf(f, 3.)", "t.pdf(g, v, 1., 2.)", "binom.logpmf(k, 3, 0.3)", "binom.pmf(k, 2, g)",
