@@ -4,7 +4,7 @@ Start with `notebooks/00_tour.ipynb`.  In JAX: `jax/__init__.py`.
 """
 
 from minijax import (ad_checkpoint, config, custom_batching, custom_derivatives, debug, dtypes,
-                     errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding,
+                     errors, extend, lax, memory, nn, numpy, ops, random, ref, sharding, stages,
                      tree, tree_util, typing)
 from minijax.api import disable_jit, eval_shape, make_jaxpr, vmap
 from minijax.command_line import config_with_absl as _config_with_absl

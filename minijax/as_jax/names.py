@@ -7,9 +7,6 @@ Stands on nothing.  In JAX: `jax/_src/`, `jax/interpreters/`, `jax/extend/`.
 TABLE = """
 jax.__version__                          as_jax.internals.version             Optax, jaxtyping
 jax.__version_info__                     as_jax.internals.version_info        Equinox, Flax
-jax.stages.Compiled                      higher_order.compiled.Compiled       Equinox
-jax.stages.Lowered                       higher_order.compiled.Lowered        Equinox
-jax.stages.Traced                        higher_order.compiled.Traced         Equinox
 jax.version.__version_info__             as_jax.internals.version_info        Flax, Orbax
 jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Equinox
 jax.core.get_opaque_trace_state          as_jax.internals.get_opaque_trace_state  Flax

@@ -1,0 +1,9 @@
+"""The stages of a compiled function, from its program to machine code.  Chapter 08.
+
+Stands on `higher_order.compiled`.  In JAX: `jax/stages.py`.
+"""
+
+from minijax.higher_order.compiled import Compiled, Lowered, Traced
+from minijax.higher_order.jit import JitFunction as Wrapped
+
+__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
