@@ -349,6 +349,7 @@ def test_tests_mirror_the_package():
         "house",
         "interrupts",
         "jax_differences",
+        "jax_exclusions",
         "jax_docstrings",
         "laws",
         "on_device",

@@ -247,3 +247,15 @@ def test_ragged_rows_come_where_their_senders_say():
             place = to[sender, receiver]
             expected[receiver, place:place + count] = rows[sender, first:first + count]
     np.testing.assert_array_equal(out, expected)
+
+
+def test_calls_of_python_run_beside_arrays_that_are_spread(eight_devices):
+    x = minijax.device_put(np.arange(8.), minijax.NamedSharding(
+        minijax.make_mesh((8,), ("x",)), minijax.P("x")))
+    seen = []
+
+    @minijax.jit
+    def f(x):
+        minijax.debug.callback(lambda y: seen.append(float(y)), x.sum())
+        return minijax.pure_callback(lambda y: np.asarray(y) + 1, x, x)
+    assert f(x).tolist() == list(range(1, 9)) and seen == [28.]

@@ -40,8 +40,8 @@ def _through(jaxpr: Jaxpr, given: Iterable[Sharding | None]) -> list[Sharding | 
 
 def _after(eqn: JaxprEqn, given: list[Sharding | None]) -> list[Sharding | None]:
     inner = eqn.params.get("jaxpr")
-    if "sharding" in eqn.params:
-        return [eqn.params["sharding"]]
+    if eqn.params.get("sharding") is not None:
+        return [eqn.params["sharding"]] * len(eqn.outvars)
     if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(given):
         return _through(inner.jaxpr, given)
     first = next((where for where in given if where is not None), None)

@@ -16,7 +16,8 @@ from minijax.primitives.axes import Index, Outs, Shape, refuse, with_item
 from minijax.primitives.examples import grid, table
 from minijax.primitives.shape import broadcasted_iota, squeeze_p
 from minijax.primitives.slicing import pad_p
-from minijax.primitives.slots import NUMBER, ORDERED, Reduction, check_dtypes, computed_in
+from minijax.primitives.slots import (NUMBER, ORDERED, Reduction, all_weak, check_dtypes,
+                                      computed_in)
 
 Padding = tuple[tuple[int, int], ...]  # before and after, for each axis
 
@@ -219,7 +220,8 @@ def _pooled_type(name: str, accepts: tuple) -> Callable[..., list[ShapedArray]]:
         x = avals[-1]
         check_dtypes(name, [x], [accepts])
         check_windows(x.ndim, sizes)
-        return [x.update(shape=reduce_window_shape_tuple(x.shape, **sizes))]
+        return [x.update(shape=reduce_window_shape_tuple(x.shape, **sizes),
+                         weak_type=all_weak(avals))]
     return rule
 
 
@@ -389,7 +391,7 @@ def _scatter_type(source: ShapedArray, x: ShapedArray, *, select_prim: Primitive
     wanted = reduce_window_shape_tuple(x.shape, **sizes)
     refuse((source.shape != wanted, "select_and_scatter_add takes one element for each window, "
                                     f"{wanted}, but the source has shape {source.shape}"))
-    return [source.update(shape=x.shape)]
+    return [source.update(shape=x.shape, weak_type=source.weak_type and x.weak_type)]
 
 
 def _gather_cotangent(ct: Array, t: Any, x: Array, *, base_dilation: Shape, window_dilation: Shape,

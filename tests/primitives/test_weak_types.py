@@ -15,7 +15,9 @@ OF_JAX_ALONE = {
     "dot_general": {"out_sharding": None}, "split": {},
     **{f"scatter{kind}": {"update_jaxpr": None, "update_consts": ()}
        for kind in ("", "_add", "_sub", "_mul", "_min", "_max")}}
-ELSEWHERE = {"cond", "while", "scan", "reduce"}  # programs inside, in other words than JAX's
+# Programs inside, or parameters, in other words than JAX's.
+ELSEWHERE = {"cond", "while", "scan", "reduce", "conv_general_dilated", "linear_solve",
+             "sharding_constraint"}
 SHARED = sorted(name.removesuffix("_p") for name in dir(lax)
                 if name.endswith("_p") and hasattr(jax.lax, name)
                 and getattr(lax, name).examples())

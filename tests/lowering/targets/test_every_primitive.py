@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import minijax as jax
+import minijax.experimental
 from minijax.lowering.schedule import lower_to_kernel
 from minijax.lowering.targets import launches
 from minijax.lowering.targets.programs import emulate
@@ -30,6 +31,10 @@ def for_each(f):
 
 PROGRAMS = {
     "all_gather": for_each(lambda x: jax.lax.all_gather(x, "i").T @ x[:3]),
+    "all_to_all": for_each(lambda x: jax.lax.all_to_all(x[:3], "i", 0, 0)),
+    "ppermute": for_each(lambda x: jax.lax.ppermute(x, "i", [(0, 1), (1, 2), (2, 0)])),
+    "pure_callback": lambda x: jax.pure_callback(lambda y: np.asarray(y) + 1, x, x) * 2,
+    "io_callback": lambda x: jax.experimental.io_callback(lambda y: np.asarray(y) + 1, x, x) * 2,
     "axis_index": for_each(lambda x: x + jax.lax.axis_index("i")),
     "psum": for_each(lambda x: x / jax.lax.psum(x + 3, "i")),
     "pmax": for_each(lambda x: x - jax.lax.pmax(x, "i")),
