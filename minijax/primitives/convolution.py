@@ -19,8 +19,8 @@ from minijax.primitives.examples import spaced
 from minijax.primitives.precision import canonical_precision
 from minijax.primitives.shape import rev_p
 from minijax.primitives.slicing import pad_p
-from minijax.primitives.sliding import (Padding, padtype_to_pads, spanned, surrounded, windows_impl,
-                                        windows_that_fit)
+from minijax.primitives.sliding import (Padding, padtype_to_pads, places_in, spanned, surrounded,
+                                        windows_impl, windows_that_fit)
 from minijax.primitives.slots import Reduction, all_weak, check_same_dtypes, computed_in
 
 
@@ -213,19 +213,8 @@ def _conv_element(s: Any, index: Index, x: Any, w: Any, *, dimension_numbers: Co
     of_features = params["feature_group_count"] > 1
 
     def term(feature: Any, *offset: Any) -> Any:
-        inside, at = s.const(True, np.bool_), []
-        for i, k, size, stride, (before, after), base, dilation in zip(
-                places, offset, sizes.slid, params["window_strides"], params["padding"],
-                params["lhs_dilation"], params["rhs_dilation"], strict=True):
-            place = s.sub(s.add(s.mul(i, stride), s.mul(k, dilation)), before)
-            if before > 0:
-                inside = s.and_(inside, s.ge(place, 0))
-            if after > 0:
-                inside = s.and_(inside, s.lt(place, spanned(size, base)))
-            if base != 1:
-                inside = s.and_(inside, s.eq(s.rem(place, base), 0))
-                place = s.div(place, base)
-            at.append(place)
+        inside, at = places_in(s, tuple(places), offset, sizes.slid, *(params[name] for name in (
+            "window_strides", "padding", "lhs_dilation", "rhs_dilation")))
         channel = s.add(s.mul(group, sizes.features), feature) if of_features else feature
         row = n if of_features else s.add(s.mul(group, sizes.batch), n)
         left, right = [0] * len(index), [0] * len(index)

@@ -240,6 +240,26 @@ def surrounded(x: np.ndarray, value: Any, padding: Padding, base_dilation: Shape
     return out
 
 
+def places_in(s: Any, index: Index, offset: Index, shape: Shape, window_strides: Shape,
+              padding: Padding, base_dilation: Shape, window_dilation: Shape
+              ) -> tuple[Any, list]:
+    """The place that an element of a window has in the array, and whether it has one."""
+    inside, places = s.const(True, np.bool_), []
+    for i, k, n, stride, (before, after), base, dilation in zip(
+            index, offset, shape, window_strides, padding, base_dilation, window_dilation,
+            strict=True):
+        place = s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
+        if before > 0:
+            inside = s.and_(inside, s.ge(place, 0))
+        if after > 0:
+            inside = s.and_(inside, s.lt(place, spanned(n, base)))
+        if base != 1:
+            inside = s.and_(inside, s.eq(s.rem(place, base), 0))
+            place = s.div(place, base)
+        places.append(place)
+    return inside, places
+
+
 def _inner(rank: int) -> tuple[int, ...]:
     return tuple(range(rank, 2 * rank))
 
@@ -263,19 +283,8 @@ def _pooling(name: str, op: str, join: Any, identity: Callable[[Any], Any], *, a
         wide = computed_in(x.dtype)
 
         def term(*offset: Any) -> Any:
-            inside, places = s.const(True, np.bool_), []
-            for i, k, n, stride, (before, after), base, dilation in zip(
-                    index, offset, x.shape, window_strides, padding, base_dilation,
-                    window_dilation, strict=True):
-                place = s.add(s.mul(i, stride), s.sub(s.mul(k, dilation), before))
-                if before > 0:
-                    inside = s.and_(inside, s.ge(place, 0))
-                if after > 0:
-                    inside = s.and_(inside, s.lt(place, spanned(n, base)))
-                if base != 1:
-                    inside = s.and_(inside, s.eq(s.rem(place, base), 0))
-                    place = s.div(place, base)
-                places.append(place)
+            inside, places = places_in(s, index, offset, x.shape, window_strides, padding,
+                                       base_dilation, window_dilation)
             return s.choose(inside, lambda: s.convert(x(tuple(places)), wide),
                             lambda: s.const(identity(wide), wide))
         return Reduction(op, wide, window_dimensions, term, lambda found: s.convert(found, x.dtype))
