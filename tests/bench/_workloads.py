@@ -7,7 +7,7 @@ from tests.written_for_jax import with_minijax
 
 PROGRAMS = Path(__file__).parent / "programs"
 SUBJECTS = ("elementwise", "reductions", "indexing", "ordering", "products", "transforms",
-            "loops", "training", "calls")
+            "loops", "training", "calls", "windows")
 
 
 def rows(library: str) -> list[Row]:

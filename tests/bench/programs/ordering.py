@@ -12,5 +12,8 @@ ROWS = [
     Row("top 32 of 1M", jit(lambda x: lax.top_k(x, 32)), [normal(MILLION)]),
     Row("top 8 of rows, 1024²", jit(lambda x: lax.top_k(x, 8)), [normal(1024, 1024)]),
     Row("random normal, 1M", jit(lambda key: random.normal(key, (MILLION,))), [key], draws=True),
+    Row("random gamma, 1M", jit(lambda key: random.gamma(key, 2., (MILLION,))), [key], draws=True),
+    Row("random poisson, 1M", jit(lambda key: random.poisson(key, 4., (MILLION,))), [key],
+        draws=True),
     Row("random bits, 1M", jit(lambda key: random.bits(key, (MILLION,))), [key], draws=True),
 ]

@@ -1,0 +1,63 @@
+"""What slides: convolutions and pools; what runs along: scans that may be joined in any order."""
+
+import numpy as np
+from jax import grad, jit, lax
+
+from tests.bench._row import Row, normal
+
+LAST = ("NHWC", "HWIO", "NHWC")
+
+
+@jit
+def convolved(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", dimension_numbers=LAST)
+
+
+@jit
+def convolved_first(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME")
+
+
+@jit
+def convolved_each(x, w):
+    return lax.conv_general_dilated(x, w, (1, 1), "SAME", feature_group_count=x.shape[1])
+
+
+@jit
+def gradients(x, w):
+    return grad(lambda x, w: (convolved(x, w) ** 2).sum(), (0, 1))(x, w)
+
+
+@jit
+def largest(x):
+    return lax.reduce_window(x, -np.inf, lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
+
+
+@jit
+def averaged(x):
+    return lax.reduce_window(x, 0., lax.add, (1, 3, 3, 1), (1, 1, 1, 1), "SAME") / 9
+
+
+@jit
+def added_up(x):
+    return lax.associative_scan(lax.add, x)
+
+
+@jit
+def recurrence(a, b):
+    def join(first, second):
+        return first[0] * second[0], first[1] * second[0] + second[1]
+    return lax.associative_scan(join, (a, b))
+
+
+ROWS = [
+    Row("convolution 8x56x56x64, 3x3", convolved, [normal(8, 56, 56, 64), normal(3, 3, 64, 64)]),
+    Row("convolution 8x3x32x32, 7x7", convolved_first, [normal(8, 3, 32, 32), normal(64, 3, 7, 7)]),
+    Row("convolution of each feature", convolved_each,
+        [normal(8, 64, 28, 28), normal(64, 1, 3, 3)]),
+    Row("grad of a convolution", gradients, [normal(8, 28, 28, 32), normal(3, 3, 32, 32)]),
+    Row("max pool 32x56x56x32", largest, [normal(32, 56, 56, 32)]),
+    Row("mean pool 32x56x56x32", averaged, [normal(32, 56, 56, 32)]),
+    Row("associative_scan add 1M", added_up, [normal(1_000_000)]),
+    Row("associative_scan recurrence 1M", recurrence, [normal(1_000_000), normal(1_000_000)]),
+]
