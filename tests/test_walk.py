@@ -8,6 +8,7 @@ import pytest
 
 import minijax
 from minijax import core
+from minijax.higher_order import compiled
 from minijax import numpy as jnp
 
 ROOT = Path(__file__).parent.parent
@@ -23,6 +24,7 @@ TOLD = ("gradients", "derivatives", "interpreters.", "higher_order.")
 def unwatched(monkeypatch):
     """Evaluation as it is while no flag of a check has been on."""
     monkeypatch.setattr(core.base_trace, "__class__", core.EvalTrace)
+    monkeypatch.setattr(compiled, "in_use", set())  # and while no array is spread
 
 
 def steps():
