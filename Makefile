@@ -48,7 +48,7 @@ endif
 
 # One pytest run: two workers share its files, doctests and notebooks alike.
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile \
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --max-worker-restart 1 \
 	  --nbval --nbval-current-env --nbval-sanitize-with notebooks/sanitize.cfg \
 	  minijax tests notebooks
 

@@ -16,7 +16,7 @@ from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.higher_order.control_flow import map as each_row, scan, while_loop
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import filled
-from minijax.random.keys import check_key, split
+from minijax.random.keys import check_key, clone, split
 from minijax.random.samplers import (Shape, _normal, _uniform, check_shape, checked, compiled,
                                      supported)
 
@@ -138,7 +138,7 @@ def _poisson(key: Array, lam: Any, shape: Shape, dtype: np.dtype) -> Array:
     rate = lax.broadcast_in_dim(rate, shape, range(len(shape) - rate.ndim, len(shape)))
     is_few = (rate != rate) | (rate < 10)
     found = lax.select(is_few, _few_events(key, lax.select(is_few, rate, lax.full_like(rate, 0))),
-                       _many_events(key, lax.select(is_few, lax.full_like(rate, 1e5), rate)))
+                       _many_events(clone(key), lax.select(is_few, lax.full_like(rate, 1e5), rate)))
     return converted(lax.select(rate == 0, lax.full_like(found, 0), found), dtype)
 
 
@@ -171,7 +171,7 @@ def _few_successes(key: Array, n: Array, log_failure: Array) -> Array:
     """How many geometric waiting times fit into n trials."""
     def more(state: tuple) -> tuple:
         k, total, key = state
-        key, sub = split(key)[0], split(key)[1]
+        key, sub = split(key)
         u = _uniform(key, n.shape, n.dtype, 0., 1.)
         return (lax.select(total <= n, k + 1, k), total + lax.ceil(lax.log(u) / log_failure), sub)
 
@@ -236,7 +236,7 @@ def _drawn_binomial(key: Array, n: Array, p: Array) -> Array:
     is_few = is_wrong | (n * chance <= 10)
     whole, zero = lax.floor(n), lax.full_like(n, 0)
     few = _few_successes(key, lax.select(is_few, whole, zero), lax.log1p(-chance))
-    many = _many_successes(key, lax.select(is_few, lax.full_like(n, 1e4), whole),
+    many = _many_successes(clone(key), lax.select(is_few, lax.full_like(n, 1e4), whole),
                            lax.select(is_few, lax.full_like(p, .5), chance))
     drawn = lax.select(is_few, few, many)
     is_wrong = is_wrong | no_chance

@@ -26,6 +26,8 @@ T = TypeVar("T")
 Shadow = np.ndarray  # uint32, of the buffer's shape; key n's two words are 2n and 2n + 1
 Use = tuple[SourceInfo, ...]  # the lines of the user's that led to it, the innermost last
 
+LONG = 32  # turns of a loop over keys that are followed one by one
+
 FIX = "Split the key before each use: `key, part = random.split(key)`, then draw from `part`."
 
 
@@ -58,6 +60,14 @@ class Names:
         if again.size:
             self.report(list(self.uses)[int(again[0]) - 1], use)
         self.consumed[names[before == 0]] = self.uses.setdefault(use, len(self.uses) + 1)
+
+    def consume_rows(self, shadow: Shadow, use: Use) -> None:
+        """The same for keys that are consumed one row after the other."""
+        rows = np.repeat(np.arange(len(shadow)), shadow[0].size)
+        _, first, same = np.unique(shadow // 2, return_index=True, return_inverse=True)
+        again = rows[first][same.ravel()] != rows
+        self.consume(shadow, use)
+        self.consume(shadow.ravel()[again], use)
 
     def report(self, first: Use, second: Use) -> None:
         """Tell of two uses of a key, with their lines."""
@@ -286,11 +296,19 @@ def _scan(params: Params, operands: Sequence[Operand], where: Use) -> list[Opera
     closed, length, first = params["jaxpr"], params["length"], params["num_consts"]
     last = first + params["num_carry"]
     consts, carry, xs = operands[:first], operands[first:last], operands[last:]
-    turns = length if any(x.holds_keys for x in xs) else min(length, _turns(carry))
-    for step in range(length)[::-1 if params["reverse"] else 1][:turns]:
+    keys = [x for x in xs if x.holds_keys]
+    steps = range(length)[::-1 if params["reverse"] else 1]
+    followed = steps if keys and length <= LONG else steps[:_turns(carry)]
+    between: range = range(0)  # what is taken together: that turn consumes what the last one did
+    if keys and length > LONG:
+        followed, between = [*steps[:LONG - 1], steps[-1]], steps[LONG - 1:-1]
+    for step in followed:
         row = [Operand(aval, x.named()[step] if x.holds_keys else None)
                for aval, x in zip(closed.in_avals[last:], xs, strict=True)]
         carry = _run(closed, [*consts, *carry, *row], where)[:len(carry)]
+    for x in keys if between else []:
+        if names.consumed[x.named()[followed[-1]] // 2].any():
+            names.consume_rows(x.named()[min(between):max(between) + 1], where)
     return [*carry]
 
 

@@ -87,3 +87,12 @@ def test_a_batch_of_keys_draws_what_each_draws():
         drawn = [np.asarray(j.vmap(lambda k, a, j=j: getattr(j.random, name)(k, a))(  # noqa: B023
             j.random.split(j.random.key(0), 3), np.float32([1, 2, 30]))) for j in (minijax, jax)]
         np.testing.assert_allclose(*drawn, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_no_key_is_used_twice_on_the_way_to(name):
+    args, options = DRAWS[name][0]
+    with minijax.debug_key_reuse(True):
+        getattr(minijax.random, name)(minijax.random.key(7), *args, **options)
+        minijax.jit(lambda key: getattr(minijax.random, name)(key, *args, **options))(
+            minijax.random.key(7))

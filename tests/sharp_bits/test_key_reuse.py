@@ -265,6 +265,25 @@ def a_row_that_a_scan_consumed():
     random.normal(keys[40])
 
 
+def rows_of_a_long_scan(rows=slice(None), after=None):
+    keys = random.split(random.key(0), 5000)
+    lax.scan(lambda c, k: (c + random.normal(k), None), 0.0, keys[rows])
+    if after is not None:
+        random.normal(keys[after])
+
+
+def a_row_that_a_long_scan_consumed():
+    rows_of_a_long_scan(after=4321)
+
+
+def the_last_row_of_a_long_scan():
+    rows_of_a_long_scan(after=-1)
+
+
+def the_same_row_again_late_in_a_long_scan():
+    rows_of_a_long_scan(np.r_[0:4000, 3000, 4000:5000])
+
+
 def keys_that_take_turns():
     def body(keys, _):
         return keys[::-1], random.normal(keys[0])
@@ -279,7 +298,8 @@ def a_key_written_into_a_table():
 
 @pytest.mark.parametrize("program", [
     raw_twice, raw_twice_in_compiled_code, a_raw_row_twice, a_raw_row_and_the_unpacked_one,
-    a_row_and_the_whole, a_row_that_a_scan_consumed, keys_that_take_turns,
+    a_row_and_the_whole, a_row_that_a_scan_consumed, a_row_that_a_long_scan_consumed,
+    the_last_row_of_a_long_scan, the_same_row_again_late_in_a_long_scan, keys_that_take_turns,
     a_key_written_into_a_table])
 def test_beyond_jax_a_key_is_consumed_twice_by(program):
     with pytest.raises(errors.KeyReuseError):
@@ -497,3 +517,9 @@ def test_under_the_flag_values_are_the_same():
     with config.debug_key_reuse(False):
         plain = [np.asarray(x) for x in a_scan_over_keys(minijax)[:1]]
     np.testing.assert_array_equal(plain, [np.asarray(a_scan_over_keys(minijax)[0])])
+
+
+def test_a_long_loop_over_keys_that_nobody_uses_twice_is_quiet_and_ends():
+    rows_of_a_long_scan()
+    rows_of_a_long_scan(slice(None, None, -1), after=None)
+    random.gamma(random.key(3), 2.0, (200_000,))
