@@ -96,6 +96,11 @@ DType: TypeAlias = "np.dtype[Any] | KeyType"
 _KEY_TYPES = {"threefry2x32": KeyType("threefry2x32", "fry", 2)}
 
 
+def is_key(dtype: Any) -> bool:
+    """Whether a dtype is that of PRNG keys."""
+    return isinstance(dtype, KeyType)
+
+
 def key_dtype(impl: str) -> KeyType:
     """Return the dtype of the keys of a generator.
 
@@ -141,17 +146,17 @@ _PARENTS: dict[Any, type] = {
 }
 
 
-def issubdtype(a: Any, b: Any) -> bool:
-    """Return whether dtype `a` is `b` or belongs to the kind `b`.
+def issubdtype(arg1: Any, arg2: Any) -> bool:
+    """Return whether one dtype is another, or belongs to that kind.
 
     Knows bfloat16 and the other small types, and typed keys.
 
     >>> issubdtype("bfloat16", np.floating), issubdtype("int8", np.floating)
     (True, False)
     """
-    if isinstance(b, KeyType):
-        return a is b
-    lower, upper = _scalar_type(a), _scalar_type(b)
+    if isinstance(arg2, KeyType):
+        return arg1 is arg2
+    lower, upper = _scalar_type(arg1), _scalar_type(arg2)
     return upper is lower or issubclass(_PARENTS.get(lower, lower), upper)
 
 

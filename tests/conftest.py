@@ -24,8 +24,8 @@ os.environ["XLA_FLAGS"] = " ".join((
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-MANY_MAPPINGS = 15_000  # of memory, of the 65,530 that Linux grants a process
-MUCH_MEMORY = 1 << 30  # bytes; most of them are JAX's programs, which no later file runs again
+MANY_MAPPINGS = 40_000  # of memory, of the 65,530 that Linux grants a process
+MUCH_MEMORY = 2 << 30  # bytes; most of them are JAX's programs, which no later file runs again
 
 
 # All that the tests and JAX keep alive is searched at each full collection: fewer of them.
@@ -57,6 +57,7 @@ def unload():
     minijax.clear_caches()
     jax.clear_caches()
     gc.collect()
+    gc.freeze()  # what is left stays for good: no later collection has to go through it
     with contextlib.suppress(OSError, AttributeError):  # the memory goes back, where glibc is
         ctypes.CDLL(None).malloc_trim(0)
 

@@ -20,7 +20,7 @@ def _dtype(given: Any) -> Any:
     return dtypes.canonicalize_dtype(float if given is None else given)
 
 
-def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
+def zeros(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """All zeros.
 
     >>> zeros(None, (2,))
@@ -29,7 +29,7 @@ def zeros(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
     return jnp.zeros(shape, _dtype(dtype))
 
 
-def ones(key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
+def ones(key: Any, shape: Sequence[int], dtype: Any = None, out_sharding: Any = None) -> Array:
     """All ones.
 
     >>> ones(None, (2,))

@@ -58,7 +58,7 @@ def divide(x1: Inexact, x2: Inexact, /) -> Array:
 true_divide = divide
 
 
-def fmax(x1: Operand, x2: Operand, /) -> Array:
+def fmax(x1: Operand, x2: Operand) -> Array:
     """The larger of two; where one is nan, the other.
 
     >>> float(fmax(np.nan, 3.))
@@ -67,7 +67,7 @@ def fmax(x1: Operand, x2: Operand, /) -> Array:
     return choose((x1 > x2) | isnan(x2), x1, x2)
 
 
-def fmin(x1: Operand, x2: Operand, /) -> Array:
+def fmin(x1: Operand, x2: Operand) -> Array:
     """The smaller of two; where one is nan, the other.
 
     >>> float(fmin(np.nan, 3.))
@@ -105,13 +105,16 @@ def fmod(x1: Operand, x2: Operand, /) -> Array:
     return lax.rem(*promote_dtypes_numeric(x1, x2))
 
 
-def clip(arr: ArrayLike, /, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Array:
+def clip(arr: ArrayLike | None = None, /, min: ArrayLike | None = None,
+         max: ArrayLike | None = None) -> Array:
     """The numbers, kept within limits; None stands for no limit.
 
     >>> clip(np.array([-1, 0, 5]), 0, 3)
     Array([0, 0, 3], dtype=int32)
     """
     given = [x for x in (arr, min, max) if x is not None]
+    if arr is None:
+        raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", *given)
     if any(dtypes.dtype(x).kind == "c" for x in given):
         raise ValueError("Clip received a complex value either through the input or the min/max "

@@ -62,7 +62,12 @@ def _summed(x: Any, labels: Labels, needed: set) -> tuple[Any, list]:
     """Sum over the axes whose label is not needed any more."""
     axes = tuple(d for d, label in enumerate(labels) if label not in needed)
     kept = [label for label in labels if label in needed]
-    return (lax.reduce_sum(x, axes) if axes else x), kept
+    return (_sum(x, axes) if axes else x), kept
+
+
+def _sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """The sum; of truths, whether there is a true one."""
+    return (lax.reduce_or if x.dtype == bool else lax.reduce_sum)(x, axes)
 
 
 # ── Products ─────────────────────────────────────────────────────────────────────────────────────
@@ -330,7 +335,7 @@ def _diagonal(x: Any, labels: Labels) -> tuple[Any, list]:
         if label in kept:
             i, j = places_along(x.shape, kept.index(label), len(kept))
             zeros = lax.full_like(x, 0)
-            x = lax.reduce_sum(lax.select(i == j, x, zeros), (len(kept),))
+            x = _sum(lax.select(i == j, x, zeros), (len(kept),))
         else:
             kept.append(label)
     return x, kept

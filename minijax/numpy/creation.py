@@ -23,6 +23,7 @@ from minijax.numpy.arguments import (ArrayLike, Inexact, Template, as_array,
                                      shape_of_argument, static_value)
 from minijax.numpy.shaping import moveaxis
 from minijax.primitives.convert import converted
+from minijax.primitives.keys import keys_of
 from minijax.tree_util import tree_map
 
 DTypeLike = Any
@@ -248,6 +249,9 @@ def full_like(a: Template, fill_value: ArrayLike, dtype: DTypeLike = None, shape
 
 
 def _like(a: Any, value: Any, dtype: DTypeLike, shape: Any) -> Array:
+    kind = dtype or a.dtype
+    if isinstance(kind, dtypes.KeyType):
+        return keys_of(a.shape if shape is None else shape, value, kind)
     value = convert(value, dtype or a.dtype, dtype is None and a.weak_type)
     return _full(a.shape if shape is None else shape, value)
 

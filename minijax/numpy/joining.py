@@ -55,7 +55,14 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Array:
     return lax.concatenate(parts, canonical_axis(axis, parts[0].ndim))
 
 
-concat = concatenate
+
+def concat(arrays: Any, /, *, axis: int | None = 0) -> Array:
+    """The arrays one after the other, under the name that the array API standard has for it.
+
+    >>> concat([np.array([1, 2]), np.array([3])])
+    Array([1, 2, 3], dtype=int32)
+    """
+    return concatenate(arrays, axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Array:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, choose, convert, documented,
@@ -60,7 +60,6 @@ def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
     """The reduction of an array that has the dtype to compute in."""
     kind = _KINDS[name]
     if where is not None:
-        check_arraylike(name, where)
         a = choose(where, a, convert(kind.identity(a.dtype), a.dtype))
     axes = tuple(each for each in over if not isinstance(each, str))
     result = kind.reduce(a, axes)
@@ -71,6 +70,18 @@ def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
     if initial is not None:
         result = kind.combine(convert(as_array(name, initial), a.dtype), result)
     return lax.expand_dims(result, axes) if keepdims and axes else result
+
+
+def _mask(name: str, where: ArrayLike | None) -> ArrayLike | None:
+    """Which elements take part, if it is said."""
+    if where is not None:
+        check_arraylike(name, where)
+        dtype = core.get_aval(where).dtype
+        if dtype != np.dtype(bool):
+            shown = core.dtype_name(dtype) if dtypes.is_key(dtype) else repr(dtype)
+            raise ValueError(f"jnp.{name}: where must be None or a boolean array; "
+                             f"got where.dtype={shown}.")
+    return where
 
 
 def _number_of(a: Any, over: Sequence[int | str]) -> int:
@@ -127,7 +138,7 @@ def prod(a: ArrayLike, axis: Axes = None, dtype: Any = None, out: None = None,
 def _accumulated(name: str, a: Any, axis: Axes, dtype: Any, keepdims: bool,
                  initial: ArrayLike | None, where: ArrayLike | None,
                  promote_integers: bool = True) -> Array:
-    over = _over(name, a, axis)
+    over, where = _over(name, a, axis), _mask(name, where)
     wanted = dtype or (_promoted_integer(a.dtype) if promote_integers else a.dtype)
     result = _reduced(name, convert(a, _wide(wanted)), over, keepdims, initial, where)
     return convert(result, wanted)
@@ -166,7 +177,7 @@ amax, amin = max, min
 
 def _extreme(name: str, a: Any, axis: Axes, keepdims: bool, initial: ArrayLike | None,
              where: ArrayLike | None) -> Array:
-    over = _over(name, a, axis)
+    over, where = _over(name, a, axis), _mask(name, where)
     if where is not None and initial is None:
         raise ValueError(f"reduction operation {name} does not have an identity, so to use a "
                          "where mask one has to specify 'initial'")
@@ -214,7 +225,7 @@ def all(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Array(False, dtype=bool)
     """
     over = _over("all", a, axis)
-    return _reduced("all", convert(a, np.dtype(bool)), over, keepdims, None, where)
+    return _reduced("all", convert(a, np.dtype(bool)), over, keepdims, None, _mask("all", where))
 
 
 def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = False, *,
@@ -225,7 +236,7 @@ def any(a: ArrayLike, axis: Axes = None, out: None = None, keepdims: bool = Fals
     Array(True, dtype=bool)
     """
     over = _over("any", a, axis)
-    return _reduced("any", convert(a, np.dtype(bool)), over, keepdims, None, where)
+    return _reduced("any", convert(a, np.dtype(bool)), over, keepdims, None, _mask("any", where))
 
 
 def count_nonzero(a: ArrayLike, axis: Axes = None, keepdims: bool = False) -> Array:
@@ -342,7 +353,7 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
 def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
                 out: None = None) -> Array:
-        x, at = along(name, a, axis if a.ndim else None)
+        x, at = along(name, a, axis)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
         return run(convert(x, dtype), at)

@@ -70,7 +70,7 @@ def select(condlist: Sequence[ArrayLike], choicelist: Sequence[ArrayLike],
 
 
 def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
-              **kwargs: Any) -> Array:
+              **kw: Any) -> Array:
     """A function given in pieces: where a condition holds, the function that belongs to it.
 
     Where several conditions hold, the first counts; one function more than conditions is the
@@ -86,7 +86,7 @@ def piecewise(x: ArrayLike, condlist: Any, funclist: Sequence[Any], *args: Any,
         raise ValueError(f"with {len(condlist)} condition(s), either {len(condlist)} or "
                          f"{len(condlist) + 1} functions are expected; got {len(functions)}")
     pieces = functions if len(functions) > len(condlist) else [*functions, 0]
-    values = [broadcast_to_shape(piece(x, *args, **kwargs) if callable(piece)
+    values = [broadcast_to_shape(piece(x, *args, **kw) if callable(piece)
                                  else convert(piece, x.dtype), x.shape) for piece in pieces]
     return _first_that_holds(condlist, values)
 
@@ -141,7 +141,7 @@ def _nonzero_of_size(x: Any, size: int, fill_value: Any) -> tuple[Array, ...]:
     strides = [math.prod(x.shape[d + 1:]) for d in range(x.ndim)]
     found = [lax.rem(lax.div(flat, convert(stride, number)), convert(n, number))
              for stride, n in zip(strides, x.shape, strict=True)]
-    return tuple(choose(missing, convert(as_array("nonzero", value), number), places)
+    return tuple(choose(missing, as_array("nonzero", value), places)
                  for value, places in zip(fill, found, strict=True))
 
 
@@ -182,10 +182,11 @@ def bincount(x: ArrayLike, weights: ArrayLike | None = None, minlength: int = 0,
         raise TypeError(f"x argument to bincount must have an integer type; got {x.dtype}")
     if x.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
+    least = operator.index(minlength)
     if length is None:
         known = static_value(x, "The error occurred because of argument 'x' of jnp.bincount. "
                              "To avoid this error, pass a static `length` argument.")
-        length = max(operator.index(minlength), int(known.max()) + 1 if known.size else 0)
+        length = max(least, int(known.max()) + 1 if known.size else 0)
     if weights is None:
         weights = convert(1, dtypes.default_int_dtype())
     elif np.shape(weights) != np.shape(x):
@@ -316,6 +317,8 @@ def take(a: ArrayLike, indices: ArrayLike, axis: int | None = None, out: None = 
     """
     if indices.dtype.kind not in "biu":
         raise ValueError("indices must have an integer type")
+    if indices.dtype == bool:
+        indices = convert(indices, _INT)
     x, axis = along("take", a, axis)
     if mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
@@ -382,6 +385,10 @@ def compress(condition: ArrayLike, a: ArrayLike, axis: int | None = None, *,
     x = convert(x, x.dtype)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
+    most = min(x.shape[axis], condition.size)
+    if size is not None and not 0 < size <= most:
+        raise ValueError("size must be positive and not greater than the size of the array axis; "
+                         f"got {size=} for a.shape[axis]={most}")
     [places] = nonzero(condition, size=size, fill_value=x.shape[axis])
     return take(x, places, axis, mode="fill", fill_value=fill_value)
 

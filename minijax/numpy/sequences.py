@@ -40,7 +40,7 @@ def diff(a: ArrayLike, n: int = 1, axis: int = -1, prepend: ArrayLike | None = N
         "diff", *(part for part in (prepend, a, append) if part is not None))]
     x: Any = lax.concatenate(promote_dtypes(*parts), axis) if len(parts) > 1 else a
     for _ in range(n):
-        later = lax.slice_in_dim(x, 1, None, axis=axis)
+        later = lax.slice_in_dim(x, min(1, x.shape[axis]), None, axis=axis)
         earlier = lax.slice_in_dim(x, 0, max(x.shape[axis] - 1, 0), axis=axis)
         x = later != earlier if x.dtype == bool else later - earlier
     return x
@@ -120,8 +120,9 @@ def unwrap(p: ArrayLike, discont: ArrayLike | None = None, axis: int = -1,
     nearest = choose(turned, half, nearest)
     least = half if discont is None else discont
     change = choose(lax.abs(steps) < least, 0, nearest - steps)
-    first = lax.slice_in_dim(p, 0, 1, axis=axis)
-    later = lax.slice_in_dim(p, 1, None, axis=axis)
+    start = min(1, p.shape[axis])
+    first = lax.slice_in_dim(p, 0, start, axis=axis)
+    later = lax.slice_in_dim(p, start, None, axis=axis)
     return lax.concatenate([first, convert(later + reductions.cumsum(change, axis), p.dtype)],
                            axis % p.ndim)
 
@@ -138,6 +139,8 @@ def interp(x: Any, xp: Any, fp: Any, left: ArrayLike | str | None = None,
       period: after which the line repeats.
     """
     x, xp, fp = promoted("interp", promote_dtypes_inexact, x, xp, fp)
+    if x.dtype.kind == "c":
+        raise ValueError("jnp.interp: complex x values not supported.")
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
     if period is not None:
@@ -177,7 +180,7 @@ def trapezoid(y: Any, x: ArrayLike | None = None, dx: ArrayLike = 1.0,
     heights, *places = promoted("trapezoid", promote_dtypes_inexact,
                                 *(each for each in (y, x) if each is not None))
     heights = moveaxis(heights, axis, -1)
-    width: Any = convert(dx, heights.dtype)
+    width: Any = as_array("trapezoid", dx)
     for place in places:
         width = diff(place) if place.ndim == 1 else moveaxis(diff(place, axis=axis), axis, -1)
     areas: Any = reductions.sum(width * (heights[..., 1:] + heights[..., :-1]), -1)

@@ -165,7 +165,14 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     return lax.transpose(a, [canonical_axis(axis, a.ndim) for axis in axes])
 
 
-permute_dims = transpose
+
+def permute_dims(a: ArrayLike, /, axes: Any) -> Array:
+    """The array with its axes in another order.
+
+    >>> permute_dims(np.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
+    return transpose(a, axes)
 
 
 def matrix_transpose(x: ArrayLike, /) -> Array:

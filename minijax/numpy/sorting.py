@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import dtypes, lax
+from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy import reductions
 from minijax.numpy.arguments import (Alike, ArrayLike, Axes, along, as_arrays, canonical_axes,
@@ -191,6 +191,11 @@ def _quantile(name: str, a: Any, q: Any, axis: Axes, overwrite_input: bool, meth
     if weights is not None and method != "inverted_cdf":
         raise NotImplementedError(f"{method} doesn't support weights. Only method 'inverted_cdf' "
                                   "supports weights.")
+    if np.ndim(q) > 1:
+        raise ValueError(f"q must be have rank <= 1, got shape {np.shape(q)}")
+    if any(core.get_aval(each).dtype.kind == "c" for each in (a, q)):
+        raise ValueError(f"{name} does not support complex input, as the operation is poorly "
+                         "defined.")
     [x] = promote_dtypes_inexact(a)
     x, q = convert(x, x.dtype), convert(q, x.dtype)
     axes = canonical_axes(static_axes(name, axis), x.ndim)

@@ -165,7 +165,7 @@ def ceil(x: ArrayLike, /) -> Array:
     return x if x.dtype.kind in "biu" else lax.ceil(x)
 
 
-def trunc(x: ArrayLike, /) -> Array:
+def trunc(x: ArrayLike) -> Array:
     """The integer part: rounded towards zero.
 
     >>> float(trunc(-1.5))

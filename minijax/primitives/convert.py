@@ -96,6 +96,9 @@ def converted(operand: Any, dtype: Any, weak_type: bool = False) -> Any:
         operand = value = core.as_value(operand)
         if operand.dtype == dtype and operand.weak_type == weak_type:
             return operand
+        if dtypes.is_key(operand.dtype) or dtypes.is_key(dtype):
+            raise ValueError(f"Cannot convert_element_type from {dtype_name(operand.dtype)} to "
+                             f"{dtype_name(dtype)}")
         if isinstance(operand, ArrayImpl) and operand.is_literal:
             value = operand._buffer
     else:

@@ -175,6 +175,12 @@ random_wrap_p = key_operation(
     examples=table("impl", *((_example_words(*shape), THREEFRY) for shape in [(), (3,), (0,)])))
 
 
+def keys_of(shape: Shape, words: int, dtype: dtypes.KeyType) -> Array:
+    """Keys of a dtype, whose words are all that number."""
+    given = convert.full((*shape, *dtype.shape), words, np.uint32)
+    return random_wrap_p.bind(given, impl=dtype)
+
+
 random_unwrap_p = key_operation(
     "random_unwrap",
     program=lambda words: words,

@@ -248,10 +248,10 @@ def key_impl(keys: Any) -> str:
     return check_key("key_impl", keys, allow_batched=True).dtype.impl
 
 
-def key_dtype(impl: Any = None) -> dtypes.KeyType:
+def key_dtype(impl_spec: Any = None) -> dtypes.KeyType:
     """The dtype of a generator's typed keys.
 
     >>> key_dtype()
     key<fry>
     """
-    return resolve_impl(impl)
+    return resolve_impl(impl_spec)

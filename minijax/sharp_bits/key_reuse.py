@@ -298,7 +298,7 @@ def _scan(params: Params, operands: Sequence[Operand], where: Use) -> list[Opera
     consts, carry, xs = operands[:first], operands[first:last], operands[last:]
     keys = [x for x in xs if x.holds_keys]
     steps = range(length)[::-1 if params["reverse"] else 1]
-    followed = steps if keys and length <= LONG else steps[:_turns(carry)]
+    followed: Sequence[int] = steps if keys and length <= LONG else steps[:_turns(carry)]
     between: range = range(0)  # what is taken together: that turn consumes what the last one did
     if keys and length > LONG:
         followed, between = [*steps[:LONG - 1], steps[-1]], steps[LONG - 1:-1]

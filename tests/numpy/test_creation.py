@@ -169,3 +169,10 @@ def test_what_is_like_a_type_alone():
         return [(x.dtype, x.tolist()) for x in made] + [
             repr(lib.typeof(struct)), np_.shape(stands), np_.ndim(stands), np_.size(stands)]
     assert found(minijax) == found(jax)
+
+
+@pytest.mark.parametrize("name", ["zeros_like", "ones_like", "empty_like"])
+def test_keys_like_others_have_words_that_are_all_one_number(name):
+    found, wanted = (lib.random.key_data(getattr(lib.numpy, name)(
+        lib.random.split(lib.random.key(1), 3))) for lib in (minijax, jax))
+    np.testing.assert_array_equal(np.asarray(found), np.asarray(wanted))
