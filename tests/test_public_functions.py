@@ -501,6 +501,10 @@ NUMPY: dict[str, Maker] = {
 NUMPY_CONCRETE: dict[str, Maker] = {
     "spacing": unary("ffi", domain="finite"),
     **named("bartlett blackman hamming hanning", lambda d: call(first=(d.choice([5, 4, 0, 1]),))),
+    "kaiser": lambda d: call(first=(d.choice([5, 4, 0, 1]), 2.5)),
+    "i0": unary("ffi", "finite"),
+    "cov": lambda d: call(d.array("fi", (3, 4), "finite"), **d.some(bias=True, rowvar=False)),
+    "corrcoef": lambda d: call(d.array("f", (3, 4), "unit")),
     **named("tril_indices_from triu_indices_from", lambda d: call(d.array("f", d.choice(
         [(3, 2), (2, 3), (3,)])), **d.some(k=1))),
     "diag_indices_from": lambda d: call(d.array("f", d.choice([(2, 2), (2, 3), (3,), (2, 2, 2)]))),
@@ -567,6 +571,12 @@ LAX: dict[str, Maker] = {
     **named("exp exp2 expm1 log log1p logistic sqrt rsqrt cbrt sin cos tan sinh cosh tanh "
             "asinh atan erf erfc", unary("fffhei")),
     **named("digamma lgamma", unary(REAL, "positive")),
+    **named("bessel_i0e bessel_i1e", unary(REAL, "finite")),
+    "zeta": lambda d: call(d.array("f", (3,), "above one") + 1, d.array("f", (3,), "above one")),
+    "polygamma": lambda d: call(first=(np.float32([0, 1, 3]),),
+                                static=(d.array("f", (3,), "above one"),)),
+    "betainc": lambda d: call(first=(np.float32([.5, 2, 30]), np.float32([3, 1, 20])),
+                              static=(np.abs(d.array("f", (3,), "unit")),)),
     **named("asin acos atanh erf_inv", unary(REAL, "unit")),
     "acosh": unary(REAL, "above one"),
     **named("abs neg sign square", unary("fffheipuc")),
@@ -771,6 +781,8 @@ NN: dict[str, Maker] = {
     **named("logsumexp", reduction("fffhi", domain="finite", **KEEP)),
     "logmeanexp": reduction("fff", domain="finite", **KEEP),
     "standardize": reduction("fff", shapes=RICH, domain="finite", epsilon=[1e-3]),
+    "dot_product_attention": lambda d: call(
+        *(d.array("f", (2, 3, 2, 4), "unit") for _ in range(3)), **d.some(is_causal=True)),
     "one_hot": lambda d: call(d.array("iu"), static=(4,), **d.some(
         axis=0, dtype=np.float32)),
 }

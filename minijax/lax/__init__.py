@@ -11,7 +11,8 @@ from minijax.higher_order.linear import custom_linear_solve, custom_root, linear
 from minijax.higher_order.loops import scan_p, while_p
 from minijax.higher_order.placing import sharding_constraint_p, with_sharding_constraint
 from minijax.lax import linalg
-from minijax.lax.special import igamma, igamma_grad_a, igammac, random_gamma_grad
+from minijax.lax.special import (betainc, igamma, igamma_grad_a, igammac, polygamma,
+                                 random_gamma_grad)
 from minijax.primitives.algebra import (add, add_p, cbrt, cbrt_p, complex, complex_p, conj, conj_p,
                                         div, div_p, imag, imag_p, integer_pow, integer_pow_p, max,
                                         max_p, min, min_p, mul, mul_p, mulhi, mulhi_p, neg, neg_p,
@@ -42,7 +43,9 @@ from minijax.primitives.convert import (bitcast_convert_type, bitcast_convert_ty
                                         optimization_barrier_p, stop_gradient, stop_gradient_p)
 from minijax.primitives.emitted import broadcast_in_dim_p, reduce_sum_p, reshape_p, transpose_p
 from minijax.primitives.fft import fft, fft_p, FftType
-from minijax.primitives.gamma import digamma, digamma_p, lgamma, lgamma_p
+from minijax.primitives.bessel import bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p
+from minijax.primitives.gamma import (digamma, digamma_p, lgamma, lgamma_p, polygamma_p, zeta,
+                                      zeta_p)
 from minijax.primitives.gather import (gather, gather_p, scatter, scatter_add, scatter_add_p,
                                        scatter_max, scatter_max_p, scatter_min, scatter_min_p,
                                        scatter_mul, scatter_mul_p, scatter_p, scatter_sub,

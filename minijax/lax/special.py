@@ -1,10 +1,11 @@
-"""The incomplete gamma functions, their derivatives, and that of a gamma number in its shape.
+"""The incomplete gamma and beta functions, their derivatives, and those of digamma.
 
 Stands on `while_loop` and `custom_jvp`: each is a series or a continued fraction, summed until
 nothing changes.  Chapter 16, *Random numbers*.
 In JAX: `jax/_src/lax/special.py`.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +15,8 @@ from minijax import core, dtypes
 from minijax.core import Array
 from minijax.derivatives import jvp
 from minijax.higher_order.control_flow import while_loop
-from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.primitives import algebra, analytic, choice, emitted, gamma
+from minijax.higher_order.custom_derivatives import SymbolicZero, custom_jvp
+from minijax.primitives import algebra, analytic, choice, emitted, gamma, rounding
 from minijax.primitives.convert import converted
 from minijax.primitives.rounding import abs
 from minijax.primitives.shape import broadcast_shapes
@@ -40,7 +41,7 @@ def _fraction(a: Array, x: Array, sloped: bool = False) -> tuple[Array, Array]:
     for, its derivative in a, which goes on changing where a is whole and the fraction ends.
     """
     least = emitted.filled(dtypes.finfo(x.dtype).tiny * 1e8, x)
-    eps, one, zero = emitted.filled(dtypes.finfo(x.dtype).eps / 4, x), *(
+    eps, one, zero = emitted.filled(2 * dtypes.finfo(x.dtype).eps, x), *(
         emitted.filled(k, x) for k in (1, 0))
 
     def kept_from_zero(y: Any) -> Any:
@@ -60,14 +61,17 @@ def _fraction(a: Array, x: Array, sloped: bool = False) -> tuple[Array, Array]:
         return b, c, d, h * (c * d)
 
     def more(state: tuple) -> tuple:
-        n, now, slopes, _ = state
+        n, now, slopes, left = state
         if not sloped:
             after, moves = turn(n, a, now), slopes
         else:
             after, moves = jvp(lambda a, *now: turn(n, a, now), (a, *now), (one, *slopes))
         change = sum(abs(new[3] - old[3]) / kept_from_zero(abs(new[3]))
                      for old, new in ((now, after), (slopes, moves)))
-        return n + 1, after, moves, change
+        # one that has ended stays, while others go on: each turn would round it once more
+        goes_on = functools.partial(choice.select, left > eps)
+        return (n + 1, tuple(map(goes_on, after, now)), tuple(map(goes_on, moves, slopes)),
+                goes_on(change, left))
 
     start, slopes = (jvp(begin, (a,), (one,)) if sloped else (begin(a), (zero,) * 4))
     _, (*_, h), (*_, slope), _ = while_loop(
@@ -181,3 +185,164 @@ random_gamma_grad = _of_two(
     "random_gamma_grad", lambda a, x: _slope_in_a(a, x, True),
     "How a gamma number x moves with the shape a of its distribution.", "0.7508",
     keeps_weak=False)
+
+
+# ── The incomplete beta function ─────────────────────────────────────────────────────────────
+
+def _beta_fraction(a: Array, b: Array, x: Array) -> Array:
+    """1 / (1 + d1 / (1 + d2 / …)) by Lentz's method, for x below (a + 1) / (a + b + 2).
+
+    Source: DLMF, 8.17.22.
+    """
+    least = emitted.filled(dtypes.finfo(x.dtype).tiny * 1e8, x)
+    eps, one = emitted.filled(2 * dtypes.finfo(x.dtype).eps, x), emitted.filled(1, x)
+
+    def kept_from_zero(y: Any) -> Any:
+        return choice.select(abs(y) < least, least, y)
+
+    def more(state: tuple) -> tuple:
+        m, c, d, h, left = state
+        change = one
+        for factor in (m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m)),
+                       -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))):
+            d = 1 / kept_from_zero(1 + factor * d)
+            c = kept_from_zero(1 + factor / c)
+            change = change * (c * d)
+        # one that has ended stays, while others go on: each turn would round it once more
+        h = choice.select(left > eps, h * change, h)
+        return m + 1, c, d, h, choice.select(left > eps, abs(change - 1), left)
+
+    first = 1 / kept_from_zero(1 - (a + b) * x / (a + 1))
+    return while_loop(lambda state: ((state[4] > eps) & (state[0] < 10_000)).any(), more,
+                      (one, one, first, first, one))[3]
+
+
+def _log_beta(a: Array, b: Array) -> Array:
+    return gamma.lgamma(a) + gamma.lgamma(b) - gamma.lgamma(a + b)
+
+
+_STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360)
+
+
+def _left_over(z: Array) -> Array:
+    """What Stirling's formula for log(gamma(z)) leaves over, for large z."""
+    square = 1 / (z * z)
+    total = emitted.filled(0, z)
+    for term in reversed(_STIRLING):
+        total = total * square + term
+    return total / z
+
+
+def _beta_powers(a: Array, b: Array, x: Array) -> Array:
+    """x^a (1 - x)^b / beta(a, b); where a and b are large, logarithms of what is near 1 are taken.
+    """
+    n, y = a + b, 1 - x
+    are_large = (a >= 10) & (b >= 10)
+    plain = analytic.exp(a * analytic.log(x) + b * analytic.log1p(-x) - _log_beta(a, b))
+    exponent = a * analytic.log(x * (n / a)) + b * analytic.log(y * (n / b))
+    exponent = exponent - (_left_over(a) + _left_over(b) - _left_over(n))
+    near = analytic.exp(exponent) * algebra.sqrt(a / n * b / (2 * np.pi))
+    return choice.select(are_large, near, plain)
+
+
+def _betainc(a: Array, b: Array, x: Array) -> Array:
+    inside = (x > 0) & (x < 1) & (a > 0) & (b > 0) & (a < np.inf) & (b < np.inf)
+    safe, half = functools.partial(choice.select, inside), emitted.filled(.5, x)
+    a0, b0, x0 = safe(a, half), safe(b, half), safe(x, half)
+    turned = x0 > (a0 + 1) / (a0 + b0 + 2)  # there it is one less the other way round
+    p, q = choice.select(turned, b0, a0), choice.select(turned, a0, b0)
+    y = choice.select(turned, 1 - x0, x0)
+    found = _beta_powers(a0, b0, x0) / p * _beta_fraction(p, q, y)
+    found = choice.select(turned, 1 - found, found)
+    # without a width all of it lies at an end
+    low, high = (a == 0) | (b == np.inf), (b == 0) | (a == np.inf)
+    end = choice.select(low & (x > 0), emitted.filled(1, x),
+                        choice.select(high & (x < 1), emitted.filled(0, x), x))
+    is_wrong = ~((x >= 0) & (x <= 1) & (a >= 0) & (b >= 0)) | low & high
+    return safe(found, choice.select(is_wrong, emitted.filled(np.nan, x), end))
+
+
+def _alike(name: str, *args: Any) -> list[Array]:
+    """The arguments, of one floating dtype, in one shape."""
+    arrays = [core.as_value(x) for x in args]
+    check_dtypes(name, [x.aval for x in arrays], [FLOAT] * len(arrays))
+    shape = broadcast_shapes(*(x.shape for x in arrays))
+    return [emitted.stretched(x, shape) if x.ndim else emitted.spread(x, (), shape)
+            for x in arrays]
+
+
+def _varies(tangent: Any) -> bool:
+    return not isinstance(tangent, SymbolicZero)
+
+
+@custom_jvp
+def _ruled_betainc(a: Array, b: Array, x: Array) -> Array:
+    wide = np.promote_types(x.dtype, np.float32)
+    return converted(_betainc(*(converted(v, wide) for v in (a, b, x))), x.dtype)
+
+
+@functools.partial(_ruled_betainc.defjvp, symbolic_zeros=True)
+def _betainc_rule(primals: tuple, tangents: tuple) -> tuple:
+    a, b, x = primals
+    if any(map(_varies, tangents[:2])):
+        raise ValueError("Betainc gradient with respect to a and b not supported.")
+    density = analytic.exp((b - 1) * analytic.log1p(-x) + (a - 1) * analytic.log(x)
+                           - _log_beta(a, b))
+    return _ruled_betainc(*primals), density * tangents[2]
+
+
+def betainc(a: Any, b: Any, x: Any) -> Array:
+    """The incomplete beta function, divided by the whole one.
+
+    Args:
+      a, b: the parameters, positive: arrays of a floating dtype.
+      x: where, from 0 to 1: an array of the same dtype.
+
+    >>> round(float(betainc(2., 3., .25)), 4)
+    0.2617
+
+    Raises:
+      TypeError: for other dtypes.
+      ValueError: for its derivative in a or b.
+    """
+    weak = all(core.as_value(v).weak_type for v in (a, b, x))
+    a, b, x = _alike("betainc", a, b, x)
+    return converted(_ruled_betainc(a, b, x), x.dtype, weak)
+
+
+# ── The derivatives of digamma ───────────────────────────────────────────────────────────────
+
+@custom_jvp
+def _ruled_polygamma(m: Array, x: Array) -> Array:
+    is_even = m == 2 * rounding.floor(m / 2)
+    sign = choice.select(is_even, emitted.filled(-1, m), emitted.filled(1, m))
+    found = sign * analytic.exp(gamma.lgamma(m + 1)) * gamma.zeta(m + 1, x)
+    found = choice.select(m == 0, gamma.digamma(x), found)
+    return choice.select((m < 0) | (m != rounding.floor(m)), emitted.filled(np.nan, m), found)
+
+
+@functools.partial(_ruled_polygamma.defjvp, symbolic_zeros=True)
+def _polygamma_rule(primals: tuple, tangents: tuple) -> tuple:
+    (m, x), (of_m, of_x) = primals, tangents
+    if _varies(of_m):
+        raise ValueError("polygamma gradient with respect to m is not supported")
+    return _ruled_polygamma(m, x), _ruled_polygamma(m + 1, x) * of_x
+
+
+def polygamma(m: Any, x: Any) -> Array:
+    """The m-th derivative of digamma; digamma itself for 0.
+
+    Args:
+      m: whole numbers, as an array of a floating dtype.
+      x: where: an array of the same dtype.
+
+    >>> round(float(polygamma(1., 1.)), 4)
+    1.6449
+
+    Raises:
+      TypeError: for other dtypes.
+      ValueError: for its derivative in m.
+    """
+    weak = all(core.as_value(v).weak_type for v in (m, x))
+    m, x = _alike("polygamma", m, x)
+    return converted(_ruled_polygamma(m, x), x.dtype, weak)

@@ -9,6 +9,7 @@ from minijax.nn.activations import (celu, elu, gelu, glu, hard_sigmoid, hard_sil
                                     hard_tanh, identity, leaky_relu, log1mexp, log_sigmoid, mish,
                                     relu, relu6, selu, sigmoid, silu, soft_sign, softplus,
                                     sparse_plus, sparse_sigmoid, squareplus, swish)
+from minijax.nn.attention import dot_product_attention
 from minijax.nn.normalisers import (log_softmax, logmeanexp, logsumexp, one_hot, softmax,
                                     standardize)
 from minijax.numpy import tanh

@@ -42,6 +42,7 @@ from minijax.numpy.sequences import *
 from minijax.numpy.sets import *
 from minijax.numpy.shaping import *
 from minijax.numpy.sorting import *
+from minijax.numpy.statistics import *
 from minijax.numpy.unary import *
 from minijax.numpy.vectorize import *
 from minijax.numpy.windows import *

@@ -14,7 +14,8 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy.arguments import documented
+from minijax.numpy.arguments import ArrayLike, documented, promote_args_inexact
+from minijax.primitives.convert import converted
 
 
 def _window(name: str, at: Callable[[Any], Any], summary: str, shows: str
@@ -39,4 +40,34 @@ hamming = _window("hamming", lambda x: 0.54 - 0.46 * lax.cos(x), "Hamming's wind
 hanning = _window("hanning", lambda x: 0.5 - 0.5 * lax.cos(x), "Von Hann's window",
                   "[0. , 0.5, 1. , 0.5, 0. ]")
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning"]
+
+def i0(x: ArrayLike) -> Array:
+    """The modified Bessel function of the first kind, of order 0.
+
+    >>> round(float(i0(1.)), 4)
+    1.2661
+    """
+    [x] = promote_args_inexact("i0", x)
+    if x.dtype.kind != "f":
+        raise ValueError("Unsupported input type to jax.numpy.i0: "
+                         f"{np.dtype(x.dtype)}")
+    size = lax.abs(x)
+    return lax.exp(size) * lax.bessel_i0e(size)
+
+
+def kaiser(M: int, beta: ArrayLike) -> Array:
+    """Kaiser's window: its weights at M places; the larger `beta`, the narrower.
+
+    >>> kaiser(5, 2.).round(2)
+    Array([0.44, 0.83, 1.  , 0.83, 0.44], dtype=float32)
+    """
+    size, dtype = operator.index(M), dtypes.default_float_dtype()
+    if size <= 1:
+        return lax.full((size,), 1, dtype)
+    middle = .5 * (size - 1)
+    place = (lax.iota(dtype, size) - middle) / middle
+    beta = converted(beta, dtype)
+    return i0(beta * lax.sqrt(1 - place * place)) / i0(beta)
+
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]

@@ -8,12 +8,13 @@ import math
 import operator
 from typing import Any
 
-from minijax.core import Array
+from minijax.core import Array, cannot
 from minijax.primitives import algebra, examples, families
 from minijax.primitives.infix import floor, infix, on_numbers, select
 from minijax.primitives.slots import FLOAT, elementary, wide
 
-log, log1p, sin, cos = (on_numbers(elementary(name)) for name in ("log", "log1p", "sin", "cos"))
+log, log1p, sin, cos, power = (on_numbers(elementary(name))
+                               for name in ("log", "log1p", "sin", "cos", "pow"))
 
 # Lanczos' approximation with g = 7: gamma(z + 1) = sqrt(2 pi) (z + 7.5)^(z + 0.5) e^-(z + 7.5) A(z)
 # with A(z) = a0 + a1 / (z + 1) + a2 / (z + 2) ….
@@ -112,6 +113,49 @@ def polygamma(n: int, x: Any) -> Array:
     """
     # JAX: n may be an array, and x negative.
     return polygamma_p.bind(x, n=operator.index(n))
+
+
+
+# ── Hurwitz' zeta function ───────────────────────────────────────────────────────────────────
+
+def _zeta(s: Any, q: Any) -> Any:
+    """The sum of ``(q + k)^-s``: some terms, and Euler and Maclaurin for the others."""
+    total = power(q, -s)
+    for k in range(1, _TERMS):
+        total += power(q + float(k), -s)
+    last = q + float(_TERMS)
+    term = power(last, -s)
+    total += term * last / (s - 1.) + term * .5
+    rest = s / last
+    for j, bernoulli in enumerate(_BERNOULLI, 1):
+        total += term * rest * (bernoulli / math.factorial(2 * j))
+        rest = rest * (s + float(2 * j - 1)) / last * ((s + float(2 * j)) / last)
+    pole = (q <= 0.) & (q == floor(q))
+    found = select(pole, math.inf, total)
+    found = select((q < 0.) & ~pole & (s != floor(s)), math.nan, found)
+    found = select(s == 1., math.inf, found)
+    return select((s < 1.) | (s != s) | (q != q), math.nan, found)
+
+
+zeta_p = families.elementwise(
+    "zeta", accepts=[FLOAT, FLOAT], jvp=cannot("it is not known how it varies with x"),
+    element=wide(infix(_zeta)), examples=examples.points((1.5, 4.), (.5, 3.)))
+
+
+def zeta(x: Any, q: Any) -> Array:
+    """The sum of ``(q + k)^-x`` over all whole k from 0 on.
+
+    Args:
+      x: the power, above 1: an array of a floating dtype.
+      q: what is added: an array of the same dtype.
+
+    >>> zeta(2., 1.)
+    Array(1.6449339, dtype=float32, weak_type=True)
+
+    Raises:
+      TypeError: for other dtypes.
+    """
+    return zeta_p.bind(x, q)
 
 
 digamma_p, digamma = families.unary(

@@ -19,7 +19,6 @@ from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
 from minijax.numpy.arguments import (ArrayLike, Axes, Inexact, promote_args_inexact, public,
                                      static_value)
-from minijax.primitives.gamma import polygamma as _polygamma
 
 
 def of_floats(function: Callable) -> Callable[..., Any]:
@@ -258,15 +257,76 @@ def digamma(x: Inexact) -> Array:
     return lax.digamma(x)
 
 
-def polygamma(n: int, x: ArrayLike) -> Array:
-    """The n-th derivative of `digamma`, for positive x.
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """The n-th derivative of `digamma`.
 
     >>> round(float(polygamma(1, 1.)), 4)
     1.6449
     """
-    [x] = promote_args_inexact("polygamma", x)
-    order = int(static_value(n, "The order of polygamma."))
-    return digamma(x) if order == 0 else _polygamma(order, x)
+    dtype = jnp.result_type(n)
+    if dtype.kind not in "biu":
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
+    return lax.polygamma(*promote_args_inexact("polygamma", n, x))
+
+
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """The sum of ``(q + k)^-x`` over all whole k from 0 on.
+
+    >>> round(float(zeta(2., 1.)), 4)
+    1.6449
+
+    Raises:
+      NotImplementedError: without `q`.
+    """
+    if q is None:
+        raise NotImplementedError("Riemann zeta function not implemented; pass q != None to "
+                                  "compute the Hurwitz Zeta function.")
+    return lax.zeta(*promote_args_inexact("zeta", x, q))
+
+
+def betainc(a: Inexact, b: Inexact, x: Inexact) -> Array:
+    """The incomplete beta function, divided by the whole one.
+
+    >>> round(float(betainc(2., 3., .25)), 4)
+    0.2617
+    """
+    return lax.betainc(a, b, x)
+
+
+def i0e(x: Inexact) -> Array:
+    """The modified Bessel function of order 0, divided by ``exp(|x|)``.
+
+    >>> round(float(i0e(1.)), 4)
+    0.4658
+    """
+    return lax.bessel_i0e(x)
+
+
+def i1e(x: Inexact) -> Array:
+    """The modified Bessel function of order 1, divided by ``exp(|x|)``.
+
+    >>> round(float(i1e(1.)), 4)
+    0.2079
+    """
+    return lax.bessel_i1e(x)
+
+
+def i0(x: Inexact) -> Array:
+    """The modified Bessel function of order 0.
+
+    >>> round(float(i0(1.)), 4)
+    1.2661
+    """
+    return jnp.exp(jnp.abs(x)) * lax.bessel_i0e(x)
+
+
+def i1(x: Inexact) -> Array:
+    """The modified Bessel function of order 1.
+
+    >>> round(float(i1(1.)), 4)
+    0.5652
+    """
+    return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
 
 
 def betaln(a: Inexact, b: Inexact) -> Array:

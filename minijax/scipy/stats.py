@@ -383,6 +383,10 @@ class beta:
 
     >>> round(float(beta.logpdf(.5, 2., 2.)), 4), round(float(beta.pdf(.5, 2., 2.)), 4)
     (0.4055, 1.5)
+    >>> round(float(beta.cdf(.25, 2., 3.)), 4), round(float(beta.sf(.25, 2., 3.)), 4)
+    (0.2617, 0.7383)
+    >>> round(float(beta.logcdf(.5, 2., 2.)), 4), round(float(beta.logsf(.5, 2., 2.)), 4)
+    (-0.6931, -0.6931)
     """
 
     def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0,
@@ -391,6 +395,13 @@ class beta:
         powers = special.xlogy(a - 1, y) + special.xlog1py(b - 1, -y)
         value = powers - (special.betaln(a, b) + jnp.log(scale))
         return jnp.where((x > loc + scale) | (x < loc), -jnp.inf, value)
+
+    cdf = lambda x, a, b, loc=0, scale=1: special.betainc(
+        a, b, jnp.clip((x - loc) / scale, 0, 1))
+    logcdf = lambda x, a, b, loc=0, scale=1: jnp.log(beta.cdf(x, a, b, loc, scale))
+    sf = lambda x, a, b, loc=0, scale=1: special.betainc(
+        b, a, 1 - jnp.clip((x - loc) / scale, 0, 1))
+    logsf = lambda x, a, b, loc=0, scale=1: jnp.log(beta.sf(x, a, b, loc, scale))
 
 
 # ── Whole numbers ────────────────────────────────────────────────────────────────────────────

@@ -29,3 +29,11 @@ def test_poles():
     x = np.float32([0, -1, -2, np.inf, -np.inf])
     np.testing.assert_array_equal(lax.lgamma(x), np.full(5, np.inf))
     assert np.isnan(np.asarray(lax.digamma(x))[:3]).all()
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float32, 2e-6), (np.float64, 1e-14)])
+def test_zeta(dtype, tolerance):
+    s, q = np.random.default_rng(0).uniform([[1.01], [.01]], [[12], [40]], (2, 2000)).astype(dtype)
+    with config.enable_x64(dtype == np.float64):
+        np.testing.assert_allclose(lax.zeta(s, q), scipy.special.zeta(
+            s.astype(np.float64), q.astype(np.float64)), rtol=tolerance)

@@ -17,7 +17,7 @@ OF_JAX_ALONE = {
        for kind in ("", "_add", "_sub", "_mul", "_min", "_max")}}
 # Programs inside, or parameters, in other words than JAX's.
 ELSEWHERE = {"cond", "while", "scan", "reduce", "conv_general_dilated", "linear_solve",
-             "sharding_constraint"}
+             "sharding_constraint", "polygamma"}
 SHARED = sorted(name.removesuffix("_p") for name in dir(lax)
                 if name.endswith("_p") and hasattr(jax.lax, name)
                 and getattr(lax, name).examples())

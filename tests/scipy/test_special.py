@@ -23,7 +23,9 @@ import minijax.scipy
     "gammasgn(f)", "gamma(g)", "gamma(f[0])", "factorial(w)", "factorial(g)", "digamma(f)",
     "digamma(g)", "digamma(3)", "polygamma(1, g)", "polygamma(2, g)", "betaln(g, g[::-1])",
     "beta(g, g[::-1])", "multigammaln(g + 2, 3)", "loggamma(g)",
-    "gammainc(g, f)", "gammainc(2, g)", "gammaincc(g, g[::-1])",
+    "gammainc(g, f)", "gammainc(2, g)", "zeta(g + 1, g)", "zeta(2, 3)", "betainc(g, 2., g / 5)",
+    "betainc(2, 3, 0.3)", "i0(f)", "i0e(f)", "i1(f)", "i1e(f)", "i0(2)", "polygamma(0, g)",
+    "polygamma(3, f)", "polygamma(1., g)", "gammaincc(g, g[::-1])",
     "log_ndtr(f, series_order=-1)", "log_ndtr(f, series_order=31)",
 ])
 def test_functions(agrees_with_jax, expression):

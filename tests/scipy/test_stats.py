@@ -42,6 +42,8 @@ SINCE = [*(f"{name}({args})" for name in ("gumbel_l.ppf", "gumbel_r.ppf", "expon
 @pytest.mark.parametrize("expression", [
     *NORMAL, *QUANTILES, *OTHERS, *TAILS, *SINCE, "poisson.logpmf(k, 2.5)", "poisson.pmf(f, g)",
     "poisson.logpmf(k, g, 1)", "gamma.logpdf(f, g)", "gamma.pdf(g, 2., 0.1, 3.)",
+    "beta.cdf(g / 9, 2., 3.)", "beta.cdf(g, 2, 3, 0.2, 1.5)",
+    "beta.logcdf(g / 9, 2., 3.)", "beta.sf(g / 9, 2., 3.)", "beta.logsf(g / 9, 2., 3., -1.)",
     "beta.logpdf(g, 2., 3.)", "beta.pdf(f, g, g[::-1])", "beta.logpdf(g, 2, 3, 0.2, 0.5)",
     "t.logpdf(f, 3.)", "t.pdf(g, v, 1., 2.)", "binom.logpmf(k, 3, 0.3)", "binom.pmf(k, 2, g)",
     "chi2.logpdf(f, 3.)", "chi2.pdf(g, v + 3, 0.1, 2.)", "uniform.ppf(v)",

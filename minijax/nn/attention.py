@@ -1,0 +1,118 @@
+"""Attention: each query takes a mean of values, weighted by how alike it is to their keys.
+
+Stands on `numpy`, `normalisers`.  Chapter 00, *A tour*, has networks.
+In JAX: `jax/_src/nn/functions.py`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from minijax import numpy as jnp
+from minijax.nn.normalisers import logsumexp, softmax
+from minijax.numpy.arguments import ArrayLike, as_array
+
+
+def _check(query: Any, key: Any, value: Any, implementation: str | None) -> None:
+    if implementation not in (None, "xla"):
+        raise ValueError(f"Unsupported implementation option: {implementation}"
+                         if implementation != "cudnn" else
+                         "implementation='cudnn' is a kernel of NVIDIA's, which minijax does not "
+                         "call; leave it out: the same is computed from products and a softmax.")
+    if not (query.ndim == key.ndim == value.ndim == 4):
+        raise ValueError("query, key and value need axes (batch, place, head, feature), or "
+                         f"(place, head, feature); got shapes {query.shape}, {key.shape}, "
+                         f"{value.shape}.")
+    for name, x in (("query", query), ("value", value)):
+        if x.dtype != key.dtype:
+            raise ValueError(f"{name} dtype should be {key.dtype}, but got {x.dtype}")
+    if key.shape != value.shape:
+        raise ValueError("key and value must have the same shape; got "
+                         f"{key.shape} and {value.shape}.")
+    if query.shape[0] != key.shape[0] or query.shape[3] != key.shape[3]:
+        raise ValueError("query and key must have the same batch and feature sizes; got "
+                         f"{query.shape} and {key.shape}.")
+    if query.shape[2] % key.shape[2]:
+        raise ValueError("The number of query heads must be a multiple of the number of key/value "
+                         f"heads; got {query.shape[2]} and {key.shape[2]}.")
+
+
+def _may_look(places: int, others: int, is_causal: bool, window: Any, query_lengths: Any,
+              key_lengths: Any) -> Any:
+    """Which query may look at which key: bools of shape (batch or 1, 1, places, others)."""
+    here, there = jnp.arange(places)[:, None], jnp.arange(others)[None, :]
+    allowed = jnp.ones((1, 1, places, others), bool)
+    if is_causal:
+        allowed &= there <= here
+    if window is not None:
+        left, right = (window, window) if isinstance(window, int) else window
+        allowed &= (there >= here - left) & (there <= here + right)
+    if query_lengths is not None:
+        allowed &= here < jnp.asarray(query_lengths)[:, None, None, None]
+    if key_lengths is not None:
+        allowed &= there < jnp.asarray(key_lengths)[:, None, None, None]
+    return allowed
+
+
+def dot_product_attention(
+        query: ArrayLike, key: ArrayLike, value: ArrayLike, bias: ArrayLike | None = None,
+        mask: ArrayLike | None = None, *, scale: float | None = None, is_causal: bool = False,
+        query_seq_lengths: ArrayLike | None = None,
+        key_value_seq_lengths: ArrayLike | None = None,
+        local_window_size: int | tuple[int, int] | None = None,
+        implementation: str | None = None, return_residual: bool = False) -> Any:
+    """``softmax(query · key / sqrt(features) + bias) · value``, for each head.
+
+    Args:
+      query: floats of shape (batch, places, heads, features), or without the first axis.
+      key, value: of shape (batch, other places, heads, features); with fewer heads, of which
+        `heads` is a multiple, several of the queries' share one.
+      bias: added to what the softmax gets; broadcasts to (batch, heads, places, other places).
+      mask: bools of such a shape: which places take part.
+      scale: what products are multiplied by; ``1 / sqrt(features)`` by default.
+      is_causal: whether each place looks at none after it.
+      query_seq_lengths, key_value_seq_lengths: how many places of each row of the batch count:
+        integers of shape (batch,).
+      local_window_size: how far each place looks to the left and to the right.
+      implementation: None or "xla"; there is one.
+      return_residual: whether to return the logarithms of the sums too, (batch, places, heads).
+
+    Returns:
+      An array of the shape of `query`.
+
+    >>> x = jnp.ones((1, 3, 2, 4))
+    >>> dot_product_attention(x, x, x).shape
+    (1, 3, 2, 4)
+
+    Raises:
+      ValueError: for shapes that do not fit.
+    """
+    query, key, value = (as_array("dot_product_attention", x) for x in (query, key, value))
+    shape, of_one = query.shape, query.ndim == 3
+    if of_one:
+        query, key, value = query[None], key[None], value[None]
+        bias, mask = (None if x is None else jnp.asarray(x)[None] for x in (bias, mask))
+    _check(query, key, value, implementation)
+    shared = query.shape[2] // key.shape[2]
+    if shared > 1:
+        key, value = (jnp.repeat(x, shared, axis=2) for x in (key, value))
+    scale = 1 / np.sqrt(query.shape[3]) if scale is None else scale
+    logits = jnp.einsum("BTNH,BSNH->BNTS", query, key,
+                        preferred_element_type=jnp.promote_types(query.dtype, np.float32))
+    logits = logits * jnp.asarray(scale, logits.dtype)
+    if bias is not None:
+        logits = (logits + bias).astype(logits.dtype)
+    allowed = _may_look(query.shape[1], key.shape[1], is_causal, local_window_size,
+                        query_seq_lengths, key_value_seq_lengths)
+    if mask is not None:
+        allowed = allowed & mask
+    # the least number would become -inf when something is subtracted from it
+    logits = jnp.where(allowed, logits, -0.7 * jnp.finfo(logits.dtype).max)
+    weights = softmax(logits, axis=-1).astype(key.dtype)
+    found = jnp.einsum("BNTS,BSNH->BTNH", weights, value)
+    sums = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2)
+    if query_seq_lengths is not None:
+        counts = jnp.arange(query.shape[1]) < jnp.asarray(query_seq_lengths)[:, None]
+        found = jnp.where(counts[..., None, None], found, 0)
+    found = found.reshape(shape)
+    return (found, sums[0] if of_one else sums) if return_residual else found

@@ -1,0 +1,117 @@
+"""How quantities vary together: covariances and correlations.
+
+Stands on `reductions`, `contractions`.  Chapter 20, *Precision, and where NumPy differs*.
+In JAX: `jax/_src/numpy/lax_numpy.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import reductions
+from minijax.numpy.arguments import (ArrayLike, as_array, convert, promote_args_inexact, public)
+from minijax.numpy.contractions import dot
+from minijax.numpy.diagonals import diagonal
+from minijax.numpy.joining import concatenate
+
+
+def _rows(name: str, x: Any, rowvar: bool) -> Any:
+    """The quantities as rows of a matrix."""
+    if x.ndim > 2:
+        raise ValueError(f"{name} has more than 2 dimensions")
+    if x.ndim < 2:
+        return lax.reshape(x, (1, x.size))
+    return x if rowvar or x.shape[0] == 1 else lax.transpose(x, (1, 0))
+
+
+def _weights(kind: str, given: ArrayLike, count: int) -> Any:
+    """A weight, never negative, for each observation."""
+    weights = as_array("cov", given)
+    if kind == "fweights" and not dtypes.issubdtype(weights.dtype, np.integer):
+        raise TypeError("fweights must be integer.")
+    if weights.ndim > 1:
+        raise RuntimeError(f"cannot handle multidimensional {kind}")
+    if weights.shape[0] != count:
+        raise RuntimeError(f"incompatible numbers of samples and {kind}")
+    return lax.abs(weights)
+
+
+def cov(m: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
+        ddof: int | None = None, fweights: ArrayLike | None = None,
+        aweights: ArrayLike | None = None, dtype: Any = None) -> Array:
+    """The covariances of quantities, from observations of them.
+
+    Args:
+      m: observations: a row for each quantity, of shape (quantities, observations).
+      y: more quantities.
+      rowvar: whether rows are quantities; otherwise columns are.
+      bias: whether to divide by the number of observations; otherwise by one less.
+      ddof: by how much less instead.
+      fweights: how often each observation was made: integers of shape (observations,).
+      aweights: how much each counts, of shape (observations,).
+
+    Returns:
+      A matrix of shape (quantities, quantities); a number where there is one quantity.
+
+    >>> cov(np.array([[1., 2., 3.], [3., 2., 1.]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+
+    Raises:
+      ValueError: for more than two axes.
+      RuntimeError, TypeError: for weights that do not fit.
+    """
+    given = promote_args_inexact("cov", *(x for x in (m, y) if x is not None))
+    if dtype is not None:
+        given = [convert(x, dtypes.dtype(dtype)) for x in given]
+    parts = [_rows(name, x, rowvar) for name, x in zip("my", given, strict=False)]
+    if parts[0].shape[0] == 0:
+        return lax.full((0, 0), 0, parts[0].dtype)
+    x: Any = concatenate(parts) if len(parts) > 1 else parts[0]
+    count = x.shape[1]
+    if ddof is None:
+        ddof = 0 if bias else 1
+    weights: Any = None if fweights is None else _weights("fweights", fweights, count)
+    if aweights is not None:
+        also = convert(_weights("aweights", aweights, count), x.real.dtype)
+        weights = also if weights is None else weights * also
+    mean, total = reductions.average(x, 1, weights, returned=True)
+    total, x = total[0], x - mean[:, None]
+    if weights is None:
+        freedom: Any = count - ddof
+    elif ddof == 0:
+        freedom = total
+    elif aweights is None:
+        freedom = total - ddof
+    else:
+        freedom = total - ddof * reductions.sum(weights * also) / total
+    weighted = x if weights is None else x * weights
+    found: Any = dot(weighted, lax.conj(x.T) if x.dtype.kind == "c" else x.T)
+    return lax.squeeze(found / freedom, [d for d in (0, 1) if found.shape[d] == 1])
+
+
+def corrcoef(x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: Any = None
+             ) -> Array:
+    """The correlations of quantities: their covariances over their standard deviations.
+
+    Args:
+      x, y, rowvar, dtype: as for `cov`.
+
+    >>> corrcoef(np.array([[1., 2., 4.], [3., 2., 0.]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float32)
+    """
+    found: Any = cov(x, y, rowvar, dtype=dtype)
+    if not found.shape:
+        return found / found
+    spread = lax.sqrt(diagonal(found).real)
+    found = found / spread[:, None] / spread[None, :]
+    real = lax.clamp(-1., found.real, 1.)
+    return lax.complex(real, lax.clamp(-1., found.imag, 1.)) if found.dtype.kind == "c" else real
+
+
+public(globals())
