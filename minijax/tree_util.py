@@ -20,11 +20,12 @@ from minijax.pytree import (
 )
 from minijax.pytree import (
     DictKey as DictKey, FlattenedIndexKey as FlattenedIndexKey, GetAttrKey as GetAttrKey,
-    KeyEntry as KeyEntry, PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
+    PyTreeDef as PyTreeDef, SequenceKey as SequenceKey, keystr as keystr,
 )
 
 T = TypeVar("T")
-FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[KeyEntry, Any]], Any]]
+KeyEntry = TypeVar("KeyEntry", bound=Any)
+FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]]
 
 # -- taking apart and putting together -----------------------------------------------------------
 
@@ -267,7 +268,7 @@ def flatten_one_level(tree: Any) -> tuple[tuple[Any, ...], Any]:
     return tuple(children), data
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
+def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], Any]:
     """Return the children of a node, each with its key, and the static data.
 
     >>> flatten_one_level_with_keys([5, 6])
@@ -373,7 +374,7 @@ def register_pytree_node(
     if nodetype in kinds:
         raise ValueError(f"Duplicate custom PyTreeDef type registration for {nodetype}.")
 
-    def keys(tree: Any, data: Any, count: int) -> list[KeyEntry]:
+    def keys(tree: Any, data: Any, count: int) -> list[Any]:
         if flatten_with_keys_func is None:
             return list(map(FlattenedIndexKey, range(count)))
         return [key for key, _ in flatten_with_keys_func(tree)[0]]
@@ -475,7 +476,7 @@ def register_dataclass(nodetype: Any, data_fields: Sequence[str] | None = None,
     def flatten(tree: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         return tuple([getattr(tree, n) for n in data]), tuple([getattr(tree, n) for n in meta])
 
-    def flatten_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], tuple[Any, ...]]:
+    def flatten_with_keys(tree: Any) -> tuple[list[tuple[Any, Any]], tuple[Any, ...]]:
         children, static = flatten(tree)
         return [(GetAttrKey(n), child) for n, child in zip(data, children, strict=True)], static
 
@@ -561,7 +562,7 @@ register_pytree_with_keys(
 _Difference = tuple[KeyPath, str, SimpleNamespace, SimpleNamespace]
 
 
-def _facts(tree: Any, keys: Sequence[KeyEntry] = (), data: Any = None) -> SimpleNamespace:
+def _facts(tree: Any, keys: Sequence[Any] = (), data: Any = None) -> SimpleNamespace:
     """What messages say of one of two nodes that are compared."""
     names = list(map(bare_key, keys))
     return SimpleNamespace(type=type(tree), name=type(tree).__name__, count=len(names),
@@ -681,3 +682,26 @@ def equality_errors_pytreedef(tree1: Any, tree2: Any) -> Iterator[tuple[KeyPath,
     for path, *texts in equality_errors(*filled):
         one, two, why = (text.replace(str(_Leaf), "pytree leaf") for text in texts)
         yield path, one, two, why
+
+
+class PyTreeRegistry:
+    """The kinds of trees that there are, asked as JAX's registry is asked.
+
+    >>> default_registry.flatten_one_level([1, (2, 3)])
+    ((1, (2, 3)), None)
+    """
+
+    def flatten(self, tree: Any, leaf_predicate: IsLeaf | None = None
+                ) -> tuple[list[Any], PyTreeDef]:
+        """The leaves of a tree and its structure."""
+        return tree_flatten(tree, leaf_predicate)
+
+    def flatten_one_level(self, tree: Any) -> tuple[tuple[Any, ...], Any] | None:
+        """The children of a node, and what it holds beside them; None of a leaf."""
+        return None if kind_of(tree) is None else flatten_one_level(tree)
+
+    register_node = staticmethod(register_pytree_node)
+    register_dataclass_node = staticmethod(register_dataclass)
+
+
+default_registry = PyTreeRegistry()

@@ -304,3 +304,10 @@ def test_mismatches_of_generated_trees_agree_with_jax(one, two):
         # the first line says what is wrong; JAX's second may name the wrong field of a namedtuple
         return got if isinstance(got, str) else (got[0], got[1].split("\n")[0])
     assert pairs(ours) == pairs(theirs)
+
+
+@pytest.mark.parametrize("node", [[1, (2, 3)], (1, None), {"b": 1, "a": 2}, 3, None])
+def test_the_registry_takes_a_node_apart_as_jaxs(node):
+    found, wanted = (lib.default_registry.flatten_one_level(node) for lib in (ours, theirs))
+    assert (found is None) == (wanted is None)
+    assert found is None or list(found[0]) == list(wanted[0])

@@ -12,6 +12,7 @@ from minijax.core import Array
 from minijax.numpy import contractions, diagonals
 from minijax.numpy.arguments import ArrayLike, as_arrays
 from minijax.numpy.contractions import vecdot
+from minijax.numpy.eigen import EigResult, eig, eigvals
 from minijax.numpy.equations import (SlogdetResult, cond, det, inv, lstsq, matrix_power,
                                      matrix_rank, pinv, slogdet, solve, tensorinv, tensorsolve)
 from minijax.numpy.factorisations import (EighResult, QRResult, SVDResult, cholesky, eigh,

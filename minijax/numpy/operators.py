@@ -17,8 +17,8 @@ from minijax.device import block_until_ready, device_put
 from minijax.higher_order.devices import CPU
 from minijax.higher_order.placing import shards
 from minijax.higher_order.shardings import SingleDeviceSharding, of_type
-from minijax.numpy import (creation, display, indexing, interchange, logic, reductions, searching,
-                           shaping, unary)
+from minijax.numpy import (creation, display, indexing, interchange, logic, putting, reductions,
+                           searching, shaping, sorting, unary)
 from minijax.tracebacks import api_boundary
 
 
@@ -252,6 +252,14 @@ class _Methods:
                  fill_value: Any = 0) -> Any:
         """The slices along an axis whose condition holds."""
         return searching.compress(condition, self, axis, size=size, fill_value=fill_value)
+
+    def choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
+        """At every place, the element of the array among `choices` whose number stands here."""
+        return putting.choose(self, choices, out, mode)
+
+    def argpartition(self: Any, kth: int, axis: int = -1) -> Any:
+        """The places of the elements so that they are as `partition` puts them."""
+        return sorting.argpartition(self, kth, axis)
 
     # ── Where it lies ────────────────────────────────────────────────────────────────────────
 

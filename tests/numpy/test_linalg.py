@@ -60,6 +60,8 @@ def test_equations_and_determinants(agrees_with_jax, expression):
     "cholesky(jnp.array([[4., 9.], [2., 5.]]), symmetrize_input=False)", "eigh(m)", "eigh(f)",
     "eigh(m, UPLO='U')", "eigh(m, UPLO='X')", "eigh(m, symmetrize_input=False)",
     "eigh(m, 'U', symmetrize_input=False)", "eigh(jnp.stack([m, m.T]))", "eigh(m * jnp.nan)",
+    "eigvals(m)", "eigvals(c[:, :2])", "eigvals(jnp.stack([m, m.T]))", "eigvals(f)", "eigvals(v)",
+    "eigvals(m * jnp.nan)", "eigvals(jnp.zeros((0, 0)))", "eig(m)[0]",
     "eigvalsh(m)", "eigvalsh(c[:, :2])", "eigvalsh(m.astype('float16'))", "qr(m)", "qr(f)",
     "qr(f.T)", "qr(f.T, mode='complete')", "qr(f.T, mode='r')", "qr(f.T, mode='raw')",
     "qr(f, mode='raw')", "qr(t[:, :2] ** 2, mode='raw')", "qr(c, mode='raw')",
@@ -141,3 +143,29 @@ def test_values_compiled_and_mapped(name):
     for found in (minijax.jit(call)(x), mapped):
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-4)
+
+
+NOT_SYMMETRIC = np.float32([[2, 1, 0], [.5, 3, 1], [0, 2, -1]])
+
+
+def test_eigenvectors_turn_no_further_than_their_values_say():
+    for a in (NOT_SYMMETRIC, np.float32([[0, 1], [-1, 0]]), NOT_SYMMETRIC + 1j):
+        values, vectors = minijax.jit(minijax.numpy.linalg.eig)(a)
+        np.testing.assert_allclose(a @ np.asarray(vectors), vectors * values, atol=1e-5)
+        wanted = jax.numpy.linalg.eig(a)
+        np.testing.assert_allclose(np.asarray(values), np.asarray(wanted[0]), rtol=1e-5)
+        np.testing.assert_allclose(np.asarray(vectors), np.asarray(wanted[1]), atol=1e-5)
+
+
+def test_eigenvalues_in_batches_and_their_derivatives_are_those_of_jax():
+    stack = np.stack([NOT_SYMMETRIC, NOT_SYMMETRIC.T * 2])
+
+    def results(lib):
+        eigvals = lib.numpy.linalg.eigvals
+        slope = lib.jvp(eigvals, (NOT_SYMMETRIC,), (NOT_SYMMETRIC ** 2,))[1]
+        return lib.vmap(eigvals)(stack), slope, lib.grad(
+            lambda a: lib.numpy.abs(eigvals(a)).sum())(NOT_SYMMETRIC)
+    for x, y in zip(results(minijax), results(jax), strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-4, atol=1e-4)
+    with pytest.raises(NotImplementedError, match="Derivatives of non-symmetric eigenvectors"):
+        minijax.grad(lambda a: abs(minijax.numpy.linalg.eig(a)[1]).sum())(NOT_SYMMETRIC)
