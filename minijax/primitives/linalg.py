@@ -286,7 +286,7 @@ def equations(name: str, *, applied: Callable[..., Array], **slots: Any) -> Prim
         if a.shape[:-2] != b.shape[:-2] or a.shape[-1] != b.shape[-2 if left_side else -1]:
             raise ValueError(f"Incompatible shapes for arguments to {name}: "
                              f"{a.shape} and {b.shape}.")
-        return [b]
+        return [b.update(weak_type=a.weak_type and b.weak_type)]
 
     def jvp(primals: list, tangents: list, **params: Any) -> tuple[list, list]:
         """``op(a) dx = db - op(da) x`` (Giles 2008, sections 2.2.2, 2.3.1)."""

@@ -196,6 +196,30 @@ def along_axis(d: Writer) -> str:
                      f"lax.top_k({x}, {min(2, x.shape[-1])})"])
 
 
+def slid(d: Writer) -> str:
+    """Windows, convolutions, Fourier transforms, and what runs along an axis."""
+    x = d.pick("fff", lambda x: x.ndim > 0 and 0 < x.size < 200)
+    at = axis(d, x)
+    window, step = [tuple(d.choice([1, 2, 3]) for _ in x.shape) for _ in "ab"]
+    pairs = tuple(d.choice([(0, 1), (1, 0), (1, 1)]) for _ in x.shape)
+    how = d.choice(["'SAME'", "'VALID'", f"{pairs}"])
+    lines = [f"lax.reduce_window({x}, -inf, lax.max, {window}, {step}, {how})",
+             f"lax.reduce_window({x}, 0., lax.add, {window}, {step}, {how})",
+             f"lax.associative_scan(jnp.{d.choice(['add', 'maximum'])}, {x}, axis={at})",
+             f"lax.associative_scan(jnp.add, jnp.sin({x}), reverse=True, axis={at})",
+             f"jnp.convolve({x}.ravel(), {x}.ravel()[:3], {d.choice(['same', 'full', 'valid'])!r})",
+             f"jnp.fft.fft({x}, axis={at}).real", f"jnp.fft.rfft({x}, axis={at}).imag",
+             f"jnp.fft.irfft(jnp.fft.rfft({x}), {x.shape[-1]})",
+             f"jnp.cov(jnp.sin({x}).ravel(), jnp.cos({x}).ravel())"]
+    if x.ndim == 2 and x.shape[1] > 1:
+        kernel = f"jnp.stack([{x}[:, :2], {x}[:, :-3:-1] * 2])"
+        pads = d.choice(["'SAME'", "'VALID'", "[(1, 2)]"])
+        wide = d.choice(["", ", lhs_dilation=(2,)", ", rhs_dilation=(2,)"])
+        lines += [f"lax.conv_general_dilated({x}[None], {kernel}, "
+                  f"({d.choice([1, 2])},), {pads}{wide})"] * 5
+    return d.choice(lines)
+
+
 def converted(d: Writer) -> str:
     x = d.pick()
     return f"{x}.astype({d.choice(['float32', 'int32', 'bool', 'int8', 'bfloat16', 'float16'])!r})"
@@ -221,7 +245,7 @@ LINES: dict[str, tuple[int, Row]] = {
     "update": (4, updated), "scatter": (2, scattered), "product": (4, product),
     "batched product": (3, batched_product), "matrix": (1, matrix_function),
     "shape": (6, shaped), "pad": (2, padded),
-    "axis": (4, along_axis), "convert": (1, converted), "create": (1, made),
+    "axis": (4, along_axis), "window": (3, slid), "convert": (1, converted), "create": (1, made),
     "where": (2, lambda d: f"jnp.where({d.pick('b')}, {d.pick()}, {d.pick()})"),
     "compare": (2, lambda d: f"{d.pick(NUMBER)} {d.choice(['<', '>=', '=='])} {d.pick(NUMBER)}"),
     "mask": (1, lambda d: f"{d.pick('b')} {d.choice('&|^')} ~{d.pick('b')}"),
@@ -398,6 +422,10 @@ LAYERS = {
     "jacfwd": "jax.jacfwd(lambda x: total(f(x, n)))(x) if sum(map(jnp.size, x)) < 3000 else "
               "f(x, n)",
     "checkpoint": "jax.checkpoint(f)(x, n)",
+    "checkpoint that keeps products": "jax.checkpoint(f, policy="
+                                      "jax.checkpoint_policies.dots_saveable)(x, n)",
+    "checkpoint that keeps all": "jax.checkpoint(f, policy="
+                                 "jax.checkpoint_policies.everything_saveable)(x, n)",
     "scan": "lax.scan(lambda c, k: (c, f([c[0] + k, *c[1:]] if c else c, n)), x, "
             "jnp.arange(2.).astype(x[0].dtype) if x else jnp.arange(2.))",
     "map": "lax.map(lambda x: f(x, n), batch(x), batch_size=2) if x else f(x, n)",

@@ -3,6 +3,7 @@
 import functools
 import itertools
 
+import jax
 import numpy as np
 import pytest
 
@@ -139,3 +140,12 @@ def test_compiled_substitution_solves_few_equations_and_many(n, left_side):
             triangle = triangle * (1 - np.eye(n)) + np.eye(n)
         op = triangle.swapaxes(-1, -2) if turned else triangle
         np.testing.assert_allclose(op @ x if left_side else x @ op, b, atol=1e-9 * np.abs(x).max())
+
+
+@pytest.mark.parametrize("strong", [(), (0,), (1,), (0, 1)])
+def test_a_solution_is_weak_where_both_sides_are(strong):
+    def is_weak(lib):
+        a, b = (lib.numpy.eye(2, dtype="float32") if i in strong
+                else lib.numpy.broadcast_to(1.0, (2, 2)) for i in range(2))
+        return lib.lax.linalg.triangular_solve(a, b, left_side=True, lower=True).weak_type
+    assert is_weak(minijax) == is_weak(jax) == (not strong)
