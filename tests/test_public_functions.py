@@ -485,6 +485,8 @@ NUMPY: dict[str, Maker] = {
     **named("polyadd polysub polymul", lambda d: call(
         d.array("fi", (3,), "finite"), d.array("fi", d.choice([(2,), (4,)]), "finite"))),
     "poly": lambda d: call(d.array("fi", d.choice([(3,), ()]), "finite")),
+    "roots": lambda d: call(d.choice([np.float32([1, -6, 11, -6]), np.float32([2, 1, 3])]),
+                            strip_zeros=False),
     "polydiv": lambda d: call(d.array("fi", d.choice([(4,), (1,)]), "positive"),
                               d.array("f", (2,), "positive")),
     **named("polyder polyint", lambda d: call(d.array("fi", (4,), "finite"), static=(

@@ -1,4 +1,4 @@
-"""Eigenvalues of matrices of any kind, by LAPACK on the host, and the roots of polynomials.
+"""Eigenvalues of matrices of any kind, by LAPACK on the host.
 
 Stands on `pure_callback`, `equations`.  Chapter 10, for the rule of their derivative.
 In JAX: `jax/_src/lax/linalg.py`.

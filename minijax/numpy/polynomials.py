@@ -1,6 +1,6 @@
 """Polynomials as rows of coefficients, the highest power first: sums, products, fits, roots.
 
-Stands on `sequences`, `equations`.  Chapter 20, *Precision, and where NumPy differs*.
+Stands on `sequences`, `equations`, `eigen`.  Chapter 20, *Precision, and where NumPy differs*.
 In JAX: `jax/_src/numpy/polynomial.py`.
 """
 
@@ -13,9 +13,9 @@ import numpy as np
 
 from minijax import dtypes, lax
 from minijax.core import Array
-from minijax.numpy import diagonals, equations, putting, reductions
-from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, convert,
-                                     promote_dtypes_inexact, promoted, public)
+from minijax.numpy import diagonals, eigen, equations, putting, reductions, sorting
+from minijax.numpy.arguments import (Alike, ArrayLike, Inexact, as_array, choose, convert,
+                                     promote_dtypes_inexact, promoted, public, static_value)
 from minijax.numpy.sequences import convolve
 from minijax.numpy.shaping import atleast_1d
 
@@ -25,11 +25,15 @@ def poly(seq_of_zeros: Inexact) -> Array:
 
     >>> poly(np.array([1., 2.]))
     Array([ 1., -3.,  2.], dtype=float32)
+
+    Args:
+      seq_of_zeros: the zeros, or a square matrix, whose eigenvalues they are.
     """
     zeros: Any = atleast_1d(seq_of_zeros)
+    if zeros.ndim == 2 and zeros.size and zeros.shape[0] == zeros.shape[1]:
+        zeros = eigen.eigvals(zeros)
     if zeros.ndim != 1:
-        raise ValueError("input must be 1d; the zeros of a matrix are its eigenvalues, which "
-                         "need jnp.linalg.eigvals.")
+        raise ValueError("input must be 1d or non-empty square 2d array.")
     if not zeros.size:
         return convert(1, dtypes.default_float_dtype())
     found: Any = lax.full((1,), 1, zeros.dtype)
@@ -37,6 +41,49 @@ def poly(seq_of_zeros: Inexact) -> Array:
         grown = lax.pad(found, convert(0, zeros.dtype), [(0, 1, 0)])
         found = grown - lax.pad(found * zeros[i], convert(0, zeros.dtype), [(1, 0, 0)])
     return found
+
+
+def roots(p: Inexact, *, strip_zeros: bool = True) -> Array:
+    """The zeros of a polynomial, as complex numbers: eigenvalues of its companion matrix.
+
+    >>> roots(np.array([1., -3., 2.])).round(3)
+    Array([2.+0.j, 1.+0.j], dtype=complex64)
+
+    Args:
+      p: the coefficients, the highest power first.
+      strip_zeros: whether coefficients that are zero at the begin are left out, which must then be
+        known; otherwise there is a nan for each.
+
+    Raises:
+      ValueError: for more than one axis.
+      ConcretizationTypeError: when `p` is traced, unless `strip_zeros` is False.
+    """
+    if p.ndim != 1:
+        raise ValueError("Input must be a rank-1 array.")
+    if not strip_zeros:
+        return _roots(p) if p.size > 1 else lax.full((0,), 0, _complex(p))
+    known = static_value(p, "The error occurred in the jnp.roots() function. To use this within a "
+                         "JIT-compiled context, pass strip_zeros=False, but be aware that leading "
+                         "zeros will result in some returned roots being set to NaN.")
+    places = np.flatnonzero(known)
+    inner = p[int(places[0]):] if places.size else p[:0]
+    return _roots(inner) if len(inner) > 1 else lax.full((0,), 0, _complex(p))
+
+
+def _complex(p: Any) -> Any:
+    return np.result_type(p.dtype, np.complex64)
+
+
+def _roots(p: Any) -> Any:
+    """Of all coefficients; a nan for each zero at the begin."""
+    before = reductions.argmax(p != 0)  # turned round to the end they are more zeros of it
+    turned = p[(np.arange(len(p)) + before) % len(p)]
+    companion = diagonals.diagflat(lax.full((len(p) - 2,), 1, p.dtype), -1)
+    found: Any = eigen.eigvals(companion.at[0].set(-turned[1:] / turned[0]))
+    by_size = found[sorting.argsort(-lax.abs(found))]
+    is_left = np.arange(len(p) - 1) < len(p) - 1 - before
+    cut = lax.select(is_left, by_size, lax.full_like(found, complex(np.nan, np.nan)))
+    return choose(before == 0, found, cut)
 
 
 def polyadd(a1: Alike, a2: Alike) -> Array:

@@ -1,6 +1,8 @@
 """The laws of polynomials: products divide, integrals have derivatives, fits go through."""
 
+import jax
 import numpy as np
+import pytest
 
 import minijax.numpy as jnp
 
@@ -29,3 +31,20 @@ def test_a_fit_finds_the_polynomial_and_its_covariance():
 def test_a_sum_aligns_the_first_axes():
     found = jnp.polyadd(np.ones((1, 3)), np.ones((2, 3)))
     np.testing.assert_array_equal(found, [[1, 1, 1], [2, 2, 2]])
+
+
+@pytest.mark.parametrize("coefficients", [
+    [1, -6, 11, -6], [0, 0, 1, 2, 0], [3.], [], [0, 0], [1, 2], [0, 0, 5], [2j, 1, 3]])
+@pytest.mark.parametrize("strip_zeros", [True, False])
+def test_roots_are_those_of_jax(coefficients, strip_zeros):
+    found, wanted = (np.asarray(lib.roots(lib.asarray(coefficients), strip_zeros=strip_zeros))
+                     for lib in (jnp, jax.numpy))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_polynomial_of_a_matrix_is_that_of_its_eigenvalues():
+    a = np.float32([[2, 1, 0], [.5, 3, 1], [0, 2, -1]])
+    np.testing.assert_allclose(jnp.poly(a), np.asarray(jax.numpy.poly(a)), rtol=1e-4, atol=1e-4)
+    with pytest.raises(ValueError, match="input must be 1d or non-empty square 2d array"):
+        jnp.poly(np.ones((2, 3)))
