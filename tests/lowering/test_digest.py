@@ -64,8 +64,12 @@ def test_programs_of_one_name_have_one_text_and_a_program_written_again_has_its_
                 closed = program(made.load(jax), *made.arguments())
             except (TypeError, ValueError):  # which is what some do
                 continue
-            texts[digest_of(closed)].add(llvm.assembly(lowered.Lowered(closed, "f").kernel))
-    assert None not in texts and len(texts) > COUNT / 2
+            name = digest_of(closed)
+            # a policy is a function of Python's: what it says tomorrow is not known
+            assert (name is None) == ("policy=" in made.function()), made.function()
+            if name is not None:
+                texts[name].add(llvm.assembly(lowered.Lowered(closed, "f").kernel))
+    assert len(texts) > COUNT / 2
     assert all(len(each) == 1 for each in texts.values())
 
 
