@@ -302,6 +302,8 @@ debug_dtype_truncation = switch("debug_dtype_truncation", doc=(
     "Warn when 64-bit NumPy data loses bits on its way in, not only when asked for by name."))
 debug_unsafe_casts = switch("debug_unsafe_casts", traced=True, doc=(
     "Raise when astype meets a value that the new dtype cannot hold."))
+xla_runtime_errors = switch("experimental_unsafe_xla_runtime_errors", doc=(
+    "Let a checkify.check that is compiled without checkify raise, from compiled code."))
 enable_checks = switch("enable_checks", doc=(
     "Check every jaxpr after each transformation: for those who work on minijax itself."))
 

@@ -49,7 +49,6 @@ enable_pgle False
 enable_preemption_service True
 enable_recoverability False
 exec_time_optimization_effort 0.0
-experimental_unsafe_xla_runtime_errors False
 export_calling_convention_version 10
 export_ignore_forward_compatibility False
 force_dcn_cross_host_transfers False

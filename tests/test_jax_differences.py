@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import jax.experimental.checkify
 import numpy as np
 import pytest
 
 import minijax
+import minijax.experimental.checkify
 
 ROWS = tomllib.loads((Path(__file__).parent / "jax_differences.toml").read_text())["difference"]
 FIELDS = {"behaviour", "ours", "jax", "why"}
@@ -61,8 +63,8 @@ def params(jaxpr: Any) -> str:
 
 def outcome(program: str, lib: Any) -> str:
     names = {"jax": lib, "jnp": lib.numpy, "lax": lib.lax, "nn": lib.nn, "random": lib.random,
-             "np": np, "error": error, "warning": warning, "tracer": tracer, "params": params,
-             "primitives": primitives}
+             "checkify": lib.experimental.checkify, "np": np, "error": error, "warning": warning,
+             "tracer": tracer, "params": params, "primitives": primitives}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return str(eval(program, names))

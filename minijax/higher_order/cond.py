@@ -160,7 +160,7 @@ def run_for_active(active: Array, axis: Axis, program: ClosedJaxpr, args: Sequen
         # Where examples talk to each other along the axis, none can stand in for another.
         if axis.size and NamedAxisEffect(axis.name) not in program.effects:
             _run_checks(active, axis, program, args, batched)
-        program = _part(program, checks=False)
+        program = without_checks(program)
     quiet, _ = batch_jaxpr(program, axis.size, axis.name, batched, keep)
     return eval_jaxpr(quiet.jaxpr, quiet.consts, *args)
 
@@ -195,6 +195,11 @@ def _unchecked(rule: Callable, *args: Any) -> Any:
     """What a custom rule gives, which is Python to be traced when it is needed: without checks."""
     with config.debug_out_of_bounds(False), config.debug_unsafe_casts(False):
         return rule(*args)
+
+
+def without_checks(program: ClosedJaxpr) -> ClosedJaxpr:
+    """The program without its checks, and so the programs inside it."""
+    return _part(program, checks=False)
 
 
 @kept_with_program

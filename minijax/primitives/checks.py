@@ -1,11 +1,11 @@
 """Primitive check: every element must lie within bounds; others are reported, at run time.
 
-Stands on `families`; `sharp_bits` knows what is to be checked, and what is said of it.
-Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`, which returns errors.
+Stands on `families`; `sharp_bits` and `experimental/checkify.py` know what is to be checked, and
+what is said of it.  Chapter 14, *Out-of-bounds indexing*.  In JAX: `jax/_src/checkify.py`.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,19 @@ from minijax.core import Array, ArrayImpl, Effect, Primitive, cannot
 from minijax.primitives import emitted, families, slots
 
 Number = int | float
-Report = Callable[[Any], None]  # is given the first element outside
+
+
+class Report:
+    """What becomes of an element outside, and of what goes with it: it is called with them."""
+
+    which = 0  # of several: the first; -1: the last
+
+    def __call__(self, x: Any, *facts: Any) -> None:
+        raise NotImplementedError
+
+    def is_compiled(self) -> bool:
+        """Whether compiled code calls it; raises where it must not be compiled."""
+        return True
 
 
 class CheckEffect(Effect):
@@ -33,29 +45,32 @@ def outside(s: Any, x: Any, low: Number, high: Number, finite: bool) -> Any:
     return beyond if finite else s.and_(beyond, s.lt(s.abs(x), np.inf))
 
 
-def tell(x: np.ndarray, *, report: Report, **bounds: Any) -> list:
-    """Report the first element that is outside, if there is one."""
+def tell(x: np.ndarray, *facts: np.ndarray, report: Report, **bounds: Any) -> list:
+    """Report an element that is outside, if there is one, with its facts.
+
+    Of every element there are some: the leading axes of facts are those of `x`.
+    """
     found = outside(slots.numpy_scalars(), x, **bounds)
     if found.any():
-        report(x[found][0])
+        report(*(each[found][report.which] for each in (x, *facts)))
     return []
 
 
 def _lower(b: Any, outputs: Sequence[Any], operands: Sequence[Any], *, report: Report,
            **bounds: Any) -> None:
     """No memory is touched outside anyway, so what is told may let the kernel go on."""
-    [x] = operands
-    if 0 in x.shape:
+    x = operands[0]
+    if 0 in x.shape or not report.is_compiled():
         return
     found = b.accumulate("or", x.shape, lambda *index: outside(b, x(index), **bounds))
     with b.when(found):
-        b.host_call(functools.partial(tell, report=report, **bounds), [x])
+        b.host_call(functools.partial(tell, report=report, **bounds), operands)
 
 
 check_p = Primitive(
     "check",
     impl=tell,
-    abstract_eval=lambda x, **_: [],
+    abstract_eval=lambda *_, **__: [],
     jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
     batch=emitted.batch_in_front(),

@@ -451,7 +451,7 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
     """
     parsed = GatherScatterMode.from_any("promise_in_bounds" if mode is None else mode)
     if parsed is PROMISE:
-        core.base_trace.note("index", "window read", _corners(
+        core.base_trace.note("index", "window read", np.shape(operand), _corners(
             operand, start_indices, dimension_numbers, slice_sizes), wraps=False)
     return gather_p.bind(operand, start_indices, **gather_params(
         operand, dimension_numbers, slice_sizes, parsed, fill_value, unique_indices,
@@ -459,12 +459,12 @@ def gather(operand: Any, start_indices: Any, dimension_numbers: GatherDimensionN
 
 
 def _corners(operand: Any, indices: Any, dnums: Numbers, sizes: Sequence[int] | None = None,
-             updates: Any = None) -> Iterator[tuple[Array, int, int, int]]:
+             updates: Any = None) -> Iterator[tuple[Array, int, int]]:
     """The places along each axis where windows start, for a check that looks at them."""
     shape, indices = np.shape(operand), core.as_value(indices)
     sizes = window_sizes(dnums, shape, np.shape(updates)) if sizes is None else sizes
     for k, axis in enumerate(dnums[2]):
-        yield part(indices, k, k + 1, -1), axis, shape[axis], sizes[axis]
+        yield part(indices, k, k + 1, -1), axis, sizes[axis]
 
 
 def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., Array]:
@@ -486,7 +486,7 @@ def _user_function(primitive: Primitive, name: str, what: str) -> Callable[..., 
         dnums = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         parsed = GatherScatterMode.from_any(mode)
         if mode is None or parsed is PROMISE:
-            core.base_trace.note("index", "window drop", _corners(
+            core.base_trace.note("index", "window drop", np.shape(operand), _corners(
                 operand, scatter_indices, dnums, updates=updates), wraps=False)
         return primitive.bind(operand, scatter_indices, updates, dimension_numbers=dnums,
                               indices_are_sorted=bool(indices_are_sorted),

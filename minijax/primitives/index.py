@@ -82,7 +82,7 @@ def canonical_starts(operand: Any, start_indices: Any, sizes: Shape,
         allow_negative_indices = [allow_negative_indices] * len(shape)
     starts = [_canonical_start(i, n, wrap)
               for i, n, wrap in zip(start_indices, shape, allow_negative_indices, strict=True)]
-    core.base_trace.note("index", kind, zip(starts, itertools.count(), shape, sizes, strict=False),
+    core.base_trace.note("index", kind, shape, zip(starts, itertools.count(), sizes, strict=False),
                          normalized=True)
     return starts
 

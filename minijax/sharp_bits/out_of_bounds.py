@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax import dtypes, errors
 from minijax.core import Array, as_value
-from minijax.primitives.checks import Number, check_within, tell
+from minijax.primitives.checks import Number, Report, check_within, tell
 from minijax.primitives.slots import numpy_scalars
 from minijax.sharp_bits.findings import refuse
 from minijax.source_info import SourceInfo, user_frame
@@ -43,12 +43,12 @@ KINDS = {
 
 
 @dataclass(frozen=True)
-class Access:
+class Access(Report):
     """One index of a program, along one axis; called with an index that lies outside.
 
     Args:
       kind: one of `KINDS`.
-      axis, size: the axis of the array, and how long it is.
+      shape, axis: of the array, and the axis of it.
       width: how much of the axis is accessed, from the index on.
       wraps: whether negative indices count from the end.
       normalized: whether those have been counted from the front already.
@@ -56,14 +56,18 @@ class Access:
     """
 
     kind: str
+    shape: tuple[int, ...]
     axis: int
-    size: int
     width: int = 1
     wraps: bool = True
     normalized: bool = False
     source: SourceInfo | None = None
 
-    def __call__(self, index: np.integer) -> None:
+    @property
+    def size(self) -> int:
+        return self.shape[self.axis]
+
+    def __call__(self, index: np.integer, *_: Any) -> None:
         """Raise, or collect, what is wrong with an index outside.
 
         Raises:
@@ -76,9 +80,9 @@ class Access:
     def refusal(self, index: int) -> str:
         """What is wrong with an index, as NumPy says it.
 
-        >>> Access("read", axis=0, size=5).refusal(7)
+        >>> Access("read", (5,), axis=0).refusal(7)
         'index 7 is out of bounds for axis 0 with size 5'
-        >>> Access("window read", axis=1, size=5, width=3).refusal(4)
+        >>> Access("window read", (2, 5), axis=1, width=3).refusal(4)
         'index 4 is out of bounds for a window of 3 along axis 1 with size 5'
         """
         said = str(index)
@@ -88,16 +92,18 @@ class Access:
         return f"index {said} is out of bounds for {window}axis {self.axis} with size {self.size}"
 
 
-def check(kind: str, places: Iterable[tuple[Any, int, int, int]], **details: bool) -> None:
+def check(kind: str, shape: tuple[int, ...], places: Iterable[tuple[Any, int, int]],
+          **details: bool) -> None:
     """Have it told when an index of a program lies outside of its axis.
 
     Args:
-      places: each index, an integer or an array of integers; its axis, how long that is, and how
-        much of it is accessed.
-      kind, details: as in `Access`.
+      places: each index, an integer or an array of integers; its axis, and how much of that is
+        accessed.
+      kind, shape, details: as in `Access`.
     """
-    for index, axis, size, width in places:
-        access = Access(kind, axis, size, width, source=user_frame(), **details)
+    for index, axis, width in places:
+        access = Access(kind, shape, axis, width, source=user_frame(), **details)
+        size = access.size
         lowest = -size if access.wraps and not access.normalized else 0
         if not isinstance(index, Array):  # what 32 bits cannot say stays far outside
             index = np.asarray(np.clip(index, -2**31, 2**31 - 1)).astype(np.int32)
@@ -169,7 +175,7 @@ def _above(bound: int, dtype: Any) -> float:
 
 
 @dataclass(frozen=True)
-class Cast:
+class Cast(Report):
     """One cast of a program: called with a value that does not fit.
 
     Args:
@@ -181,7 +187,7 @@ class Cast:
     new: Any
     source: SourceInfo | None = None
 
-    def __call__(self, value: np.generic) -> None:
+    def __call__(self, value: np.generic, *_: Any) -> None:
         """Raise, or collect, what becomes of a value that does not fit.
 
         Raises:

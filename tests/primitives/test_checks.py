@@ -12,10 +12,10 @@ from minijax.jaxpr import check_jaxpr
 from minijax.lowering.lowered import Lowered
 from minijax.lowering.simplify import simplify
 from tests.running_text import run_text
-from minijax.primitives.checks import check_effect, check_p
+from minijax.primitives.checks import Report, check_effect, check_p
 
 
-class Heard:
+class Heard(Report):
     """A report that keeps what it is told."""
 
     def __init__(self):
@@ -77,8 +77,10 @@ def test_a_report_that_raises_stops_the_call_and_nothing_else():
     class Told(Exception):
         finding = "what was told"
 
-    def refuse(x):
-        raise Told(x.tolist())
+    class Refusing(Report):
+        def __call__(self, x):
+            raise Told(x.tolist())
+    refuse = Refusing()
     f = jit(lambda x: lax.fori_loop(0, 3, lambda i, y: checking(refuse)(y), x))
     for _ in range(2):
         with pytest.raises(Told, match="12"):

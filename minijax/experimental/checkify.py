@@ -1,0 +1,198 @@
+"""Checks at run time whose failures are values: `checkify`, `check`, and the error they give.
+
+Stands on `checked`.  Chapter 14.  In JAX: `jax/_src/checkify.py`.
+"""
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from minijax import config, core, numpy as jnp, source_info, tree_util
+from minijax.core import Array
+from minijax.experimental.checked import (INT, Checking, DivisionByZeroError, ErrorCategory, Failed,
+                                          FailedCheckError, Found, JaxException, JaxRuntimeError,
+                                          Kind, NaNError, OOBError, Site, one_of)
+from minijax.higher_order.arguments import flattened
+from minijax.primitives.convert import converted
+from minijax.tracebacks import standing_for
+
+__all__ = ["Error", "ErrorCategory", "JaxRuntimeError", "all_checks", "automatic_checks", "check",
+           "check_error", "checkify", "debug_check", "div_checks", "float_checks", "index_checks",
+           "init_error", "nan_checks", "user_checks"]
+
+Out = TypeVar("Out")
+
+user_checks: frozenset[ErrorCategory] = frozenset({FailedCheckError})
+nan_checks: frozenset[ErrorCategory] = frozenset({NaNError})
+index_checks: frozenset[ErrorCategory] = frozenset({OOBError})
+div_checks: frozenset[ErrorCategory] = frozenset({DivisionByZeroError})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class BatchedError(JaxException):
+    """What failed in each example of a batch, by its place."""
+
+    def __init__(self, error_mapping: dict[tuple[int, ...], JaxException]):
+        self.error_mapping = error_mapping
+
+    def __str__(self) -> str:
+        return "\n".join(f"at mapped index {', '.join(map(str, place))}: {error}"
+                         for place, error in self.error_mapping.items())
+
+
+@tree_util.register_pytree_node_class
+class Error:
+    """What failed in a call of a function that was given to `checkify`: a tree of arrays.
+
+    >>> import minijax as jax
+    >>> err, _ = checkify(lambda x: check(x > 0, "{} is not positive", x))(jax.numpy.float32(-3))
+    >>> err.get()
+    '-3.0 is not positive (`check` failed)'
+    """
+
+    def __init__(self, found: dict[Kind, Found], sites: Sequence[Site]):
+        self._found, self._sites = found, tuple(sites)
+
+    def tree_flatten(self) -> tuple[tuple, tuple]:
+        return tuple(self._found.values()), (tuple(self._found), self._sites)
+
+    @classmethod
+    def tree_unflatten(cls, known: tuple, found: Sequence[Found]) -> "Error":
+        return cls(dict(zip(known[0], found, strict=True)), known[1])
+
+    def get(self) -> str | None:
+        """The message of what failed first; None if nothing did.  A batch has one for each."""
+        error = self.get_exception()
+        return None if error is None else str(error)
+
+    def get_exception(self) -> JaxException | None:
+        """What failed first, as an exception that was not raised; None if nothing failed."""
+        shape = next((np.shape(code) for code, *_ in self._found.values()), ())
+        if not shape:
+            return self._at(())
+        errors = {place: error for place in np.ndindex(*shape) if (error := self._at(place))}
+        return BatchedError(errors) if errors else None
+
+    def _at(self, place: tuple[int, ...]) -> JaxException | None:
+        failed = [(int(np.asarray(code)[place]), facts) for code, *facts in self._found.values()]
+        code, facts = min((each for each in failed if each[0]), key=lambda each: each[0],
+                          default=(0, []))
+        return self._sites[code - 1].exception([x[place] for x in facts]) if code else None
+
+    def throw(self) -> None:
+        """Raise what failed first, of a batch in its last example that failed; see `check_error`.
+
+        Raises:
+          JaxRuntimeError: if something failed.
+        """
+        check_error(self)
+
+    def __str__(self) -> str:
+        return f"Error({self.get()})"
+
+    __repr__ = __str__
+
+
+init_error = Error({}, ())
+
+
+# ── As users call it ─────────────────────────────────────────────────────────────────────────
+
+def checkify(f: Callable[..., Out], errors: frozenset[ErrorCategory] = user_checks
+             ) -> Callable[..., tuple[Error, Out]]:
+    """A function that also returns what failed of its checks, and does nothing about it.
+
+    It may be compiled, batched and differentiated, and may call such functions.
+
+    Args:
+      f: a function of arrays and trees of arrays.
+      errors: what is looked for: `user_checks` (calls of `check`), `nan_checks`, `div_checks`,
+        `index_checks`, or several, joined by ``|``.
+
+    Returns:
+      A function of the same arguments, which returns an `Error` and what `f` returns.
+
+    >>> import minijax as jax
+    >>> divided = jax.jit(checkify(lambda x, y: x / y, errors=div_checks))
+    >>> err, out = divided(1.0, 0.0)
+    >>> err.get(), out
+    ('division by zero', Array(inf, dtype=float32, weak_type=True))
+    """
+    @standing_for(f)
+    def checkified(*args: Any, **kwargs: Any) -> tuple[Error, Out]:
+        # what is known stays known to Python: the arguments are constants of the program
+        flat, _ = flattened(lambda: f(*args, **kwargs), (), "checkify")
+        with config.debug_out_of_bounds(True) if OOBError in errors else contextlib.nullcontext():
+            closed = flat.staged([])
+        run = Checking(frozenset(errors))
+        out = flat.result(run.outputs(closed))
+        return Error(run.found, run.sites), out
+    return checkified
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Let a condition be checked: inside of `checkify` for its error, else at once.
+
+    Compiled code cannot raise, so that a function with checks goes to `checkify` before `jit`.
+
+    Args:
+      pred: a boolean scalar, which should be true.
+      msg: what to say if it is not, to be formatted.
+      fmt_args, fmt_kwargs: trees of arrays that the message speaks of.
+      debug: do nothing outside of `checkify`.
+
+    Raises:
+      JaxRuntimeError: if it is false, outside of `checkify`.
+      TypeError: for other conditions, and for what is no array in a message.
+      ValueError: where it is compiled, outside of `checkify`.
+
+    >>> check(True, "is {x}", x=np.float32([1, 2]))
+    """
+    is_array = isinstance(pred, Array) and pred.shape == () and pred.dtype == bool
+    if not isinstance(pred, bool) and not is_array:
+        name = "debug_check" if debug else "check"
+        raise TypeError(f"{name} takes a scalar pred as argument, got {pred}")
+    facts, tree = tree_util.tree_flatten((fmt_args, fmt_kwargs))
+    for x in facts:
+        if not isinstance(x, Array | np.ndarray):
+            raise TypeError("Formatting arguments to checkify.check need to be PyTrees of arrays, "
+                            f"but got {x!r} of type {type(x)}.")
+    site = Site(FailedCheckError, (msg,), tree, source_info.user_frame())
+    failed = converted(jnp.logical_not(pred), INT)
+    Failed((site,), FailedCheckError, debug).bind(failed, facts)
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """`check`, which does nothing outside of `checkify`, and takes no time there.
+
+    >>> debug_check(False, "is {}", np.float32([1, 2]))
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Let an error be raised if something failed: the opposite of `checkify`, as `check` is.
+
+    Args:
+      error: what a function given to `checkify` returned.
+
+    Raises:
+      JaxRuntimeError: if something failed, outside of `checkify`.
+      TypeError: for what is no `Error`.
+      ValueError: where it is compiled, outside of `checkify`.
+
+    >>> check_error(init_error)
+    """
+    if not isinstance(error, Error):
+        raise TypeError("check_error takes an Error as argument, got type "
+                        f"{type(error)} instead.")
+    found = [(kind, one_of(core.as_value(leaves[0]) != 0, [*map(core.as_value, leaves)], -1))
+             for kind, leaves in error._found.items()]
+    if all(core.is_concrete(code) for _, (code, *_) in found):  # the first raises
+        found.sort(key=lambda each: int(each[1][0]))
+    for kind, (code, *facts) in found:
+        Failed(error._sites, kind.error).bind(code, facts)
