@@ -141,7 +141,7 @@ class Failed(Report):
 
     def __call__(self, code: Any, *facts: Any) -> None:
         if not self.debug:
-            found = self.sites[int(code) - 1].exception(facts)
+            found = self.sites[int(code) - 1].exception(list(map(core.as_value, facts)))
             raise JaxRuntimeError(str(found)) from found
 
     def is_compiled(self) -> bool:

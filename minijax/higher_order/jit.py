@@ -311,6 +311,10 @@ class JitFunction:
     def _table(self) -> dict[Key, Traced]:
         return _traces.setdefault(self._owner, {})
 
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self._fun)
+
     def __reduce__(self) -> str | tuple:
         """Pickled by its name, where a module or class has it under its name, as functions are;
         otherwise, and copied, as `jit` of its function.

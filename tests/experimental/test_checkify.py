@@ -316,6 +316,14 @@ def integers_are_divided(m):
     return f(m.jnp.arange(2))[0]
 
 
+@program
+def an_array_in_a_message(m):
+    """Is one, and not a NumPy scalar, wherever the check is made."""
+    x = m.jnp.float32(1.5)
+    return [m.c.checkify(lambda: m.c.check(x > 2, "{tree}", tree={"a": x}))(),
+            m.c.check(x > 2, "{tree}", tree={"a": x})]
+
+
 # ── What is refused ──────────────────────────────────────────────────────────────────────────
 
 @program

@@ -1,5 +1,6 @@
 """jit: when it traces, what it keeps, what it refuses."""
 
+import inspect
 import copy
 import functools
 import gc
@@ -406,3 +407,9 @@ def test_a_copy_outlives_what_was_donated(copied):
         lib.jit(lambda x: x + 1, donate_argnums=0)(x)
         assert x.is_deleted() and not kept.is_deleted()
         np.testing.assert_array_equal(np.asarray(kept).ravel(), np.arange(kept.size))
+
+
+def test_a_jitted_function_has_the_signature_of_its_own():
+    f = minijax.jit(lambda x, *, y=2: x)
+    for follow in (True, False):
+        assert str(inspect.signature(f, follow_wrapped=follow)) == "(x, *, y=2)"
