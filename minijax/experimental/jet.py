@@ -1,0 +1,319 @@
+"""Taylor mode: the derivatives of a function along a curve, to any order.
+
+``y = f(x)`` has the slope ``y' = Df(x) x'``, which is a function of two curves: from this, every
+primitive that has a derivative has all of them.  The rules in `RULES` are quicker.
+Stands on `interpreters`, `higher_order`.  In JAX: `jax/experimental/jet.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax import core, dtypes, numpy as jnp, source_info, tree_util
+from minijax.core import Array, ArrayImpl, Level, Primitive, ShapedArray, Trace, Tracer, Zero
+from minijax.higher_order.arguments import flattened
+from minijax.higher_order.checkpoint import checkpoint_p
+from minijax.higher_order.compiled import jit_p
+from minijax.higher_order.cond import cond_p
+from minijax.higher_order.custom_derivatives import custom_vjp_call_p
+from minijax.higher_order.loops import Loop, Scan, While, scan_p, while_p
+from minijax.higher_order.rules import cut
+from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, kept_with_program
+from minijax.primitives.algebra import div_p, mul_p
+from minijax.primitives.contract import dot_general_p
+from minijax.primitives.convolution import conv_general_dilated_p
+from minijax.primitives.emitted import instantiate
+from minijax.stage import check_arg, stage
+
+
+def jet(fun: Callable, primals: Sequence[Any], series: Sequence[Sequence[Any]],
+        factorial_scaled: bool = True, **_: Any) -> tuple[Any, Any]:
+    """The value of a function at a point of a curve, and its derivatives along the curve.
+
+    >>> value, derivatives = jet(lambda x: x ** 3, (2.,), ((1., 0., 0.),))
+    >>> float(value), [float(d) for d in derivatives]
+    (8.0, [12.0, 12.0, 6.0])
+
+    Args:
+      fun: a function of arrays, which may return a tree of them.
+      primals: the point: an array of floats for each argument.
+      series: for each argument, the first, second, … derivative of the curve, of its shape.
+      factorial_scaled: whether `series`, given and returned, are derivatives; otherwise they are
+        the coefficients of a Taylor series, the n-th derivatives divided by ``n!``.
+
+    Returns:
+      The function's value, and in the same tree the list of its derivatives.
+
+    Raises:
+      ValueError: when arguments have series of different lengths, or are trees.
+      TypeError: for an argument that is not made of floats.
+      RuleNotImplementedError: where an operation has no derivative.
+    """
+    lengths = set(map(len, series))
+    if len(lengths) != 1:
+        raise ValueError("jet terms have inconsistent lengths for different arguments")
+    [order] = lengths
+    for i, (x, terms) in enumerate(zip(primals, series, strict=False)):
+        _check_argument(i, x, terms)
+    flat, leaves = flattened(fun, tuple(primals), "jet")
+    values = [check_arg(x) for x in leaves]
+    factors = [1. if factorial_scaled else float(math.factorial(n + 1)) for n in range(order)]
+    given = [[_like(value, t) * f for t, f in zip(terms, factors, strict=True)]
+             for value, terms in zip(values, series, strict=False)]
+    outs, derivatives = jet_flat(flat, values, given, order, flat.debug_info)
+    returned = [[t / f if f != 1 else t for t, f in zip(terms, factors, strict=True)]
+                for terms in derivatives]
+    tree = tree_util.tree_structure(flat.result(outs))
+    return flat.result(outs), tree_util.tree_unflatten(tree, returned)
+
+
+def _check_argument(i: int, x: Any, terms: Sequence[Any]) -> None:
+    is_leaf = tree_util.all_leaves
+    if not is_leaf([x]):
+        raise ValueError(f"primal value at position {i} is not an array")
+    for j, term in enumerate(terms):
+        if not is_leaf([term]):
+            raise ValueError(f"term {j} for argument {i} is not an array")
+    if not has_derivatives(core.get_aval(x)):
+        raise TypeError(f"jet needs floats to go along, but argument {i} has the dtype "
+                        f"{core.get_aval(x).dtype}. Convert it, or close over it.")
+
+
+def _like(value: Array, term: Any) -> Array:
+    """A derivative as an array of the type of the curve's points."""
+    if jnp.shape(term) != value.shape:
+        raise ValueError(f"a term of the shape {jnp.shape(term)} is given for an argument of the "
+                         f"shape {value.shape}; they must be equal.")
+    return jnp.asarray(term).astype(value.dtype)
+
+
+# ── Curves ───────────────────────────────────────────────────────────────────────────────────
+
+class Curve:
+    """A point of a curve and its derivatives there, each computed when it is first asked for.
+
+    Args:
+      value: the point.
+      derivative: the n-th from n, an array or `Zero`; None where the curve is one point.
+    """
+
+    def __init__(self, value: Any, derivative: Callable[[int], Any] | None = None):
+        self.known: list[Any] = [value]
+        self.derivative = derivative or (lambda n: Zero(value.aval.to_tangent_aval()))
+
+    def __getitem__(self, n: int) -> Any:
+        while len(self.known) <= n:
+            self.known.append(self.derivative(len(self.known)))
+        return self.known[n]
+
+    def slope(self) -> Curve:
+        """Its first derivative, as a curve."""
+        return Curve(instantiate(self[1]), lambda n: self[n + 1])
+
+
+def has_derivatives(aval: ShapedArray) -> bool:
+    return aval.to_tangent_aval().dtype != dtypes.float0
+
+
+class JetTracer(Tracer):
+    """A point with its curve."""
+
+    __slots__ = ("curve",)
+
+    def __init__(self, trace: JetTrace, curve: Curve):
+        super().__init__(trace, curve[0].aval)
+        self.curve = curve
+
+    def _concrete(self) -> ArrayImpl | None:
+        return self.curve[0]._concrete()
+
+
+class JetTrace(Trace):
+    """Runs operations on curves. `order`: how many derivatives programs inside must compute."""
+
+    level: Level
+    parent: Trace
+
+    def __init__(self, parent: Trace, order: int, debug_info: source_info.DebugInfo | None = None):
+        super().__init__(Level(parent, debug_info), parent)
+        self.order = order
+
+    def join(self, curve: Curve) -> Array:
+        return JetTracer(self, curve) if has_derivatives(curve[0].aval) else curve[0]
+
+    def split(self, x: Any) -> Curve:
+        return x.curve if self.owns(x) else Curve(x)
+
+    def below(self, f: Callable, *args: Any, **params: Any) -> Any:
+        return core.run_with(self.parent, f, *args, **params)
+
+    def process_primitive(self, primitive: Primitive, args: Sequence[Array],
+                          params: dict[str, Any]) -> list:
+        if not any(map(self.owns, args)):
+            return self.below(primitive.bind_list, *args, **params)
+        rule = RULES.get(primitive, by_derivative)
+        return rule(self, primitive, args, params)
+
+
+@core.leaves_no_tracer
+def jet_flat(fun: Callable[..., Sequence[Any]], values: Sequence[Array],
+             series: Sequence[Sequence[Any] | None], order: int,
+             debug_info: source_info.DebugInfo | None = None) -> tuple[list[Array], list[list]]:
+    """Values and derivatives of a function of flat arguments; None: the argument is constant."""
+    trace = JetTrace(core.current_trace.get(), order, debug_info)
+    args = [x if terms is None else trace.join(_given(x, terms))
+            for x, terms in zip(values, series, strict=True)]
+    curves = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *args)]
+    return [c[0] for c in curves], [
+        [_term(c, n + 1) for n in range(order)] for c in curves]
+
+
+def _given(value: Array, terms: Sequence[Any]) -> Curve:
+    # What is beyond the given terms is asked for at times, but no result depends on it.
+    zero = Zero(value.aval.to_tangent_aval())
+    return Curve(value, lambda n: terms[n - 1] if n <= len(terms) else zero)
+
+
+def _term(curve: Curve, n: int) -> Array:
+    if has_derivatives(curve[0].aval):
+        return instantiate(curve[n])
+    return jnp.zeros(curve[0].shape)
+
+
+# ── Rules: how outputs are curves ────────────────────────────────────────────────────────────
+
+def by_derivative(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+                  params: dict[str, Any]) -> list[Array]:
+    """The slope of an output is what the derivative rule makes of the slopes of the inputs."""
+    curves = [trace.split(x) for x in args]
+    outs = trace.below(primitive.bind_list, *(c[0] for c in curves), **params)
+    jvp = primitive.rule("jvp")  # refused here, where the user's line is known
+
+    @functools.cache
+    def slopes() -> list[Curve]:
+        tangents = [trace.join(c.slope()) if trace.owns(x) else Zero(x.aval.to_tangent_aval())
+                    for x, c in zip(args, curves, strict=True)]
+        _, found = core.run_with(trace, jvp, list(args), tangents, **params)
+        return [trace.split(t) for t in found]
+
+    def output(i: int, x: Array) -> Array:
+        return trace.join(Curve(x, lambda n: slopes()[i][n - 1]))
+    return [output(i, x) for i, x in enumerate(outs)]
+
+
+def _sum(terms: Sequence[Any], zero: Zero) -> Any:
+    """Of (factor, array) those that are there, added up."""
+    arrays = [x if factor == 1 else factor * x for factor, x in terms if x is not None]
+    return functools.reduce(lambda a, b: a + b, arrays) if arrays else zero
+
+
+def product(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
+            ) -> list[Array]:
+    """Of what is linear in each of two arguments: Leibniz's rule."""
+    x, y = map(trace.split, args)
+
+    def times(a: Any, b: Any) -> Any:
+        return None if Zero in (type(a), type(b)) else primitive.bind(a, b, **params)
+
+    def derivative(n: int) -> Any:
+        terms = [(math.comb(n, i), times(x[i], y[n - i])) for i in range(n + 1)]
+        return _sum(terms, Zero(out.aval.to_tangent_aval()))
+    out = trace.below(times, x[0], y[0])
+    return [trace.join(Curve(out, lambda n: trace.below(derivative, n)))]
+
+
+def quotient(trace: JetTrace, primitive: Primitive, args: Sequence[Array], params: dict[str, Any]
+             ) -> list[Array]:
+    """``z = x / y`` is solved for: ``x = z y``, of which Leibniz's rule is known."""
+    x, y = map(trace.split, args)
+
+    def derivative(n: int) -> Any:
+        terms = [(-math.comb(n, i), None if isinstance(y[i], Zero) else z[n - i] * y[i])
+                 for i in range(1, n + 1) if not isinstance(z[n - i], Zero)]
+        own = None if isinstance(x[n], Zero) else x[n]
+        rest = _sum([(1, own), *terms], Zero(z[0].aval.to_tangent_aval()))
+        return rest if isinstance(rest, Zero) else rest / y[0]
+    out = trace.below(primitive.bind, x[0], y[0], **params)
+    z = Curve(out, lambda n: trace.below(derivative, n))
+    return [trace.join(z)]
+
+
+def ignoring_its_rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+                      params: dict[str, Any]) -> list[Array]:
+    """A function with a reverse derivative of its own, which says nothing of this direction."""
+    outs: list[Array] = core.run_with(trace, jaxpr_as_fun(params["call_jaxpr"]), *args)
+    return outs
+
+
+# ── Programs inside: each float is followed by its derivatives ───────────────────────────────
+
+@kept_with_program
+def jet_jaxpr(closed: ClosedJaxpr, order: int) -> ClosedJaxpr:
+    """From [inputs, derivatives of those that are floats] to [outputs, derivatives likewise]."""
+    avals = [a.to_tangent_aval() for a in closed.in_avals if has_derivatives(a)]
+
+    def with_derivatives(*args: Array) -> list[Array]:
+        values, given = cut(args, len(closed.in_avals))
+        terms = iter(given)
+        series = [[next(terms) for _ in range(order)] if has_derivatives(x.aval) else None
+                  for x in values]
+        outs, found = jet_flat(jaxpr_as_fun(closed), values, series, order)
+        return [*outs, *(t for x, ts in zip(outs, found, strict=True)
+                         if has_derivatives(x.aval) for t in ts)]
+    return stage(with_derivatives, [*closed.in_avals, *(a for a in avals for _ in range(order))],
+                 closed.jaxpr.debug_info)
+
+
+def _operands(trace: JetTrace, args: Sequence[Array], leading: int = 0) -> list[Array]:
+    curves = [trace.split(x) for x in args]
+    return [*(c[0] for c in curves), *(
+        instantiate(c[n + 1]) for c in curves[leading:] if has_derivatives(c[0].aval)
+        for n in range(trace.order))]
+
+
+def _results(trace: JetTrace, outs: Sequence[Array], count: int) -> list[Array]:
+    """Curves of the first outputs, whose derivatives come after them."""
+    values, given = cut(outs, count)
+    terms = iter(given)
+    return [trace.join(_given(x, [next(terms) for _ in range(trace.order)]))
+            if has_derivatives(x.aval) else x for x in values]
+
+
+def running_one_of(field: str) -> Callable[..., list[Array]]:
+    """The rule of what runs one of the programs in a parameter."""
+    def rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+             params: dict[str, Any]) -> list[Array]:
+        value = params[field]
+        programs = value if isinstance(value, tuple) else (value,)
+        new = tuple(jet_jaxpr(program, trace.order) for program in programs)
+        changed = new if isinstance(value, tuple) else new[0]
+        operands = _operands(trace, args, len(args) - len(programs[0].in_avals))
+        outs = trace.below(primitive.bind_list, *operands, **params | {field: changed})
+        return _results(trace, outs, len(programs[0].out_avals))
+    return rule
+
+
+def looped(view: type[Any]) -> Callable[..., list[Array]]:
+    """The rule of a loop, which carries derivatives along."""
+    def rule(trace: JetTrace, primitive: Primitive, args: Sequence[Array],
+             params: dict[str, Any]) -> list[Array]:
+        loop: Loop = view(**params)
+        kinds, out_kinds = (
+            [*own, *(kind for kind, aval in zip(own, avals, strict=True) if has_derivatives(aval)
+                     for _ in range(trace.order))]
+            for own, avals in ((loop.kinds, loop.body.in_avals),
+                               (loop.out_kinds, loop.body.out_avals)))
+        outs = trace.below(loop.run, jet_jaxpr(loop.body, trace.order), [*loop.tests, *kinds],
+                           _operands(trace, args, len(loop.tests)), out_kinds)
+        return _results(trace, outs, len(loop.out_kinds))
+    return rule
+
+
+RULES: dict[Primitive, Callable[..., list[Array]]] = {
+    mul_p: product, dot_general_p: product, conv_general_dilated_p: product, div_p: quotient,
+    jit_p: running_one_of("jaxpr"), checkpoint_p: running_one_of("jaxpr"),
+    cond_p: running_one_of("branches"), scan_p: looped(Scan), while_p: looped(While),
+    custom_vjp_call_p: ignoring_its_rule}

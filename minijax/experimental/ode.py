@@ -1,0 +1,205 @@
+"""Ordinary differential equations, by steps of Dormand and Prince whose length follows the error.
+
+The derivative goes back in time along the adjoint equation, and keeps no step.
+Stands on `numpy`, `lax`, `higher_order`.  In JAX: `jax/experimental/ode.py`.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import config, core, lax, numpy as jnp, tree_util
+from minijax.api import jit, vmap
+from minijax.core import Array
+from minijax.custom_derivatives import closure_convert, custom_vjp
+from minijax.derivatives import vjp
+from minijax.flatten_util import ravel_pytree
+
+# A step asks for the slope at seven stages: at these fractions of it, and from a sum of the slopes
+# before with these weights.  The last stage is the end of the step, of the fifth order.
+TIMES = np.array([1 / 5, 3 / 10, 4 / 5, 8 / 9, 1, 1])
+WEIGHTS = np.array([
+    [1 / 5, 0, 0, 0, 0, 0, 0],
+    [3 / 40, 9 / 40, 0, 0, 0, 0, 0],
+    [44 / 45, -56 / 15, 32 / 9, 0, 0, 0, 0],
+    [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729, 0, 0, 0],
+    [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656, 0, 0],
+    [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84, 0]])
+# What the end is minus the end of fourth order from the same stages, and the middle of the step.
+ERROR = WEIGHTS[-1] - np.array([
+    1951 / 21600, 0, 22642 / 50085, 451 / 720, -12231 / 42400, 649 / 6300, 1 / 60])
+MIDDLE = np.array([
+    6025192743 / 30085553152, 0, 51252292925 / 65400821598, -2691868925 / 45128329728,
+    187940372067 / 1594534317056, -1776094331 / 19743644256, 11237099 / 235043384]) / 2
+# The polynomial of fourth order through h·slope at both ends, and the two ends and the middle.
+QUARTIC = np.array([
+    [-2, 2, -8, -8, 16], [5, -3, 18, 14, -32], [-4, 1, -11, -5, 16], [1, 0, 0, 0, 0],
+    [0, 0, 1, 0, 0]])
+
+
+def odeint(func: Callable, y0: Any, t: Array, *args: Any, rtol: float = 1.4e-8,
+           atol: float = 1.4e-8, mxstep: float = np.inf, hmax: float = np.inf) -> Any:
+    """The solution of ``dy/dt = func(y, t, *args)`` with the value `y0` at the first of the times.
+
+    >>> odeint(lambda y, t: -y, jnp.array([1.]), jnp.array([0., 1.]), rtol=1e-5).round(3)
+    Array([[1.   ],
+           [0.368]], dtype=float32)
+
+    Args:
+      func: the slope: of the tree, shapes and dtypes of `y0`.
+      y0: an array, or a tree of arrays.
+      t: (n,) floats that grow: the times at which the solution is wanted.
+      args: arrays and trees of arrays; derivatives by them, `y0` and `t` are reverse ones.
+      rtol, atol: how large the error of a step may be, for each unit of y and at least.
+      mxstep: how many steps may lead from one of the times to the next.
+      hmax: how long a step may be.
+
+    Returns:
+      The tree of `y0`, whose arrays have a new leading axis of size n.
+
+    Raises:
+      TypeError: when `t` or `args` are not what they should be.
+    """
+    for arg in tree_util.tree_leaves(args):
+        try:
+            core.as_value(arg)
+        except TypeError:
+            raise TypeError("The contents of odeint *args must be arrays or scalars, but got "
+                            f"{arg}.") from None
+    if not jnp.issubdtype(t.dtype, jnp.floating):
+        raise TypeError(f"t must be an array of floats, but got {t}.")
+    converted, consts = closure_convert(func, y0, t[0], *args)
+    return _of_trees(converted, Limits(rtol, atol, mxstep, hmax), y0, t, *args, *consts)
+
+
+class Limits(NamedTuple):
+    """Those of errors and of steps, as `odeint` takes them."""
+
+    rtol: float
+    atol: float
+    mxstep: float
+    hmax: float
+
+
+class State(NamedTuple):
+    """Where the solver is: the solution there, its slope, the next step, and the last step."""
+
+    count: Any
+    y: Any
+    slope: Any
+    t: Any
+    step: Any
+    last_t: Any
+    quartic: Any  # (5, …): the solution from last_t to t, of the fraction of that time
+
+
+@functools.partial(jit, static_argnums=(0, 1))
+def _of_trees(func: Callable, limits: Limits, y0: Any, ts: Array, *args: Any) -> Any:
+    flat, unravel = ravel_pytree(y0)
+
+    def slope(y: Array, t: Array, *args: Any) -> Array:
+        return ravel_pytree(func(unravel(y), t, *args))[0]
+    with config.default_matmul_precision("highest"):
+        return vmap(unravel)(_solution(slope, limits, flat, ts, *args))
+
+
+# ── The solver ───────────────────────────────────────────────────────────────────────────────
+
+@functools.partial(custom_vjp, nondiff_argnums=(0, 1))
+def _solution(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) -> Array:
+    """The solution at all times: (n, size of y)."""
+    def slope(y: Any, t: Any) -> Any:
+        return func(y, t, *args)
+
+    def reach(state: State, target: Any) -> tuple[State, Any]:
+        state = lax.while_loop(
+            lambda s: (s.t < target) & (s.count < limits.mxstep) & (s.step > 0),
+            lambda s: _advanced(slope, limits, s), state._replace(count=0))
+        fraction = (target - state.last_t) / (state.t - state.last_t)
+        return state, jnp.polyval(state.quartic, fraction.astype(y0.dtype))
+    first = slope(y0, ts[0])
+    step: Any = jnp.clip(_first_step(slope, limits, ts[0], y0, first), 0., limits.hmax)
+    state = State(0, y0, first, ts[0], step, ts[0], jnp.stack([y0] * 5))
+    _, ys = lax.scan(reach, state, ts[1:])
+    return jnp.concatenate([y0[None], ys])
+
+
+def _advanced(slope: Callable, limits: Limits, s: State) -> State:
+    """The state after a step, or with a shorter one to try where the error is too large."""
+    dtype, step = s.y.dtype, s.step.astype(s.y.dtype)
+    stages, end = [s.slope], s.y
+    for time, weights in zip(TIMES, WEIGHTS, strict=True):
+        known = jnp.stack(stages)
+        end = s.y + step * jnp.dot(jnp.array(weights[:len(stages)], dtype), known)
+        stages.append(slope(end, s.t + s.step * jnp.array(time, s.step.dtype)))
+    k = jnp.stack(stages)
+    error, middle = (step * jnp.dot(jnp.array(w, dtype), k) for w in (ERROR, MIDDLE))
+    allowed: Any = limits.atol + limits.rtol * jnp.maximum(abs(s.y), abs(end))
+    ratio = jnp.sqrt(jnp.mean(_squared(error / allowed.astype(dtype))))
+    ends = jnp.stack([step * k[0], step * k[-1], s.y, end, s.y + middle])
+    quartic = jnp.dot(jnp.array(QUARTIC, dtype), ends)
+    following = jnp.clip(_next_step(s.step, ratio), 0., limits.hmax)
+    after = State(s.count + 1, end, k[-1], s.t + s.step, following, s.t, quartic)
+    before = s._replace(count=s.count + 1, step=following)
+    return State(*(jnp.where(ratio <= 1, new, old)
+                   for new, old in zip(after, before, strict=True)))
+
+
+def _squared(x: Array) -> Array:
+    return jnp.real(x * jnp.conj(x))
+
+
+def _next_step(step: Array, ratio: Array) -> Array:
+    """A step whose error would be just small enough, of fifth order; no sudden change."""
+    least = jnp.where(ratio < 1, 1., 0.2)
+    factor = jnp.minimum(10., jnp.maximum(ratio ** -0.2 * 0.9, least))
+    return jnp.where(ratio == 0, step * 10., step * factor)
+
+
+def _first_step(slope: Callable, limits: Limits, t0: Array, y0: Array, first: Array) -> Array:
+    """A length for which the error should be small, as Hairer, Nørsett and Wanner guess it (II.4).
+    """
+    scale = (limits.atol + abs(y0) * limits.rtol).astype(y0.dtype)
+    size, speed = jnp.linalg.norm(y0 / scale), jnp.linalg.norm(first / scale)
+    trial = jnp.where((size < 1e-5) | (speed < 1e-5), 1e-6, 0.01 * size / speed)
+    later = slope(y0 + trial.astype(y0.dtype) * first, t0 + trial)
+    bend = jnp.linalg.norm((later - first) / scale) / trial
+    step = jnp.where((speed <= 1e-15) & (bend <= 1e-15), jnp.maximum(1e-6, trial * 1e-3),
+                     (0.01 / jnp.maximum(speed, bend)) ** 0.2)
+    return jnp.minimum(100. * trial, step)
+
+
+# ── The adjoint ──────────────────────────────────────────────────────────────────────────────
+
+def _forward(func: Callable, limits: Limits, y0: Array, ts: Array, *args: Any) -> tuple:
+    ys = _solution(func, limits, y0, ts, *args)
+    return ys, (ys, ts, args)
+
+
+def _backward(func: Callable, limits: Limits, residuals: tuple, g: Array) -> tuple:
+    """From the last time to the first, the solution together with the cotangents that it meets."""
+    ys, ts, args = residuals
+
+    def reversed_slope(state: tuple, minus_t: Array, *args: Any) -> tuple:
+        y, y_bar, _, _ = state
+        slope, pull_back = vjp(func, y, -minus_t, *args)
+        y_bar, t_bar, *args_bar = pull_back(y_bar)
+        return -slope, y_bar, t_bar, tuple(args_bar)
+
+    def back_to_previous(carry: tuple, i: Array) -> tuple:
+        y_bar, t0_bar, args_bar = carry
+        t_bar = jnp.real(jnp.dot(func(ys[i], ts[i], *args), g[i]))
+        state = ys[i], y_bar, t0_bar - t_bar, args_bar
+        solved = odeint(reversed_slope, state, jnp.stack([-ts[i], -ts[i - 1]]), *args,
+                        **limits._asdict())
+        _, y_bar, t0_bar, args_bar = tree_util.tree_map(lambda x: x[1], solved)
+        return (y_bar + g[i - 1], t0_bar, args_bar), t_bar
+    start = g[-1], jnp.zeros((), ts.dtype), tree_util.tree_map(jnp.zeros_like, args)
+    (y_bar, t0_bar, args_bar), ts_bar = lax.scan(
+        back_to_previous, start, jnp.arange(len(ts) - 1, 0, -1))
+    return y_bar, jnp.concatenate([t0_bar[None], ts_bar[::-1]]), *args_bar
+
+
+_solution.defvjp(_forward, _backward)
