@@ -51,6 +51,7 @@ ON_FIRST_USE: dict[tuple[str, str], str] = {
     ("lowering/cpu.py", "llvmlite"): "compiles and loads kernels",
     ("lowering/targets/driver.py", "cuda"): "launches kernels on a GPU",
     ("notebook/show.py", "IPython"): "the course runs in IPython; the library does not",
+    ("scipy/signal.py", "scipy"): "the windows that have names",
 }
 
 

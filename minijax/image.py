@@ -1,0 +1,191 @@
+"""`minijax.image`: images of another size, each pixel a weighted sum of pixels.
+
+Stands on `numpy`.  In JAX: `jax/_src/image/scale.py`.
+"""
+
+import enum
+import math
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import lax, numpy as jnp
+from minijax.core import Array
+from minijax.numpy.arguments import promote_dtypes_inexact
+
+__all__ = ["ResizeMethod", "resize", "scale_and_translate"]
+
+
+class ResizeMethod(enum.Enum):
+    """How a pixel is made of those around it."""
+
+    NEAREST = 0
+    LINEAR = 1
+    LANCZOS3 = 2
+    LANCZOS5 = 3
+    CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
+
+    @staticmethod
+    def from_string(s: str) -> "ResizeMethod":
+        """The method of this name, or one of its other names.
+
+        >>> ResizeMethod.from_string("bilinear")
+        <ResizeMethod.LINEAR: 1>
+        """
+        if s not in _NAMES:
+            raise ValueError(f'Unknown resize method "{s}"')
+        return _NAMES[s]
+
+
+_NAMES = {name: method for method, names in {
+    ResizeMethod.NEAREST: "nearest", ResizeMethod.LINEAR: "linear bilinear trilinear triangle",
+    ResizeMethod.LANCZOS3: "lanczos3", ResizeMethod.LANCZOS5: "lanczos5",
+    ResizeMethod.CUBIC: "cubic bicubic tricubic",
+    ResizeMethod.CUBIC_PYTORCH: "cubic-pytorch bicubic-pytorch", ResizeMethod.AREA: "area",
+}.items() for name in names.split()}
+
+
+def resize(image: Any, shape: Sequence[int], method: str | ResizeMethod, antialias: bool = True,
+           precision: Any = lax.Precision.HIGHEST) -> Array:
+    """An image, of any number of axes, in another size.
+
+    >>> resize(jnp.array([0., 1.]), (4,), "linear")
+    Array([0.  , 0.25, 0.75, 1.  ], dtype=float32)
+
+    Args:
+      image: an array.
+      shape: its new shape; where that is the old one, nothing happens along the axis.
+      method: how a pixel is made, or the name of that.
+      antialias: whether a pixel of a smaller image is made of all that it stands for.
+      precision: of the products.
+
+    Raises:
+      ValueError: for another number of axes, and an unknown method.
+    """
+    shape, method = _shape_of(image, shape), _as_method(method)
+    axes = [d for d, (old, new) in enumerate(zip(image.shape, shape, strict=True)) if old != new]
+    if method is ResizeMethod.NEAREST:
+        return _nearest(jnp.asarray(image), shape, axes)
+    scale = [shape[d] / image.shape[d] if shape[d] else 1. for d in axes]
+    return _resampled(image, shape, axes, scale, [0.] * len(axes), method, antialias, precision)
+
+
+def scale_and_translate(image: Any, shape: Sequence[int], spatial_dims: Sequence[int], scale: Any,
+                        translation: Any, method: str | ResizeMethod, antialias: bool = True,
+                        precision: Any = lax.Precision.HIGHEST) -> Array:
+    """An image scaled and moved: what was at x is at ``x * scale + translation``.
+
+    A pixel's center is half a pixel from its begin. What comes from outside the image is 0.
+
+    >>> scale_and_translate(jnp.array([1., 2.]), (3,), (0,), jnp.ones(1), jnp.ones(1), "linear")
+    Array([0., 1., 2.], dtype=float32)
+
+    Args:
+      image: an array.
+      shape: the shape of the result.
+      spatial_dims: k axes; along the others nothing happens.
+      scale, translation: (k,) floats, which may be traced and have derivatives.
+      method: how a pixel is made, or the name of that; not `NEAREST`.
+      antialias: whether a pixel of a smaller image is made of all that it stands for.
+      precision: of the products.
+
+    Raises:
+      ValueError: for another number of axes, an unknown method, and `NEAREST`.
+    """
+    shape, method = _shape_of(image, shape), _as_method(method)
+    if method is ResizeMethod.NEAREST:
+        raise ValueError("Nearest neighbor resampling is not currently supported for "
+                         "scale_and_translate.")
+    scale, translation = promote_dtypes_inexact(scale, translation)
+    return _resampled(image, shape, spatial_dims, scale, translation, method, antialias, precision)
+
+
+def _shape_of(image: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    shape = tuple(map(operator.index, shape))
+    if len(shape) != image.ndim:
+        raise ValueError("shape must have length equal to the number of dimensions of x;  "
+                         f"{shape} vs {image.shape}")
+    return shape
+
+
+def _as_method(method: str | ResizeMethod) -> ResizeMethod:
+    return ResizeMethod.from_string(method) if isinstance(method, str) else method
+
+
+def _nearest(image: Array, shape: Sequence[int], axes: Sequence[int]) -> Array:
+    for d in axes:
+        old, new = image.shape[d], shape[d]
+        places = np.floor((np.arange(new, dtype=np.float32) + np.float32(.5))
+                          * np.float32(old) / np.float32(new)).astype(np.int32)
+        image = jnp.take(image, places, axis=d)
+    return image
+
+
+def _resampled(image: Any, shape: Sequence[int], axes: Sequence[int], scale: Any, translation: Any,
+               method: ResizeMethod, antialias: bool, precision: Any) -> Array:
+    [image] = promote_dtypes_inexact(image)
+    if antialias and method is ResizeMethod.CUBIC_PYTORCH:
+        method = ResizeMethod.CUBIC
+    for d, s, t in zip(axes, scale, translation, strict=True):
+        weights = _weights(image.shape[d], shape[d], s, t, method, antialias)
+        product = jnp.tensordot(image, weights.astype(image.dtype), (d, 0), precision=precision)
+        image = jnp.moveaxis(product, -1, d)
+    return image
+
+
+# ── What an old pixel weighs in a new one ────────────────────────────────────────────────────
+
+def _weights(size: int, new_size: int, scale: Any, translation: Any, method: ResizeMethod,
+             antialias: bool) -> Array:
+    """(size, new_size) weights, which add up to one for each new pixel inside the old image."""
+    dtype = jnp.result_type(scale, translation)
+    step: Any = 1. / scale
+    starts = jnp.arange(new_size, dtype=dtype) * step - translation * step
+    centers = (jnp.arange(new_size, dtype=dtype) + .5) * step - translation * step - .5
+    beyond = 2 if method is ResizeMethod.CUBIC_PYTORCH else 0  # its edges go on, as they end
+    places = jnp.arange(-beyond, size + beyond, dtype=dtype)[:, None]
+    if method is ResizeMethod.AREA:
+        overlap = jnp.minimum(starts + step, places + 1.) - jnp.maximum(starts, places)
+        weights = jnp.maximum(0., overlap)
+    else:
+        width = jnp.maximum(step, 1.) if antialias else 1.
+        weights = _KERNELS[method](abs(centers - places) / width)
+    if beyond:
+        nearest = np.clip(np.arange(-beyond, size + beyond), 0, size - 1)
+        weights = jnp.zeros((size, new_size), dtype).at[nearest].add(weights)
+    total = jnp.sum(weights, axis=0)
+    enough = abs(total) > 1000. * float(np.finfo(np.float32).eps)
+    weights = jnp.where(enough, weights / jnp.where(total != 0, total, 1), 0)
+    inside = (centers >= -.5) & (centers <= size - .5)
+    return weights if beyond else jnp.where(inside, weights, 0)
+
+
+def _triangle(x: Any) -> Any:
+    return jnp.maximum(0, 1 - x)
+
+
+def _lanczos(radius: float) -> Callable[[Any], Any]:
+    """sinc(x), which ends at the radius as sinc(x / radius) does."""
+    def kernel(x: Any) -> Any:
+        y = radius * jnp.sin(math.pi * x) * jnp.sin(math.pi * x / radius)
+        ratio = y / jnp.where(x != 0, math.pi ** 2 * x ** 2, 1)
+        return jnp.where(x > radius, 0., jnp.where(x > 1e-3, ratio, 1))
+    return kernel
+
+
+def _keys(a: float) -> Callable[[Any], Any]:
+    """The cubic kernels of Keys: the slope at 1 is a."""
+    def kernel(x: Any) -> Any:
+        near = ((a + 2.) * x - (a + 3.)) * x * x + 1.
+        far = ((a * x - 5. * a) * x + 8. * a) * x - 4. * a
+        return jnp.where(x >= 2., 0., jnp.where(x >= 1., far, near))
+    return kernel
+
+
+_KERNELS = {ResizeMethod.LINEAR: _triangle, ResizeMethod.LANCZOS3: _lanczos(3.),
+            ResizeMethod.LANCZOS5: _lanczos(5.), ResizeMethod.CUBIC: _keys(-.5),
+            ResizeMethod.CUBIC_PYTORCH: _keys(-.75)}

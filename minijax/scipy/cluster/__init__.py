@@ -1,0 +1,6 @@
+"""`minijax.scipy.cluster`: points and the centers of their clusters.
+
+Stands on `numpy`.  In JAX: `jax/scipy/cluster/__init__.py`.
+"""
+
+from minijax.scipy.cluster import vq as vq

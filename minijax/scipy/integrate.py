@@ -1,0 +1,26 @@
+"""`minijax.scipy.integrate`: areas below functions that are known at points.
+
+Stands on `numpy`.  In JAX: `jax/_src/scipy/integrate.py`.
+"""
+
+from minijax import numpy as jnp
+from minijax.core import Array
+from minijax.numpy.arguments import ArrayLike
+
+__all__ = ["trapezoid"]
+
+
+def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1
+              ) -> Array:
+    """The integral along an axis of what is linear between the points.
+
+    >>> trapezoid(jnp.array([1., 2., 3.]))
+    Array(4., dtype=float32)
+
+    Args:
+      y: the values.
+      x: the points; by default they are `dx` apart.
+      dx: the distance of the points.
+      axis: along which.
+    """
+    return jnp.trapezoid(y, x, dx, axis)

@@ -1,0 +1,96 @@
+"""`minijax.scipy.ndimage`: an array between its elements.
+
+Stands on `numpy`.  In JAX: `jax/_src/scipy/ndimage.py`.
+"""
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax import lax, numpy as jnp
+from minijax.core import Array
+from minijax.numpy.arguments import ArrayLike
+
+__all__ = ["map_coordinates"]
+
+
+def map_coordinates(input: ArrayLike, coordinates: Sequence[ArrayLike], order: int,
+                    mode: str = "constant", cval: ArrayLike = 0.0) -> Array:
+    """The array at places that need not be whole numbers.
+
+    >>> map_coordinates(jnp.array([0., 10., 20.]), [jnp.array([0.5, 1.5])], order=1)
+    Array([ 5., 15.], dtype=float32)
+
+    Args:
+      input: an array of n axes.
+      coordinates: n arrays of one shape: the places, along each axis.
+      order: 0 takes the nearest element, 1 is linear between them.
+      mode: what is beyond the edges: "constant", "nearest", "wrap", "mirror" or "reflect".
+      cval: the element beyond the edges, in the mode "constant".
+
+    Raises:
+      ValueError: for another number of coordinates than of axes.
+      NotImplementedError: for other orders and modes.
+    """
+    array: Any = jnp.asarray(input)
+    places = [jnp.asarray(c) for c in coordinates]
+    if len(places) != array.ndim:
+        raise ValueError("coordinates must be a sequence of length input.ndim, but "
+                         f"{len(places)} != {array.ndim}")
+    if mode not in _INSIDE:
+        raise NotImplementedError(
+            f"jax.scipy.ndimage.map_coordinates does not yet support mode {mode}. Currently "
+            f"supported modes are {set(_INSIDE)}.")
+    if order not in (0, 1):
+        raise NotImplementedError("jax.scipy.ndimage.map_coordinates currently requires order<=1")
+    neighbours = [_nearest(c) if order == 0 else _both(c) for c in places]
+
+    def contribution(corner: tuple) -> Any:
+        indices, weights = zip(*corner, strict=True)
+        inside = [_INSIDE[mode](i, n) for i, n in zip(indices, array.shape, strict=True)]
+        element = array[tuple(inside)]
+        if mode == "constant":
+            valid = [(i >= 0) & (i < n) for i, n in zip(indices, array.shape, strict=True)]
+            element = jnp.where(functools.reduce(operator.and_, valid), element, cval)
+        return functools.reduce(operator.mul, weights) * element
+    found = functools.reduce(operator.add, map(contribution, itertools.product(*neighbours)))
+    if array.dtype.kind in "iu" and found.dtype.kind == "f":
+        found = lax.round(found)
+    return found.astype(array.dtype)
+
+
+def _nearest(place: Any) -> list[tuple[Any, Any]]:
+    rounded = lax.round(place) if place.dtype.kind == "f" else place
+    return [(rounded.astype(np.int32), place.dtype.type(1))]
+
+
+def _both(place: Any) -> list[tuple[Any, Any]]:
+    """The whole numbers around a place, and what the elements there weigh."""
+    lower = jnp.floor(place)
+    index, weight = lower.astype(np.int32), place - lower
+    return [(index, 1 - weight), (index + 1, weight)]
+
+
+def _mirrored(index: Any, size: int) -> Any:
+    """Of the places of a row that goes forth and back, the ends of which are there once."""
+    last = size - 1
+    return abs((index + last) % (2 * last) - last)
+
+
+def _reflected(index: Any, size: int) -> Any:
+    """The same with ends that are there twice: half of a mirrored row of twice the length."""
+    return (_mirrored(2 * index + 1, 2 * size + 1) - 1) // 2
+
+
+# The place inside an axis that stands for one beyond its edges.
+_INSIDE: dict[str, Callable[[Any, int], Any]] = {
+    "constant": lambda index, size: index,
+    "nearest": lambda index, size: jnp.clip(index, 0, size - 1),
+    "wrap": lambda index, size: index % size,
+    "mirror": _mirrored,
+    "reflect": _reflected,
+}
