@@ -368,7 +368,11 @@ def _conv_examples() -> list[Example]:
         case((2, 2, 5), (3, 2, 2), dtype=np.float16),
         case((2, 2, 5), (3, 2, 2), dtype=np.int8, preferred=np.dtype(np.int32)),
         case((1, 2, 1), (1, 2, 3)), case((2, 8, 6, 6), (8, 8, 3, 3), padding=((1, 1), (1, 1))),
-        case((2, 6, 6, 8), (3, 3, 8, 12), last)]
+        case((2, 6, 6, 8), (3, 3, 8, 12), last),
+        # fewer places than images
+        case((5, 20, 9), (18, 5, 4), ("CWN", "WIO", "NWC"), dilation=(1,), strides=(2,)),
+        case((9, 4, 20), (8, 2, 18), features=2), case((8, 3, 20), (8, 3, 9), batches=2,
+                                                       dilation=(2,))]
 
 
 conv_general_dilated_p = Primitive(

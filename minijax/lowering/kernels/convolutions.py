@@ -1,4 +1,4 @@
-"""How long convolutions of floats are computed: an image at a time, windows as rows of a product.
+"""How long convolutions of floats are computed: as products, one for each image, or each place.
 
 The `library` rule of `conv_general_dilated`.  Chapter 24, *Loops and Numba*.
 In JAX: Eigen's spatial convolutions and oneDNN, behind XLA.
@@ -31,7 +31,8 @@ def convolution(b: Any, outputs: Sequence, operands: Sequence, *, as_sums: Calla
     wide = computed_in(out.dtype)
     long = sizes.outputs >= FEW and math.prod((terms, sizes.outputs, *sizes.places)) > INLINE
     if long and wide.kind == "f" and x.dtype == out.dtype and not b.on_gpu:
-        by_images(b, out, x, w, sizes, wide, pad, **params)
+        by = by_places if math.prod(sizes.places) < sizes.batch else by_images
+        by(b, out, x, w, sizes, wide, pad, **params)
     else:
         computed(b, lambda x, w: [as_sums(x, w, **params)], out, x, w)
 
@@ -72,12 +73,8 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
                 place, offset, feature = at[:rank], at[rank:2 * rank], at[-1]
             else:
                 feature, offset, place = at[0], at[1:rank + 1], at[rank + 1:]
-            index: list[Any] = [None] * (rank + 2)
-            for axis, value in zip(lhs_spec, (row, b.add(first, feature), *(
-                    b.add(b.mul(i, stride), b.mul(k, dilation)) for i, k, stride, dilation in zip(
-                        place, offset, window_strides, rhs_dilation, strict=True))), strict=True):
-                index[axis] = value
-            b.store(patches, at, b.load(x, tuple(index)))
+            seen = along(b, place, offset, window_strides, rhs_dilation)
+            b.store(patches, at, b.load(x, placed(lhs_spec, row, b.add(first, feature), *seen)))
         b.freeze(patches)
         windows = Matrices(patches, (0, 0, terms, 1) if last else (0, 0, 1, places))
         left, right = Matrices(weights, of_weights), windows
@@ -87,11 +84,78 @@ def by_images(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad:
         def place_of(at: Sequence[Any]) -> tuple:
             n, output, *places = (at[d] for d in out_spec)
             group, output = b.unravel(output, (sizes.groups, sizes.outputs))
-            flat = b.index(0)
-            for i, size in zip(places, sizes.places, strict=True):
-                flat = b.add(b.mul(flat, size), i)
+            flat = raveled(b, places, sizes.places)
             return (n, group, flat, output) if last else (n, group, output, flat)
         collected(b, sums, groups, out, place_of)
+
+
+def by_places(b: Any, out: Any, x: Any, w: Any, sizes: Any, wide: np.dtype, pad: Callable, *,
+              dimension_numbers: tuple[Axes, Axes, Axes], window_strides: Sequence[int],
+              padding: Sequence, lhs_dilation: Sequence[int], rhs_dilation: Sequence[int],
+              feature_group_count: int, **_: Any) -> None:
+    """One product for each place and group: of the windows there, of all images, with the weights.
+
+    So is the derivative by weights: it has few places, and each window is nearly an image.
+    """
+    lhs_spec, rhs_spec, out_spec = dimension_numbers
+    rank, last = len(sizes.slid), lhs_spec[0] == len(x.shape) - 1
+    terms, places = math.prod((sizes.features, *sizes.window)), math.prod(sizes.places)
+    x = surrounded(b, x, lhs_spec, padding, lhs_dilation, wide, pad)
+    weights = arranged(b, w, rhs_spec, sizes, last, wide)
+    most, groups = parts_of(terms)
+    sums = b.temp((groups, places, sizes.groups, sizes.batch, sizes.outputs), wide)
+    z = Matrices(sums, np.empty(sums.shape, np.int8).strides)
+    right = Matrices(weights, (0, sizes.outputs * terms, *((1, sizes.outputs) if last
+                                                           else (terms, 1))))
+    with b.loop(places * sizes.groups, vectorize="parallel") as turn:
+        flat, group = here = b.unravel(b.index(turn), (places, sizes.groups))
+        place = b.unravel(flat, sizes.places)
+        inner = (*sizes.window, sizes.features, sizes.batch)
+        if not last:
+            inner = (sizes.batch, sizes.features, *sizes.window)
+        patches = b.temp(inner, wide, "patches")
+        with nest(b, inner, "parallel") as at:
+            at = tuple(map(b.index, at))
+            image, feature, offset = ((at[-1], at[-2], at[:rank]) if last
+                                      else (at[0], at[1], at[2:]))
+            if feature_group_count > 1:
+                feature = b.add(b.mul(group, sizes.features), feature)
+            else:
+                image = b.add(b.mul(group, sizes.batch), image)
+            seen = along(b, place, offset, window_strides, rhs_dilation)
+            b.store(patches, at, b.load(x, placed(lhs_spec, image, feature, *seen)))
+        b.freeze(patches)
+        left = Matrices(patches, (0, 0, *((1, sizes.batch) if last else (terms, 1))))
+        multiply(b, z, left, right, here, (sizes.batch, terms, sizes.outputs), most)
+
+    def place_of(at: Sequence[Any]) -> tuple:
+        n, output, *places = (at[d] for d in out_spec)
+        group, output = b.unravel(output, (sizes.groups, sizes.outputs))
+        return raveled(b, places, sizes.places), group, n, output
+    collected(b, sums, groups, out, place_of)
+
+
+def along(b: Any, place: Sequence[Any], offset: Sequence[Any], strides: Sequence[int],
+          dilation: Sequence[int]) -> list[Any]:
+    """Where in the array the element of a window is, along each axis that windows slide along."""
+    return [b.add(b.mul(i, stride), b.mul(k, apart))
+            for i, k, stride, apart in zip(place, offset, strides, dilation, strict=True)]
+
+
+def raveled(b: Any, index: Sequence[Any], shape: Sequence[int]) -> Any:
+    """The number of a place, row by row."""
+    flat = b.index(0)
+    for i, size in zip(index, shape, strict=True):
+        flat = b.add(b.mul(flat, size), i)
+    return flat
+
+
+def placed(spec: Axes, *values: Any) -> tuple:
+    """An index from values in the order of `spec`."""
+    index: list[Any] = [None] * len(spec)
+    for axis, value in zip(spec, values, strict=True):
+        index[axis] = value
+    return tuple(index)
 
 
 def surrounded(b: Any, x: Any, spec: Axes, padding: Sequence, dilation: Sequence[int],
@@ -121,10 +185,7 @@ def arranged(b: Any, w: Any, spec: Axes, sizes: Any, last: bool, dtype: np.dtype
         at = tuple(map(b.index, at))
         group, output, term = (at[0], at[-1], at[1:-1]) if last else (at[0], at[1], at[2:])
         feature, offset = (term[-1], term[:-1]) if last else (term[0], term[1:])
-        index: list[Any] = [None] * len(spec)
-        for axis, value in zip(spec, (b.add(b.mul(group, sizes.outputs), output), feature, *offset),
-                               strict=True):
-            index[axis] = value
-        b.store(copy, at, b.convert(b.load(w, tuple(index)), dtype))
+        index = placed(spec, b.add(b.mul(group, sizes.outputs), output), feature, *offset)
+        b.store(copy, at, b.convert(b.load(w, index), dtype))
     b.freeze(copy)
     return copy
