@@ -26,8 +26,8 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
 
     Args:
       fun: a function of arrays and trees of arrays.
-      in_axes: for each argument the axis to map over, None to pass it whole; an integer for all,
-        or a tree prefix of the arguments.
+      in_axes: for each argument the axis to map over, None to pass it as it is; an integer for
+        all, or a tree prefix of the arguments.
       out_axes: the axis of each result along which the batch goes; a tree prefix of the results.
       axis_name: a name for the axis, for collectives.
       axis_size: its size, needed where no argument is mapped.
@@ -71,17 +71,19 @@ def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, o
     flat, leaves = flattened(fun, args, api, kwargs=kwargs, static=static)
     dims = tree_util.flatten_axes(f"{api} in_axes", flat.in_tree.children()[0], in_axes)
     dims += [0] * (len(leaves) - len(dims))  # keyword arguments are mapped along axis 0
-    values = [stage.check_arg(x) for x in leaves]
+    values = [x if d is None else stage.check_arg(x) for x, d in zip(leaves, dims, strict=True)]
     size, places = _mapped_axes(values, dims, flat.debug_info, axis_size)
     check_size(size)
-    outs, out_dims = vmap_flat(flat, size, axis_name, values, places, flat.debug_info)
+    outs, out_dims = vmap_flat(flat, size, axis_name, values, places, flat.debug_info,
+                               on_devices=api == "pmap")
     wanted = tree_util.flatten_axes(f"{api} out_axes", flat.out_tree, out_axes)
     if sum_match:
         outs = [reduce_sum_p.bind(x, axes=(d,)) if w is None and d is not None else x
                 for x, d, w in zip(outs, out_dims, wanted, strict=True)]
         out_dims = [None if w is None else d for d, w in zip(out_dims, wanted, strict=True)]
-    return flat.result([_moved_out(api, x, d, w, size)
-                        for x, d, w in zip(outs, out_dims, wanted, strict=True)])
+    return flat.result([flat.plain[i] if w is None and i in flat.plain else
+                        _moved_out(api, x, d, w, size)
+                        for i, (x, d, w) in enumerate(zip(outs, out_dims, wanted, strict=True))])
 
 
 def _mapped_axes(values: Sequence[Array], dims: Sequence[Any], info: Any,

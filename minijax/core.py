@@ -424,6 +424,7 @@ class Axis(NamedTuple):
     size: int
     name: Any = None
     level: Level | None = None
+    on_devices: bool = False  # whether each example stands for a device
 
 
 class Trace:

@@ -159,7 +159,7 @@ class _Call:
         (name, size), rest = axes[0], axes[1:]
         places = [0 if name in names else None for names in used]
         outs, dims = vmap_flat(lambda *xs: self.mapped(rest, xs, used), size, name, values, places,
-                               self.flat.debug_info)
+                               self.flat.debug_info, on_devices=True)
         return [self.out_of_axis(i, x, d, name, size)
                 for i, (x, d) in enumerate(zip(outs, dims, strict=True))]
 

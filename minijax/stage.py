@@ -170,6 +170,7 @@ class FlatFunction:
     """
 
     out_tree: tree_util.PyTreeDef
+    plain: dict[int, Any]  # what it returned that is no array, by its place
 
     def __init__(self, fun: Callable, in_tree: tree_util.PyTreeDef,
                  debug_info: DebugInfo | None = None, has_aux: bool = False):
@@ -188,6 +189,7 @@ class FlatFunction:
         """What the function returns, flat; its aux is kept."""
         leaves, self.out_tree = tree_util.tree_flatten(
             self._keeping_aux(result) if self.has_aux else result)
+        self.plain = {i: x for i, x in enumerate(leaves) if not isinstance(x, Array)}
         return [self._checked(i, leaf) for i, leaf in enumerate(leaves)]
 
     def _keeping_aux(self, pair: Any) -> Any:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax import config
+from minijax import config, lax
 
 X = np.arange(8, dtype=np.float32).reshape(4, 2)
 
@@ -191,3 +191,79 @@ def test_devices_are_pretended_and_their_number_is_a_flag(four_devices):
     assert [device.id for device in minijax.devices()] == [0, 1, 2, 3]
     assert repr(minijax.devices()[3]) == "CpuDevice(id=3)"
     assert minijax.numpy.zeros(2).devices() == {minijax.devices()[0]}
+
+
+# ── Groups of devices ────────────────────────────────────────────────────────────────────────
+
+GROUPS = [[3, 0], [1, 2]]
+ROWS = np.arange(16, dtype=np.float32).reshape(4, 4)
+WITHIN = {
+    "psum": lambda lax, x, **k: lax.psum(x, "i", **k),
+    "psum of a number": lambda lax, x, **k: x * lax.psum(2, "i", **k),
+    "psum of truths": lambda lax, x, **k: lax.psum(x > 6, "i", **k),
+    "pmax": lambda lax, x, **k: lax.pmax(x, "i", **k),
+    "pmin": lambda lax, x, **k: lax.pmin(x, "i", **k),
+    "pmean": lambda lax, x, **k: lax.pmean(x, "i", **k),
+    "all_gather": lambda lax, x, **k: lax.all_gather(x, "i", axis=1, **k),
+    "all_gather, tiled": lambda lax, x, **k: lax.all_gather(x, "i", tiled=True, **k),
+    "psum_scatter": lambda lax, x, **k: lax.psum_scatter(x[:2], "i", **k),
+    "psum_scatter, tiled": lambda lax, x, **k: lax.psum_scatter(x, "i", tiled=True, **k),
+    "all_to_all": lambda lax, x, **k: lax.all_to_all(x.reshape(2, 2), "i", 0, 0, **k),
+    "all_to_all, tiled": lambda lax, x, **k: lax.all_to_all(x, "i", 0, 0, tiled=True, **k),
+    "pswapaxes": lambda lax, x, **k: lax.pswapaxes(x.reshape(2, 2), "i", 0, **k)}
+
+
+def slope(lib, f, **k):
+    """Of what each device makes of all."""
+    return lib.grad(lambda x: (f(lib.lax, x, **k) ** 2.0 * (1 + x.sum())).sum())
+
+
+@pytest.mark.parametrize("name", WITHIN)
+@pytest.mark.parametrize("derived", [False, True])
+@pytest.mark.usefixtures("four_devices")
+def test_groups_of_devices_do_what_jax_does_along_an_axis_of_each(name, derived):
+    f = WITHIN[name]
+    if derived and name in ("pmax", "pmin"):
+        pytest.skip("extremes along an axis have no derivative in JAX")
+
+    def of(lib, **k):
+        return slope(lib, f, **k) if derived else lambda x: f(lib.lax, x, **k)
+    out = minijax.pmap(of(minijax, axis_index_groups=GROUPS), axis_name="i")(ROWS)
+    alone = jax.vmap(jax.vmap(of(jax), axis_name="i"))(ROWS[np.array(GROUPS)])
+    wanted = np.zeros_like(alone, shape=out.shape)
+    wanted[np.ravel(GROUPS)] = np.reshape(alone, out.shape)
+    assert out.dtype == alone.dtype
+    np.testing.assert_allclose(out, wanted, rtol=1e-6)
+
+
+UNEVEN = [[2], [0, 1, 3]]
+
+
+@pytest.mark.usefixtures("four_devices")
+def test_groups_of_other_sizes_have_sums_and_extremes():
+    def f(x):
+        return [op(x, "i", axis_index_groups=UNEVEN) for op in (lax.psum, lax.pmax, lax.pmin)]
+    total, high, low = minijax.pmap(f, axis_name="i")(np.array([3, 1, 7, 2]))
+    assert total.tolist() == [6, 6, 7, 6]
+    assert (high.tolist(), low.tolist()) == ([3, 3, 7, 3], [1, 1, 7, 1])
+    with pytest.raises(ValueError, match="all be the same size"):
+        minijax.pmap(lambda x: lax.all_gather(x, "i", axis_index_groups=UNEVEN),
+             axis_name="i")(ROWS)
+
+
+@pytest.mark.parametrize("groups", [[[0, 1]], [[0, 1], [1, 2]], [[0, 1], [2, 3], [4, 5]]])
+@pytest.mark.usefixtures("four_devices")
+def test_each_device_is_in_one_group(groups):
+    with pytest.raises(ValueError, match="must cover all indices exactly once"):
+        minijax.pmap(lambda x: lax.psum(x, "i", axis_index_groups=groups), axis_name="i")(ROWS)
+
+
+@pytest.mark.usefixtures("four_devices")
+def test_groups_are_of_one_axis_of_devices():
+    def total(axes, over):
+        return over(lambda x: lax.psum(x, axes, axis_index_groups=GROUPS),
+                    axis_name="i")(ROWS)
+    with pytest.raises(ValueError, match="only supported for sums over just named axes"):
+        total(("i", 0), minijax.pmap)
+    with pytest.raises(NotImplementedError, match="not supported in vmap"):
+        total("i", minijax.vmap)

@@ -293,6 +293,10 @@ class Lowered:
         """
         return self._lowered.as_text(dialect)
 
+    def cost_analysis(self) -> dict[str, float]:
+        """How many floating-point operations, elementary functions and bytes the loops take."""
+        return {name: float(count) for name, count in self._lowered.costs.items()}
+
     def compile(self) -> Compiled:
         with blaming_the_compiler(self._traced.program, self._traced.fun_name):
             return Compiled(self._traced, self._lowered, device_of(()))
@@ -310,7 +314,7 @@ class Compiled:
         return self._lowered.as_text(dialect)
 
     def cost_analysis(self) -> dict[str, float]:
-        """How many floating-point operations, elementary functions and bytes the loops take."""
+        """As that of `Lowered`: machine code does what its loops do."""
         return {name: float(count) for name, count in self._lowered.costs.items()}
 
     def memory_analysis(self) -> Any:

@@ -41,9 +41,10 @@ class BatchTrace(Trace):
     parent: Trace
 
     def __init__(self, parent: Trace, size: int, name: Any = None,
-                 debug_info: DebugInfo | None = None, level: Level | None = None):
+                 debug_info: DebugInfo | None = None, level: Level | None = None,
+                 on_devices: bool = False):
         super().__init__(level or Level(parent, debug_info), parent)
-        self.axis = Axis(size, name, self.level)
+        self.axis = Axis(size, name, self.level, on_devices)
         if name is not None:
             self.axes = (*self.axes, self.axis)
 
@@ -106,13 +107,15 @@ def with_axis(aval: ShapedArray, dim: Dim, size: int) -> ShapedArray:
 @core.leaves_no_tracer
 def vmap_flat(fun: Callable[..., Sequence[Any]], axis_size: int, axis_name: Any,
               args: Sequence[Array], dims: Sequence[Dim], debug_info: DebugInfo | None = None,
-              level: Level | None = None) -> tuple[list[Array], list[Dim]]:
+              level: Level | None = None, on_devices: bool = False
+              ) -> tuple[list[Array], list[Dim]]:
     """Batched outputs and where their batch axis is, for a function of flat arguments.
 
     A custom rule re-enters its transformation: with the same `level`, so that what the rule's
     function closed over is still recognised.
     """
-    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level)
+    trace = BatchTrace(core.current_trace.get(), axis_size, axis_name, debug_info, level,
+                       on_devices)
     tracers = [trace.join(x, d) for x, d in zip(args, dims, strict=True)]
     outs = [trace.split(core.as_value(x)) for x in core.run_with(trace, fun, *tracers)]
     return [x for x, _ in outs], [d for _, d in outs]

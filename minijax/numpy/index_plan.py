@@ -6,7 +6,7 @@ In JAX: `NDIndexer` in `jax/_src/numpy/indexing.py`.
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -15,7 +15,7 @@ from minijax import core, dtypes, errors, lax
 from minijax.core import Array, Tracer, as_value
 from minijax.lax import GatherDimensionNumbers
 from minijax.numpy.arguments import convert
-from minijax.primitives.axes import as_int64
+from minijax.primitives.axes import as_int64, canonical_shape
 from minijax.primitives.index import wrapped
 from minijax.primitives.slots import numpy_scalars
 
@@ -25,8 +25,8 @@ from minijax.primitives.slots import numpy_scalars
 class Entry(NamedTuple):
     """One part of an index, for one axis of the operand; a new axis and a scalar mask have none."""
 
-    kind: Literal["new axis", "slice", "integer", "array"]
-    value: Any = None  # of a slice, the range of its places
+    kind: Literal["new axis", "slice", "window", "integer", "array"]
+    value: Any = None  # of a slice, the range of its places; of a window, a `Slice`
     axis: int | None = None
     size: int = 1  # of the axis
     position: int = -1  # in the index as it was written
@@ -34,7 +34,12 @@ class Entry(NamedTuple):
     @property
     def is_box(self) -> bool:
         """Whether places side by side are shown: they are one window."""
-        return self.kind == "slice" and abs(self.value.step) == 1
+        return self.has_steps and abs(self.value.step) == 1
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether places in equal steps are shown, along an axis of their own."""
+        return self.kind in ("slice", "window")
 
 
 def parse(index: Any, shape: Sequence[int]) -> list[Entry]:
@@ -88,21 +93,52 @@ def _as_array(item: Any) -> Any:
 
 @dataclass(frozen=True)
 class Slice:
-    """So many places from one on, as `ds` writes them."""
+    """So many places from one on, as `ds` writes them.  Where they begin may be traced.
+
+    Raises:
+      TypeError: for a size that is traced.
+      ValueError: for a stride that is traced, or negative.
+    """
 
     start: Any
     size: int
     stride: int = 1
 
+    def __post_init__(self) -> None:
+        canonical_shape((self.size,))
+        if isinstance(self.stride, Tracer):
+            raise errors.with_cure(
+                ValueError("Non-static stride in `dslice`"),
+                "x[start + stride * jnp.arange(size)] reads with a stride that is traced.")
+        if self.stride < 0:
+            raise ValueError("`stride` must be >= 0.")
 
-def ds(start: Any, size: int | None, stride: int | None = None) -> slice | Slice:
+    def __len__(self) -> int:
+        return self.size
+
+    @property
+    def step(self) -> int:
+        return self.stride
+
+
+def ds(start: Any, size: int | None = None, stride: int | None = None) -> slice | Slice:
     """An index that says how many places it shows, rather than where it ends.
 
-    >>> ds(1, 2)
-    Slice(start=1, size=2, stride=1)
+    Args:
+      start: the first place, which may be traced; None for all of them.
+      size: how many there are; if None, there are `start` of them, from 0 on.
+      stride: how far each is from the next.
+
+    Raises:
+      TypeError: for a size that is traced.
+      ValueError: for a stride that is traced, or negative.
+
+    >>> import minijax as jax
+    >>> jax.jit(lambda x, i: x[ds(i, 2)])(jax.numpy.arange(10), 4)
+    Array([4, 5], dtype=int32)
     """
     if start is None:
-        return slice(None, size, stride)
+        return slice(None)
     start, size = (0, start) if size is None else (start, size)
     return Slice(start, size, 1 if stride is None else stride)
 
@@ -127,11 +163,23 @@ def _meanings(item: Any, sizes: Sequence[int], position: int) -> list[tuple[Any,
     if _is_mask(item):
         return [("array", places) for places in _places_of_mask(item, sizes, position)]
     if isinstance(item, Slice):
-        end = item.start + (item.size - 1) * item.stride + 1 if item.size else item.start
-        item = slice(item.start, end, item.stride)
+        return [("window", _checked_window(item, sizes[0]))]
     if isinstance(item, slice):
         return [("slice", range(*_static_slice(item, position).indices(sizes[0])))]
     return [_meaning(item)]
+
+
+def _checked_window(item: Slice, size: int) -> Slice:
+    dtype = np.result_type(dtypes.dtype(item.start))
+    if np.ndim(item.start) or not dtypes.issubdtype(dtype, np.integer):
+        raise TypeError("index arguments to dynamic_slice must be integers of the same type, got: "
+                        f"{core.get_aval(item.start).str_short()}")
+    if item.stride == 1 and item.size > size:
+        raise TypeError("slice slice_sizes must be less than or equal to operand shape, got "
+                        f"slice_sizes ({item.size},) for operand shape ({size},).")
+    if isinstance(item.start, (np.integer, np.ndarray)):
+        item = replace(item, start=int(item.start))
+    return item
 
 
 def _places_of_mask(mask: Any, sizes: Sequence[int], position: int) -> Sequence[np.ndarray]:
@@ -193,6 +241,8 @@ def ascending(steps: range) -> range:
 def signed_places(entry: Entry, wrap: bool) -> Any:
     """Places in a signed type that can hold the size; negative ones counted from the end."""
     value, size = entry.value, entry.size
+    if entry.kind == "window":  # where it begins
+        value = value.start
     if isinstance(value, int):
         return np.int32(value + size if wrap and value < 0 else value)
     if not isinstance(value, Array):  # a constant of the program, so it is prepared in NumPy
@@ -222,7 +272,7 @@ class Plan(NamedTuple):
 def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
     """How to gather what an index shows: windows of one size, and a table of their corners."""
     axes = _result_axes(entries)
-    kept = [(n, entry) for n, entry in axes if entry is None or entry.kind == "slice"]
+    kept = [(n, entry) for n, entry in axes if entry is None or entry.has_steps]
     batch = [(n, entry) for n, entry in kept if entry is None or not entry.is_box]
     together = [i for i, (_, entry) in enumerate(batch) if entry is None]
     columns: dict[int, tuple[Any, Sequence[int]]] = {}  # corners, and along which axes of the batch
@@ -236,6 +286,11 @@ def make_plan(entries: Sequence[Entry], wrap: bool) -> Plan:
                 columns[axis] = np.array(steps, np.int32), [batch.index((len(value), entry))]
             elif len(value) != entry.size:
                 columns[axis] = np.int32(steps.start), []
+        elif entry.kind == "window":
+            start = signed_places(entry, wrap=False)  # JAX: counts from the end only to read it
+            columns[axis] = (start, []) if entry.is_box else (
+                start + value.stride * np.arange(len(value), dtype=start.dtype),
+                [batch.index((len(value), entry))])
         else:
             rank = np.ndim(value)
             if rank == 0:

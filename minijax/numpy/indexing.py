@@ -33,17 +33,19 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
     window: list[range] = []
     squeezed: list[int] = []
     new_axes: list[int] = []
-    dynamic: dict[int, Array] = {}
+    dynamic: dict[int, tuple[Array, int]] = {}  # where to begin, and how long
     for entry in entries:
         kind, value, axis, size, _ = entry
         if axis is None:
             new_axes.append(len(window) - len(squeezed) + len(new_axes))
             continue
-        if kind != "slice":
+        if kind == "window":
+            dynamic[axis], value = (signed_places(entry, wrap), len(value)), range(size)
+        elif kind != "slice":
             check_not_empty(entry)
             squeezed.append(axis)
             if kind == "array":
-                dynamic[axis], value = signed_places(entry, wrap), range(size)
+                dynamic[axis], value = (signed_places(entry, wrap), 1), range(size)
             else:
                 start = min(max(value + size if wrap and value < 0 else value, 0), size - 1)
                 value = range(start, start + 1)
@@ -56,9 +58,9 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
     if backwards:
         x = lax.rev(x, backwards)
     if dynamic:
-        zero = np.zeros((), next(iter(dynamic.values())).dtype)[()]
-        corner = [dynamic.get(axis, zero) for axis in range(x.ndim)]
-        sizes = tuple(1 if axis in dynamic else n for axis, n in enumerate(x.shape))
+        zero = np.zeros((), next(iter(dynamic.values()))[0].dtype)[()]
+        corner, sizes = zip(*[dynamic.get(axis, (zero, n)) for axis, n in enumerate(x.shape)],
+                            strict=True)
         x = lax.dynamic_slice_p.bind(x, *corner, slice_sizes=sizes)
     x = lax.squeeze(x, squeezed)
     return lax.expand_dims(x, new_axes) if new_axes else x
@@ -66,7 +68,8 @@ def _read_window(x: Array, entries: list[Entry], wrap: bool) -> Array:
 
 def _is_window(entries: list[Entry]) -> bool:
     """Whether what an index shows is one window: no entry is an array with axes."""
-    return not any(entry.kind == "array" and np.ndim(entry.value) for entry in entries)
+    return not any(entry.kind == "array" and np.ndim(entry.value)
+                   or entry.kind == "window" and not entry.is_box for entry in entries)
 
 
 def _is_outside(entries: list[Entry], wrap: bool) -> bool:
@@ -79,7 +82,8 @@ def _places(entries: list[Entry]) -> Iterator[tuple[Any, int, int]]:
     """Each place of an index, its axis, and how much is meant: where a check may look."""
     for entry in entries:
         if entry.axis is not None and entry.kind != "slice":
-            yield entry.value, entry.axis, 1
+            yield ((entry.value.start, entry.axis, len(entry.value)) if entry.kind == "window" else
+                   (entry.value, entry.axis, 1))
 
 
 # ── Reading ──────────────────────────────────────────────────────────────────────────────────

@@ -4,8 +4,11 @@ Stands on `core`, `shape`, `index`, `taking`.  Chapter 11, *Named axes*.
 In JAX: `jax/_src/lax/parallel.py`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -101,13 +104,83 @@ def _names(axis_name: Any) -> tuple:
     return tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
 
 
+# ── Groups of places along it ────────────────────────────────────────────────────────────────
+
+@dataclass(frozen=True)
+class Groups:
+    """The places along a named axis, parted: those of a group act together, and alone.
+
+    Args:
+      name: of an axis whose examples stand for devices.
+      lists: the places of each group.
+    """
+
+    name: Any
+    lists: tuple[tuple[int, ...], ...]
+
+    @staticmethod
+    def of(axis_name: Any, lists: Any, refused: str = "") -> Groups | None:
+        """The groups that a user has listed, if so.
+
+        Raises:
+          ValueError: unless each place is in one group.
+          NotImplementedError: under `vmap`, as in JAX, with words that go on so.
+        """
+        if lists is None:
+            return None
+        axis = find_axis(_one_name(axis_name))
+        if not axis.on_devices:
+            raise errors.with_cure(
+                NotImplementedError(f"axis_index_groups not supported in vmap {refused}".strip()),
+                "Split the axis in two, and name the inner one: vmap(vmap(f, axis_name='group')).")
+        groups = tuple(tuple(map(int, group)) for group in lists)
+        if sorted(place for group in groups for place in group) != list(range(axis.size)):
+            raise ValueError("axis_index_groups must cover all indices exactly once")
+        return Groups(axis.name, groups)
+
+    @property
+    def size(self) -> int:
+        """How many places each group has.
+
+        Raises:
+          ValueError: when they differ.
+        """
+        if len(set(map(len, self.lists))) > 1:
+            raise ValueError("axis_index_groups must all be the same size, but they are "
+                             f"{self.lists}")
+        return len(self.lists[0])
+
+    def _mine(self, of_group: Callable[[int, tuple[int, ...], int], Any]) -> Array:
+        """What a table says of this example, made of the group of each place, and where it is."""
+        table = {place: of_group(number, group, k) for number, group in enumerate(self.lists)
+                 for k, place in enumerate(group)}
+        rows = np.array([table[place] for place in range(len(table))], np.int32)
+        return dynamic_index_in_dim(rows, axis_index(self.name), 0, keepdims=False)
+
+    def is_of_mine(self) -> Array:
+        """For each place along the axis, whether it is of this example's group."""
+        numbers = np.array([[place in group for place in range(sum(map(len, self.lists)))]
+                            for group in self.lists])
+        return dynamic_index_in_dim(numbers, self._mine(lambda number, *_: number), 0,
+                                    keepdims=False)
+
+    def place(self) -> Array:
+        """Where this example is within its group."""
+        return self._mine(lambda number, group, k: k)
+
+    def gather(self, x: Array) -> Array:
+        """The values of this example's group, along a new first axis."""
+        self.size  # noqa: B018  or else ValueError
+        return index_take(all_gather(x, self.name), (self._mine(lambda _, group, k: group),), (0,))
+
+
 # ── Reductions over the axis ─────────────────────────────────────────────────────────────────
 
 def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, Callable]:
     """A reduction over a named axis, as that over the batch axis it stands for.
 
     And the function of a leaf and names that applies it: over axes of the array, counted by
-    number, and then over named ones.
+    number, and then over named ones; or over the examples of a group.
     """
     def batch(axis: Axis, args: list, dims: list, *, axis_name: Any) -> tuple[list, list]:
         [x], [dim] = args, dims
@@ -123,8 +196,15 @@ def _reduction(name: str, reduce: Primitive, is_sum: bool) -> tuple[Primitive, C
         transpose=transposed(lambda ct, x, axis_name: p.bind(ct, axis_name=axis_name))
         if is_sum else not_linear)
 
-    def over(leaf: Any, names: tuple) -> Array:
+    def over(leaf: Any, names: tuple, groups: Groups | None = None) -> Array:
         x = core.as_value(leaf)
+        if groups is not None:
+            rows = all_gather(x, names)
+            mine = broadcast_in_dim(groups.is_of_mine(), rows.shape, (0,))
+            others = zeros(x.aval) if is_sum else x
+            rows = choice.select_n(mine, broadcast_in_dim(others, rows.shape,
+                                                          range(1, rows.ndim)), rows)
+            return reduce.bind(rows, axes=(0,))
         numbers = tuple(axes.canonical_axis(n, x.ndim) for n in names if isinstance(n, int))
         if numbers:
             x = reduce.bind(x, axes=tuple(sorted(numbers)))
@@ -147,27 +227,25 @@ pmax_p, _max_over = _reduction("pmax", reduce_max_p, is_sum=False)
 pmin_p, _min_over = _reduction("pmin", reduce_min_p, is_sum=False)
 
 
-def _leaf_by_leaf(one: Callable[[Any, tuple], Any], x: Any, axis_name: Any,
-                  axis_index_groups: Any) -> Any:
-    """What `one` makes of each leaf of a tree and the names of different axes.
+def _leaf_by_leaf(one: Callable[..., Any], x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+    """What `one` makes of each leaf of a tree, the names of different axes, and groups.
 
     Raises:
       TypeError: for a leaf that is no array.
-      ValueError: when an axis is named twice.
-      NotImplementedError: for groups.
+      ValueError: when an axis is named twice, or groups are none.
+      NotImplementedError: for groups under `vmap`.
     """
     names = _names(axis_name)
-    if axis_index_groups is not None:
-        raise errors.with_cure(
-            NotImplementedError("axis_index_groups not supported in vmap collectives. Please open "
-                                "a feature request!"),
-            "Split the axis in two, and name the inner one: vmap(vmap(f, axis_name='group')).")
+    if axis_index_groups is not None and (len(names) != 1 or isinstance(names[0], int)):
+        raise ValueError("axis_index_groups only supported for sums over just named axes")
+    groups = Groups.of(axis_name, axis_index_groups,
+                       "collectives. Please open a feature request!")
     if len(set(names)) < len(names):
         raise ValueError(f"duplicate value in 'axes' of reduction: {names}")
     for leaf in tree_util.tree_leaves(x):
         if not core.is_array_like(leaf):
             raise TypeError(f"Argument '{leaf}' of type {type(leaf)} is not a valid JAX type")
-    return tree_util.tree_map(lambda leaf: one(leaf, names), x) if names else x
+    return tree_util.tree_map(lambda leaf: one(leaf, names, groups), x) if names else x
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -176,7 +254,8 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Args:
       x: an array or a tree of arrays; truth values are counted.
       axis_name: the name given to `vmap`, or a tuple of names; an integer is an axis of `x`.
-      axis_index_groups: only None; there are no sums over parts of an axis.
+      axis_index_groups: lists of places along the axis of `pmap` or `shard_map`, each place in
+        one of them: sums are those of a group.
 
     Returns:
       The same tree; the value no longer depends on the place along the axis.  The sum of a plain
@@ -192,14 +271,15 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     return _leaf_by_leaf(_sum, x, axis_name, axis_index_groups)
 
 
-def _sum(leaf: Any, names: tuple) -> Any:
+def _sum(leaf: Any, names: tuple, groups: Groups | None) -> Any:
     if isinstance(leaf, (bool, np.bool_)) or getattr(leaf, "dtype", None) == np.bool_:
         leaf = convert_element_type_p.bind(leaf, new_dtype=np.dtype(np.int32), weak_type=False)
     if isinstance(leaf, Array) or any(isinstance(name, int) for name in names):
-        return _sum_over(leaf, names)
+        return _sum_over(leaf, names, groups)
+    size = axis_size(names) if groups is None else len(groups.lists[0])
     with np.errstate(over="ignore"):
-        return leaf * type(leaf)(axis_size(names)) if np.ndim(leaf) == 0 else (
-            leaf * np.asarray(axis_size(names), leaf.dtype))
+        return leaf * type(leaf)(size) if np.ndim(leaf) == 0 else (
+            leaf * np.asarray(size, leaf.dtype))
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
@@ -220,7 +300,7 @@ def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     Array([-1.,  1.], dtype=float32)
     """
     total = psum(x, axis_name, axis_index_groups=axis_index_groups)
-    size = psum(1, axis_name)
+    size = psum(1, axis_name, axis_index_groups=axis_index_groups)
     return tree_util.tree_map(lambda leaf: leaf / size, total)
 
 
@@ -261,7 +341,7 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
     Args:
       x: an array or a tree of arrays.
       axis_name: the name given to `vmap` or `pmap`.
-      axis_index_groups: only None.
+      axis_index_groups: as of `psum`; each example gets the values of its group.
       axis: the axis of each result along which the examples go.
       tiled: whether they are joined along an axis they have, and not stacked along a new one.
       to: ``"varying"`` or ``"invarying"``, which are the same here.
@@ -278,15 +358,17 @@ def all_gather(x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: i
            [0, 1, 2],
            [0, 1, 2]], dtype=int32)
     """
-    refuse_groups(axis_index_groups)
+    groups = Groups.of(axis_name, axis_index_groups)
     check_kind(to, " for `jax.lax.all_gather`", "varying", "invarying", "reduced")
-    size = axis_size(axis_name)
+    size = axis_size(axis_name) if groups is None else groups.size
 
     def gathered(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         place = axes.canonical_axis(axis, leaf.ndim + (not tiled))
         out, names = leaf, _names(axis_name)
-        for name in reversed(names):
+        if groups is not None:
+            out = transpose(groups.gather(leaf), axes.with_item(range(1, leaf.ndim + 1), place, 0))
+        for name in reversed(names) if groups is None else ():
             out = all_gather_p.bind(out, axis_name=name, all_gather_dimension=place,
                                     axis_size=axis_size(name))
         if len(names) != 1:
@@ -470,7 +552,7 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
       axis_name: the name given to `vmap` or `pmap`.
       split_axis: the axis that is cut; it has a place for each example.
       concat_axis: where the axis of the senders comes to lie.
-      axis_index_groups: only None.
+      axis_index_groups: as of `psum`; only those of a group send to each other.
       tiled: whether the parts are blocks, joined along `concat_axis`, instead of single places.
 
     Raises:
@@ -481,38 +563,32 @@ def all_to_all(x: Any, axis_name: Any, split_axis: int, concat_axis: int, *,
     Array([[1, 3],
            [2, 4]], dtype=int32)
     """
-    refuse_groups(axis_index_groups)
-    name, size = _one_name(axis_name), axis_size(axis_name)
+    groups = Groups.of(axis_name, axis_index_groups)
+    name, size = _one_name(axis_name), axis_size(axis_name) if groups is None else groups.size
 
     def exchanged(leaf: Any) -> Array:
         leaf = core.as_value(leaf)
         split, to = (axes.canonical_axis(a, leaf.ndim) for a in (split_axis, concat_axis))
+        if leaf.shape[split] % size if tiled else leaf.shape[split] != size:
+            raise ValueError(f"all_to_all requires the size of the mapped axis axis_name to "
+                             f"{'divide' if tiled else 'equal'} x.shape[split_axis], but they are "
+                             f"{size} and {leaf.shape[split]} respectively.")
         if tiled:
-            leaf = _in_blocks(leaf, split, size, "all_to_all requires the size of the mapped axis "
-                              "axis_name to divide x.shape[split_axis]")
-        elif leaf.shape[split] != size:
-            raise ValueError("all_to_all requires the size of the mapped axis axis_name to equal "
-                             f"x.shape[split_axis], but they are {size} and {leaf.shape[split]} "
-                             "respectively.")
-        out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=to)
+            leaf = _in_blocks(leaf, split, size)
+        if groups is None:
+            out = all_to_all_p.bind(leaf, axis_name=name, split_axis=split, concat_axis=to)
+        else:
+            sent = dynamic_index_in_dim(groups.gather(leaf), groups.place(), split + 1,
+                                        keepdims=False)
+            out = transpose(sent, axes.with_item(range(1, sent.ndim), to, 0))
         return reshape(out, (*out.shape[:to], size * out.shape[to + 1], *out.shape[to + 2:])
                        ) if tiled else out
     return tree_util.tree_map(exchanged, x)
 
 
-def _in_blocks(x: Array, axis: int, count: int, wanted: str) -> Array:
+def _in_blocks(x: Array, axis: int, count: int) -> Array:
     """An axis cut in so many blocks: two axes."""
-    if x.shape[axis] % count:
-        raise ValueError(f"{wanted}, but they are {count} and {x.shape[axis]} respectively.")
     return reshape(x, (*x.shape[:axis], count, x.shape[axis] // count, *x.shape[axis + 1:]))
-
-
-def refuse_groups(axis_index_groups: Any) -> None:
-    """Refuse collectives over parts of an axis, as JAX does under `vmap`."""
-    if axis_index_groups is not None:
-        raise errors.with_cure(
-            NotImplementedError("axis_index_groups not supported in vmap"),
-            "Split the axis in two, and name the inner one: vmap(vmap(f, axis_name='group')).")
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
@@ -534,7 +610,7 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
       x: an array or a tree of arrays.
       axis_name: the name given to `vmap` or `pmap`.
       scatter_dimension: the axis of the sum that is cut, with a place for each example.
-      axis_index_groups: only None.
+      axis_index_groups: as of `psum`; sums and parts are those of a group.
       tiled: whether the parts are blocks, instead of single places.
 
     Raises:
@@ -544,18 +620,19 @@ def psum_scatter(x: Any, axis_name: Any, *, scatter_dimension: int = 0,
     >>> jax.vmap(lambda x: psum_scatter(x, 'i'), axis_name='i')(np.array([[1, 2], [3, 4]]))
     Array([4, 6], dtype=int32)
     """
-    refuse_groups(axis_index_groups)
-    size, place = axis_size(axis_name), axis_index(axis_name)
+    groups = Groups.of(axis_name, axis_index_groups)
+    size = axis_size(axis_name) if groups is None else groups.size
+    place = axis_index(axis_name) if groups is None else groups.place()
 
     def part(leaf: Any) -> Array:
-        total = psum(core.as_value(leaf), axis_name)
+        total = psum(core.as_value(leaf), axis_name, axis_index_groups=axis_index_groups)
         axis = axes.canonical_axis(scatter_dimension, total.ndim)
+        if total.shape[axis] % size if tiled else total.shape[axis] != size:
+            what = "must be divisible by shard_count" if tiled else "must match shard count"
+            raise ValueError(f"{'tiled ' * tiled}reduce_scatter operand scatter dimension size "
+                             f"{total.shape[axis]} {what} {size}")
         if tiled:
-            total = _in_blocks(total, axis, size, "tiled reduce_scatter requires the size of the "
-                               "mapped axis to divide the size of scatter_dimension")
-        elif total.shape[axis] != size:
-            raise ValueError(f"reduce_scatter requires the size of scatter_dimension, "
-                             f"{total.shape[axis]}, to equal that of the mapped axis, {size}.")
+            total = _in_blocks(total, axis, size)
         return dynamic_index_in_dim(total, place, axis, keepdims=False)
     return tree_util.tree_map(part, x)
 
@@ -573,8 +650,13 @@ def ragged_all_to_all(operand: Any, output: Any, input_offsets: Any, send_sizes:
       recv_sizes: for each sender, how many rows come; what the senders say decides.
       axis_name: the name given to `vmap` or `pmap`.
       axis_index_groups: only None.
+
+    Raises:
+      NotImplementedError: for groups.
     """
-    refuse_groups(axis_index_groups)
+    if axis_index_groups is not None:
+        raise NotImplementedError("ragged_all_to_all of groups: all_to_all with axis_index_groups "
+                                  "sends parts of one size")
     me, output = axis_index(axis_name), core.as_value(output)
     rows = all_gather(operand, axis_name)
     start, count, to = (dynamic_index_in_dim(all_gather(x, axis_name), me, 1, keepdims=False)

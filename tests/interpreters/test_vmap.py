@@ -1,5 +1,6 @@
 """Vectorising: a batch gives what a Python loop over its examples gives."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -128,3 +129,29 @@ def test_a_mistake_of_a_batching_rule_is_shown_as_it_is():
     without_type = core.Primitive("untyped", batch=lambda axis, args, dims: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         minijax.vmap(without_type.bind)(B)
+
+
+# ── What is not mapped ───────────────────────────────────────────────────────────────────────
+
+UNMAPPED = [3, 2.5, np.float64(2), np.arange(3.0), "text", len, [1, "two"], None]
+
+
+@pytest.mark.parametrize("given", UNMAPPED, ids=repr)
+def test_what_is_not_mapped_is_handed_on_as_it_is(given):
+    """As in JAX: it need not be an array, and numbers are divided by Python."""
+    def kinds(lib):
+        seen = []
+
+        def f(x, y):
+            seen.append(lib.tree.map(type, y))
+            return x
+        lib.vmap(f, in_axes=(0, None))(X, given)
+        return seen
+    assert kinds(minijax) == kinds(jax)
+
+
+@pytest.mark.parametrize("given", UNMAPPED[:4], ids=repr)
+def test_and_comes_back_as_it_was_where_no_axis_is_asked_for(given):
+    def out(lib):
+        return lib.vmap(lambda x, y: (x, y), in_axes=(0, None), out_axes=(0, None))(X, given)[1]
+    assert type(out(minijax)) is type(out(jax)) and out(minijax) is given

@@ -1,5 +1,6 @@
 """Reading and writing by an index: everything that NumPy allows, as JAX does it."""
 
+import functools
 import itertools
 import warnings
 
@@ -311,3 +312,65 @@ def test_parsing_gives_every_axis_its_entry():
     lambda lib, x, i: lib.jit(lambda x, i: x.at[:, i].set(1))(x.T, i)])
 def test_one_place_of_an_empty_axis_is_refused(call, refused_alike):
     refused_alike(lambda lib: call(lib, lib.numpy.zeros((0, 3)), lib.numpy.array(0)))
+
+
+# ── Windows that begin at a traced place ─────────────────────────────────────────────────────
+
+LINE, PLANE = np.arange(10, dtype=np.float32), np.arange(20, dtype=np.float32).reshape(4, 5)
+WINDOWS = {
+    "read": lambda lib, i: line(lib)[lib.ds(i, 3)],
+    "every second": lambda lib, i: line(lib)[lib.ds(i, 3, 2)],
+    "nothing": lambda lib, i: line(lib)[lib.ds(i, 0)],
+    "one": lambda lib, i: line(lib)[lib.ds(i, 1)],
+    "all": lambda lib, i: line(lib)[lib.ds(i, 10)],
+    "two axes": lambda lib, i: plane(lib)[lib.ds(i, 2), lib.ds(i + 1, 2)],
+    "and a place": lambda lib, i: plane(lib)[lib.ds(i, 2), -1],
+    "and a traced place": lambda lib, i: plane(lib)[i, lib.ds(i, 2)],
+    "and an array": lambda lib, i: plane(lib)[lib.ds(i, 2), lib.numpy.array([0, 3])],
+    "and slices": lambda lib, i: plane(lib)[None, lib.ds(i, 2), ..., ::-1],
+    "filled": lambda lib, i: line(lib).at[lib.ds(i, 3)].get(mode="fill", fill_value=-7),
+    "every second, filled": lambda lib, i: line(lib).at[lib.ds(i, 2, 2)].get(
+        mode="fill", fill_value=-7),
+    "clipped": lambda lib, i: line(lib).at[lib.ds(i, 3)].get(mode="clip"),
+    "set": lambda lib, i: line(lib).at[lib.ds(i, 3)].set(100 + lib.numpy.arange(3)),
+    "set every second": lambda lib, i: line(lib).at[lib.ds(i, 2, 2)].set(-1),
+    "set, clipped": lambda lib, i: line(lib).at[lib.ds(i, 3)].set(100, mode="clip"),
+    "add": lambda lib, i: plane(lib).at[lib.ds(i, 2), 1:3].add(100),
+    "slope": lambda lib, i: lib.grad(lambda x: (x[lib.ds(i, 2)] ** 2).sum())(line(lib))}
+
+
+def line(lib):
+    return lib.numpy.asarray(LINE)
+
+
+def plane(lib):
+    return lib.numpy.asarray(PLANE)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_a_window_begins_where_it_does_in_jax_wherever_it_is_asked_to(name):
+    places = np.array([0, 2, 3, 8, 9, 20, -1, -3, -30])
+    f = functools.partial(WINDOWS[name], minijax)
+    compiled = minijax.jit(f)
+    wanted = [WINDOWS[name](jax, i) for i in places]
+    np.testing.assert_array_equal(minijax.vmap(f)(places), wanted)
+    np.testing.assert_array_equal([compiled(i) for i in places], wanted)
+    np.testing.assert_array_equal([f(i) for i in places], wanted)
+
+
+@pytest.mark.parametrize("asked", [
+    lambda lib, i: line(lib)[lib.ds(i, 12)], lambda lib, i: line(lib)[lib.ds(0, i)],
+    lambda lib, i: line(lib)[lib.ds(0, 2, i)], lambda lib, i: line(lib)[lib.ds(0, 2, -1)],
+    lambda lib, i: line(lib)[lib.ds(i * 1.0, 2)]])
+def test_a_window_is_refused_where_jax_refuses_it(asked):
+    def refusal(lib):
+        with pytest.raises((TypeError, ValueError)) as found:
+            lib.jit(lambda i: asked(lib, i))(2)
+        return type(found.value), str(found.value).split("got")[0].split("\n")[0].rstrip(". ")
+    assert refusal(minijax) == refusal(jax)
+
+
+def test_a_window_outside_is_told():
+    with (minijax.config.debug_out_of_bounds(True),
+          pytest.raises(minijax.errors.OutOfBoundsError, match="index 9 .* a window of 3")):
+        minijax.jit(lambda i: line(minijax)[minijax.ds(i, 3)])(9)
