@@ -1,18 +1,20 @@
 """`minijax.scipy.linalg`: SciPy's names for factorisations and systems of equations.
 
-Stands on `numpy.linalg`, `lax.linalg`.  Capstones with Gaussian processes.
+Stands on `numpy.linalg`, `lax.linalg`, `special_matrices`.  Capstones with Gaussian processes.
 In JAX: `jax/_src/scipy/linalg.py`.
 """
 
 import functools
 from typing import Any
 
-import numpy as np
-
 from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
-from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes, promote_dtypes_inexact
+from minijax.numpy.arguments import ArrayLike, as_array, promote_dtypes_inexact
+from minijax.scipy.special_matrices import (block_diag, circulant, companion, convolution_matrix,
+                                            dft, fiedler, fiedler_companion, hadamard, hankel,
+                                            helmert, hilbert, invhilbert, invpascal, leslie,
+                                            pascal, toeplitz)
 
 # `overwrite_a`, `overwrite_b`, `check_finite`, `debug` are taken, for programs that pass them:
 # arrays are never overwritten, and traced numbers cannot be checked.
@@ -294,36 +296,3 @@ def _rational(x: Any) -> Any:
     scale = [c / _PADE[0] for c in _PADE]
     odd, even = x @ even_powers(*scale[1::2]), even_powers(*scale[::2])
     return jnp.linalg.solve(even - odd, even + odd)
-
-
-def block_diag(*arrs: ArrayLike) -> Array:
-    """A matrix with the given matrices along its diagonal, and zeros elsewhere.
-
-    >>> block_diag(jnp.array([[1, 2]]), 3)
-    Array([[1, 2, 0],
-           [0, 0, 3]], dtype=int32)
-    """
-    if not arrs:
-        return jnp.zeros((1, 0))
-    blocks: list[Any] = [jnp.atleast_2d(x) for x in promote_dtypes(*arrs)]
-    if bad := [i for i, x in enumerate(blocks) if x.ndim > 2]:
-        raise ValueError("Arguments to jax.scipy.linalg.block_diag must have at most 2 "
-                         f"dimensions, got {blocks[bad[0]]} at argument {bad[0]}.")
-    *starts, width = np.cumsum([0, *(x.shape[1] for x in blocks)]).tolist()
-    rows = [jnp.pad(x, ((0, 0), (start, width - start - x.shape[1])))
-            for x, start in zip(blocks, starts, strict=True)]
-    return jnp.concatenate(rows, 0)
-
-
-def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
-    """The matrix whose diagonals are constant, with this first column and row.
-
-    >>> toeplitz(jnp.array([1, 2]), jnp.array([0, 3, 4]))
-    Array([[1, 3, 4],
-           [2, 1, 3]], dtype=int32)
-    """
-    column: Any = jnp.ravel(jnp.asarray(c))
-    row: Any = jnp.conj(column) if r is None else jnp.ravel(jnp.asarray(r))
-    values: Any = jnp.concatenate([column[::-1], row[1:]])
-    places = column.size - 1 - np.arange(column.size)[:, None] + np.arange(row.size)
-    return values[places]

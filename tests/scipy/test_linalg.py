@@ -30,8 +30,6 @@ import minijax.scipy
     "qr(f.T, mode='economic')", "qr(f, mode='x')", "svd(m)", "svd(f, full_matrices=False)",
     "svd(f, compute_uv=False)", "expm(m)", "expm(m * 20)", "expm(jnp.stack([m, m / 10]))",
     "expm(f)", "expm(jnp.triu(m), upper_triangular=True)", "expm(m * 1e9)", "expm(i[:, :2])",
-    "block_diag(m, f, 1)", "block_diag()", "block_diag(v, i)", "block_diag(t)", "toeplitz(v)",
-    "toeplitz(v, w)", "toeplitz(c[0])",
 ])
 def test_functions(agrees_with_jax, expression):
     agrees_with_jax("jax.scipy.linalg." + expression, rtol=2e-4 if "expm" in expression else 2e-5)
