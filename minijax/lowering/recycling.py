@@ -56,7 +56,8 @@ class _Loan:
             "data": (start + -start % ALIGNMENT, False)}
 
     def __del__(self) -> None:
-        give_back(self.memory)
+        if _idle is not None:  # as it is when Python ends and clears its modules
+            give_back(self.memory)
 
 
 def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

@@ -48,18 +48,21 @@ def evaluated(expression: str, top: Any) -> Any:
             return error
 
 
-def assert_same(ours: Any, theirs: Any, rtol: float | None = None) -> None:
+ATOL = 2e-7
+
+
+def assert_same(ours: Any, theirs: Any, rtol: float | None = None, atol: float = ATOL) -> None:
     if isinstance(theirs, Exception) or isinstance(ours, Exception):
         assert type(ours).__name__ == type(theirs).__name__, (ours, theirs)
     elif isinstance(theirs, jax.Array):
         assert isinstance(ours, minijax.numpy.ndarray)
         assert (str(ours.dtype), ours.weak_type) == (str(theirs.dtype), theirs.weak_type)
         assert ours.shape == theirs.shape
-        assert_close(np.asarray(ours), np.asarray(theirs), rtol)
+        assert_close(np.asarray(ours), np.asarray(theirs), rtol, atol)
     elif isinstance(theirs, (tuple, list)):
         assert (type(ours).__name__, len(ours)) == (type(theirs).__name__, len(theirs))
         for x, y in zip(ours, theirs, strict=True):
-            assert_same(x, y, rtol)
+            assert_same(x, y, rtol, atol)
     elif isinstance(theirs, np.ndarray):
         assert ours.dtype == theirs.dtype
         np.testing.assert_array_equal(ours, theirs)
@@ -67,18 +70,19 @@ def assert_same(ours: Any, theirs: Any, rtol: float | None = None) -> None:
         assert ours == theirs or repr(ours) == repr(theirs)
 
 
-def assert_close(x: np.ndarray, y: np.ndarray, rtol: float | None = None) -> None:
+def assert_close(x: np.ndarray, y: np.ndarray, rtol: float | None = None,
+                 atol: float = ATOL) -> None:
     if x.dtype.kind in "biu":
         np.testing.assert_array_equal(x, y)
         return
     default = 3e-6 if x.dtype.itemsize >= 4 else 1e-2
     wide = np.complex128 if x.dtype.kind == "c" else np.float64
-    np.testing.assert_allclose(x.astype(wide), y.astype(wide), rtol=rtol or default, atol=2e-7)
+    np.testing.assert_allclose(x.astype(wide), y.astype(wide), rtol=rtol or default, atol=atol)
 
 
 @pytest.fixture
 def agrees_with_jax() -> Callable[..., None]:
     """Checks an expression: dtype first, then weak type, shape and value; or the error's class."""
-    def check(expression: str, rtol: float | None = None) -> None:
-        assert_same(evaluated(expression, minijax), evaluated(expression, jax), rtol)
+    def check(expression: str, rtol: float | None = None, atol: float = ATOL) -> None:
+        assert_same(evaluated(expression, minijax), evaluated(expression, jax), rtol, atol)
     return check

@@ -21,10 +21,10 @@ CONVOLUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("expression, mode", [  # two modes of each; of all, each mode many times
-    (expression, MODES[(i + k) % 4]) for i, expression in enumerate(CONVOLUTIONS) for k in (0, 2)])
+@pytest.mark.parametrize("expression, mode", [
+    (expression, MODES[i % 4]) for i, expression in enumerate(CONVOLUTIONS)])
 def test_convolutions(agrees_with_jax, expression, mode):
-    agrees_with_jax("jax.scipy.signal." + expression.format(repr(mode)) + " + 200", 1e-5)
+    agrees_with_jax("jax.scipy.signal." + expression.format(repr(mode)), 1e-5, 1e-4)
 
 
 @pytest.mark.parametrize("expression", [
@@ -33,7 +33,7 @@ def test_convolutions(agrees_with_jax, expression, mode):
     "detrend(v, bp=9)", "detrend(v, overwrite_data=True)", "detrend(t, axis=0, type='constant')",
 ])
 def test_trends(agrees_with_jax, expression):
-    agrees_with_jax(f"jax.scipy.signal.{expression} + 50", 1e-5)
+    agrees_with_jax(f"jax.scipy.signal.{expression}", 1e-5, 2e-5)
 
 
 @pytest.mark.parametrize("expression", [
@@ -51,7 +51,7 @@ def test_trends(agrees_with_jax, expression):
     "welch(jnp.arange(16), nperseg=8)", "welch({}, window=f)", "welch({}, window=jnp.ones(50))",
 ])
 def test_spectra(agrees_with_jax, expression):
-    agrees_with_jax("jax.scipy.signal." + expression.replace("{}", LONG), 6e-3)
+    agrees_with_jax("jax.scipy.signal." + expression.replace("{}", LONG), 1e-4, 2e-6)
 
 
 @pytest.mark.parametrize("expression", [
@@ -64,7 +64,7 @@ def test_spectra(agrees_with_jax, expression):
     "istft(t[0] + 0j, nfft=2)", "istft(t[0], noverlap=4)", "istft(t[0], window=v)",
 ])
 def test_signals_come_back(agrees_with_jax, expression):
-    agrees_with_jax("jax.scipy.signal." + expression.replace("{}", LONG), 6e-3)
+    agrees_with_jax("jax.scipy.signal." + expression.replace("{}", LONG), 1e-4, 2e-6)
 
 
 @pytest.mark.parametrize("expression", [
