@@ -1,7 +1,8 @@
 """`minijax.scipy.stats`: densities, probabilities and quantiles, a module for each distribution.
 
 A distribution is a block of formulas; functions that follow from these are made.
-Stands on `special`.  In JAX: `jax/_src/scipy/stats/`, a file each.
+Stands on `special`; `kernels` and `ranks` have what is said of samples.
+In JAX: `jax/_src/scipy/stats/`, a file each.
 """
 
 import functools
@@ -16,6 +17,8 @@ from minijax import lax, numpy as jnp
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, promote_dtypes_inexact
 from minijax.scipy import special
+from minijax.scipy.kernels import gaussian_kde
+from minijax.scipy.ranks import mode, rankdata, sem
 from minijax.tracebacks import guard
 
 __test__: dict[str, Any] = {}  # where doctest looks for the examples
