@@ -44,6 +44,13 @@ class ExtendedDType:
 result_handlers: dict[type, Any] = {}  # of such dtypes
 
 
+class Format(NamedTuple):
+    """How an array lies in memory, and where: Flax looks for these among shardings."""
+
+    layout: Any = None
+    sharding: Any = None
+
+
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
 
 class OpaqueTraceState(NamedTuple):

@@ -12,6 +12,9 @@ jax.core.eval_jaxpr                      jaxpr.eval_jaxpr                     Eq
 jax.core.get_opaque_trace_state          as_jax.internals.get_opaque_trace_state  Flax
 jax.core.AbstractValue                   core.ShapedArray                     Lineax, Flax
 jax.core.Atom                            jaxpr.Atom                           Equinox
+jax.experimental.layout.Format           as_jax.internals.Format              Flax
+jax.experimental.hijax                   as_jax.hijax                         Flax
+jax._src.checkify                        experimental.checkify                Flax
 jax.extend.core.get_opaque_trace_state   as_jax.internals.get_opaque_trace_state  Flax
 jax.extend.core.find_top_trace           as_jax.internals.find_top_trace      Equinox
 jax.extend.core.mapped_aval              as_jax.internals.mapped_aval         Equinox

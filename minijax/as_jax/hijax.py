@@ -1,0 +1,69 @@
+"""Types of one's own that programs are traced with: declared here, as Flax does, and never used.
+
+Stands on `core`.  In JAX: `jax/experimental/hijax.py`.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from minijax import core
+from minijax.extend.rules import is_undefined_primal  # noqa: F401  under JAX's name
+from minijax.primitives.emitted import instantiate as instantiate_zeros  # noqa: F401
+
+Zero = core.Zero
+AbstractValue = core.ShapedArray
+
+
+class MutableHiType:
+    """What a type of one's own derives from."""
+
+
+class AvalQDD:
+    """A type, and what is known of its value by now."""
+
+
+class AvalMutableQDD(AvalQDD):
+    """The same, where that may change."""
+
+
+class HiPrimitive:
+    """An operation on values of such types.
+
+    Raises:
+      NotImplementedError: when it is used.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+
+    def bind(self, *_: Any, **__: Any) -> Any:
+        raise NotImplementedError(f"{self.name}: types of one's own are not traced here; with Flax "
+                                  "leave hijax=False, its default, for variables")
+
+
+class aval_method:
+    """A method that tracers of such a type have."""
+
+    def __init__(self, fun: Callable):
+        self.fun = fun
+
+
+class aval_property:
+    """A property that tracers of such a type have."""
+
+    def __init__(self, fget: Callable):
+        self.fget = fget
+
+
+def register_hitype(kind: type, type_of: Callable) -> None:
+    """Declare what the type of values of a class is: nothing asks for it."""
+
+
+class _Effects:
+    """The effects that branches and loops may have: here all of them."""
+
+    def add_type(self, effect: type) -> None:
+        """Allow one more."""
+
+
+control_flow_allowed_effects = _Effects()
