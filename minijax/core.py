@@ -49,7 +49,9 @@ class ShapedArray:
     dtype: Any
     weak_type: bool
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
+    # JAX: a type says how its arrays are spread over devices. Here only arrays do.
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *,
+                sharding: Any = None) -> ShapedArray:
         if not isinstance(dtype, (np.dtype, dtypes.KeyType)):
             dtype = np.dtype(dtype)
         key = (tuple(shape), dtype, bool(weak_type))
