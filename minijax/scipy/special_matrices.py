@@ -191,14 +191,11 @@ def fiedler(a: ArrayLike) -> Array:
 
 
 def fiedler_companion(a: ArrayLike) -> Array:
-    """A matrix of five diagonals whose eigenvalues are the roots of a polynomial.
+    """A matrix of five diagonals, with the eigenvalues of `companion(a)`; empty for one number.
 
     >>> fiedler_companion(jnp.array([1., -3., 2.]))
     Array([[ 3., -2.],
            [ 1.,  0.]], dtype=float32)
-
-    Args:
-      a: coefficients, that of the highest power first.
 
     Raises:
       ValueError: for no coefficients.
