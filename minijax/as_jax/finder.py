@@ -32,6 +32,8 @@ class View(types.ModuleType):
         full = f"{self.__name__}.{name}"
         if full in OURS:
             found = ours_at(OURS[full])
+        elif not isinstance(getattr(self._ours, name, self), types.ModuleType):
+            return getattr(self._ours, name)  # a function may have the name of its module
         elif not name.startswith("__") and module_for(full):
             found = importlib.import_module(full)
         elif hasattr(self._ours, name):

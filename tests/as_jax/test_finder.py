@@ -32,6 +32,17 @@ print(jax.jit(jax.grad(lambda x: jnp.sin(x) * 2))(0.0))
 """) == "2.0\n"
 
 
+def test_a_function_stays_one_where_a_module_has_its_name():
+    """As `shard_map` does, which stands in a module of that name."""
+    run("-c", """
+import types, minijax.as_jax, minijax, jax
+for name, value in vars(minijax).items():
+    if not name.startswith("_") and not isinstance(value, types.ModuleType):
+        assert getattr(jax, name) is value, name
+from jax import shard_map
+assert callable(shard_map)""")
+
+
 def test_a_name_that_is_missing_is_told_with_the_nearest():
     said = run("-c", """
 import minijax.as_jax, jax
