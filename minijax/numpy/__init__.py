@@ -52,4 +52,6 @@ bool = bool_
 set_printoptions, get_printoptions, printoptions = (
     _np.set_printoptions, _np.get_printoptions, _np.printoptions)
 
-install_operators(_sys.modules[__name__])
+install_operators(_sys.modules[__name__])  # the operators are functions, as they are quicker
+
+from minijax.numpy.ufuncs import *  # noqa: E402

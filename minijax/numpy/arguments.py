@@ -310,6 +310,18 @@ def along(name: str, x: Any, axis: Any) -> tuple[Any, int]:
     return x, canonical_axis(axis, x.ndim)
 
 
+def first_value(name: str, initial: Any) -> Array:
+    """What a reduction begins with.
+
+    Raises:
+      ValueError: where it is not one number.
+    """
+    value = as_array(name, initial)
+    if value.ndim:
+        raise ValueError(f"initial value must be a scalar. Got array of shape {value.shape}")
+    return value
+
+
 def refuse_out(name: str, out: Any) -> None:
     """Arrays are never written to, so no function takes a place for its result."""
     if out is not None:

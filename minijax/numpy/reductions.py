@@ -17,7 +17,8 @@ from minijax import core, dtypes, lax
 from minijax.core import Array
 from minijax.numpy.arguments import (ArrayLike, Axes, along, as_array, broadcast_to_shape,
                                      canonical_axes, check_arraylike, choose, convert, documented,
-                                     prepared, promote_dtypes_inexact, public, static_axes)
+                                     first_value, prepared, promote_dtypes_inexact, public,
+                                     static_axes)
 from minijax.numpy.logic import logical_and
 from minijax.numpy.unary import isnan
 from minijax.primitives.axes import replaced
@@ -68,7 +69,7 @@ def _reduced(name: str, a: Any, over: tuple[int | str, ...], keepdims: bool,
             raise NotImplementedError(f"Named reductions not implemented for jnp.{name}()")
         result = kind.over_names(result, names)
     if initial is not None:
-        result = kind.combine(convert(as_array(name, initial), a.dtype), result)
+        result = kind.combine(convert(first_value(name, initial), a.dtype), result)
     return lax.expand_dims(result, axes) if keepdims and axes else result
 
 
@@ -353,7 +354,8 @@ def average(a: ArrayLike, axis: Axes = None, weights: ArrayLike | None = None,
 def _running(name: str, run: Callable[..., Any], summary: str, shows: str) -> Callable[..., Array]:
     def running(a: ArrayLike, axis: int | None = None, dtype: Any = None,
                 out: None = None) -> Array:
-        x, at = along(name, a, axis)
+        given = as_array(name, a)
+        x, at = along(name, given if given.ndim else lax.reshape(given, (1,)), axis)
         if dtype is None:
             dtype = dtypes.default_int_dtype() if x.dtype == bool else x.dtype
         return run(convert(x, dtype), at)

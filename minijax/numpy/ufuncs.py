@@ -1,0 +1,360 @@
+"""Functions of elements as objects: `add.reduce`, `accumulate`, `at`, `outer`, `reduceat`.
+
+Stands on `arithmetic`, `logic`, `reductions`, `vectorize`.  Chapter 20, *Precision, and where
+NumPy differs*.  In JAX: `jax/_src/numpy/ufunc_api.py`, `ufuncs.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections import namedtuple
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax
+from minijax.core import Array
+from minijax.numpy import arithmetic, logic, reductions, unary
+from minijax.numpy.arguments import (ArrayLike, along, as_array, as_arrays, broadcast_to_shape,
+                                     canonical_axes, canonical_axis, check_arraylike, choose,
+                                     convert, first_value, promote_dtypes_inexact, static_axes)
+from minijax.numpy.searching import take
+from minijax.numpy.shaping import moveaxis
+from minijax.numpy.vectorize import vectorize
+from minijax.tracebacks import api_boundary
+
+__all__ = ["add", "bitwise_and", "bitwise_or", "bitwise_xor", "frompyfunc", "logaddexp",
+           "logaddexp2", "logical_and", "logical_or", "logical_xor", "maximum", "minimum",
+           "multiply", "negative", "subtract", "ufunc"]
+
+_whole = functools.partial(api_boundary, is_whole=True)
+
+
+# What a function of elements is made of: two with the same parts are equal.
+_Parts = namedtuple(
+    "_Parts", "func name nin nout nargs identity call reduce accumulate at reduceat")
+
+
+class ufunc:
+    """A function of elements, and what can be made of one that takes two.
+
+    >>> ten = ufunc(lambda x, y: 10 * x + y, 2, 1, name="ten")
+    >>> int(ten(1, 2)), ten.accumulate(np.array([1, 2, 3]))
+    (12, Array([  1,  12, 123], dtype=int32))
+
+    Args:
+      func: takes and gives scalars.
+      nin, nout: how many.
+      name: what it is called; the name of `func` by default.
+      nargs: of how many arguments it is.
+      identity: what changes no element that it is joined with; None if there is nothing such.
+      call: the same function of arrays; by default `func` is vectorised.
+      reduce, accumulate, at, reduceat: what is to be done instead of going through all elements.
+    """
+
+    def __init__(self, func: Callable[..., Any], /, nin: int, nout: int, *,
+                 name: str | None = None, nargs: int | None = None, identity: Any = None,
+                 call: Callable[..., Any] | None = None,
+                 reduce: Callable[..., Any] | None = None,
+                 accumulate: Callable[..., Any] | None = None,
+                 at: Callable[..., Any] | None = None,
+                 reduceat: Callable[..., Any] | None = None) -> None:
+        self.__name__ = self.__qualname__ = str(name or func.__name__)
+        self.__doc__, self.__module__ = func.__doc__, ufunc.__module__
+        self._parts = _Parts(
+            func, self.__name__, operator.index(nin), operator.index(nout),
+            operator.index(nin if nargs is None else nargs), identity, call, reduce, accumulate,
+            at, reduceat)
+        self._call: Callable[..., Any] = functools.partial(self._checked, call or vectorize(func))
+
+    nin, nout, nargs, identity = (property(operator.attrgetter(f"_parts.{name}")) for name in (
+        "nin", "nout", "nargs", "identity"))
+
+    def __repr__(self) -> str:
+        return f"<jnp.ufunc '{self.__name__}'>"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and self._parts == other._parts
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+    def _checked(self, call: Callable[..., Any], *args: Any) -> Any:
+        check_arraylike(self.__name__, *args)
+        return call(*args)
+
+    @_whole
+    def __call__(self, *args: ArrayLike, out: None = None, where: None = None) -> Any:
+        if out is not None:
+            raise NotImplementedError(f"out argument of {self}")
+        if where is not None:
+            raise NotImplementedError(f"where argument of {self}")
+        return self._call(*args)
+
+    def _of_two(self, way: str, a: Any, dtype: Any = None, out: Any = None) -> tuple[Any, Any]:
+        """What a way to go through an array is given, where this is a function of two."""
+        if self.nin != 2:
+            raise ValueError(f"{way} only supported for binary ufuncs")
+        if self.nout != 1:
+            raise ValueError(f"{way} only supported for functions returning a single value")
+        name = f"{self.__name__}.{way}"
+        if out is not None:
+            raise NotImplementedError(f"out argument of {name}()")
+        return as_array(name, a), dtypes.check_user_dtype_supported(dtype, name)
+
+    def _joined(self, x: Any) -> Any:
+        """The dtype of two joined elements of an array."""
+        element = lax.full((), 0, x.dtype)
+        return self._call(element, element).dtype
+
+    @_whole
+    def reduce(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None,
+               keepdims: bool = False, initial: ArrayLike | None = None,
+               where: ArrayLike | None = None) -> Array:
+        """The elements along an axis (None: all), joined from the first to the last.
+
+        >>> ufunc(lambda x, y: x - y, 2, 1).reduce(np.array([9, 2, 3]))
+        Array(4, dtype=int32)
+
+        Args:
+          initial: what comes before the first.
+          where: which elements take part; then there must be an identity, or `initial`.
+        """
+        (x, dtype), name = self._of_two("reduce", a, dtype, out), f"{self.__name__}.reduce"
+        if where is not None:
+            [mask] = as_arrays(name, where)
+            if self.identity is None and initial is None:
+                raise ValueError(f"reduction operation '{self.__name__}' does not have an "
+                                 "identity, so to use a where mask one has to specify 'initial'.")
+            if mask.dtype != bool:
+                raise ValueError(f"where argument must have dtype=bool; got dtype={mask.dtype}")
+        if self._parts.reduce is not None:
+            return self._parts.reduce(x, axis=axis, dtype=dtype,
+                                      keepdims=keepdims, initial=initial, where=where)
+        if isinstance(axis, tuple):
+            raise NotImplementedError("tuple of axes")
+        given = static_axes(name, axis)
+        if where is not None:
+            where = along(name, broadcast_to_shape(where, x.shape), given)[0]
+        rows, at = along(name, x, given)
+        found = self._folded(moveaxis(convert(rows, dtype or self._joined(x)), at, 0), initial,
+                             None if where is None else moveaxis(where, at, 0))
+        return lax.expand_dims(found, range(x.ndim) if given is None else (at,)) if (
+            keepdims) else found
+
+    def _folded(self, rows: Any, initial: Any, mask: Any) -> Any:
+        """The rows joined one by one, those that a mask leaves out excepted."""
+        if initial is None and (mask is not None or not len(rows)):
+            initial = self.identity
+        if initial is None and not len(rows):
+            raise ValueError(f"zero-size array to reduction operation {self.__name__} which has "
+                             "no identity")
+        begin = 0 if initial is not None else 1
+        first = rows[0] if begin else broadcast_to_shape(
+            convert(initial, rows.dtype), rows.shape[1:])
+
+        def step(i: Any, value: Any) -> Any:
+            found = convert(self._call(value, rows[i]), rows.dtype)
+            return found if mask is None else choose(mask[i], found, value)
+        return lax.fori_loop(begin, len(rows), step, first) if len(rows) else first
+
+    @_whole
+    def accumulate(self, a: ArrayLike, axis: Any = 0, dtype: Any = None, out: None = None
+                   ) -> Array:
+        """For every place along an axis, the elements up to there, joined.
+
+        >>> ufunc(lambda x, y: x - y, 2, 1).accumulate(np.array([9, 2, 3]))
+        Array([9, 7, 4], dtype=int32)
+        """
+        x, dtype = self._of_two("accumulate", a, dtype, out)
+        if self._parts.accumulate is not None:
+            return self._parts.accumulate(x, axis=axis, dtype=dtype)
+        if axis is None or isinstance(axis, tuple):
+            raise ValueError("accumulate does not allow multiple axes")
+        at = canonical_axis(axis, x.ndim)
+        rows: Any = moveaxis(convert(x, dtype or self._joined(x)), at, 0)
+        if not len(rows):
+            return convert(x, rows.dtype)
+
+        def step(value: Any, row: Any) -> Any:
+            found = convert(self._call(value, row), rows.dtype)
+            return found, found
+        _, later = lax.scan(step, rows[0], rows[1:])
+        return moveaxis(lax.concatenate([rows[:1], later], 0), 0, at)
+
+    @_whole
+    def at(self, a: ArrayLike, indices: Any, b: ArrayLike | None = None, /, *,
+           inplace: bool = True) -> Array:
+        """The array with the elements at these indices joined with `b`, again where one recurs.
+
+        >>> ufunc(lambda x, y: x - y, 2, 1).at(np.array([9, 2]), np.array([0, 0]), 3, inplace=False)
+        Array([3, 2], dtype=int32)
+
+        Args:
+          inplace: must be False, as no array is ever written to.
+        """
+        if inplace:
+            raise NotImplementedError(
+                "Because JAX arrays are immutable, jnp.ufunc.at() cannot operate inplace like "
+                "np.ufunc.at(). Instead, you can pass inplace=False and capture the result; e.g.\n"
+                ">>> arr = jnp.add.at(arr, ind, val, inplace=False)\n")
+        x, *others = as_arrays(f"{self.__name__}.at", *((a,) if b is None else (a, b)))
+        if self._parts.at is not None:
+            return self._parts.at(x, indices, *others)
+        numbers: Any = lax.reshape(lax.iota(np.int32, x.size), x.shape)
+        there = numbers.at[indices].get(mode="fill", fill_value=x.size)  # outside, nothing is done
+        given: Any = [broadcast_to_shape(y, there.shape).ravel() for y in others]
+        places = there.ravel()
+        dtype = self._call(*(lax.full((), 0, y.dtype) if y.ndim or not y.weak_type else y
+                             for y in (x, *others))).dtype
+
+        def step(i: Any, flat: Any) -> Any:
+            found = self._call(flat[places[i]], *(y[i] for y in given))
+            return flat.at[places[i]].set(convert(found, dtype), mode="drop")
+        flat = lax.fori_loop(0, len(places), step, convert(x.ravel(), dtype))
+        return lax.reshape(flat, x.shape)
+
+    @_whole
+    def reduceat(self, a: ArrayLike, indices: Any, axis: Any = 0, dtype: Any = None,
+                 out: None = None) -> Array:
+        """From each index to before the next, the elements joined; at least the one there.
+
+        >>> ufunc(lambda x, y: x - y, 2, 1).reduceat(np.array([9, 2, 3]), np.array([0, 2]))
+        Array([7, 3], dtype=int32)
+        """
+        x, dtype = self._of_two("reduceat", a, dtype, out)
+        if self._parts.reduceat is not None:
+            return self._parts.reduceat(x, indices, axis=axis, dtype=dtype)
+        starts = as_array(f"{self.__name__}.reduceat", indices)
+        if starts.dtype.kind not in "iu":
+            raise ValueError("indices must have an integer type")
+        if not x.ndim:
+            raise ValueError(f"reduceat: a must have 1 or more dimension, got a.shape={x.shape}")
+        if starts.ndim != 1:
+            raise ValueError("reduceat: indices must be one-dimensional, got indices.shape="
+                             f"{starts.shape}")
+        if axis is None or isinstance(axis, tuple | list):
+            raise ValueError("reduceat requires a single integer axis.")
+        at = canonical_axis(axis, x.ndim)
+        rows: Any = moveaxis(x, at, 0)
+        ends = lax.concatenate([starts[1:], lax.full((1,), len(rows), starts.dtype)], 0)
+        column = (-1,) + (1,) * (x.ndim - 1)
+        starts, ends = (lax.reshape(each, (each.size, *column[1:])) for each in (starts, ends))
+
+        def step(value: Any, numbered: Any) -> Any:
+            i, row = numbered
+            return choose((i > starts) & (i < ends), self._call(value, row), value), None
+        numbers = lax.iota(starts.dtype, len(rows))
+        found, _ = lax.scan(step, take(rows, starts.ravel(), 0), (numbers, rows))
+        return moveaxis(found, 0, at)
+
+    @_whole
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
+        """The function of each element of one array and each of another.
+
+        >>> ufunc(lambda x, y: 10 * x + y, 2, 1).outer(np.array([1, 2]), np.array([3, 4]))
+        Array([[13, 14],
+               [23, 24]], dtype=int32)
+        """
+        x, y = self._of_two("outer", A)[0], as_array(f"{self.__name__}.outer", B)
+        return self._call(lax.expand_dims(x, range(x.ndim, x.ndim + y.ndim)), y)
+
+
+def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
+    """The function of elements that a function of scalars is.
+
+    >>> frompyfunc(lambda x, y: 10 * x + y, 2, 1).reduce(np.array([1, 2, 3]))
+    Array(123, dtype=int32)
+
+    Args:
+      nin, nout: how many scalars it takes and gives.
+      identity: what changes no element that it is joined with.
+    """
+    return ufunc(func, nin, nout, identity=identity)
+
+
+# ── Those that numpy has ─────────────────────────────────────────────────────────────────────
+
+def _in_one(reduce: Callable[..., Any], join: Callable[..., Any], identity: Any,
+            prepare: Callable[[Any], Any]) -> Callable[..., Array]:
+    """A reduction that `lax` has, with a first value and a mask."""
+    def reduced(a: Any, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
+        x = prepare(a)
+        x = convert(x, dtype or x.dtype)
+        axes = canonical_axes(axis, x.ndim)
+        if where is not None:
+            x = choose(where, x, convert(identity, x.dtype))
+        found = reduce(x, axes)
+        if initial is not None:
+            found = join(convert(first_value("reduce", initial), x.dtype), found)
+        return lax.expand_dims(found, axes) if keepdims else found
+    return reduced
+
+
+def _bits(x: Any) -> Any:
+    if x.dtype.kind not in "biu":
+        raise ValueError(f"integer argument required; got dtype={x.dtype}")
+    return x
+
+
+def _log_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    """The logarithm of the sum of exponentials; of nothing it is -inf."""
+    largest = lax.stop_gradient(reductions.max(unary.real(x), axes, keepdims=True,
+                                               initial=-np.inf))
+    largest = choose(lax.is_finite(largest), largest, 0)
+    return lax.log(lax.reduce_sum(lax.exp(x - largest), axes)) + lax.squeeze(largest, axes)
+
+
+def _log2_of_sum(x: Any, axes: tuple[int, ...]) -> Any:
+    return _log_of_sum(x * math.log(2), axes) / math.log(2)
+
+
+def _extreme(reduce: Callable[..., Any]) -> Callable[..., Array]:
+    def reduced(a: Any, dtype: Any, **options: Any) -> Array:
+        return reduce(convert(a, dtype or a.dtype), **options)
+    return reduced
+
+
+def _known(function: Callable[..., Any], identity: Any = None, **ways: Any) -> ufunc:
+    """A function of this package as such an object; it refuses for itself what is no array."""
+    made = ufunc(function, len(inspect.signature(function).parameters), 1, identity=identity,
+                 call=function, **ways)
+    made._call, made.__module__ = function, "minijax.numpy"
+    return made
+
+
+def _scattered(of_numbers: str, of_truths: str) -> Callable[..., Array]:
+    def at(x: Any, indices: Any, b: Any) -> Array:
+        return getattr(x.at[indices], of_truths if x.dtype == bool else of_numbers)(b)
+    return at
+
+
+_inexact = lambda x: promote_dtypes_inexact(x)[0]
+
+add = _known(arithmetic.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum,
+             at=_scattered("add", "max"))
+multiply = _known(arithmetic.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod,
+                  at=_scattered("mul", "min"))
+subtract = _known(arithmetic.subtract, at=_scattered("subtract", "subtract"))
+negative = _known(unary.negative)
+maximum = _known(arithmetic.maximum, reduce=_extreme(reductions.max))
+minimum = _known(arithmetic.minimum, reduce=_extreme(reductions.min))
+bitwise_and, bitwise_or, bitwise_xor = (
+    _known(function, e, reduce=_in_one(reduce, join, e, _bits)) for function, reduce, join, e in (
+        (logic.bitwise_and, lax.reduce_and, lax.bitwise_and, -1),
+        (logic.bitwise_or, lax.reduce_or, lax.bitwise_or, 0),
+        (logic.bitwise_xor, lax.reduce_xor, lax.bitwise_xor, 0)))
+logical_and, logical_or, logical_xor = (
+    _known(function, e, reduce=_in_one(reduce, join, e, lambda x: x != 0))
+    for function, reduce, join, e in (
+        (logic.logical_and, lax.reduce_and, lax.bitwise_and, True),
+        (logic.logical_or, lax.reduce_or, lax.bitwise_or, False),
+        (logic.logical_xor, lax.reduce_xor, lax.bitwise_xor, False)))
+logaddexp = _known(arithmetic.logaddexp, -np.inf, reduce=_in_one(
+    _log_of_sum, arithmetic.logaddexp, -np.inf, _inexact))
+logaddexp2 = _known(arithmetic.logaddexp2, -np.inf, reduce=_in_one(
+    _log2_of_sum, arithmetic.logaddexp2, -np.inf, _inexact))
