@@ -10,6 +10,7 @@ an index, a branch, a check, what a library is called with.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -170,13 +171,16 @@ def marking_a_rule(honest: Any) -> Any:
     def emit_opaque(self: schedule.Run, task: Any) -> None:
         rule = task.rule
 
+        @functools.wraps(rule)
         def marked(b: Any, outputs: Sequence, given: Sequence, **params: Any) -> None:
             for x in map(self.in_memory, task.eqn.invars):
                 if (held := held_by(x)) and not x.suffix:  # type: ignore[attr-defined]
                     held.mark("expects", x, x.buffer, x.prefix)  # type: ignore[arg-type, attr-defined]
             rule(b, outputs, given, **params)
-            for v, buffer in zip(task.outvars, outputs, strict=True):
-                mark(b, "holds", self, v, buffer, (), buffer.shape)
+            for v, out in zip(task.outvars, outputs, strict=True):
+                whole = out.whole if isinstance(out, Stored) else out
+                if whole is not None:
+                    mark(b, "holds", self, v, whole, (), whole.shape)
 
         task.rule = marked
         honest(self, task)

@@ -53,8 +53,9 @@ EXEMPT = {
     **{(name, "compiled_complex_numbers_are_the_meaning"): "a row of jax_differences.toml" for name
        in ("cholesky", "lu", "qr", "eigh", "svd", "triangular_solve", "solve")},
     ("top_k", "compiled_complex_numbers_are_the_meaning"): "its function refuses complex numbers",
-    ("fourier", "compiled_is_the_meaning_at_sizes_where_loops_change"): "its errors are those of "
-    "the largest number: tests/numpy/test_fft.py holds them, at all sizes",
+    **{(name, "compiled_is_the_meaning_at_sizes_where_loops_change"): "its errors are those of "
+       "the largest number: tests/numpy/test_fft.py holds them, at all sizes"
+       for name in ("fourier", "of_real", "to_real")},
     ("unstack", "compiled_is_the_meaning_at_sizes_where_loops_change"): "it would have as many "
     "results as there are rows",
     **{("while", law): "it refuses reverse mode" for law in _REVERSE},

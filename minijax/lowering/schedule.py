@@ -429,20 +429,21 @@ class Run:
         eqn, b = task.eqn, self.b
         values = [self.in_memory(atom) for atom in eqn.invars]
         given = [b.materialize(x) for x in values] if task.kind == "library" else values
-        outputs = []
-        for v in eqn.outvars:
-            buffer = self._whole_place(v).buffer
-            b.origin(buffer, v)
-            b.touch(buffer)  # it may hold the operand that the rule is going to change
-            outputs.append(buffer)
+        anywhere = getattr(task.rule, "anywhere", False)
+        outputs = [self.places[v][0] if anywhere and self.places.get(v) else self._whole_place(v)
+                   for v in eqn.outvars]
+        for v, out in zip(eqn.outvars, outputs, strict=True):
+            b.origin(out.buffer, v)
+            b.touch(out.buffer)  # it may hold the operand that the rule is going to change
         with self._noting(task):
-            task.rule(b, outputs, given, **eqn.params)
-        for v, buffer in zip(eqn.outvars, outputs, strict=True):
-            b.freeze(buffer)
-            self.env[v] = Stored(b, buffer)
+            task.rule(b, outputs if anywhere else [out.buffer for out in outputs], given,
+                      **eqn.params)
+        for v, out in zip(eqn.outvars, outputs, strict=True):
+            b.freeze(out.buffer)
+            self.env[v] = Stored(b, out.buffer, out.prefix, out.suffix)
             for place in self.places[v]:
-                if place.buffer is not buffer:
-                    b.copy(self.env[v], place)
+                if place is not out:
+                    b.copy(out, place)
 
     # -- cells ---------------------------------------------------------------------------------
 

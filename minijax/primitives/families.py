@@ -146,12 +146,16 @@ def documented(function: Callable, name: str, text: str, shows: str, raises: str
 
 # ── What stands elsewhere: loops written by hand, a program of other primitives ──────────────
 
-def kernel(name: str) -> Callable[..., None]:
-    """The loops of that name which are written by hand: a `loop` or `library` rule."""
+def kernel(name: str, anywhere: bool = False) -> Callable[..., None]:
+    """The loops of that name which are written by hand: a `loop` or `library` rule.
+
+    `anywhere`: outputs are handed over as what stores elements, and need not be whole buffers.
+    """
     def rule(b: Any, outputs: Sequence, operands: Sequence, **params: Any) -> None:
         with importing:
             f = getattr(importlib.import_module("minijax.lowering.kernels"), name)
         f(b, outputs, operands, **params)
+    rule.anywhere = anywhere  # type: ignore[attr-defined]
     return rule
 
 

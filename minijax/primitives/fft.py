@@ -6,7 +6,7 @@ In JAX: `jax/_src/lax/fft.py`.
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from minijax.primitives.examples import spaced, table
 from minijax.primitives.pairs import Pair, as_pair, each_of
 from minijax.primitives.shape import rev
 from minijax.primitives.joining import concatenate
+from minijax.primitives.lengths import BESIDE, LONGEST, goes_in_steps
 from minijax.primitives.slicing import part
 from minijax.primitives.slots import real_dtype
 
@@ -96,48 +97,90 @@ def _transposed(t: Array, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, 
 
 # ── In real numbers ──────────────────────────────────────────────────────────────────────────
 
-def _impl_of_parts(x: np.ndarray, y: np.ndarray) -> list[np.ndarray]:
-    found = np.fft.fft(x + 1j * y) if x.size else x + 1j * y
-    return [np.ascontiguousarray(part, x.dtype) for part in (found.real, found.imag)]
+def _impl_of_parts(x: np.ndarray, y: np.ndarray, *, axis: int) -> list[np.ndarray]:
+    found = np.fft.fft(x + 1j * y, axis=axis) if x.size else x + 1j * y
+    return _parts(found, x.dtype)
+
+
+def _parts(z: np.ndarray, dtype: Any) -> list[np.ndarray]:
+    return [np.ascontiguousarray(part, dtype) for part in (z.real, z.imag)]
 
 
 DERIVED = cannot("it is what `fft` becomes in loops, where all has been derived: bind `fft_p`.")
 
-fourier_p = Primitive(  # the transform of the last axis, of real and imaginary parts
-    "fourier",
-    impl=_impl_of_parts,
-    abstract_eval=lambda x, y: [x, y],
-    jvp=DERIVED,
-    transpose=DERIVED,
+def _of_parts(name: str, like: Callable[..., list], **slots: Any) -> Primitive:
+    """A transform of real numbers, or of the parts of complex ones."""
+    def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        if not all(dtypes.issubdtype(x.dtype, np.floating) for x in avals):
+            raise TypeError(f"{name} takes floats, got {', '.join(map(str, avals))}")
+        return like(*avals, **params)
+    return Primitive(name, abstract_eval=abstract_eval, jvp=DERIVED, transpose=DERIVED,
+                     loop=families.kernel(name, anywhere=True), asks_lazily=True,
+                     multiple_results=True, **slots)
+
+
+def _half(x: ShapedArray) -> list[ShapedArray]:
+    if x.shape[-1] % 2:
+        raise ValueError(f"of_real takes an even length, got {x.shape[-1]}")
+    return [x.update(shape=(*x.shape[:-1], x.shape[-1] // 2 + 1))] * 2
+
+
+def _double(x: ShapedArray, y: ShapedArray) -> list[ShapedArray]:
+    return [x.update(shape=(*x.shape[:-1], 2 * x.shape[-1] - 2))]
+
+
+def _numbers(shape: Iterable[int], start: int = -2) -> np.ndarray:
+    return spaced(start, start + 4, tuple(shape), np.float32)
+
+
+fourier_p = _of_parts(  # along an axis
+    "fourier", lambda x, y, *, axis: [x, y], impl=_impl_of_parts,
+    batch=emitted.batch_in_front("axis"),
+    examples=lambda: [
+        Example((_numbers(shape), _numbers(shape, -1)), {"axis": axis})
+        for *shape, axis in ((6, 0), (3, 5, 1), (2, 37, 1), (0, 3, 1), (2, 1, 1), (6, 3, 0),
+                             (2, 4, 5, 3, 1))])
+of_real_p = _of_parts(  # the first half of the transform of the last axis, of an even length
+    "of_real", _half, impl=lambda x: _parts(np.fft.rfft(x), x.dtype),
     batch=emitted.batch_in_front(),
-    loop=families.kernel("fourier"),
-    multiple_results=True,
-    examples=lambda: [Example((spaced(-2, 2, shape, np.float32), spaced(-1, 3, shape, np.float32)))
-                      for shape in ((6,), (3, 5), (2, 37), (0, 3), (2, 1))])
+    examples=lambda: [Example((_numbers(shape),)) for shape in ((2,), (2, 12), (3, 8))])
+to_real_p = _of_parts(  # the inverse, times the length
+    "to_real", _double, batch=emitted.batch_in_front(),
+    impl=lambda x, y: [(np.fft.irfft(x + 1j * y) * (2 * x.shape[-1] - 2)).astype(x.dtype)],
+    examples=lambda: [Example((_numbers(shape), _numbers(shape, -1)))
+                      for shape in ((2,), (2, 7), (3, 5))])
 
 
 def _along(z: Pair, axis: int, inverse: bool) -> Pair:
     """The transform along an axis; the inverse is that of the parts exchanged."""
     last, n = z.re.ndim - 1, z.re.shape[axis]
-    re, im = (emitted.move_axis(x, axis, last) for x in z.parts[::-1 if inverse else 1])
-    found = fourier_p.bind(re, im)[::-1 if inverse else 1]
-    scale = 1 / n if inverse and n else 1
-    return Pair(*(emitted.move_axis(x, last, axis) * scale if inverse else
-                  emitted.move_axis(x, last, axis) for x in found))
+    if inverse and n:
+        z = each_of(z, lambda x: x * (1 / n))
+    where = axis if goes_in_steps(n, BESIDE) else last
+    order = slice(None, None, -1 if inverse else 1)
+    parts = (emitted.move_axis(x, axis, where) for x in z.parts[order])
+    found = fourier_p.bind(*parts, axis=where)[order]
+    return Pair(*(emitted.move_axis(x, where, axis) for x in found))
 
 
 def _in_parts(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
     """One axis after the other; the last first of what is real, and last of what becomes so."""
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     z = Pair(real(x), imag(x)) if is_complex(x) else as_pair(x)
-    last = z.re.ndim - 1
+    last, n = z.re.ndim - 1, fft_lengths[-1]
+    halved = n % 2 == 0 and goes_in_steps(n // 2, LONGEST)
     axes = list(range(last, last - len(fft_lengths), -1))
     for axis in axes[::-1] if inverse else axes:
         if fft_type is FftType.IRFFT and axis == last:
-            return _along(_whole(z, fft_lengths[-1]), axis, inverse).re
+            if halved:
+                return to_real_p.bind(*each_of(z, lambda x: x * (1 / n)).parts)[0]
+            return _along(_whole(z, n), axis, inverse).re
+        if fft_type is FftType.RFFT and axis == last and halved:
+            z = Pair(*of_real_p.bind(z.re))
+            continue
         z = _along(z, axis, inverse)
         if fft_type is FftType.RFFT and axis == last:
-            z = each_of(z, lambda x: part(x, 0, fft_lengths[-1] // 2 + 1, last))
+            z = each_of(z, lambda x: part(x, 0, n // 2 + 1, last))
     return complex_p.bind(*z.parts)
 
 

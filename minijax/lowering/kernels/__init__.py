@@ -5,7 +5,7 @@ In JAX: what XLA's CPU backend calls its runtime functions for.
 """
 
 from .convolutions import convolution as convolution
-from .fft import fourier as fourier
+from .fft import fourier as fourier, of_real as of_real, to_real as to_real
 from .products import dot_general as dot_general
 from .scattering import scatter as scatter
 from .sort import sort as sort, top_k as top_k

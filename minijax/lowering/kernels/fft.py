@@ -1,24 +1,39 @@
-"""Fourier transforms of rows, by Stockham: radix by radix between two halves of scratch.
+"""Fourier transforms by Stockham: radix by radix between two halves of scratch.
 
-The `loop` rule of `fourier`.  A length with a large prime factor is a convolution (Bluestein), a
-long one is a matrix: its columns are transformed, then its rows.  Chapter 24, *Loops and Numba*.
+A length with a large prime factor is a convolution (Bluestein), a long one is a matrix: its columns
+are transformed, then its rows.  Chapter 24, *Loops and Numba*.
 In JAX: XLA's call of DUCC on the CPU.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.primitives.lengths import LONGEST, goes_in_steps, prime_factors
 from minijax.primitives.slots import nest
 
-LONGEST = 1 << 13  # numbers in a row that is transformed in one piece: they stay in a cache
-COLUMNS = 16       # that are transformed side by side where a row is a matrix
-PRIME = 19         # the largest that is a radix
+COLUMNS = 16  # that are transformed side by side
 
 Complex = tuple[Any, Any]
 
+
+def read(parts: Sequence, at: tuple) -> Complex:
+    return parts[0](at), parts[1](at)
+
+
+def write(parts: Sequence, at: tuple, z: Complex) -> None:
+    for x, part in zip(parts, z, strict=True):
+        x.store(at, part)
+
+
+def scratch(b: Any, shape: tuple[int, ...], dtype: Any) -> list:
+    """Room for complex numbers."""
+    return [b.value(b.temp(shape, dtype)) for _ in range(2)]
+
+
+# ── The rules ────────────────────────────────────────────────────────────────────────────────
 
 class Rows(NamedTuple):
     """Rows in memory or in formulas: what loads and stores their numbers."""
@@ -27,62 +42,114 @@ class Rows(NamedTuple):
     store: Callable[..., None]
 
 
-def fourier(b: Any, outputs: list, operands: list) -> None:
-    """The `loop` rule of the primitive of that name."""
-    *rows, n = outputs[0].shape
-    if not outputs[0].size:
-        return
+def fourier(b: Any, outputs: list, operands: list, *, axis: int) -> None:
+    """The transform along an axis."""
+    shape, dtype = outputs[0].shape, outputs[0].dtype
+    rows, n, columns = shape[:axis], shape[axis], shape[axis + 1:]
 
-    def load(row: tuple, i: Any) -> Complex:
-        return operands[0]((*row, i)), operands[1]((*row, i))
+    def beside(row: tuple, first: Any, width: int) -> None:
+        def at(i: Any, j: Any) -> tuple:
+            return (*row, i, *b.unravel(b.add(first, j), columns))
+        _by_radices(b, n, width, dtype, lambda i, j: read(operands, at(i, j)),
+                    lambda i, j, z: write(outputs, at(i, j), z))
 
-    def store(row: tuple, i: Any, z: Complex) -> None:
-        for out, x in zip(outputs, z, strict=True):
-            b.store(out, (*row, i), x)
-    transform(b, tuple(rows), n, Rows(load, store), outputs[0].dtype)
+    if math.prod(columns) > 1:
+        _in_columns(b, rows, math.prod(columns), beside)
+    elif math.prod(shape):
+        after = (0,) * len(columns)
+        _transform(b, rows, n, Rows(lambda row, i: read(operands, (*row, i, *after)),
+                                    lambda row, i, z: write(outputs, (*row, i, *after), z)), dtype)
 
 
-def transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
+def of_real(b: Any, outputs: list, operands: list) -> None:
+    """The first half of the transform of real rows: of their pairs as complex numbers, unfolded."""
+    [x], half = operands, operands[0].shape[-1] // 2
+    table = b.constant(roots(2 * half, x.dtype)[:, :half + 1])
+    with nest(b, x.shape[:-1], "parallel") as row:
+        found = scratch(b, (half,), x.dtype)
+
+        def pair(i: Any, j: Any) -> Complex:
+            at = b.mul(b.index(i), 2)
+            return x((*row, at)), x((*row, b.add(at, 1)))
+
+        def unfolded(k: Any) -> Complex:
+            z, other = read(found, (k,)), read(found, (b.sub(half, k),))
+            even = b.mul(b.add(z[0], other[0]), .5), b.mul(b.sub(z[1], other[1]), .5)
+            odd = b.mul(b.add(z[1], other[1]), .5), b.mul(b.sub(other[0], z[0]), .5)
+            return _each(b.add, even, times(b, odd, (table((0, k)), table((1, k)))))
+
+        _by_radices(b, half, 1, x.dtype, pair, lambda i, j, z: write(found, (i,), z))
+        total, other = read(found, (0,))
+        write(outputs, (*row, 0), (b.add(total, other), 0))
+        write(outputs, (*row, half), (b.sub(total, other), 0))
+        with b.loop(half, 1, vectorize="parallel") as k:
+            write(outputs, (*row, k), unfolded(b.index(k)))
+
+
+def to_real(b: Any, outputs: list, operands: list) -> None:
+    """The inverse, but for a factor: of half a spectrum that is folded, the numbers as pairs."""
+    [out], [x, y] = outputs, operands
+    half = x.shape[-1] - 1
+    table = b.constant(roots(2 * half, x.dtype)[:, :half])
+    with nest(b, x.shape[:-1], "parallel") as row:
+        def folded(i: Any, j: Any) -> Complex:
+            i = b.index(i)
+            here, there = (*row, i), (*row, b.sub(half, i))
+            re, other = x(here), x(there)
+            # What stands at the ends counts as real.
+            im, below = (b.select(b.eq(i, 0), b.const(0, x.dtype), y(at)) for at in (here, there))
+            turned = times(b, (b.sub(re, other), b.add(im, below)),
+                           (table((0, i)), b.neg(table((1, i)))))
+            return b.add(b.sub(im, below), turned[0]), b.sub(b.add(re, other), turned[1])
+
+        def put(i: Any, j: Any, z: Complex) -> None:
+            at = b.mul(b.index(i), 2)
+            out.store((*row, at), z[1])
+            out.store((*row, b.add(at, 1)), z[0])
+        _by_radices(b, half, 1, x.dtype, folded, put)
+
+
+def _transform(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> None:
     """Each of many rows of n numbers."""
-    if max(prime_factors(n), default=1) > PRIME:
+    if not goes_in_steps(n):
         _by_convolution(b, rows, n, of, dtype)
     elif n > LONGEST:
         _by_columns(b, rows, n, of, dtype)
     else:
         with nest(b, rows, "parallel") as row:
             _by_radices(b, n, 1, dtype, lambda i, j: of.load(row, i),
-                      lambda i, j, z: of.store(row, i, z))
+                        lambda i, j, z: of.store(row, i, z))
+
+
+def _in_columns(b: Any, rows: tuple[int, ...], count: int, take: Callable) -> None:
+    """``take(row, first, width)`` for each block of columns in each row."""
+    with nest(b, rows, "parallel") as row:
+        b.in_blocks(count, min(COLUMNS, count), lambda _, first, width: take(row, first, width))
 
 
 # ── Plans ────────────────────────────────────────────────────────────────────────────────────
 
-def prime_factors(n: int) -> list[int]:
-    """The primes of which n is the product, the smallest first.
-
-    >>> prime_factors(360)
-    [2, 2, 2, 3, 3, 5]
-    """
-    found: list[int] = []
-    p = 2
-    while p * p <= n:
-        while n % p == 0:
-            found, n = [*found, p], n // p
-        p += 1
-    return [*found, n] if n > 1 else found
-
-
 def radices(n: int) -> list[int]:
-    """In what steps a row is transformed: eights, then what is left of twos, then odd primes.
+    """In what steps a row is transformed: eights, what is left of twos, odd primes.
 
-    >>> radices(96), radices(1024)
-    ([8, 4, 3], [8, 8, 4, 4])
+    The first step stores with strides, of which vectors make up to eight; all others in stretches
+    as long as what has been done, so that what is small comes late. (Measured.)
+
+    >>> radices(96), radices(240), radices(250), radices(1024)
+    ([4, 8, 3], [8, 6, 5], [5, 5, 5, 2], [4, 8, 8, 4])
     """
     primes = prime_factors(n)
-    twos = primes.count(2)
-    eights = next((k for k in range(twos // 3, -1, -1) if (twos - 3 * k) % 2 == 0), 0)
-    left = twos - 3 * eights
-    steps = [8] * eights + [4] * (left // 2) + [2] * (left % 2)
-    return (steps if twos != 1 else [2]) + primes[twos:]
+    eights, left = divmod(primes.count(2), 3)
+    odd, twos = [p for p in primes if p > 2], [1 << left] * (left > 0)
+    if left <= odd.count(3):
+        odd[:left], twos = [6] * left, []
+    elif left == 1 and eights:
+        eights, twos = eights - 1, [4, 4]
+    steps = sorted([8] * eights + twos + odd, key=lambda r: (r > 8, -r))
+    if 4 in twos and eights:
+        steps.remove(4)
+        steps.insert(0, 4)
+    return steps
 
 
 def smooth_above(n: int) -> int:
@@ -99,42 +166,37 @@ def roots(n: int, dtype: Any) -> np.ndarray:
 # ── One row, or columns side by side ─────────────────────────────────────────────────────────
 
 def _by_radices(b: Any, n: int, width: int, dtype: Any, load: Callable, store: Callable) -> None:
-    """n numbers of each of `width` columns, from ``load(i, j)`` to ``store(i, j, z)``."""
+    """n numbers of each of `width` columns, from ``load(i, j)`` to ``store(i, j, z)``.
+
+    After some steps, transforms of each `left`-th number lie one after the other, each of `stride`
+    numbers.  A step turns r of them and joins them to one.
+    """
     steps = radices(n) or [1]
-    halves = [b.temp((2, n * width), dtype) for _ in range(2)] if len(steps) > 1 else []
-    table = b.constant(roots(n, dtype))
+    halves = scratch(b, (2, n * width), dtype) if len(steps) > 1 else []
     stride, left = 1, n
     for k, r in enumerate(steps):
         left //= r
-        first, last = k == 0, k == len(steps) - 1
-        wide = stride * width
-
-        def take(i: Any, q: Any, first: bool = first, wide: int = wide, k: int = k) -> Complex:
-            if first:
-                return load(i, q)
-            at = b.add(b.mul(b.index(i), wide), q)
-            return tuple(b.load(x, ((k - 1) % 2, at)) for x in halves)
-
-        def put(i: Any, q: Any, z: Complex, last: bool = last, wide: int = wide, k: int = k
-                ) -> None:
-            if last:
-                s = b.index(q) if width == 1 else b.div(b.index(q), width)
-                column = b.index(0) if width == 1 else b.rem(b.index(q), width)
-                store(b.add(b.mul(b.index(i), wide // width), s), column, z)
-            else:
-                at = b.add(b.mul(b.index(i), wide), q)
-                for x, part in zip(halves, z, strict=True):
-                    b.store(x, (k % 2, at), part)
-
-        with b.loop(left, vectorize="parallel") as p, b.loop(wide, vectorize="parallel") as q:
-            p = b.index(p)
-            found = small(b, [take(b.add(p, j * left), q) for j in range(r)])
-            for j, z in enumerate(found):
-                if j and left > 1:
-                    at = b.mul(p, j * stride)
-                    z = times(b, z, (table((0, at)), table((1, at))))
-                put(b.add(b.mul(p, r), j), q, z)
+        _step(b, n, width, (k, r, stride, left), dtype,
+              load if k == 0 else lambda at, c, k=k: read(halves, (
+                  (k - 1) % 2, b.add(b.mul(at, width), c))),
+              store if left == 1 else lambda at, c, z, k=k: write(halves, (
+                  k % 2, b.add(b.mul(at, width), c)), z))
         stride *= r
+
+
+def _step(b: Any, n: int, width: int, step: tuple[int, ...], dtype: Any, load: Callable,
+          store: Callable) -> None:
+    """Transforms of r times as many numbers, of r transforms each."""
+    k, r, stride, left = step
+    table = b.constant(roots(n, dtype)[:, np.outer(np.arange(r), np.arange(stride)) * left])
+    with (b.loop(left, vectorize="parallel") as p, b.loop(stride, vectorize="parallel") as s,
+          b.loop(width, vectorize="parallel") as c):
+        p, s = b.index(p), b.index(s)
+        found = [load(b.add(b.mul(b.add(p, j * left), stride), s), c) for j in range(r)]
+        turned = [times(b, z, (table((0, j, s)), table((1, j, s)))) if j and k else z
+                  for j, z in enumerate(found)]
+        for j, z in enumerate(small(b, turned)):
+            store(b.add(b.mul(b.add(b.mul(p, r), j), stride), s), c, z)
 
 
 def times(b: Any, z: Complex, w: Complex) -> Complex:
@@ -201,7 +263,7 @@ def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> 
     """
     below = _divisor(n)
     above = n // below
-    between = [b.temp((*rows, n), dtype) for _ in range(2)]
+    between = scratch(b, (*rows, n), dtype)
     step = 1 << (n.bit_length() + 1) // 2
     fine, coarse = (b.constant(table) for table in (
         roots(n, np.float64)[:, :step].astype(dtype),
@@ -211,28 +273,22 @@ def _by_columns(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any) -> 
         low, high = b.rem(at, step), b.div(at, step)
         return times(b, (fine((0, low)), fine((1, low))), (coarse((0, high)), coarse((1, high))))
 
-    def blocks(count: int, take: Callable) -> None:
-        with nest(b, rows, "parallel") as row:
-            b.in_blocks(count, min(COLUMNS, count),
-                        lambda _, first, width: take(row, first, width))
-
     def columns(row: tuple, first: Any, width: int) -> None:
         at = lambda i, j: b.add(b.add(b.mul(b.index(i), below), first), j)
         def put(i: Any, j: Any, z: Complex) -> None:
             turned = times(b, z, root(b.mul(i, b.add(first, j))))
-            for x, part in zip(between, turned, strict=True):
-                b.store(x, (*row, at(i, j)), part)
+            write(between, (*row, at(i, j)), turned)
         _by_radices(b, above, width, dtype, lambda i, j: of.load(row, at(i, j)), put)
 
     def lines(row: tuple, first: Any, width: int) -> None:
         def load(i: Any, j: Any) -> Complex:
             at = b.add(b.mul(b.add(first, j), below), i)
-            return tuple(b.load(x, (*row, at)) for x in between)
+            return read(between, (*row, at))
         _by_radices(b, below, width, dtype, load, lambda i, j, z: of.store(
             row, b.add(b.add(b.mul(i, above), first), j), z))
 
-    blocks(below, columns)
-    blocks(above, lines)
+    _in_columns(b, rows, below, columns)
+    _in_columns(b, rows, above, lines)
 
 
 def _divisor(n: int) -> int:
@@ -251,7 +307,7 @@ def _by_convolution(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any)
     mirrored[size - n + 1:] = chirp[:0:-1].conj()
     turn, spectrum = (b.constant(np.stack([z.real, z.imag]).astype(dtype))
                       for z in (chirp, np.fft.fft(mirrored) / size))
-    between = [b.temp((*rows, size), dtype) for _ in range(2)]
+    between = scratch(b, (*rows, size), dtype)
 
     def at(table: Any, i: Any) -> Complex:
         return table((0, i)), table((1, i))
@@ -263,12 +319,10 @@ def _by_convolution(b: Any, rows: tuple[int, ...], n: int, of: Rows, dtype: Any)
         return tuple(b.select(inside, x, b.const(0, x.dtype)) for x in found)
 
     def keep(row: tuple, i: Any, z: Complex) -> None:
-        for x, part in zip(between[::-1], times(b, z, at(spectrum, i)), strict=True):
-            b.store(x, (*row, i), part)
+        write(between[::-1], (*row, i), times(b, z, at(spectrum, i)))
 
     def give(row: tuple, i: Any, z: Complex) -> None:
         with b.when(b.lt(i, n)):
             of.store(row, i, times(b, z[::-1], at(turn, b.min(i, n - 1))))
-    transform(b, rows, size, Rows(load, keep), dtype)
-    transform(b, rows, size, Rows(
-        lambda row, i: tuple(b.load(x, (*row, i)) for x in between), give), dtype)
+    _transform(b, rows, size, Rows(load, keep), dtype)
+    _transform(b, rows, size, Rows(lambda row, i: read(between, (*row, i)), give), dtype)
