@@ -77,9 +77,9 @@ class SourceInfo(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Long form, as in an error message: the whole path, line, column and function."""
+        """Long form, as in an error message: path, line, column, qualified name."""
         column = "" if self.column is None else f":{self.column}"
-        return f"{self.file}:{self.line}{column} ({self.function})"
+        return f"{self.file}:{self.line}{column} ({self.code.co_qualname})"
 
     def __repr__(self) -> str:
         return f"SourceInfo({self.summary})"

@@ -26,7 +26,6 @@ DIFFERENT = {
     "lax.mul": "out_dtype is not built",
     **dict.fromkeys(("lax.linalg.eigh", "lax.linalg.qr", "lax.linalg.svd"),
                     "the choice of an algorithm is not built"),
-    **dict.fromkeys(("debug.callback", "debug.print"), "a function, or a text, is needed"),
 }
 
 

@@ -5,7 +5,7 @@ Stands on the core.  In JAX: `jax/_src/`, `jax/extend/`, `jax/api_util.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from minijax import core, errors, source_info, tree_util
@@ -49,6 +49,18 @@ class Format(NamedTuple):
 
     layout: Any = None
     sharding: Any = None
+
+
+# ── Lists ────────────────────────────────────────────────────────────────────────────────────
+
+def safe_zip(*lists: Iterable[Any]) -> list[tuple]:
+    """`zip` of lists that are as long as each other, as a list."""
+    return list(zip(*lists, strict=True))
+
+
+def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
+    """`map` of lists that are as long as each other, as a list."""
+    return [function(*each) for each in safe_zip(*lists)]
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────

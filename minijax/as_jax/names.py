@@ -60,6 +60,8 @@ jax._src.traceback_util.api_boundary     tracebacks.api_boundary              Fl
 jax._src.traceback_util.include_frame    tracebacks.is_user_frame            Equinox
 jax._src.traceback_util.register_exclusion  as_jax.internals.register_exclusion  Equinox, jaxtyping
 jax._src.traceback_util._exclude_paths   as_jax.internals.excluded            Flax
+jax._src.util.safe_map                   as_jax.internals.safe_map            tutorials
+jax._src.util.safe_zip                   as_jax.internals.safe_zip            tutorials
 jax._src.tree_util._registry             pytree.kinds                         Flax
 jax._src.xla_bridge._backends            as_jax.internals.backends            Chex
 """

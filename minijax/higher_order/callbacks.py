@@ -4,6 +4,8 @@ Stands on `core`; compiled code reaches Python through `lowering.host`.  Chapter
 In JAX: `jax/_src/debugging.py`.
 """
 
+import functools
+import logging
 import string
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +21,9 @@ from minijax.primitives import families
 from minijax.primitives.slicing import index_leading
 
 
+logger = logging.getLogger("minijax")
+
+
 class DebugEffect(Effect):
     """Something is shown to the user: the equation stays, in its place."""
 
@@ -26,7 +31,14 @@ class DebugEffect(Effect):
         return "Debug"
 
 
-debug_effect = DebugEffect()
+class OrderedDebugEffect(DebugEffect):
+    """The same, by whoever asked for the order of the program, which all keep here."""
+
+    def __repr__(self) -> str:
+        return "OrderedDebug"
+
+
+debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
 
 
 class HostCallback:
@@ -69,8 +81,8 @@ debug_callback_p = Primitive(
 
 # ── As users call it ─────────────────────────────────────────────────────────────────────────
 
-def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = False,
-                   **kwargs: Any) -> None:
+def debug_callback(callback: Callable[..., Any] | None = None, *args: Any, ordered: bool = False,
+                   partitioned: bool = False, **kwargs: Any) -> Any:
     """Call a Python function with the values that traced arguments have when the program runs.
 
     It is called each time the compiled code runs, once for each example of a batch, and in each
@@ -79,7 +91,10 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
     Args:
       callback: is given arrays in the trees of the arguments; its result is ignored.
       args, kwargs: trees of arrays.
-      ordered: accepted for JAX's sake; calls are always in order here.
+      ordered, partitioned: accepted for JAX's sake; calls are always in order, and whole, here.
+
+    Returns:
+      Nothing; given options alone, a function that takes the callback and its arguments.
 
     Raises:
       TypeError: when `callback` cannot be called.
@@ -93,9 +108,27 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
     saw 3.0
     Array(6., dtype=float32, weak_type=True)
     """
-    if not callable(callback):
-        raise TypeError("first argument to jax.debug.callback must be callable, but got an "
-                        f"object of type {type(callback)}")
+    def call(callback: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+        if not callable(callback):
+            raise TypeError("first argument to jax.debug.callback must be callable, but got an "
+                            f"object of type {type(callback)}")
+        _call_with_values(callback, args, kwargs, ordered)
+    return _in_one_call_or_two("debug_callback", call, callback, args, kwargs)
+
+
+def _in_one_call_or_two(name: str, call: Callable[..., None], first: Any, args: tuple,
+                        kwargs: dict) -> Any:
+    """The call; or, where its first argument was left out, what makes it later."""
+    if first is not None:
+        return call(first, *args, **kwargs)
+    if args or kwargs:
+        raise TypeError(f"{name} received unexpected arguments in the two-call form: {args=} "
+                        f"{kwargs=}")
+    return call
+
+
+def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, ordered: bool
+                      ) -> None:
     leaves, tree = tree_util.tree_flatten((args, kwargs))
     is_array = [core.is_array_like(x) for x in leaves]
     fixed, arrays = parted(leaves, is_array)
@@ -106,7 +139,8 @@ def debug_callback(callback: Callable[..., Any], *args: Any, ordered: bool = Fal
         inner_args, inner_kwargs = tree_util.tree_unflatten(tree, merged((fixed, given), is_array))
         callback(*inner_args, **inner_kwargs)
     call.__name__ = getattr(callback, "__name__", "callback")
-    debug_callback_p.bind(*arrays, callback=HostCallback(call), effect=debug_effect)
+    debug_callback_p.bind(*arrays, callback=HostCallback(call),
+                          effect=ordered_debug_effect if ordered else debug_effect)
 
 
 IS_IT_AN_F_STRING = ('You may be passing an f-string (i.e, `f"{x}"`) into `jax.debug.print` and '
@@ -132,16 +166,19 @@ class _CheckingFormatter(string.Formatter):
 _formatter = _CheckingFormatter()
 
 
-def debug_print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool = False,
-                skip_format_check: bool = False, **kwargs: Any) -> None:
+def debug_print(fmt: str | None = None, *args: Any, ordered: bool = False,
+                partitioned: bool = False, skip_format_check: bool = False,
+                _use_logging: bool = False, **kwargs: Any) -> Any:
     """Print the values that traced arguments have when the program runs.
 
     Args:
       fmt: a format as `str.format` takes it: ``"x = {x}"``.
       args, kwargs: what it is filled with: trees of arrays.
-      ordered: accepted for JAX's sake; prints are always in order here.
-      partitioned: accepted for JAX's sake; there is one device.
+      ordered, partitioned: accepted for JAX's sake; prints are always in order, and whole, here.
       skip_format_check: do not refuse unused arguments.
+
+    Returns:
+      Nothing; given options alone, a function that takes the format and its arguments.
 
     Raises:
       ValueError: when an argument is not used by the format.
@@ -150,11 +187,24 @@ def debug_print(fmt: str, *args: Any, ordered: bool = False, partitioned: bool =
     >>> jax.jit(lambda x: debug_print("x = {x}", x=x))(3.0)
     x = 3.0
     """
-    if not isinstance(fmt, str):
-        raise TypeError(f"jax.debug.print takes a format string, got {type(fmt)}")
-    if not skip_format_check:
-        _formatter.vformat(fmt, args, kwargs)  # refuses now, where the user's line is
+    def call(fmt: str, *args: Any, **kwargs: Any) -> None:
+        if not isinstance(fmt, str):
+            raise TypeError(f"jax.debug.print takes a format string, got {type(fmt)}")
+        if not skip_format_check:
+            _formatter.vformat(fmt, args, kwargs)  # refuses now, where the user's line is
+        has_places = any(name is not None for _, name, *_ in _formatter.parse(fmt))
+        options = np.get_printoptions()
 
-    def show(*values: Any, **named: Any) -> None:
-        sys.stdout.write(fmt.format(*values, **named) + "\n")
-    debug_callback(show, *args, ordered=ordered, **kwargs)
+        def show(*values: Any, **named: Any) -> None:
+            with np.printoptions(**options):
+                text = (fmt.format(*values, **named) if has_places or not values else
+                        " ".join((fmt, *map(str, values))))
+            if _use_logging:
+                logger.info(text)
+            else:
+                sys.stdout.write(text + "\n")
+        _call_with_values(show, args, kwargs, ordered)
+    return _in_one_call_or_two("debug_print", call, fmt, args, kwargs)
+
+
+debug_log = functools.partial(debug_print, _use_logging=True)

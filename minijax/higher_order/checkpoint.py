@@ -5,80 +5,103 @@ In JAX: `jax/_src/ad_checkpoint.py`.
 """
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from minijax import source_info, tracebacks
+from minijax import context, core, errors, source_info, tracebacks
+from minijax.core import Primitive
 from minijax.higher_order import arguments, compiled, rules
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.jaxpr import ClosedJaxpr, Literal, Var, parted
-from minijax.stage import check_arg, hoist_tracers, stage
+from minijax.jaxpr import (ClosedJaxpr, Environment, Jaxpr, JaxprEqn, Var, kept_with_program,
+                           parted, without_dead_equations)
+from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
+
+Policy = Callable[..., Any]
 
 
-def opened(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The same program, with the equations of compiled functions in place of their calls."""
+def opened(closed: ClosedJaxpr, call: Primitive = compiled.jit_p) -> ClosedJaxpr:
+    """The same program, with the equations of the programs that are called in place of the calls.
+
+    Args:
+      closed: a program.
+      call: the operation whose calls are replaced.
+    """
+    @context.leaving(core.current_source)
     def run(closed: ClosedJaxpr, args: Sequence[Any]) -> list:
-        values = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+        values = Environment(zip(closed.jaxpr.constvars, closed.consts, strict=True))
         values |= zip(closed.jaxpr.invars, args, strict=True)
-
-        def of(atoms: Sequence[Any]) -> list:
-            return [atom.value if isinstance(atom, Literal) else values[atom] for atom in atoms]
-
         for eqn in closed.jaxpr.eqns:
-            given = of(eqn.invars)
-            outs = (run(eqn.params["jaxpr"], given) if eqn.primitive is compiled.jit_p
-                    else eqn.primitive.bind_list(*given, **eqn.params))
-            values |= zip(eqn.outvars, outs, strict=True)
-        return of(closed.jaxpr.outvars)
+            if eqn.primitive is call:
+                outs = run(eqn.params["jaxpr"], [values[v] for v in eqn.invars])
+                values |= zip(eqn.outvars, outs, strict=True)
+            else:
+                values.run(eqn)
+        return [values[v] for v in closed.jaxpr.outvars]
     return stage(lambda *args: run(closed, args), closed.in_avals, closed.jaxpr.debug_info)
 
 
-def _keeping(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-             policy: Callable[..., bool], **params: Any) -> Halves:
-    """As without a policy, but what it keeps are more outputs now, and more inputs later."""
-    flat = opened(jaxpr)
-    inner = flat.jaxpr
-    later = {v for v, u in zip(inner.invars, unknown, strict=True) if u}
-    rest: list = []
-    kept: list = []
-    for eqn in inner.eqns:
-        if later.intersection(v for v in eqn.invars if isinstance(v, Var)):
+@kept_with_program
+def _cut(closed: ClosedJaxpr, unknown: Sequence[bool], policy: Policy | None
+         ) -> tuple[ClosedJaxpr, ClosedJaxpr, Sequence[bool], Sequence[bool]]:
+    """The two halves of a program, and of its outputs and inputs which belong to the second.
+
+    What a policy keeps are more outputs of the first half, and more inputs of the second.
+    """
+    if policy is not None:
+        closed = opened(closed)
+    jaxpr = closed.jaxpr
+    kept, rest = _kept(jaxpr, unknown, policy)
+    halves = split_jaxpr(ClosedJaxpr(jaxpr.replace(outvars=(*jaxpr.outvars, *kept)),
+                                     closed.consts), unknown)
+    later = halves.unknown_out[:len(jaxpr.outvars)]
+    second = without_dead_equations(ClosedJaxpr(jaxpr.replace(
+        invars=(*jaxpr.invars, *kept), eqns=rest, outvars=parted(jaxpr.outvars, later)[True]),
+        closed.consts))
+    read = {*second.jaxpr.outvars}.union(*(eqn.invars for eqn in second.eqns))
+    reads = [v in read for v in second.jaxpr.invars]
+    own, needed = rules.cut(reads, len(jaxpr.invars))
+    known = later.count(False)
+    first = rules.rearranged(halves.known, outputs=[
+        *range(known), *(known + i for i, need in enumerate(needed) if need)])
+    return (without_dead_equations(first),
+            rules.rearranged(second, [i for i, each in enumerate(reads) if each]), later, own)
+
+
+def _kept(jaxpr: Jaxpr, unknown: Sequence[bool], policy: Policy | None
+          ) -> tuple[list[Var], Sequence[JaxprEqn]]:
+    """The known results that a policy keeps, and the equations that do not compute them."""
+    if policy is None:
+        return [], jaxpr.eqns
+    later = {v for v, u in zip(jaxpr.invars, unknown, strict=True) if u}
+    kept: list[Var] = []
+    rest: list[JaxprEqn] = []
+    for eqn in jaxpr.eqns:
+        if not later.isdisjoint(eqn.invars):
             later.update(eqn.outvars)
         elif not eqn.effects and policy(eqn.primitive, *(v.aval for v in eqn.invars),
                                         **eqn.params):
             kept += eqn.outvars
             continue
         rest.append(eqn)
-    before = ClosedJaxpr(inner.replace(outvars=(*inner.outvars, *kept)), flat.consts)
-    after = ClosedJaxpr(inner.replace(invars=(*inner.invars, *kept), eqns=rest), flat.consts)
-    halves = split_jaxpr(before, unknown)
-    outputs = rules.rearranged(halves.known, outputs=range(halves.unknown_out.count(False)))
-    again = {"policy": policy, **params}
-    return Halves(parted(args, unknown)[False], {"jaxpr": outputs, **again},
-                  lambda residuals: [*args, *residuals],
-                  {"jaxpr": after, **again, "differentiated": True},
-                  halves.unknown_out[:len(inner.outvars)])
+    return kept, rest
 
 
 def _computing_again(unknown: Sequence[bool], args: Sequence[Any], *, jaxpr: ClosedJaxpr,
-                     policy: Callable[..., bool] | None = None, **params: Any) -> Halves:
-    """The known outputs now; the unknown ones later, with everything they need, from `args`."""
-    if policy is not None:
-        return _keeping(unknown, args, jaxpr=jaxpr, policy=policy, **params)
+                     policy: Policy | None = None, **params: Any) -> Halves:
+    """The known outputs now; the unknown ones later, with all that they need, from `args`."""
+    now, again, later, reads = _cut(jaxpr, unknown, policy)
     params["policy"] = policy
-    halves = split_jaxpr(jaxpr, unknown)
-    outputs = rules.rearranged(halves.known, outputs=range(halves.unknown_out.count(False)))
-    return Halves(parted(args, unknown)[False], {"jaxpr": outputs, **params},
-                  lambda residuals: args, {"jaxpr": jaxpr, **params, "differentiated": True},
-                  halves.unknown_out)
+    return Halves(parted(args, unknown)[False], {"jaxpr": now, **params},
+                  lambda kept: [*parted(args, reads)[True], *kept],
+                  {"jaxpr": again, **params, "differentiated": True}, later)
 
 
 checkpoint_p = compiled.call_of_program("checkpoint", _computing_again, computes_again=True)
 
 
-def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
-               policy: Callable[..., bool] | None = None, static_argnums: Any = (),
-               concrete: bool = False) -> Any:
+def checkpoint(fun: Callable | None = None, *, prevent_cse: bool | Sequence[bool] = True,
+               policy: Policy | None = None, static_argnums: int | tuple[int, ...] = (),
+               static_argnames: str | Iterable[str] = (), concrete: Any = None) -> Any:
     """A function whose backward pass computes its intermediate values again.
 
     Its derivative needs memory for the arguments only, and the time of a second forward pass.
@@ -89,9 +112,14 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
       policy: says of a primitive, the types of its arguments and its parameters whether the
         result may be kept; `checkpoint_policies` has some.  None: nothing but the arguments.
       static_argnums: positions of arguments that are not arrays.
+      static_argnames: names of such arguments.
+      concrete: refused, as JAX refuses it.
 
     Returns:
       A function of the same arguments.
+
+    Raises:
+      ValueError: on call, for the number of an argument that is not given.
 
     >>> import minijax as jax
     >>> f = checkpoint(lambda x: jax.numpy.sin(jax.numpy.sin(x)))
@@ -100,19 +128,54 @@ def checkpoint(fun: Callable | None = None, *, prevent_cse: bool = True,
     """
     if fun is None:
         return functools.partial(checkpoint, prevent_cse=prevent_cse, policy=policy,
-                                 static_argnums=static_argnums, concrete=concrete)
-    static = arguments.as_tuple(static_argnums, int)
+                                 static_argnums=static_argnums, static_argnames=static_argnames,
+                                 concrete=concrete)
+    if concrete is not None:
+        raise NotImplementedError(
+            "The `concrete` option to `jax.checkpoint` was deprecated in JAX v0.8.2, and removed "
+            "in JAX v0.10.0. In its place please use `static_argnums`; for details refer to "
+            "https://docs.jax.dev/en/latest/jep/11830-new-remat-checkpoint.html.")
+    if not isinstance(prevent_cse, bool | Sequence):
+        raise TypeError("prevent_cse must be a bool or tuple of bools, got "
+                        f"{type(prevent_cse)=}")
+    numbers = (static_argnums,) if isinstance(static_argnums, int) else static_argnums
+    # JAX: 0.10.2 takes names and does nothing about them.
+    static = arguments.named_arguments(fun, (), static_argnames, "static")
 
     @tracebacks.standing_for(fun)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        flat, leaves = arguments.flattened(fun, args, "checkpoint / remat", False, kwargs, static)
+        _check_static(numbers, args)
+        named = {name: kwargs.pop(name) for name in static.names if name in kwargs}
+        flat, leaves = arguments.flattened(
+            functools.partial(fun, **named) if named else fun, args, "checkpoint / remat", False,
+            kwargs, {*numbers, *static.places(len(args))})
         values = [check_arg(x) for x in leaves]
-        closed, captured = hoist_tracers(flat.staged([x.aval for x in values]))
+        closed, captured = hoist_tracers(_staged(flat, values))
         outs = compiled.called(lambda: checkpoint_p.bind(
             *captured, *values, jaxpr=closed, name=source_info.function_name(fun),
             differentiated=False, policy=policy), lambda: flat(*values))
         return flat.result(outs)
     return checkpointed
+
+
+def _check_static(numbers: Any, args: tuple) -> None:
+    if not isinstance(numbers, tuple) or not all(type(n) is int for n in numbers):
+        raise TypeError("the `static_argnums` argument to `jax.checkpoint` / `jax.remat` must be "
+                        f"an int, tuple of ints or, bool, but got value {numbers}")
+    if not all(-len(args) <= n < len(args) for n in numbers):
+        raise ValueError("the `static_argnums` argument to `jax.checkpoint` / `jax.remat` can only "
+                         "take integer values greater than or equal to `-len(args)` and less than "
+                         f"`len(args)`, but got {numbers}, while `len(args)` = {len(args)}")
+
+
+def _staged(flat: FlatFunction, values: Sequence[Any]) -> ClosedJaxpr:
+    try:
+        return flat.staged([x.aval for x in values])
+    except errors.ConcretizationTypeError as error:
+        if "for checkpoint" in str(error):
+            errors.with_cure(error, "Consider using the `static_argnums` parameter for `jax.remat` "
+                                    "or `jax.checkpoint`.")
+        raise
 
 
 remat = checkpoint

@@ -7,7 +7,7 @@ In JAX: `jax/_src/ad_checkpoint.py`.
 import dataclasses
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from minijax import core, tree_util
 from minijax.core import Primitive
@@ -15,6 +15,26 @@ from minijax.primitives import emitted, examples
 from minijax.primitives.families import elementwise
 
 Policy = Callable[..., bool]
+
+class Sentinel:
+    """What a policy may say of a result in place of True or False."""
+
+    def __init__(self, keeps: bool):
+        self.keeps = keeps
+
+    def __bool__(self) -> bool:
+        return self.keeps
+
+
+Recompute, Saveable = Sentinel(False), Sentinel(True)
+
+
+class Offloadable(NamedTuple):
+    """A result may be kept in another memory; here there is one, where it stays."""
+
+    src: str
+    dst: str
+
 
 name_p = elementwise(
     "name",
