@@ -373,7 +373,7 @@ def test_tests_mirror_the_package():
         elsewhere = {Path("programs/test_programs.py"), Path("programs/test_on_a_gpu.py"),
                      Path("lowering/targets/test_every_primitive.py"),
                      Path("generated/test_generated.py"),
-                     Path("libraries/test_libraries.py"),
+                     Path("libraries/test_libraries.py"), Path("tutorials/test_tutorials.py"),
                      Path("numpy/test_index_expressions.py"),
                      Path("primitives/test_weak_types.py"),
                      Path("sharp_bits/test_casts.py"),
