@@ -385,4 +385,4 @@ def test_as_many_frames_are_shown_as_the_flag_says(limit):
     assert f"the final {limit} stack frames" in text
     frames = [line for line in text.splitlines() if line.startswith(__file__)]
     assert len(frames) == limit
-    assert frames[-1].endswith("(spill)") and (limit == 1 or frames[-2].endswith("(inner)"))
+    assert frames[-1].endswith("(spill)") and (limit == 1 or frames[-2].endswith(".inner)"))
