@@ -1,6 +1,6 @@
 """Cumulative results of any associative function: `associative_scan`.
 
-Stands on `control_flow`.  Chapter 09, *Control flow*.
+Stands on `control_flow`, and on the running totals that have names.  Chapter 09, *Control flow*.
 In JAX: `jax/_src/lax/control_flow/loops.py`.
 """
 
@@ -8,13 +8,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from minijax import tree_util
+import numpy as np
+
+from minijax import dtypes, tree_util
+from minijax.core import Array, Primitive
 from minijax.higher_order.control_flow import scan
+from minijax.higher_order.reducing import named
 from minijax.primitives.emitted import move_axis, reshaped, spread
 from minijax.primitives.joining import concatenate
+from minijax.primitives.reduce import cummax_p, cummin_p, cumprod_p, cumsum_p
 from minijax.primitives.shape import expand_dims, rev, squeeze
 from minijax.primitives.slicing import slice_in_dim
-from minijax.stage import check_arg
+from minijax.stage import FlatFunction, check_arg
 
 
 def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int = 0) -> Any:
@@ -60,8 +65,22 @@ def associative_scan(fn: Callable, elems: Any, reverse: bool = False, axis: int 
 
     def turned(xs: list) -> list:
         return [rev(x, (0,)) for x in xs] if reverse else xs
+    total = _with_a_name(fn, tree, values)
+    if total is not None:
+        return tree.unflatten([total.bind(*values, axis=axis, reverse=bool(reverse))])
     found = turned(_cumulated(combined, turned([move_axis(x, axis, 0) for x in values])))
     return tree_util.tree_unflatten(tree, [move_axis(x, 0, axis) for x in found])
+
+
+_TOTALS = {"add": cumsum_p, "mul": cumprod_p, "max": cummax_p, "min": cummin_p}
+
+
+def _with_a_name(fn: Callable, tree: Any, values: list[Array]) -> Primitive | None:
+    """The running total that a function of single arrays of numbers keeps, if it is known."""
+    if len(values) > 1 or not dtypes.issubdtype(values[0].dtype, np.number):
+        return None
+    flat = FlatFunction(fn, tree_util.tree_structure(((tree.unflatten([0]),) * 2, {})))
+    return _TOTALS.get(named(flat, values[0].aval))
 
 
 # JAX: a tree of combinations, each level of which is a pass over memory. Here a loop goes along the

@@ -23,6 +23,15 @@ from minijax.primitives.sliding import (in_windows, padtype_to_pads,
 from minijax.stage import FlatFunction, stage
 
 
+def named(join: Callable, aval: core.ShapedArray) -> str:
+    """The name of the primitive that a function of two elements is, if it is one."""
+    jaxpr = stage(join, [aval, aval]).jaxpr
+    if len(jaxpr.eqns) != 1 or jaxpr.outvars != jaxpr.eqns[0].outvars or (
+            set(jaxpr.eqns[0].invars) != set(jaxpr.invars)):
+        return ""
+    return jaxpr.eqns[0].primitive.name
+
+
 class _Join:
     """A function of two elements, or of two trees of them, and the values it begins with."""
 
@@ -49,12 +58,8 @@ class _Join:
         [init, *more] = self.inits
         if more or not isinstance(init, ArrayImpl):
             return ""
-        scalar = core.ShapedArray((), self.operands[0].dtype)
-        jaxpr = stage(self.flat, [scalar, scalar]).jaxpr
-        if len(jaxpr.eqns) != 1 or jaxpr.outvars != jaxpr.eqns[0].outvars or (
-                set(jaxpr.eqns[0].invars) != set(jaxpr.invars)):
-            return ""
-        name, dtype, start = jaxpr.eqns[0].primitive.name, scalar.dtype, np.asarray(init)
+        dtype, start = self.operands[0].dtype, np.asarray(init)
+        name = named(self.flat, core.ShapedArray((), dtype))
         from_nothing = {
             "add": lambda: 0, "mul": lambda: 1, "or": lambda: 0, "xor": lambda: 0,
             "and": lambda: True if dtype.kind == "b" else -1, "max": lambda: sliding.lowest(dtype),

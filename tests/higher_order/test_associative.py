@@ -37,6 +37,28 @@ def test_an_associative_scan_is_jaxs(scan, axis, reverse):
         np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["add", "mul", "max", "min"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "bfloat16", "complex64", "bool"])
+def test_running_totals_with_a_name_are_those_of_jax(name, dtype):
+    if dtype == "bool" and name in ("add", "mul"):
+        return
+    rows = np.asarray(np.round(ROWS * 4) / 4 + .25).astype(jax.numpy.dtype(dtype))
+    rows[2, 1] = np.nan if dtype in ("float32", "bfloat16") else 0
+    for fn, reverse in ((lambda x, y: (x, y), False), (lambda x, y: (y, x), True)):
+        ours, theirs = (lib.lax.associative_scan(
+            lambda x, y, lib=lib, fn=fn: getattr(lib.lax, name)(*fn(x, y)), rows, reverse)
+            for lib in (minijax, jax))
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_allclose(np.asarray(ours, complex), np.asarray(theirs, complex),
+                                   rtol=3e-2 if dtype == "bfloat16" else 1e-5)
+
+
+def test_a_sum_is_one_running_total():
+    lines = str(minijax.make_jaxpr(lambda x: minijax.lax.associative_scan(
+        minijax.numpy.add, x, axis=1))(ROWS))
+    assert "cumsum[axis=1 reverse=False]" in lines and "scan" not in lines
+
+
 PROGRAMS = {
     "matrices": lambda lib, f: f(lib.numpy.matmul, MATRICES),
     "matrices from the end": lambda lib, f: f(lib.numpy.matmul, MATRICES, reverse=True),
