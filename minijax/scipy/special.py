@@ -1,15 +1,15 @@
 """`minijax.scipy.special`: functions of probability and information, exact where logs are not.
 
-Stands on `numpy`, `nn`.  Chapter 20, *Precision*; chapter 10 for the rules of their own.
+Stands on `nn`, `gamma`, `integrals`, `hypergeometric`.  Chapter 20, *Precision*; chapter 10 for
+the rules of their own.
 In JAX: `jax/_src/scipy/special.py`.
 """
 
 from __future__ import annotations
 
 import functools
-import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from minijax import lax, numpy as jnp
@@ -17,29 +17,14 @@ from minijax.core import Array
 from minijax.higher_order.custom_derivatives import custom_jvp
 from minijax.nn import normalisers
 from minijax.nn.normalisers import logsumexp as logsumexp
-from minijax.numpy.arguments import (ArrayLike, Axes, Inexact, promote_args_inexact, public,
-                                     static_value)
-
-
-def of_floats(function: Callable) -> Callable[..., Any]:
-    """The function, whose arguments are first brought to one floating dtype and rank."""
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs)
-        given.apply_defaults()
-        return function(*promote_args_inexact(function.__qualname__, *given.args))
-    return call
-
-
-def _with_slopes(*slopes: Callable) -> Callable[[Callable], Any]:
-    """Gives `of_floats` a derivative: for each argument ``(tangent, result, *arguments)``."""
-    def decorate(function: Callable) -> Any:
-        differentiable = custom_jvp(function)
-        differentiable.defjvps(*slopes)
-        return of_floats(differentiable)
-    return decorate
+from minijax.numpy.arguments import ArrayLike, Axes, Inexact, public
+from minijax.scipy.arguments import of_floats as of_floats, strong_float, with_slopes
+from minijax.scipy.gamma import (bernoulli, beta, betainc, betaln, comb, digamma, factorial, gamma,
+                                 gammainc, gammaincc, gammaln, gammasgn, loggamma, multigammaln,
+                                 poch, polygamma, zeta)
+from minijax.scipy.hypergeometric import bessel_jn, hyp1f1, hyp2f1, sph_harm_y
+from minijax.scipy.integrals import (dawsn, erfcx, exp1, expi, expn, fresnel, owens_t, sici, spence,
+                                     wofz)
 
 
 def softmax(x: ArrayLike, /, *, axis: Axes = None) -> Array:
@@ -98,7 +83,7 @@ def expit(x: Inexact) -> Array:
     return lax.logistic(x)
 
 
-@_with_slopes(lambda t, out, x: t / (x * (1 - x)))  # simpler than what the quotient would give
+@with_slopes(lambda t, out, x: t / (x * (1 - x)))  # simpler than what the quotient would give
 def logit(x: ArrayLike) -> Array:
     """The inverse of the logistic function: ``log(x / (1 - x))``.
 
@@ -115,7 +100,7 @@ def _zero_where_zero(x: Any, y: Any, product: Any) -> Any:
     return jnp.where(is_zero, jnp.zeros_like(product), product)
 
 
-@_with_slopes(lambda t, out, x, y: t * jnp.log(y), lambda t, out, x, y: t * (x / y))
+@with_slopes(lambda t, out, x, y: t * jnp.log(y), lambda t, out, x, y: t * (x / y))
 def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     """``x log(y)``, and 0 where x is 0.
 
@@ -125,7 +110,7 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     return _zero_where_zero(x, y, x * jnp.log(y))
 
 
-@_with_slopes(lambda t, out, x, y: t * jnp.log1p(y), lambda t, out, x, y: t * (x / (1 + y)))
+@with_slopes(lambda t, out, x, y: t * jnp.log1p(y), lambda t, out, x, y: t * (x / (1 + y)))
 def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     """``x log(1 + y)``, and 0 where x is 0.
 
@@ -135,7 +120,7 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     return _zero_where_zero(x, y, x * jnp.log1p(y))
 
 
-@_with_slopes(lambda t, out, x: t * (jnp.log(x) + 1))
+@with_slopes(lambda t, out, x: t * (jnp.log(x) + 1))
 def _xlogx(x: Any) -> Any:
     return _zero_where_zero(x, x, x * jnp.log(x))
 
@@ -177,121 +162,25 @@ def boxcox(x: Inexact, lmbda: Inexact) -> Array:
     >>> boxcox(3., 1.)
     Array(2., dtype=float32, weak_type=True)
     """
+    return _boxcox(jnp.log(x), lmbda)
+
+
+def boxcox1p(x: Inexact, lmbda: Inexact) -> Array:
+    """``((1 + x) ** lmbda - 1) / lmbda``, and ``log(1 + x)`` where lmbda is 0.
+
+    >>> boxcox1p(2., 1.)
+    Array(2., dtype=float32, weak_type=True)
+    """
+    return _boxcox(jnp.log1p(x), lmbda)
+
+
+def _boxcox(logarithm: Any, lmbda: Any) -> Any:
     is_log = lmbda == 0
     safe = jnp.where(is_log, jnp.ones_like(lmbda), lmbda)
-    logarithm = jnp.log(x)
     return jnp.where(is_log, logarithm, jnp.expm1(safe * logarithm) / safe)
 
 
-# ── The gamma function ───────────────────────────────────────────────────────────────────────
-
-def gammaln(x: Inexact) -> Array:
-    """The logarithm of the absolute value of the gamma function.
-
-    >>> round(float(gammaln(5.)), 4)  # log(4!)
-    3.1781
-    """
-    return lax.lgamma(x)
-
-
-loggamma = gammaln
-
-
-def gammainc(a: Inexact, x: Inexact) -> Array:
-    """The lower incomplete gamma function, divided by the whole one.
-
-    >>> round(float(gammainc(2., 1.)), 4)
-    0.2642
-    """
-    return lax.igamma(a, x)
-
-
-def gammaincc(a: Inexact, x: Inexact) -> Array:
-    """The upper incomplete gamma function, divided by the whole one.
-
-    >>> round(float(gammaincc(2., 1.)), 4)
-    0.7358
-    """
-    return lax.igammac(a, x)
-
-
-def gammasgn(x: Inexact) -> Array:
-    """The sign of the gamma function; nan at its poles below zero.
-
-    >>> float(gammasgn(-0.5))
-    -1.0
-    """
-    floor = jnp.floor(x)
-    is_pole = jnp.isnan(x) | (x < 0) & (x == floor)
-    is_negative = jnp.signbit(x) & ((x == 0) | (jnp.mod(floor, 2) != 0))
-    sign = jnp.where(is_pole, jnp.nan, jnp.where(is_negative, -1., 1.))
-    return lax.convert_element_type(sign, x.dtype)
-
-
-def gamma(x: Inexact) -> Array:
-    """The gamma function: ``(x - 1)!``, continued to all numbers.
-
-    >>> round(float(gamma(5.)), 3)
-    24.0
-    """
-    return gammasgn(x) * jnp.exp(lax.lgamma(x))
-
-
-def factorial(n: Inexact, exact: bool = False) -> Array:
-    """The factorial; 0 for negative n.
-
-    >>> round(float(factorial(4)), 3)
-    24.0
-    """
-    if exact:
-        raise NotImplementedError("factorial with exact=True")
-    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
-
-
-def digamma(x: Inexact) -> Array:
-    """The derivative of `gammaln`.
-
-    >>> round(float(digamma(1.)), 4)
-    -0.5772
-    """
-    return lax.digamma(x)
-
-
-def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The n-th derivative of `digamma`.
-
-    >>> round(float(polygamma(1, 1.)), 4)
-    1.6449
-    """
-    dtype = jnp.result_type(n)
-    if dtype.kind not in "biu":
-        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
-    return lax.polygamma(*promote_args_inexact("polygamma", n, x))
-
-
-def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
-    """The sum of ``(q + k)^-x`` over all whole k from 0 on.
-
-    >>> round(float(zeta(2., 1.)), 4)
-    1.6449
-
-    Raises:
-      NotImplementedError: without `q`.
-    """
-    if q is None:
-        raise NotImplementedError("Riemann zeta function not implemented; pass q != None to "
-                                  "compute the Hurwitz Zeta function.")
-    return lax.zeta(*promote_args_inexact("zeta", x, q))
-
-
-def betainc(a: Inexact, b: Inexact, x: Inexact) -> Array:
-    """The incomplete beta function, divided by the whole one.
-
-    >>> round(float(betainc(2., 3., .25)), 4)
-    0.2617
-    """
-    return lax.betainc(a, b, x)
-
+# ── Bessel functions ─────────────────────────────────────────────────────────────────────────
 
 def i0e(x: Inexact) -> Array:
     """The modified Bessel function of order 0, divided by ``exp(|x|)``.
@@ -329,36 +218,6 @@ def i1(x: Inexact) -> Array:
     return jnp.exp(jnp.abs(x)) * lax.bessel_i1e(x)
 
 
-def betaln(a: Inexact, b: Inexact) -> Array:
-    """The logarithm of the beta function.
-
-    >>> round(float(betaln(1., 2.)), 4)
-    -0.6931
-    """
-    return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
-
-
-def beta(a: Inexact, b: Inexact) -> Array:
-    """The beta function ``gamma(a) gamma(b) / gamma(a + b)``.
-
-    >>> round(float(beta(1., 2.)), 4)
-    0.5
-    """
-    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
-    return sign * jnp.exp(betaln(a, b))
-
-
-def multigammaln(a: Inexact, d: int) -> Array:
-    """The logarithm of the gamma function of d by d matrices.
-
-    >>> bool(multigammaln(3., 1) == gammaln(3.))
-    True
-    """
-    order = int(static_value(d, "The dimension of multigammaln."))
-    total = functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)])
-    return total + order * (order - 1) / 4 * math.log(math.pi)
-
-
 # ── The normal distribution ──────────────────────────────────────────────────────────────────
 
 def ndtr(x: ArrayLike) -> Array:
@@ -368,19 +227,7 @@ def ndtr(x: ArrayLike) -> Array:
     Array(0.5, dtype=float32)
     """
     # JAX: one of three formulas, by the size of x; erfc is exact everywhere here.
-    return .5 * lax.erfc(_strong_float(x) * -math.sqrt(.5))
-
-
-def _strong_float(x: ArrayLike) -> Any:
-    """x as a float32 or float64 array of no weak type.
-
-    Raises:
-      TypeError: for other dtypes.
-    """
-    x = jnp.asarray(x)
-    if x.dtype not in (jnp.float32, jnp.float64):
-        raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
-    return lax.convert_element_type(x, x.dtype)
+    return .5 * lax.erfc(strong_float(x) * -math.sqrt(.5))
 
 
 # Polynomials of Wichura's algorithm AS 241 (Applied Statistics 37, 1988): the middle, the tails,
@@ -411,7 +258,7 @@ def ndtri(p: ArrayLike) -> Array:
     >>> ndtri(0.5)
     Array(0., dtype=float32)
     """
-    return _ndtri(_strong_float(p))
+    return _ndtri(strong_float(p))
 
 
 @custom_jvp
@@ -445,7 +292,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Args:
       series_order: how many terms of the series for the far tail are summed.
     """
-    x = _strong_float(x)
+    x = strong_float(x)
     if series_order < 0:
         raise ValueError("series_order must be non-negative.")
     if series_order > 30:

@@ -1,0 +1,72 @@
+"""What a special function does with its arguments first, and how it is given a derivative.
+
+Stands on `numpy`, `custom_derivatives`.
+In JAX: `promote_args_inexact` and `defjvps`, at each function of `jax/_src/scipy/special.py`.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import dtypes, lax, numpy as jnp, tree_util
+from minijax.higher_order.custom_derivatives import custom_jvp
+from minijax.higher_order.jit import jit
+from minijax.numpy.arguments import ArrayLike, promote_args_inexact
+
+
+def of_floats(function: Callable) -> Callable[..., Any]:
+    """The function, whose arguments are first brought to one floating dtype and rank."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        given.apply_defaults()
+        return function(*promote_args_inexact(function.__qualname__, *given.args))
+    return call
+
+
+def with_slopes(*slopes: Callable) -> Callable[[Callable], Any]:
+    """Gives `of_floats` a derivative: for each argument ``(tangent, result, *arguments)``."""
+    def decorate(function: Callable) -> Any:
+        differentiable = custom_jvp(function)
+        differentiable.defjvps(*slopes)
+        return of_floats(differentiable)
+    return decorate
+
+
+def of_reals(*slopes: Callable | None) -> Callable[[Callable], Any]:
+    """The same of real numbers, in one compiled program; half precision is too short for series.
+
+    Raises:
+      ValueError: for complex numbers.
+    """
+    def decorate(function: Callable) -> Any:
+        differentiable = custom_jvp(jit(function))
+        differentiable.defjvps(*slopes)
+
+        @functools.wraps(function)
+        def call(*args: Any) -> Any:
+            dtype = args[0].dtype
+            if dtype.kind == "c":
+                raise ValueError(f"{function.__name__} does not support complex-valued inputs.")
+            wide = dtypes.promote_types(dtype, np.float32)
+            found = differentiable(*(lax.convert_element_type(x, wide) for x in args))
+            return tree_util.tree_map(lambda x: lax.convert_element_type(x, dtype), found)
+        return of_floats(call)
+    return decorate
+
+
+def strong_float(x: ArrayLike) -> Any:
+    """x as a float32 or float64 array of no weak type.
+
+    Raises:
+      TypeError: for other dtypes.
+    """
+    x = jnp.asarray(x)
+    if x.dtype not in (jnp.float32, jnp.float64):
+        raise TypeError(f"x.dtype={x.dtype} is not supported, see docstring for supported types.")
+    return lax.convert_element_type(x, x.dtype)

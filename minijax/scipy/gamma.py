@@ -1,0 +1,221 @@
+"""The gamma function and its kin: beta, binomial coefficients, zeta, Bernoulli numbers.
+
+Stands on `lax`.  Chapter 20, *Precision*.  In JAX: `jax/_src/scipy/special.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import sys
+from fractions import Fraction
+from typing import Any
+
+from minijax import lax, numpy as jnp
+from minijax.core import Array
+from minijax.numpy.arguments import (ArrayLike, Inexact, promote_args_inexact, public,
+                                     static_value)
+from minijax.scipy.arguments import of_reals
+
+
+def gammaln(x: Inexact) -> Array:
+    """The logarithm of the absolute value of the gamma function.
+
+    >>> round(float(gammaln(5.)), 4)  # log(4!)
+    3.1781
+    """
+    return lax.lgamma(x)
+
+
+loggamma = gammaln
+
+
+def gammainc(a: Inexact, x: Inexact) -> Array:
+    """The lower incomplete gamma function, divided by the whole one.
+
+    >>> round(float(gammainc(2., 1.)), 4)
+    0.2642
+    """
+    return lax.igamma(a, x)
+
+
+def gammaincc(a: Inexact, x: Inexact) -> Array:
+    """The upper incomplete gamma function, divided by the whole one.
+
+    >>> round(float(gammaincc(2., 1.)), 4)
+    0.7358
+    """
+    return lax.igammac(a, x)
+
+
+def gammasgn(x: Inexact) -> Array:
+    """The sign of the gamma function; nan at its poles below zero.
+
+    >>> float(gammasgn(-0.5))
+    -1.0
+    """
+    floor = jnp.floor(x)
+    is_pole = jnp.isnan(x) | (x < 0) & (x == floor)
+    is_negative = jnp.signbit(x) & ((x == 0) | (jnp.mod(floor, 2) != 0))
+    sign = jnp.where(is_pole, jnp.nan, jnp.where(is_negative, -1., 1.))
+    return lax.convert_element_type(sign, x.dtype)
+
+
+def gamma(x: Inexact) -> Array:
+    """The gamma function: ``(x - 1)!``, continued to all numbers.
+
+    >>> round(float(gamma(5.)), 3)
+    24.0
+    """
+    return gammasgn(x) * jnp.exp(lax.lgamma(x))
+
+
+def factorial(n: Inexact, exact: bool = False) -> Array:
+    """The factorial; 0 for negative n.
+
+    >>> round(float(factorial(4)), 3)
+    24.0
+    """
+    if exact:
+        raise NotImplementedError("factorial with exact=True")
+    return jnp.where(n < 0, 0, jnp.exp(lax.lgamma(n + 1)))
+
+
+def digamma(x: Inexact) -> Array:
+    """The derivative of `gammaln`.
+
+    >>> round(float(digamma(1.)), 4)
+    -0.5772
+    """
+    return lax.digamma(x)
+
+
+def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
+    """The n-th derivative of `digamma`.
+
+    >>> round(float(polygamma(1, 1.)), 4)
+    1.6449
+    """
+    dtype = jnp.result_type(n)
+    if dtype.kind not in "biu":
+        raise ValueError(f"Argument `n` to polygamma must be of integer type. Got dtype {dtype}.")
+    return lax.polygamma(*promote_args_inexact("polygamma", n, x))
+
+
+def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
+    """The sum of ``(q + k)^-x`` over all whole k from 0 on.
+
+    >>> round(float(zeta(2., 1.)), 4)
+    1.6449
+
+    Raises:
+      NotImplementedError: without `q`.
+    """
+    if q is None:
+        raise NotImplementedError("Riemann zeta function not implemented; pass q != None to "
+                                  "compute the Hurwitz Zeta function.")
+    return lax.zeta(*promote_args_inexact("zeta", x, q))
+
+
+def betainc(a: Inexact, b: Inexact, x: Inexact) -> Array:
+    """The incomplete beta function, divided by the whole one.
+
+    >>> round(float(betainc(2., 3., .25)), 4)
+    0.2617
+    """
+    return lax.betainc(a, b, x)
+
+
+def betaln(a: Inexact, b: Inexact) -> Array:
+    """The logarithm of the beta function.
+
+    >>> round(float(betaln(1., 2.)), 4)
+    -0.6931
+    """
+    return lax.lgamma(a) + lax.lgamma(b) - lax.lgamma(a + b)
+
+
+def beta(a: Inexact, b: Inexact) -> Array:
+    """The beta function ``gamma(a) gamma(b) / gamma(a + b)``.
+
+    >>> round(float(beta(1., 2.)), 4)
+    0.5
+    """
+    sign = gammasgn(a) * gammasgn(b) * gammasgn(a + b)
+    return sign * jnp.exp(betaln(a, b))
+
+
+def multigammaln(a: Inexact, d: int) -> Array:
+    """The logarithm of the gamma function of d by d matrices.
+
+    >>> bool(multigammaln(3., 1) == gammaln(3.))
+    True
+    """
+    order = int(static_value(d, "The dimension of multigammaln."))
+    total = functools.reduce(jnp.add, [lax.lgamma(a - i / 2) for i in range(order)])
+    return total + order * (order - 1) / 4 * math.log(math.pi)
+
+
+def comb(N: Inexact, k: Inexact, *, repetition: bool = False) -> Array:
+    """In how many ways k of N things are taken, each once or, with `repetition`, often.
+
+    >>> round(float(comb(5, 2)), 3), round(float(comb(5, 2, repetition=True)), 3)
+    (10.0, 15.0)
+    """
+    if repetition:
+        return jnp.where((k == 0) & (N >= 0), 1, comb(N + k - 1, k))
+    is_possible = (k <= N) & (N >= 0) & (k >= 0)
+    n, k = jnp.where(is_possible, N, 0), jnp.where(is_possible, k, 0)
+    ways = jnp.exp(lax.lgamma(n + 1) - lax.lgamma(k + 1) - lax.lgamma(n + 1 - k))
+    return jnp.where(is_possible, ways, 0)
+
+
+@of_reals(lambda t, out, z, m: t * (out * (lax.digamma(z + m) - lax.digamma(z))),
+          lambda t, out, z, m: t * (out * lax.digamma(z + m)))
+def poch(z: ArrayLike, m: ArrayLike) -> Array:
+    """Pochhammer's symbol: ``gamma(z + m) / gamma(z)``.
+
+    >>> round(float(poch(2., 3.)), 3)
+    24.0
+    """
+    return jnp.where(m == 0, 1, gamma_ratio([z + m], [z]))
+
+
+def gamma_ratio(above: list, below: list) -> Any:
+    """A product of values of the gamma function, divided by another; 0 at a pole below."""
+    logarithm = sum(map(lax.lgamma, above)) - sum(map(lax.lgamma, below))
+    return functools.reduce(operator.mul, map(gammasgn, above + below), jnp.exp(logarithm))
+
+
+def bernoulli_numbers(n: int) -> list[Fraction]:
+    """The Bernoulli numbers 0 to n, exactly; number 1 is -1/2.
+
+    >>> bernoulli_numbers(2)
+    [Fraction(1, 1), Fraction(-1, 2), Fraction(1, 6)]
+    """
+    numbers = [Fraction(1)]
+    for m in range(1, n + 1):
+        numbers.append(-sum((math.comb(m + 1, k) * b for k, b in enumerate(numbers) if b),
+                            Fraction(0)) / (m + 1))
+    return numbers
+
+
+def bernoulli(n: int) -> Array:
+    """The Bernoulli numbers 0 to n; number 1 is -1/2.
+
+    >>> bernoulli(2)
+    Array([ 1.        , -0.5       ,  0.16666667], dtype=float32)
+
+    Raises:
+      ValueError: for a negative n.
+    """
+    n = operator.index(static_value(n, "Argument n of bernoulli"))
+    if n < 0:
+        raise ValueError("n must be a non-negative integer.")
+    largest = sys.float_info.max
+    return jnp.array([float(b) if abs(b) < largest else (1 if b > 0 else -1) * math.inf
+                      for b in bernoulli_numbers(n)], float)
+
+
+public(globals())

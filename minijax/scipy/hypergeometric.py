@@ -1,0 +1,229 @@
+"""Functions that series and recurrences define: hyp1f1, hyp2f1, bessel_jn, sph_harm_y.
+
+Stands on `gamma`.  In JAX: `jax/_src/scipy/special.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax import lax, numpy as jnp
+from minijax.core import Array
+from minijax.derivatives import jvp
+from minijax.numpy.arguments import (ArrayLike, as_array, promote_dtypes_inexact, public,
+                                     static_value)
+from minijax.scipy.arguments import of_reals
+from minijax.scipy.gamma import gamma_ratio
+
+
+def _sums(ratio: Callable[[Any], Any], start: Any, most: int = 100_000) -> tuple[Any, Any]:
+    """A series that begins with 1, and the same with term k taken k times.
+
+    `ratio` gives by how much term k + 1 is larger than term k; `start` is an array of the shape.
+    """
+    least = float(jnp.finfo(start.dtype).eps) / 64
+
+    def goes_on(state: Any) -> Any:
+        k, term, total, _ = state
+        return (k < most) & jnp.any(jnp.abs(term) > least * jnp.abs(total))
+
+    def step(state: Any) -> Any:
+        k, term, total, weighted = state
+        return k + 1, term * ratio(k), total + term, weighted + term * k
+    _, term, total, weighted = lax.while_loop(
+        goes_on, step, (jnp.zeros((), start.dtype), jnp.ones_like(start), jnp.zeros_like(start),
+                        jnp.zeros_like(start)))
+    return total, weighted
+
+
+def _slope(function: Callable, place: int) -> Callable:
+    """The derivative by one argument, forwards, as the loops of the function have no end known."""
+    def slope(t: Any, out: Any, *args: Any) -> Any:
+        of_one = lambda x: function(*args[:place], x, *args[place + 1:])
+        return t * jvp(of_one, (args[place],), (jnp.ones_like(args[place]),))[1]
+    return slope
+
+
+def _ends_at(x: Any) -> Any:
+    """Whether ``(x)ₖ`` is 0 from some k on."""
+    return (x <= 0) & (x == jnp.floor(x))
+
+
+# ── Confluent ────────────────────────────────────────────────────────────────────────────────
+
+def _hyp1f1(a: Any, b: Any, x: Any) -> Any:
+    a, b, x = jnp.broadcast_arrays(a, b, x)
+    a = jnp.where(x < 0, b - a, a)  # Kummer: all terms have one sign (DLMF 13.2.39)
+    size = jnp.abs(x)
+    is_far = (size > .9 * math.log(float(jnp.finfo(x.dtype).max))) & ~_ends_at(a)
+    y = jnp.where(is_far, 1, size)
+    near, _ = _sums(lambda k: (a + k) / (b + k) * y / (k + 1), y)
+    w = jnp.where(is_far, 1 / size, 0)
+    far, _ = _sums(lambda k: (b - a + k) * (1 - a + k) * w / (k + 1), w, 60)  # DLMF 13.7.1
+    ends = gamma_ratio([b], [jnp.where(is_far, a, 1)]) * jnp.exp(
+        (a - b) * jnp.log(jnp.where(is_far, size, 1)) + jnp.maximum(x, 0))
+    found = jnp.where(is_far, ends * far, near * jnp.exp(jnp.minimum(x, 0)))
+    return jnp.where(b == 0, jnp.inf, found)
+
+
+def _hyp1f1_by_x(t: Any, out: Any, a: Any, b: Any, x: Any) -> Any:
+    return t * (a / b * hyp1f1(a + 1, b + 1, x))
+
+
+@of_reals(_slope(_hyp1f1, 0), _slope(_hyp1f1, 1), _hyp1f1_by_x)
+def hyp1f1(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
+    """Kummer's function, the sum of ``(a)ₖ / (b)ₖ xᵏ / k!``.
+
+    >>> round(float(hyp1f1(1., 2., 3.)), 4)
+    6.3618
+    """
+    return jnp.where(a == 0, 1, _hyp1f1(a, b, x))
+
+
+# ── Of Gauss ─────────────────────────────────────────────────────────────────────────────────
+
+def _towards_one(a: Any, b: Any, c: Any, s: Any, f: Any, slope: Any, to: Any) -> Any:
+    """The function at ``1 - to``, from what it and its derivative are at ``1 - s``.
+
+    Its differential equation (DLMF 15.10.1) gives its Taylor series around any point; as 1 is
+    singular, each goes half of the way there at most.
+    """
+    terms = 60
+
+    def more(state: Any) -> Any:
+        return jnp.any(state[0] > to)
+
+    def nearer(state: Any) -> Any:
+        s, f, slope = state
+        h = jnp.minimum(jnp.maximum(s - to, 0), s / 2)
+        x, p = 1 - s, s * (1 - s)
+
+        def term(k: Any, carry: Any) -> Any:
+            last, this, total, weighted = carry
+            k = k.astype(s.dtype)
+            after = ((k + a) * (k + b) * h * h * last - (k + 1) * h * this * (
+                (2 * s - 1) * k + c - (a + b + 1) * x)) / (p * (k + 1) * (k + 2))
+            return this, after, total + after, weighted + (k + 2) * after
+        _, _, total, weighted = lax.fori_loop(0, terms, term, (f, h * slope, f + h * slope,
+                                                               h * slope))
+        return (jnp.where(h > 0, jnp.where(h < s / 2, to, s / 2), s), total,
+                jnp.where(h > 0, weighted / jnp.where(h > 0, h, 1), slope))
+    return lax.while_loop(more, nearer, (s, f, slope))[1]
+
+
+def _hyp2f1(a: Any, b: Any, c: Any, x: Any) -> Any:
+    a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
+    ends = _ends_at(a) | _ends_at(b)
+    s = 1 - x  # how far it is from 1
+    turned = (x < 0) & ~ends
+    scale = jnp.where(turned, jnp.where(turned, s, 1) ** -a, 1)  # Pfaff, DLMF 15.8.1
+    b, s = jnp.where(turned, c - b, b), jnp.where(turned, 1 / s, s)
+    d = c - a - b
+    steep = (d < 0) & (s > 0) & ~ends
+    scale *= jnp.where(steep, s, 1) ** d  # Euler: else its derivative, too, is infinite at 1
+    a, b = jnp.where(steep, c - a, a), jnp.where(steep, c - b, b)
+    y = jnp.where(ends, x, jnp.clip(jnp.where(turned, x / (x - 1), x), 0, .5))
+    f, weighted = _sums(lambda k: (a + k) * (b + k) / (c + k) * y / (k + 1), y)
+    is_inside = (s > 0) & (s < .5) & ~ends
+    one = jnp.ones_like(x)
+    found = _towards_one(a, b, c, jnp.where(is_inside, .5, one), f, weighted / jnp.where(
+        is_inside, y, one), jnp.where(is_inside, s, one))
+    found = scale * jnp.where(is_inside, found, f)
+    at_one = jnp.where(d > 0, gamma_ratio([c, d], [c - a, c - b]), jnp.inf)
+    found = jnp.where((s > 0) | ends, found, jnp.where(s == 0, at_one, jnp.inf))
+    return jnp.where(_ends_at(c) & ~ends, jnp.inf, jnp.where(jnp.isnan(x), x, found))
+
+
+def _hyp2f1_by_x(t: Any, out: Any, a: Any, b: Any, c: Any, x: Any) -> Any:
+    return t * (a * b / c * hyp2f1(a + 1, b + 1, c + 1, x))
+
+
+@of_reals(*(_slope(_hyp2f1, place) for place in range(3)), _hyp2f1_by_x)
+def hyp2f1(a: ArrayLike, b: ArrayLike, c: ArrayLike, x: ArrayLike) -> Array:
+    """The function of Gauss, the sum of ``(a)ₖ (b)ₖ / (c)ₖ xᵏ / k!``, continued to all x below 1.
+
+    >>> round(float(hyp2f1(1., 2., 3., .5)), 4)
+    1.5452
+    """
+    return _hyp2f1(a, b, c, x)
+
+
+# ── Recurrences ──────────────────────────────────────────────────────────────────────────────
+
+def bessel_jn(z: Array, *, v: int, n_iter: int = 50) -> Array:
+    """The Bessel functions of the first kind of the orders 0 to v.
+
+    >>> bessel_jn(jnp.array(1.), v=2).round(4)
+    Array([0.7652, 0.4401, 0.1149], dtype=float32)
+
+    Args:
+      z: real numbers, of shape (…).
+      v: the largest order; the result is of shape (v + 1, …).
+      n_iter: from which order on the recurrence goes down; larger than `v` and z.
+    """
+    [z] = promote_dtypes_inexact(jnp.asarray(z))
+    if z.dtype.kind == "c":
+        raise ValueError("complex input not supported.")
+    v = operator.index(static_value(v, "Argument v of bessel_jn."))
+    orders = np.arange(int(static_value(n_iter, "Argument n_iter of bessel_jn.")), 0, -1)
+
+    def down(above: Any, k: Any) -> Any:  # the quotient of order k and the one before; DLMF 10.33
+        quotient = z / (2 * k - z * above)
+        return quotient, quotient
+    _, quotients = lax.scan(down, jnp.zeros_like(z), orders.astype(z.dtype))
+    beside_first = jnp.concatenate([jnp.ones_like(z)[None], jnp.cumprod(quotients[::-1], 0)])
+    return beside_first[:v + 1] / (2 * beside_first[::2].sum(0) - 1)  # DLMF 10.12.4
+
+
+def sph_harm_y(n: Array, m: Array, theta: Array, phi: Array, diff_n: int | None = None,
+               n_max: int | None = None) -> Array:
+    """Spherical harmonics of degree n and order m, complex, at arrays of angles (DLMF 14.30).
+
+    >>> degree, angle = jnp.array([1]), jnp.array([0.])
+    >>> sph_harm_y(degree, 0 * degree, angle, angle).real.round(4)
+    Array([0.4886], dtype=float32)
+
+    Args:
+      n, m: integers, ``|m| <= n``.
+      theta, phi: the angle from the pole, from 0 to pi, and that around it.
+      diff_n: not supported.
+      n_max: the largest n, to be given where n is traced; a larger n counts as this.
+    """
+    if diff_n is not None:
+        raise NotImplementedError(
+            "The 'diff_n' argument to jax.scipy.special.sph_harm_y is not supported.")
+    n, m, phi = (as_array("sph_harm_y", x) for x in (n, m, phi))
+    [theta] = promote_dtypes_inexact(jnp.atleast_1d(theta))
+    n_max = int(static_value(jnp.max(n) if n_max is None else n_max,
+                             "The `n_max` argument of `jnp.scipy.special.sph_harm` must be "
+                             "statically specified to use `sph_harm` within JAX transformations."))
+    order = jnp.abs(m).astype(theta.dtype)
+    legendre = _legendre(jnp.minimum(n, n_max), order, theta, n_max)
+    turned = lax.complex(*(legendre * wave(order * phi) for wave in (jnp.cos, jnp.sin)))
+    return jnp.where(m < 0, jnp.where(m % 2 == 0, 1, -1) * jnp.conj(turned), turned)
+
+
+def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
+    """Legendre functions of a cosine, with the factor of the harmonics; DLMF 14.10.3."""
+    cosine, sine = jnp.cos(theta), jnp.sin(theta)
+
+    def upwards(k: Any, state: Any) -> Any:
+        below, this = state
+        k = (k + 1).astype(theta.dtype)
+        on_diagonal = -jnp.sqrt((2 * k + 1) / (2 * k)) * sine * this
+        gap = jnp.where(k > m, k * k - m * m, 1)
+        after = jnp.sqrt((4 * k * k - 1) / gap) * (cosine * this - below * jnp.sqrt(
+            jnp.maximum((k - 1) ** 2 - m * m, 0) / (4 * (k - 1) ** 2 - 1)))
+        new = jnp.where(k <= m, on_diagonal, after)
+        return jnp.where(k <= n, jnp.where(k <= m, 0, this), below), jnp.where(k <= n, new, this)
+    first = jnp.full(jnp.broadcast_shapes(n.shape, m.shape, theta.shape),
+                     math.sqrt(1 / (4 * math.pi)), theta.dtype)
+    return lax.fori_loop(0, n_max, upwards, (jnp.zeros_like(first), first))[1]
+
+
+public(globals())

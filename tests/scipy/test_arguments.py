@@ -1,0 +1,39 @@
+"""What special functions do with their arguments: one dtype, one rank, slopes of their own."""
+
+import numpy as np
+import pytest
+
+import minijax
+from minijax.scipy.arguments import of_floats, of_reals, with_slopes
+
+jnp = minijax.numpy
+
+
+def test_arguments_are_floats_of_one_dtype():
+    assert of_floats(lambda x, y=1: (x.dtype, y.dtype))(np.arange(3)) == ("float32", "float32")
+
+
+def test_slopes_are_the_derivatives():
+    halved = with_slopes(lambda t, out, x: t / 2)(lambda x: x * x)
+    assert (float(halved(3.)), float(minijax.grad(halved)(3.))) == (9, .5)
+
+
+def test_of_reals_half_precision_is_left_meanwhile():
+    seen = []
+
+    @of_reals(lambda t, out, x: t * out)
+    def huge(x):
+        seen.append(x.dtype.name)
+        return jnp.exp(x) * 1e6, x
+
+    first, second = huge(jnp.float16(-10.))
+    assert seen == ["float32"] and first.dtype == second.dtype == "float16"
+    assert abs(float(first) - np.exp(-10) * 1e6) < .05
+
+
+def test_of_reals_refuses_complex_numbers():
+    with pytest.raises(ValueError, match="g does not support complex-valued inputs"):
+        @of_reals(None)
+        def g(x):
+            return x
+        g(1j)
