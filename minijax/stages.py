@@ -3,7 +3,7 @@
 Stands on `higher_order.compiled`.  In JAX: `jax/stages.py`.
 """
 
-from minijax.higher_order.compiled import Compiled, Lowered, Traced
+from minijax.higher_order.compiled import ArgInfo, Compiled, Lowered, Traced
 from minijax.higher_order.jit import JitFunction as Wrapped
 
-__all__ = ["Compiled", "Lowered", "Traced", "Wrapped"]
+__all__ = ["ArgInfo", "Compiled", "Lowered", "Traced", "Wrapped"]

@@ -565,8 +565,9 @@ _Difference = tuple[KeyPath, str, SimpleNamespace, SimpleNamespace]
 def _facts(tree: Any, keys: Sequence[Any] = (), data: Any = None) -> SimpleNamespace:
     """What messages say of one of two nodes that are compared."""
     names = list(map(bare_key, keys))
+    own = [getattr(key, "key", name) for key, name in zip(keys, names, strict=True)]
     return SimpleNamespace(type=type(tree), name=type(tree).__name__, count=len(names),
-                           names=" ".join(names), keys=names, data=data)
+                           names=" ".join(names), keys=own, data=data)
 
 
 def _differences(path: KeyPath, one: Any, two: Any, stops: Callable[[KeyPath, Any], bool],
@@ -617,14 +618,20 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: Callable[..., bool]
 def _prefix_error(difference: _Difference, name: str) -> ValueError:
     path, what, prefix, full = difference
     differ, rest = _PREFIX_MESSAGES[what]
-    only_one_has = [key for key in dict.fromkeys(prefix.keys + full.keys)
-                    if (key in prefix.keys) != (key in full.keys)]
     lines = difflib.ndiff(str(prefix.data).splitlines(), str(full.data).splitlines())
     diff = "\n".join(line and f"    {line}" for line in "\n".join(lines).split("\n"))
     return ValueError((
         f"pytree structure error: different {differ} at key path\n    {{name}}{{path}}\n"
         f"At that key path, the prefix pytree {{name}} has a subtree of type{rest}").format(
-            prefix, full, name=name, path=keystr(path), only=" ".join(only_one_has), diff=diff))
+            prefix, full, name=name, path=keystr(path), diff=diff,
+            only=_only_one_has(str, prefix, full)))
+
+
+def _only_one_has(text: Callable[[Any], str], one: SimpleNamespace, other: SimpleNamespace
+                  ) -> str:
+    """The keys of one of two nodes that the other has not."""
+    return " ".join(text(key) for key in dict.fromkeys(one.keys + other.keys)
+                    if (key in one.keys) != (key in other.keys))
 
 
 # What differs, and what is said of it: {0} is the prefix, {1} the full tree.
@@ -654,14 +661,16 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None
     """
     for path, what, *nodes in _differences((), tree1, tree2, stopping(is_leaf)):
         text, why = _EQUALITY_MESSAGES[what]
-        one, two = (text.format(node) for node in nodes)
-        yield path, one, two, why
+        one, two = (text.format(node, ren="ren" * (node.count > 1)) for node in nodes)
+        only = _only_one_has(repr, *nodes) if what == "children" else ""
+        yield path, one, two, why + (
+            only and f", with the symmetric difference of key sets: {{{only}}}")
 
 
 _EQUALITY_MESSAGES = {
     "types": ("{0.type}", "their Python types differ"),
     "lengths": ("{0.name} of length {0.count}", "the lengths do not match"),
-    "children": ("{0.type} with {0.count} children", "the numbers of children do not match"),
+    "children": ("{0.type} with {0.count} child{ren}", "the numbers of children do not match"),
     "metadata": ("{0.type} with pytree metadata {0.data}",
                  "the pytree node metadata does not match"),
 }

@@ -289,7 +289,8 @@ def test_mismatches_are_told_in_jaxs_words(prefix, full):
 
 @pytest.mark.parametrize("one, two", [
     ((1, 2), (1, [2])), ((1, (2,)), (1, [2], {})), ({"a": 1}, {"b": (1,)}),
-    ([1, None, Pair(1)], [1, 2, Pair((1,))]), ((1, 2), (3, 4)), (Layer(1, 2), Layer(1, 2, "x"))])
+    ([1, None, Pair(1)], [1, 2, Pair((1,))]), ((1, 2), (3, 4)), ({"a": 1}, {"a": 1, "b": 2}),
+    ({}, {7: 0}), (Layer(1, 2), Layer(1, 2, "x"))])
 def test_differences_of_structure_are_told_in_jaxs_words(one, two):
     from jax._src import tree_util as internal
     assert repr(list(ours.equality_errors(one, two))) == repr(

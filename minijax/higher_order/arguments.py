@@ -30,12 +30,20 @@ def static_value(value: Any) -> tuple[type, Any]:
 
 # ── Arguments that are filled in ─────────────────────────────────────────────────────────────
 
+def looks_like(made: Any, fun: Callable) -> None:
+    """Give what is made of a function its name, text and attributes; those of its own it keeps."""
+    functools.update_wrapper(made, fun, updated=())
+    for name, value in getattr(fun, "__dict__", {}).items():
+        if not hasattr(type(made), name):
+            setattr(made, name, value)
+
+
 class Filled:
     """A function of its arguments at some places, the others filled in."""
 
     def __init__(self, fun: Callable, args: tuple, places: Sequence[int],
                  kwargs: Mapping[str, Any], static: Collection[int] = ()):
-        functools.update_wrapper(self, fun)
+        looks_like(self, fun)
         self.fun, self.places, self.kwargs = fun, places, kwargs
         self.args = [None if i in places else x for i, x in enumerate(args)]
         self.static = static  # the places of what is filled in because it is no array

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from minijax.higher_order.rules import running_one_of
 from minijax.higher_order.shardings import Sharding
 from minijax.higher_order.spreading import in_use, spread
 from minijax.interpreters.split import Halves, split_jaxpr
-from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, parted, subjaxprs
+from minijax.jaxpr import ClosedJaxpr, eval_jaxpr, jaxpr_as_fun, parted, subjaxprs
 from minijax.primitives.analytic import sin_p
 from minijax.stage import stage
 
@@ -238,8 +238,72 @@ class ShapeDtypeStruct(core.Typed):
                 f"dtype={core.dtype_name(self.dtype)}{where}{weak})")
 
 
+@dataclass(frozen=True)
+class ArgInfo(core.Typed):
+    """The type of an argument, and whether a call may use it up."""
+
+    aval: ShapedArray
+    donated: bool
+
+
+class Stage:
+    """What every stage knows of the arguments and of the results."""
+
+    _traced: Traced
+
+    @property
+    def in_tree(self) -> tree_util.PyTreeDef:
+        """The tree of (positional arguments, keyword arguments), without the static ones."""
+        return self._traced.arguments.in_tree
+
+    @property
+    def args_info(self) -> Any:
+        """An `ArgInfo` for each argument, in their tree."""
+        given_away = self._traced.arguments.donated
+        return tree_util.tree_unflatten(self.in_tree, [
+            ArgInfo(aval, i in given_away)
+            for i, aval in enumerate(self._traced.jaxpr.in_avals)])
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, in their tree."""
+        return tree_util.tree_unflatten(self.in_tree, self._traced.jaxpr.in_avals)
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """The places, among the leaves of the arguments, of those that the user gives away."""
+        return self._traced.arguments.donated
+
+    @property
+    def out_info(self) -> Any:
+        """The types of the results, in their tree."""
+        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
+                 for a in self._traced.jaxpr.out_avals]
+        return tree_util.tree_unflatten(self._traced.out_tree, types)
+
+    def _leaves(self, args: tuple, kwargs: dict) -> list[Any]:
+        """The leaves of arguments, refused where they are in another tree."""
+        leaves, tree = tree_util.tree_flatten((args, kwargs))
+        if tree != self.in_tree:
+            differences = list(tree_util.equality_errors_pytreedef(tree, self.in_tree))
+            raise TypeError(
+                "Function compiled with input pytree does not match the input pytree it was called "
+                f"with. There are {len(differences)} mismatches, including:" + "".join(
+                    f"\n    * at {('args', 'kwargs')[path[0].idx]}{tree_util.keystr(path[1:])}, "
+                    f"seen {then} but now given {now}, so {why}"
+                    for path, now, then, why in differences))
+        return leaves
+
+
+class Arguments(NamedTuple):
+    """The arguments that a function was traced for: their tree, and the leaves given away."""
+
+    in_tree: tree_util.PyTreeDef
+    donated: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
-class Traced:
+class Traced(Stage):
     """A function's program for arguments of given types, and what a call of it needs besides."""
 
     jaxpr: ClosedJaxpr  # as it was written down, with what the function closed over as constants
@@ -248,7 +312,10 @@ class Traced:
     fun_name: str
     out_tree: tree_util.PyTreeDef
     debug_info: source_info.DebugInfo
+    arguments: Arguments
     donated: tuple[int, ...] = ()  # places of the leaves that a call uses up
+
+    _traced = property(lambda self: self)
 
     def is_current(self) -> bool:
         """Whether what the function closed over is still being traced."""
@@ -263,47 +330,54 @@ class Traced:
         return executable(self.program, self.fun_name, device)
 
     @property
-    def out_info(self) -> Any:
-        """The types of the outputs, in the tree of the result."""
-        types = [ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type)
-                 for a in self.jaxpr.out_avals]
-        return tree_util.tree_unflatten(self.out_tree, types)
+    def out_avals(self) -> Any:
+        """The types of the results, in their tree."""
+        return tree_util.tree_unflatten(self.out_tree, self.jaxpr.out_avals)
 
-    def lower(self) -> Lowered:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the program as it was written down."""
+        return tree_util.tree_unflatten(
+            self.out_tree, jaxpr_as_fun(self.jaxpr)(*self._leaves(args, kwargs)))
+
+    def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
+        """The program as loops, which are the same for every platform."""
         return Lowered(self)
 
 
-class Lowered:
+class Lowered(Stage):
     """A program as loops.  ``as_text`` shows a stage, ``compile`` goes on."""
+
+    out_tree = property(lambda self: self._traced.out_tree)
 
     def __init__(self, traced: Traced):
         self._traced = traced
         self._lowered = lowered(traced.program, traced.fun_name)
 
-    @property
-    def out_info(self) -> Any:
-        return self._traced.out_info
-
-    def as_text(self, dialect: str = "source") -> str:
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """One stage as text.
 
         Args:
-          dialect: ``"jaxpr"``, ``"simplified"``, ``"source"`` (the loops, as Python that runs) or
-            ``"launches"`` (as a GPU would run them).
+          dialect: ``"jaxpr"``, ``"simplified"``, ``"source"`` (the loops, as Python that runs; so
+            is None) or ``"launches"`` (as a GPU would run them).
+          debug_info: accepted for JAX's sake.
         """
-        return self._lowered.as_text(dialect)
+        return self._lowered.as_text(dialect or "source")
 
     def cost_analysis(self) -> dict[str, float]:
         """How many floating-point operations, elementary functions and bytes the loops take."""
         return {name: float(count) for name, count in self._lowered.costs.items()}
 
-    def compile(self) -> Compiled:
+    def compile(self, compiler_options: dict[str, Any] | None = None, *,
+                device_assignment: Any = None) -> Compiled:
+        """Machine code; the options of XLA's compiler and devices mean nothing here."""
         with blaming_the_compiler(self._traced.program, self._traced.fun_name):
             return Compiled(self._traced, self._lowered, device_of(()))
 
 
-class Compiled:
+class Compiled(Stage):
     """Machine code, callable with arguments of the types it was made for."""
+
+    out_tree = property(lambda self: self._traced.out_tree)
 
     def __init__(self, traced: Traced, lowered: Any, device: Device):
         self._traced, self._lowered, self._device = traced, lowered, device
@@ -322,14 +396,15 @@ class Compiled:
         return self._lowered.memory
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, _ = tree_util.tree_flatten((args, kwargs))
-        values = [core.as_value(x) for x in leaves]
+        values = [core.as_value(x) for x in self._leaves(args, kwargs)]
         self._check(values)
         program = self._traced.program
         if core.base_trace.goes_straight:
             outs = run_on_arrays(self._run, self._device, program, values)
         else:
             outs = jit_p.bind(*values, jaxpr=program, name=self._traced.fun_name)
+        for i in self._traced.donated:
+            core.give_away(values[i])
         return tree_util.tree_unflatten(self._traced.out_tree, outs)
 
     def __deepcopy__(self, memo: object = None) -> Compiled:
@@ -351,9 +426,6 @@ class Compiled:
                               f"{type(x)}."),
                     "Inside of a transformation call the function itself, not its compiled form.")
         wanted, info = self._traced.program.in_avals, self._traced.debug_info
-        if len(values) != len(wanted):
-            raise TypeError(f"{info.func_name} was compiled with {len(wanted)} arrays as its "
-                            f"arguments, and is called with {len(values)}.")
         differ = [f"Argument '{name}' compiled with {aval.str_long()} and called with "
                   f"{x.aval.str_long()}"
                   for x, aval, name in zip(values, wanted, info.arg_names, strict=True)

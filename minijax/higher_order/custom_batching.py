@@ -13,6 +13,7 @@ import numpy as np
 from minijax import source_info, tracebacks, tree_util
 from minijax.core import Axis, Example, ForPrimitive, Primitive, ShapedArray, Zero, cannot
 from minijax.higher_order import control_flow
+from minijax.higher_order.arguments import looks_like
 from minijax.higher_order.compiled import ProgramPrimitive, running
 from minijax.higher_order.control_flow import Body, Carry
 from minijax.higher_order.custom_derivatives import all_positional
@@ -106,7 +107,7 @@ class custom_vmap:
     """
 
     def __init__(self, fun: Callable):
-        functools.update_wrapper(self, fun)
+        looks_like(self, fun)
         self.fun: Callable = fun
         self.vmap_rule: Callable | None = None
 

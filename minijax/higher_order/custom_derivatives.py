@@ -232,7 +232,7 @@ class CustomFunction:
 
     def __init__(self, fun: Callable, nondiff_argnums: Sequence[int] = (),
                  nondiff_argnames: Sequence[str] = ()):
-        functools.update_wrapper(self, fun)
+        arguments.looks_like(self, fun)
         self.fun, named = fun, arguments.as_tuple(nondiff_argnames, str)
         places = [i for i, name in enumerate(inspect.signature(fun).parameters)
                   if name in named] if named else []

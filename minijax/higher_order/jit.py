@@ -6,6 +6,7 @@ In JAX: `jax/_src/pjit.py`, `jax/_src/api.py`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import sys
@@ -13,13 +14,14 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 
 from minijax import caches, config, core, source_info, tree_util
 from minijax.core import Array, ArrayImpl
-from minijax.higher_order.compiled import (Lowered, ShapeDtypeStruct, Traced, called, jit_p,
-                                           run_on_arrays, timed)
-from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, named_arguments,
-                                            static_value, usable, without_static)
+from minijax.higher_order.compiled import (Arguments, Lowered, ShapeDtypeStruct, Traced, called,
+                                           jit_p, run_on_arrays, timed)
+from minijax.higher_order.arguments import (Named, check_callable, donated_leaves, looks_like,
+                                            named_arguments, static_value, usable, without_static)
 from minijax.higher_order.devices import Device, device_of, put
 from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
@@ -73,7 +75,7 @@ class Given:
                                   self._as_value(x, i) for i, x in enumerate(leaves)]
         self.avals = [x.aval for x in self.leaves]
 
-    def _as_value(self, x: Any, place: int) -> Array:
+    def _as_value(self, x: Any, place: int) -> Any:
         def refusal() -> str:  # which needs names, and these a walk of the tree
             names = self.info.arg_names
             path = f" at path {names[place]}" if place < len(names) and names[place] else ""
@@ -83,6 +85,10 @@ class Given:
                 "This typically means that a jit-wrapped function was called with a non-array "
                 "argument, and this argument was not marked as static using the static_argnums or "
                 "static_argnames parameters of jax.jit.")
+        if hasattr(x, "shape") and hasattr(x, "dtype") and not isinstance(
+                x, np.ndarray | np.generic | Ref):
+            with contextlib.suppress(TypeError):
+                return ShapeDtypeStruct(x.shape, x.dtype)
         return core.as_value_or(x, refusal)
 
     @property
@@ -114,6 +120,7 @@ class Given:
         closed, captured = hoist_tracers(recorded)
         donated = donated_leaves(jitted._donated, self.places, self.all, self.kwargs)
         return Traced(recorded, closed, captured, jitted._name, flat.out_tree, info,
+                      Arguments(self.in_tree, donated),
                       () if captured or not donated else usable(closed, donated))
 
     def run_python(self) -> None:
@@ -140,7 +147,7 @@ class JitFunction:
 
     def __init__(self, fun: Callable, static: Named, donated: Named, inline: bool,
                  device: Device | None = None, laid: Laid | None = None):
-        functools.update_wrapper(self, fun)
+        looks_like(self, fun)
         self._device, self._laid = device, laid
         self._fun, self._static, self._donated, self._inline = fun, static, donated, inline
         self._name = source_info.function_name(fun)

@@ -134,3 +134,27 @@ def test_a_linear_function_that_counts_beside_can_be_transposed():
     f = lambda x: minijax.lax.scan(  # noqa: E731
         lambda c, y: ((c[0] + 1, c[1] + c[0] * y), c[0] * y), (0.0, 0.0), x)[0][1]
     np.testing.assert_array_equal(minijax.linear_transpose(f, X)(2.0)[0], [0, 2, 4])
+
+
+def test_static_arguments_have_numbers_or_names():
+    def f(x, times, *, doubled):
+        return x ** times * (2 if doubled else 1)
+    g = minijax.checkpoint(f, static_argnames=("times", "doubled"))
+    assert minijax.grad(g)(2.0, 3, doubled=True) == minijax.grad(g)(2.0, times=3, doubled=True)
+    assert minijax.grad(g)(2.0, 3, doubled=True) == 24.0
+
+
+def test_a_policy_may_answer_with_jaxs_sentinels():
+    def kept(answer):
+        f = minijax.checkpoint(lambda x: jnp.sin(jnp.sin(x)), policy=lambda *_, **__: answer)
+        return [origin.partition("from")[0].rstrip()
+                for _, origin in ad_checkpoint.saved_residuals(f, X)]
+    assert kept(ad_checkpoint.Recompute) == kept(False) == [""]  # the argument
+    assert kept(ad_checkpoint.Saveable) == kept(True) == ["output of cos"] * 2
+    assert kept(ad_checkpoint.Offloadable("device", "host")) == kept(True)
+
+
+def test_an_argument_that_the_second_computation_does_not_read_is_let_go():
+    f = minijax.checkpoint(lambda x, y: jnp.sin(x) + y)
+    kept = [origin for _, origin in ad_checkpoint.saved_residuals(f, X, X)]
+    assert kept == ["from the argument x"]

@@ -2,7 +2,10 @@
 
 import logging
 import re
+import warnings
 
+import jax as theirs
+import numpy as np
 import pytest
 
 import minijax as jax
@@ -69,3 +72,35 @@ def test_what_the_compiler_says_to_users_is_left_as_it_is(monkeypatch):
     monkeypatch.setattr("minijax.lowering.lowered.lower_to_kernel", refuses)
     with pytest.raises(NotImplementedError, match="it cannot be compiled"):
         jax.jit(lambda x: x * 0.25)(1.0)
+
+
+def test_every_stage_knows_the_arguments_and_the_results():
+    f = lambda state, *, rate: {"new": state["w"] * rate}  # noqa: E731
+    state = {"w": np.ones((2, 3), np.float32), "unused": np.arange(4)}
+
+    def facts(lib):
+        traced = lib.jit(f, donate_argnums=0).trace(state, rate=0.5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what cannot be donated
+            stages = [traced, traced.lower(), traced.lower().compile()]
+        return [(str(stage.in_tree), str(stage.out_tree), stage.donate_argnums,
+                 lib.tree.map(lambda x: (x.shape, str(x.dtype), x.donated), stage.args_info),
+                 lib.tree.map(lambda x: (x.shape, str(x.dtype)), (stage.in_avals, stage.out_info)))
+                for stage in stages]
+    assert facts(jax) == facts(theirs)
+
+
+def test_machine_code_is_called_with_arguments_in_their_tree():
+    def said(lib):
+        compiled = lib.jit(lambda d, y: d["a"] + y).lower({"a": 1.0}, 2.0).compile()
+        with pytest.raises(TypeError) as caught:
+            compiled({"b": 1.0}, 2.0)
+        return str(caught.value)
+    assert said(jax) == said(theirs)
+
+
+def test_what_machine_code_is_given_away_is_gone():
+    f = jax.jit(lambda x: x + 1, donate_argnums=0)
+    x = jnp.ones(3)
+    f.lower(x).compile()(x)
+    assert x.is_deleted()

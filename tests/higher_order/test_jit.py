@@ -413,3 +413,24 @@ def test_a_jitted_function_has_the_signature_of_its_own():
     f = minijax.jit(lambda x, *, y=2: x)
     for follow in (True, False):
         assert str(inspect.signature(f, follow_wrapped=follow)) == "(x, *, y=2)"
+
+
+def test_a_callable_object_may_have_attributes_of_any_name():
+    class Scale:
+        def __init__(self):
+            self._run, self._traced, self.trace, self.places, self.note = 3.0, 4, 5, 6, "kept"
+
+        def __call__(self, x):
+            return x * self._run
+    for wrap in (minijax.jit, minijax.checkpoint, minijax.grad,
+                 lambda f: minijax.vmap(f, axis_size=1, in_axes=None, out_axes=None)):
+        assert wrap(Scale())(1.0) == 3.0 and wrap(Scale()).note == "kept"
+    assert minijax.jit(Scale()).lower(1.0).compile()(2.0) == 6.0
+
+
+def test_what_has_a_shape_and_a_dtype_is_an_argument_to_trace():
+    class Like:
+        shape, dtype = (3,), np.dtype("float32")
+    assert minijax.eval_shape(lambda x: x + 1, Like()).shape == (3,)
+    with pytest.raises(TypeError, match="no values"):
+        minijax.jit(lambda x: x)(Like())
