@@ -18,7 +18,7 @@ from minijax.config import (check_tracer_leaks, checking_leaks, debug_dtype_trun
                             threefry_partitionable)
 from minijax.core import Array, typeof
 from minijax.custom_derivatives import closure_convert, custom_gradient, custom_jvp, custom_vjp
-from minijax.derivatives import jvp, linear_transpose, linearize, vjp
+from minijax.derivatives import ad, jvp, linear_transpose, linearize, vjp
 from minijax.device import (block_until_ready, copy_to_host_async, default_backend, device_count,
                             device_get, device_put, devices, host_count, host_id, host_ids,
                             local_device_count, local_devices, print_environment_info,

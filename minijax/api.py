@@ -9,10 +9,11 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 
-from minijax import config, core, errors, jaxpr, stage, tracebacks, tree_util
+from minijax import config, core, errors, jaxpr, source_info, stage, tracebacks, tree_util
 from minijax.core import Array
 from minijax.higher_order.arguments import as_tuple, check_callable, flattened
 from minijax.higher_order.jit import jit
+from minijax.higher_order.references import Ref, check_distinct, has_refs
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat
 from minijax.primitives.emitted import reduce_sum_p
 
@@ -58,9 +59,37 @@ def vmap(fun: Callable, in_axes: Any = 0, out_axes: Any = 0, axis_name: Hashable
                 "vmap in_axes must be an int, None, or a tuple of entries corresponding to the "
                 f"positional arguments passed to the function, but got len(in_axes)="
                 f"{len(in_axes)}, len(args)={len(args)}")
+        if has_refs((args, kwargs)):
+            return _mapped_with_references(fun, args, kwargs, in_axes, out_axes, axis_name,
+                                           axis_size)
         return map_axes("vmap", fun, args, kwargs, in_axes, out_axes, axis_name, axis_size,
                         sum_match=sum_match)
     return mapped
+
+
+def _mapped_with_references(fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,
+                            axis_name: Hashable, axis_size: int | None) -> Any:
+    """`vmap` with references among the arguments: each example has its part of those mapped."""
+    leaves, tree = tree_util.tree_flatten((args, kwargs))
+    dims = tree_util.flatten_axes("vmap in_axes", tree.children()[0], in_axes)
+    dims += [0] * (len(leaves) - len(dims))
+    check_distinct(leaves, source_info.describe(fun, args, kwargs, "vmap"))
+    shared = [type(x) is Ref and d is None for x, d in zip(leaves, dims, strict=True)]
+    whole, given = jaxpr.parted(leaves, shared)[::-1]
+    own_dims = jaxpr.parted(dims, shared)[False]
+    mapped = [i for i, x in enumerate(given) if type(x) is Ref]
+
+    def of_values(values: list) -> tuple[Any, list]:
+        inner = {i: Ref(values[i]) for i in mapped}
+        own = [inner.get(i, x) for i, x in enumerate(values)]
+        args, kwargs = tree_util.tree_unflatten(tree, jaxpr.merged((own, whole), shared))
+        return fun(*args, **kwargs), [ref.read() for ref in inner.values()]
+    values = [x.read() if type(x) is Ref else x for x in given]
+    result, new = map_axes("vmap", of_values, (values,), {}, (own_dims,),
+                           (out_axes, [own_dims[i] for i in mapped]), axis_name, axis_size)
+    for i, value in zip(mapped, new, strict=True):
+        given[i].write(value)
+    return result
 
 
 def map_axes(api: str, fun: Callable, args: tuple, kwargs: dict, in_axes: Any, out_axes: Any,

@@ -3,11 +3,15 @@
 Stands on the interpreters.  Chapters 03 and 07.  In JAX: `jax/_src/api.py`.
 """
 
+from __future__ import annotations
+
+import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from minijax import core, dtypes, tracebacks, tree_util
 from minijax.core import Array, ShapedArray, Zero
+from minijax.higher_order import references
 from minijax.higher_order.arguments import flattened
 from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters import split, transpose
@@ -89,23 +93,25 @@ class Derivative:
         self.jaxpr, self.out_zeros = program.closed.jaxpr, program.out_zeros
         self.in_has_tangent = program.in_has_tangent
 
-    def pull_back(self, residuals: Sequence[Any], cotangents: Sequence[Any]) -> tuple:
-        """The cotangents of the arguments."""
-        linear = [core.Undefined(v.aval) for v in self.jaxpr.invars]
+    def pull_back(self, residuals: Sequence[Any], cotangents: Sequence[Any],
+                  wanted: Sequence[bool] | None = None) -> list[Any]:
+        """The cotangents of the arguments' leaves; None for those that are not wanted."""
+        wanted = wanted or [True] * len(self.in_avals)
+        asked = [w for w, has in zip(wanted, self.in_has_tangent, strict=True) if has]
+        linear = [core.Undefined(v.aval) if ask else None
+                  for v, ask in zip(self.jaxpr.invars, asked, strict=True)]
         places = zip(cotangents, self.out_zeros, strict=True)
         found = iter(transpose.backward_pass(self.jaxpr, residuals, linear,
                                              [ct for ct, zero in places if zero is None]))
-        return unflattened_args(self.in_tree, [
-            next(found) if has else Zero(aval.to_tangent_aval())
-            for aval, has in zip(self.in_avals, self.in_has_tangent, strict=True)])
+        return [next(found) if has else Zero(aval.to_tangent_aval())
+                for aval, has in zip(self.in_avals, self.in_has_tangent, strict=True)]
 
-    @tracebacks.api_boundary
-    def pull(self, residuals: Sequence[Any], cotangent: Any) -> tuple:
+    def checked(self, cotangent: Any) -> list[Any]:
+        """The leaves of a cotangent of the result, refused where they are of another type."""
         cts, tree = tree_util.tree_flatten(cotangent)
         if tree != self.out_tree:
             raise ValueError(_tree_message(self.info, self.out_tree, tree))
-        return self.pull_back(residuals, [_checked(aval, ct, _OF_VJP)
-                                          for aval, ct in zip(self.out_avals, cts, strict=True)])
+        return [_checked(aval, ct, _OF_VJP) for aval, ct in zip(self.out_avals, cts, strict=True)]
 
     @tracebacks.api_boundary
     def push(self, residuals: Sequence[Any], *tangents: Any) -> Any:
@@ -134,11 +140,8 @@ class Linearized:
 
     def pull_back(self, cotangents: Sequence[Any]) -> tuple:
         """The cotangents of the arguments."""
-        return self.derivative.pull_back(self.program.closed.consts, cotangents)
-
-    def as_tree(self, method: Callable) -> tree_util.Partial:
-        """A method of the derivative as a function that is a tree: its leaves are the residuals."""
-        return tree_util.Partial(method, self.program.closed.consts)
+        return unflattened_args(self.flat.in_tree, self.derivative.pull_back(
+            self.program.closed.consts, cotangents))
 
 
 def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
@@ -160,7 +163,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
     (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
     """
     at = Linearized(fun, primals, "linearize", has_aux)
-    return at.flat.with_aux(at.result, at.as_tree(at.derivative.push))
+    return at.flat.with_aux(at.result, tree_util.Partial(at.derivative.push,
+                                                         at.program.closed.consts))
 
 
 def no_reduce_axes(name: str, reduce_axes: Sequence[Hashable]) -> None:
@@ -179,9 +183,9 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
       reduce_axes: empty; JAX refuses others, too.
 
     Returns:
-      ``(result, pull)``, and aux if asked for.  `pull` takes a cotangent of the result's tree and
-      types, and returns a tuple with a cotangent for each argument.  It is a tree, whose leaves
-      are the values that it remembers.
+      ``(result, pull)``, and aux if asked for.  `pull` is a `VJP`: it takes a cotangent of the
+      result's tree and types, and returns a tuple with a cotangent for each argument.  It is a
+      tree, whose leaves are the values that it remembers.
 
     Raises:
       ValueError: when `pull` is given a cotangent of another tree or type.
@@ -192,7 +196,144 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False,
     """
     no_reduce_axes("vjp", reduce_axes)
     at = Linearized(fun, primals, "vjp", has_aux)
-    return at.flat.with_aux(at.result, at.as_tree(at.derivative.pull))
+    return at.flat.with_aux(at.result, VJP.of(at))
+
+
+# ── The pull-back, and who gets the cotangents ───────────────────────────────────────────────
+
+class Sentinel:
+    """A word of one meaning, which is equal to itself."""
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class GradValue(Sentinel):
+    """The cotangent of an argument is to be returned: what happens by itself."""
+
+
+class DontWant(Sentinel):
+    """The cotangent of an argument is not to be computed."""
+
+
+class GradRef(Sentinel):
+    """The cotangent was added to a reference."""
+
+
+class DidntWant(Sentinel):
+    """The cotangent was not computed."""
+
+
+class NotNeeded(Sentinel):
+    """The backward pass does not need this argument."""
+
+
+for _kind in (GradRef, DidntWant, NotNeeded):
+    tree_util.register_pytree_node(_kind, lambda x: ((), type(x)), lambda kind, _: kind())
+
+ad = types.SimpleNamespace(DidntWant=DidntWant, DontWant=DontWant, GradRef=GradRef,
+                           GradValue=GradValue)
+
+
+class VJP:
+    """The transposed derivative of a function at a point: from its result's cotangent to its
+    arguments'.  A tree, whose leaves are the residuals.
+
+    args_res: the tuple of arguments, with `NotNeeded` in place of those that are no residuals
+    opaque_residuals: the other ones
+    """
+
+    def __init__(self, derivative: Derivative, args_res: list, opaque_residuals: list,
+                 places: Sequence[int | None]):
+        self.derivative, self.places = derivative, places
+        self.args_res, self.opaque_residuals = args_res, opaque_residuals
+
+    @classmethod
+    def of(cls, at: Linearized) -> VJP:
+        where = {id(x): i for i, x in enumerate(at.primals)}
+        places = tuple(where.get(id(x)) for x in at.program.closed.consts)
+        kept = [x if i in places else NotNeeded() for i, x in enumerate(at.primals)]
+        args = tree_util.tree_unflatten(at.flat.in_tree, kept)[0]
+        return cls(at.derivative, list(args), [
+            x for x, i in zip(at.program.closed.consts, places, strict=True) if i is None], places)
+
+    in_tree = property(lambda self: self.derivative.in_tree.children()[0])
+    out_tree = property(lambda self: self.derivative.out_tree)
+    jaxpr = property(lambda self: self.derivative.jaxpr)
+    _name = property(lambda self: self.derivative.info.func_name)
+
+    @property
+    def residuals(self) -> list[Any]:
+        """Values of the constants of the derivative's program."""
+        args = tree_util.tree_leaves(self.args_res, is_leaf=lambda x: isinstance(x, NotNeeded))
+        others = iter(self.opaque_residuals)
+        return [next(others) if i is None else args[i] for i in self.places]
+
+    @tracebacks.api_boundary
+    def __call__(self, out_ct: Any, *extra_args: Any) -> tuple:
+        if extra_args:
+            raise TypeError(
+                f"The function returned by `jax.vjp` applied to {self._name} was "
+                f" called with {len(extra_args) + 1} arguments, but functions returned by "
+                "`jax.vjp` must be called with a single argument corresponding to the single value "
+                "returned by the function being differentiated (even if that returned value is a "
+                "tuple or other container).")
+        return unflattened_args(self.derivative.in_tree, self.derivative.pull_back(
+            self.residuals, self.derivative.checked(out_ct)))
+
+    def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], tuple]:
+        """The same with somewhere for the cotangents of the arguments to go.
+
+        Args:
+          maybe_ct_refs: for each leaf of the arguments, in their trees, a reference, to which the
+            cotangent is added; `GradValue`, to have it returned; or `DontWant`, to have it not
+            computed.
+
+        >>> from minijax import new_ref
+        >>> total = new_ref(10.0)
+        >>> _, pull = vjp(lambda x, y: x * y, 3.0, 4.0)
+        >>> pull.with_refs(total, ad.DontWant())(1.0), total
+        ((GradRef(), DidntWant()), Ref(14., dtype=float32, weak_type=True))
+        """
+        wishes, tree = tree_util.tree_flatten(maybe_ct_refs)
+        if tree != self.in_tree:
+            raise ValueError("with_refs takes one reference, GradValue() or DontWant() for each "
+                             f"array among the arguments, in their tree {self.in_tree}, but got "
+                             f"{tree}")
+
+        @tracebacks.api_boundary
+        def pull(out_ct: Any) -> tuple:
+            found = self.derivative.pull_back(
+                self.residuals, self.derivative.checked(out_ct),
+                [not isinstance(wish, DontWant) for wish in wishes])
+            return tree_util.tree_unflatten(self.in_tree, map(_handed_over, wishes, found))
+        return pull
+
+    def __repr__(self) -> str:
+        return (f"VJP({self._name}, args_res={self.args_res}, "
+                f"opaque_residuals={self.opaque_residuals})")
+
+
+def _handed_over(wish: Any, ct: Any) -> Any:
+    """What is returned for an argument whose cotangent may go elsewhere."""
+    if isinstance(wish, DontWant):
+        return DidntWant()
+    if not isinstance(wish, references.Ref):
+        return public_tangent(ct)
+    if not isinstance(ct, Zero):
+        references.addupdate(wish, (), ct)
+    return GradRef()
+
+
+tree_util.register_pytree_node(
+    VJP, lambda pull: ((pull.args_res, pull.opaque_residuals), (pull.derivative, pull.places)),
+    lambda fixed, children: VJP(fixed[0], children[0], children[1], fixed[1]))
 
 
 def _checked(x: ShapedArray, tangent: Any, message: str) -> Any:

@@ -209,12 +209,24 @@ class FlatFunction:
         if info is None:
             return check_arg(leaf)
 
+        if getattr(type(leaf), "is_reference", False):
+            path = self._path(place)
+            where = f" at output tree path result{path}" if path else ""
+            raise ValueError(f"function {info.func_src_info} traced for {info.traced_for} returned "
+                             f"a mutable array reference of type {leaf.aval}{where}, but mutable "
+                             "array references cannot be returned.")
+
         def refusal() -> str:
-            path = source_info.result_paths(self.out_tree)[place]
+            path = self._path(place)
             where = f" at output component {path}" if path else ""
             return (f"function {info.func_src_info} traced for {info.traced_for} returned a value "
                     f"of type {type(leaf)}{where}, which is not a valid JAX type")
         return core.as_value_or(leaf, refusal)
+
+    def _path(self, place: int) -> str:
+        """Where in its result something stands that the user's function returned."""
+        path = source_info.result_paths(self.out_tree)[place]
+        return path.removeprefix("[0]") if getattr(self.fun, "gives_more", False) else path
 
     def result(self, outs: Iterable[Any]) -> Any:
         """The tree of these leaves: what the function returned, or what is like it."""

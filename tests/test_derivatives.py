@@ -1,5 +1,7 @@
 """Derivatives as users call them: values, trees and refusals are JAX's."""
 
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -165,3 +167,32 @@ def test_what_is_no_array_is_refused_as_in_jax_up_to_the_full_stop(call):
             call(package)
         messages.append(str(caught.value).splitlines()[0])
     assert messages[0] == messages[1]
+
+
+def test_cotangents_that_are_not_wanted_are_not_computed_in_any_program():
+    """A loop and a compiled function between: the same numbers for the others."""
+    def f(lib, w, x, y):
+        h = lib.jit(lambda w, x: lib.numpy.sin(w @ x))(w, x)
+        return lib.lax.scan(lambda c, z: (c * z + y, c), h, y * lib.numpy.ones((2, 3)))[0].sum() * y
+    for wanted in ([True, False, False], [False, True, True], [False, False, True]):
+        given = np.eye(3, dtype=np.float32) + 1, np.arange(3, dtype=np.float32), np.float32(2)
+        results = []
+        for lib in (minijax, jax):
+            _, pull = lib.vjp(functools.partial(f, lib), *given)
+            found = pull.with_refs(*(lib.ad.GradValue() if w else lib.ad.DontWant()
+                                     for w in wanted))(lib.numpy.float32(1))
+            assert [type(ct).__name__ == "DidntWant" for ct in found] == [not w for w in wanted]
+            results.append([np.asarray(ct) for ct, w in zip(found, wanted, strict=True) if w])
+        for ours, theirs in zip(*results, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5)
+
+
+def test_a_pull_back_goes_through_jit_and_another_argument_may_be_put_in_it():
+    def pulled(lib):
+        w, x = lib.numpy.eye(2) + 1, lib.numpy.array([1.0, 2.0])
+        y, pull = lib.jit(lambda w, x: lib.vjp(lambda w, x: lib.numpy.sin(w @ x), w, x))(w, x)
+        before = lib.jit(lambda pull, ct: pull(ct))(pull, y)
+        pull.args_res[1] = 10 * x
+        return [np.asarray(leaf) for leaf in lib.tree.leaves((before, pull(y)))]
+    for ours, theirs in zip(pulled(minijax), pulled(jax), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5)

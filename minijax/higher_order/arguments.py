@@ -49,6 +49,11 @@ class Filled:
         self.static = static  # the places of what is filled in because it is no array
         self.fixed = [args[i] for i in sorted(static)]
 
+    @property
+    def takes_part(self) -> list[bool]:
+        """Of each argument that is not static, whether it is one of those at the places."""
+        return [i in self.places for i in range(len(self.args)) if i not in self.static]
+
     def all_arguments(self, given: Sequence[Any]) -> list:
         args = list(self.args)
         for place, x in zip(self.places, given, strict=True):
@@ -60,9 +65,10 @@ class Filled:
 
 
 def without_static(fun: Callable, args: tuple, static: Collection[int],
-                   kwargs: Mapping[str, Any] = {}) -> tuple[Filled, tuple]:  # noqa: B006
-    """The function with its static arguments filled in, and the positional arguments left."""
-    places = [i for i in range(len(args)) if i not in static]
+                   kwargs: Mapping[str, Any] = {},  # noqa: B006
+                   carried: Collection[int] = ()) -> tuple[Filled, tuple]:
+    """The function with its static and other arguments filled in, and the arguments left."""
+    places = [i for i in range(len(args)) if i not in static and i not in carried]
     return Filled(fun, args, places, kwargs, static), tuple(args[i] for i in places)
 
 

@@ -20,7 +20,8 @@ from minijax.higher_order.jit import jit
 from minijax.higher_order import devices
 from minijax.higher_order.loops import (CARRY, CONST, ROW, TEST, Loop, Scan, While,
                                          scan_in_python, while_in_python)
-from minijax.higher_order.references import Ref, carrying, discharged
+from minijax.higher_order.references import (Ref, carrying, closed_over, discharged,
+                                              has_refs)
 from minijax.higher_order.rules import cut, rearranged
 from minijax.interpreters.vmap import batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, parted
@@ -213,6 +214,9 @@ def _bind_branches(index: Any, functions: Sequence[Callable], operands: Sequence
                    names: Sequence[str]) -> Any:
     if config.disable_jit.value and core.is_concrete(index):
         return functions[_known_index(index)](*operands)
+    if has_refs(operands):
+        functions, given = zip(*(closed_over(f, operands) for f in functions), strict=True)
+        operands = given[0]
 
     def with_refs(refs: Sequence[Ref], values: list) -> Any:
         return _staged_branches(index, [discharged(f, refs) for f in functions],

@@ -18,13 +18,14 @@ from minijax import context, core, dtypes, errors, source_info, tracebacks, tree
 from minijax.core import (Array, ArrayImpl, Axis, ForPrimitive, Params, Primitive, ShapedArray,
                           Undefined, Zero, cannot)
 from minijax.higher_order import arguments, compiled
+from minijax.higher_order.references import has_refs
 from minijax.interpreters.jvp import is_symbolic_zero
 from minijax.interpreters.transpose import backward_pass
 from minijax.interpreters.vmap import Dim, batch_to, vmap_flat, without_axis
 from minijax.jaxpr import ClosedJaxpr, jaxpr_as_fun, merged, parted
 from minijax.primitives.analytic import cos_p, sin_p
 from minijax.primitives.emitted import instantiate, public_tangent, reduce_sum_p
-from minijax.stage import FlatFunction, check_arg, hoist_tracers, stage
+from minijax.stage import DynamicJaxprTrace, FlatFunction, check_arg, hoist_tracers, stage
 
 
 # ── The block ────────────────────────────────────────────────────────────────────────────────
@@ -241,6 +242,16 @@ class CustomFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
+    def _carried(self, args: tuple) -> set[int]:
+        """The places of arguments with references, which go along to the rules."""
+        places = {i for i, x in enumerate(args) if has_refs(x)}
+        if places and type(core.current_trace.get()) is DynamicJaxprTrace:
+            raise NotImplementedError(
+                f"{source_info.function_name(self.fun)} has a rule for its derivative and is given "
+                "an array reference inside of a function that is compiled, or of a loop, before it "
+                "is differentiated. Differentiate inside: jit(grad(f)) in place of grad(jit(f)).")
+        return places
+
     def rule(self, call: Call) -> Rule | None:
         """The rule for one call; None where none is defined."""
         raise NotImplementedError
@@ -249,7 +260,8 @@ class CustomFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = all_positional(self.fun, args, kwargs)
         places = sorted(i % len(args) for i in self.nondiff_argnums)
-        filled, dynamic = arguments.without_static(self.fun, args, places)
+        filled, dynamic = arguments.without_static(self.fun, args, places, carried=self._carried(
+            args))
         leaves, in_tree = tree_util.tree_flatten((dynamic, {}))
         name, call = source_info.function_name(filled), Call(filled, in_tree)
         rule = self.rule(call)
@@ -487,7 +499,8 @@ def _run_vjp_rule(call: Call, fwd: Callable, bwd: Callable, symbolic_zeros: bool
     outs, are_arrays = call.flat_result(pair[0]), [isinstance(x, Array) for x in leaves]
     plain, residuals = parted(leaves, are_arrays)  # a number that Python knows stays what it is
     for x in plain:
-        check_arg(x)
+        if not has_refs(x):  # which both passes share
+            check_arg(x)
     wanted = [core.get_aval(x).to_tangent_aval() for x in primals]
     count = len(residuals)
 
@@ -509,6 +522,9 @@ def _run_bwd(call: Call, bwd: Callable, res_tree: tree_util.PyTreeDef,
     found = _on_its_lines(bwd, *call.fun.fixed, residuals,
                           call.result(values[res_tree.num_leaves:]))
     in_tree = call.in_tree.children()[0]
+    diff = call.fun.takes_part
+    if isinstance(found, tuple | list) and len(found) == len(diff):
+        found = type(found)(parted(found, diff)[True])
     if not isinstance(found, tuple | list) or len(found) != len(in_tree.children()):
         raise TypeError(
             "Custom VJP bwd rule must produce an output with the same container (pytree) "

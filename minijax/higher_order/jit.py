@@ -27,7 +27,7 @@ from minijax.higher_order.elsewhere import named
 from minijax.higher_order.dispatch import Dispatcher, Miss, is_plain
 from minijax.higher_order.placing import (UNSPECIFIED, checked_shardings, laid_arguments,
                                           laid_results)
-from minijax.higher_order.references import Ref, carrying, discharged
+from minijax.higher_order.references import Ref, carrying, discharged, passed
 from minijax.jaxpr import eval_jaxpr
 from minijax.stage import FlatFunction, hoist_tracers
 from minijax.tracebacks import api_boundary, hide_internal_frames
@@ -205,15 +205,16 @@ class JitFunction:
         """A call with references among its arguments."""
         places = tuple(i for i, x in enumerate(leaves) if type(x) is Ref)
         refs = [leaves[i] for i in places]
-        if len({id(ref) for ref in refs}) < len(refs):
-            raise ValueError("only one reference to a mutable array may be passed as an argument "
-                             f"to a function, but when tracing {self._name} for jit a reference "
-                             "was passed more than once")
+        args, kwargs = tree_util.tree_unflatten(tree, leaves)
         if places not in self._of_values:
             self._of_values[places] = self._changed(_on_values(self._fun, places))
-        values = [x.read() if type(x) is Ref else x for x in leaves]
-        args, kwargs = tree_util.tree_unflatten(tree, values)
-        result, new = self._of_values[places](*args, **kwargs)
+        of_values = self._of_values[places]
+        values = tree_util.tree_unflatten(tree, [x.read() if type(x) is Ref else x for x in leaves])
+        with passed(leaves, source_info.describe(self._fun, args, kwargs, "jit")):
+            for ref in refs:
+                if any(ref is known for known in of_values._refs):
+                    raise ValueError(ref.passed_as)
+            result, new = of_values(*values[0], **values[1])
         for ref, value in zip(refs, new, strict=True):
             ref.write(value)
         return result
@@ -347,6 +348,7 @@ def _on_values(fun: Callable, places: Sequence[int]) -> Callable[..., tuple[Any,
         args, kwargs = tree_util.tree_unflatten(
             tree, [refs.get(i, x) for i, x in enumerate(leaves)])
         return fun(*args, **kwargs), [ref.read() for ref in refs.values()]
+    pure.gives_more = True  # type: ignore[attr-defined]
     return pure
 
 

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from minijax import core, errors
+from minijax import core, errors, tree_util
 from minijax.core import Array, ShapedArray
 from minijax.interpreters.jvp import JVPTracer
 from minijax.interpreters.vmap import BatchTracer
 from minijax.primitives.convert import converted
 from minijax.primitives.emitted import zeros
+from minijax.source_info import DebugInfo
 from minijax.stage import DynamicJaxprTrace
 
 T = TypeVar("T")
@@ -52,10 +53,13 @@ class AbstractRef:
 class Ref:
     """An array that can be written in place; made by `new_ref`."""
 
+    is_reference = True
+
     def __init__(self, value: Array):
         self.inner_aval: ShapedArray = value.aval
         self._value: Array | None = value
         self._home = core.current_trace.get()
+        self.passed_as: str | None = None  # while it is an argument: what a second way in is told
 
     aval = property(lambda self: AbstractRef(self.inner_aval))
     shape = property(lambda self: self.inner_aval.shape)
@@ -70,7 +74,7 @@ class Ref:
             if trace.level is self._home.level:
                 break
             if type(trace) is DynamicJaxprTrace:
-                raise NotCarriedError(self)
+                raise ValueError(self.passed_as) if self.passed_as else NotCarriedError(self)
         if self._value is None:
             raise errors.with_cure(RuntimeError(
                 f"Array reference has been deleted with shape={self.inner_aval.str_long()}."),
@@ -105,6 +109,8 @@ class Ref:
 
     def __repr__(self) -> str:
         value = self._value
+        if isinstance(value, core.Tracer):
+            return f"Ref({value!r})"
         return f"Ref({'<deleted>' if value is None else repr(value).partition('(')[2][:-1]})"
 
 
@@ -180,12 +186,7 @@ def swap(ref: Ref, idx: Any, value: Any, _function_name: str = "ref_swap") -> Ar
     (Array(3, dtype=int32, weak_type=True), Ref(4, dtype=int32, weak_type=True))
     """
     old, new, aval = get(ref, idx), core.as_value(value), ref.inner_aval
-    if new.dtype != ref.dtype:
-        raise ValueError(f"Invalid dtype for `swap`. Ref dtype: {aval.dtype}. "
-                         f"Value dtype: {new.dtype}. ")
-    if old.shape != new.shape:
-        raise ValueError(f"Invalid shape for `swap`. Ref shape: {ref.shape}. Expected shape: "
-                         f"{old.shape}. Value shape: {new.shape}. ")
+    _check_fits("swap", ref, old, new)
     new, whole = converted(new, aval.dtype, aval.weak_type), ref.read()
     ref.write(core.another(new) if _is_whole(idx) else whole.at[idx].set(new))
     return old
@@ -204,7 +205,18 @@ def addupdate(ref: Ref, idx: Any, x: Any) -> None:
     >>> ref
     Ref(7, dtype=int32, weak_type=True)
     """
-    swap(ref, idx, get(ref, idx) + core.as_value(x))
+    old, more = get(ref, idx), core.as_value(x)
+    _check_fits("addupdate", ref, old, more)
+    swap(ref, idx, old + more)
+
+
+def _check_fits(name: str, ref: Ref, old: Array, new: Array) -> None:
+    if new.dtype != ref.dtype:
+        raise ValueError(f"Invalid dtype for `{name}`. Ref dtype: {ref.dtype}. "
+                         f"Value dtype: {new.dtype}. ")
+    if old.shape != new.shape:
+        raise ValueError(f"Invalid shape for `{name}`. Ref shape: {ref.shape}. Expected shape: "
+                         f"{old.shape}. Value shape: {new.shape}. ")
 
 
 def _is_whole(idx: Any) -> bool:
@@ -215,6 +227,56 @@ def _check_index(ref: Ref, idx: Any) -> None:
     for place, size in zip(idx if isinstance(idx, tuple) else (idx,), ref.shape, strict=False):
         if isinstance(place, int) and not -size <= place < size:
             raise ValueError(f"Out of bound indexer: idx={place}, dim={size}.")
+
+
+# ── References among arguments ───────────────────────────────────────────────────────────────
+
+def check_distinct(leaves: Sequence[Any], info: DebugInfo) -> None:
+    """Refuse a reference that is passed more than once."""
+    names: dict[int, list[str]] = {}
+    for x, name in zip(leaves, info.arg_names, strict=True):
+        if type(x) is Ref:
+            names.setdefault(id(x), []).append(str(name))
+            if len(names[id(x)]) > 1:
+                raise ValueError(
+                    "only one reference to a mutable array may be passed as an argument to a "
+                    f"function, but when tracing {info.func_src_info} for {info.traced_for} the "
+                    f"mutable array reference of type {x.aval} appeared at both "
+                    f"{' and '.join(names[id(x)])}.")
+
+
+@contextlib.contextmanager
+def passed(leaves: Sequence[Any], info: DebugInfo) -> Iterator[None]:
+    """The references among arguments are these for the time of a call, and nothing else."""
+    check_distinct(leaves, info)
+    refs = [(x, name) for x, name in zip(leaves, info.arg_names, strict=True) if type(x) is Ref]
+    before = [ref.passed_as for ref, _ in refs]
+    for ref, name in refs:
+        ref.passed_as = (
+            f"when tracing {info.func_src_info} for {info.traced_for}, a mutable array reference "
+            f"of type {ref.aval} was both closed over and passed as the argument {name}")
+    try:
+        yield
+    finally:
+        for (ref, _), old in zip(refs, before, strict=True):
+            ref.passed_as = old
+
+
+def closed_over(function: Callable, operands: Sequence[Any]) -> tuple[Callable, list]:
+    """A function of operands as one of those that are no references, and these operands."""
+    leaves, tree = tree_util.tree_flatten(tuple(operands))
+    places = [i for i, x in enumerate(leaves) if type(x) is not Ref]
+
+    def of_the_others(*others: Any) -> Any:
+        given = list(leaves)
+        for i, x in zip(places, others, strict=True):
+            given[i] = x
+        return function(*tree_util.tree_unflatten(tree, given))
+    return of_the_others, [leaves[i] for i in places]
+
+
+def has_refs(tree: Any) -> bool:
+    return any(type(x) is Ref for x in tree_util.tree_leaves(tree))
 
 
 # ── Programs that use references from outside ────────────────────────────────────────────────
@@ -237,6 +299,7 @@ def discharged(fun: Callable, refs: Sequence[Ref]) -> Callable[..., tuple[Any, l
     def pure(values: Sequence[Array], *args: Any, **kwargs: Any) -> tuple[Any, list]:
         with _holding(refs, values):
             return fun(*args, **kwargs), [ref.read() for ref in refs]
+    pure.gives_more = True  # type: ignore[attr-defined]  # than the user's function: errors ask
     return pure
 
 

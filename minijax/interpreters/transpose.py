@@ -28,21 +28,28 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any],
     Args:
       jaxpr: the program.
       consts: values of its constants.
-      args: for each input its value, or `Undefined` where the program is linear in it.
+      args: for each input its value; `Undefined` where the program is linear in it, or None where
+        it is, and nobody asks for the cotangent.
       cotangents: for each output an array or `Zero`.
 
     Returns:
-      For each input an array or `Zero`; None where it was no linear one.
+      For each input an array or `Zero`; None where it was no linear one, or nobody asked.
     """
-    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *args), strict=True))
+    given = [Undefined(v.aval) if x is None else x
+             for v, x in zip(jaxpr.invars, args, strict=True)]
+    values = Environment(zip(jaxpr.constvars + jaxpr.invars, (*consts, *given), strict=True))
     linear = {v for v, x in zip(jaxpr.invars, args, strict=True) if isinstance(x, Undefined)}
+    unasked = {v for v, x in zip(jaxpr.invars, args, strict=True) if x is None}
     linear_eqns = []
     for eqn in jaxpr.eqns:
-        if linear.isdisjoint(eqn.invars):
+        if linear.isdisjoint(eqn.invars) and unasked.isdisjoint(eqn.invars):
             values.run(eqn)
+            continue
+        values.update((v, Undefined(v.aval)) for v in eqn.outvars)
+        if linear.isdisjoint(eqn.invars):
+            unasked.update(eqn.outvars)
         else:
             linear.update(eqn.outvars)
-            values.update((v, Undefined(v.aval)) for v in eqn.outvars)
             linear_eqns.append(eqn)
     sums: dict[Var, Any] = {}  # of the cotangents that have come back to a variable
 

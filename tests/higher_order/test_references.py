@@ -160,3 +160,30 @@ def test_a_reference_is_not_used_after_its_end_or_where_nobody_carries_it():
     minijax.free_ref(other)
     with pytest.raises(RuntimeError, match="has been deleted"):
         other[...]
+
+
+def test_a_rule_with_references_wants_to_be_differentiated_inside_of_jit():
+    @minijax.custom_vjp
+    def stash(ref, x):
+        return x
+    stash.defvjp(lambda ref, x: (x, ref), lambda ref, ct: (ref.__setitem__(..., ct), (None, ct))[1])
+    ref = minijax.new_ref(minijax.numpy.zeros(()))
+    f = lambda x: stash(ref, x * 3) * 2  # noqa: E731
+    assert minijax.jit(minijax.grad(f))(1.0) == 6.0 and ref[...] == 2.0
+    with pytest.raises(NotImplementedError, match=r"jit\(grad\(f\)\) in place of"):
+        minijax.grad(minijax.jit(f))(1.0)
+
+
+def test_a_reference_that_is_an_argument_is_not_closed_over_the_second_time_either():
+    outer, other = minijax.new_ref(1.0), minijax.new_ref(2.0)
+
+    @minijax.jit
+    def copy(ref):
+        ref[...] = outer[...]
+    copy(other)
+    assert other[...] == 1.0
+    with pytest.raises(ValueError, match="both closed over and passed as the argument ref"):
+        copy(outer)
+    outer[...] = 5.0
+    copy(other)
+    assert other[...] == 5.0
