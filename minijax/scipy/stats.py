@@ -33,6 +33,7 @@ _SUMMARIES = {
     "sf": "The probability of a number above x.", "logsf": "The logarithm of `sf`.",
     "ppf": "The number below which one lies with probability q.",
     "isf": "The number above which one lies with probability q.",
+    "entropy": "The mean of what is learnt from a number; where it lies does not matter.",
 }
 
 
@@ -92,6 +93,45 @@ class norm:
     logsf = lambda x, loc=0, scale=1: norm.logcdf(-x, -loc, scale)
     ppf = lambda q, loc=0, scale=1: special.ndtri(q) * scale + loc
     isf = lambda q, loc=0, scale=1: norm.ppf(1 - q, loc, scale)
+
+
+@distribution
+class truncnorm:
+    """The normal distribution between `a` and `b` standard deviations from its mean `loc`.
+
+    >>> round(float(truncnorm.logpdf(0., -1., 1.)), 4), round(float(truncnorm.pdf(0., -1., 1.)), 4)
+    (-0.5372, 0.5844)
+    >>> round(float(truncnorm.cdf(0., -1., 2.)), 4), round(float(truncnorm.sf(0., -1., 2.)), 4)
+    (0.417, 0.583)
+    >>> [round(float(f(0., -1., 2.)), 4) for f in (truncnorm.logcdf, truncnorm.logsf)]
+    [-0.8747, -0.5395]
+    """
+
+    def logpdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+               ) -> Array:
+        value, y = norm.logpdf(x, loc, scale) - _log_normal_between(a, b), (x - loc) / scale
+        return jnp.where(a >= b, jnp.nan, jnp.where((y < a) | (y > b), -jnp.inf, value))
+
+    def logcdf(x: ArrayLike, a: ArrayLike, b: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1
+               ) -> Array:
+        y = (x - loc) / scale
+        inside = jnp.where((y > a) & (y < b), y, (a + b) / 2)
+        below, above = (_log_normal_between(*ends) - _log_normal_between(a, b)
+                        for ends in ((a, inside), (inside, b)))
+        value = jnp.where(below > -.1, jnp.log1p(-jnp.exp(above)), below)
+        value = jnp.where(y >= b, 0, jnp.where(y <= a, -jnp.inf, value))
+        return jnp.where(a >= b, jnp.nan, value)
+
+    cdf = lambda x, a, b, loc=0, scale=1: jnp.exp(truncnorm.logcdf(x, a, b, loc, scale))
+    logsf = lambda x, a, b, loc=0, scale=1: truncnorm.logcdf(-x, -b, -a, -loc, scale)
+
+
+def _log_normal_between(a: Any, b: Any) -> Any:
+    """The logarithm of the probability of a normal number between; exact in both tails."""
+    low, high = jnp.where(a > 0, -b, a), jnp.where(a > 0, -a, b)
+    larger, smaller = special.log_ndtr(high), special.log_ndtr(low)
+    in_tail = larger + jnp.log1p(-jnp.exp(smaller - larger))
+    return jnp.where((a > 0) | (b <= 0), in_tail, jnp.log1p(-special.ndtr(a) - special.ndtr(-b)))
 
 
 @functools.partial(distribution, prepare=lambda formula: formula)
@@ -347,6 +387,19 @@ class wrapcauchy:
 
 
 @distribution
+class vonmises:
+    """The distribution on a circle that is like the normal one; `kappa` is one over its variance.
+
+    >>> round(float(vonmises.logpdf(0., 1.)), 4), round(float(vonmises.pdf(0., 1.)), 4)
+    (-1.0738, 0.3417)
+    """
+
+    def logpdf(x: ArrayLike, kappa: ArrayLike) -> Array:
+        value = kappa * (jnp.cos(x) - 1) - jnp.log(2 * math.pi * lax.bessel_i0e(kappa))
+        return jnp.where(kappa > 0, value, jnp.nan)
+
+
+@distribution
 class gamma:
     """The gamma distribution of shape `a`.
 
@@ -460,6 +513,8 @@ class poisson:
 
     >>> round(float(poisson.logpmf(1, 2.)), 4), round(float(poisson.pmf(1, 2.)), 4)
     (-1.3069, 0.2707)
+    >>> round(float(poisson.entropy(2.)), 4)
+    1.7049
     """
 
     def logpmf(k: ArrayLike, mu: ArrayLike, loc: ArrayLike = 0) -> Array:
@@ -469,6 +524,15 @@ class poisson:
 
     cdf = lambda k, mu, loc=0: _strong(jnp.where(k < loc, 0, lax.igammac(*jnp.broadcast_arrays(
         jnp.maximum(jnp.floor(k - loc) + 1, 1), mu + 0 * k))))
+
+    def entropy(mu: ArrayLike, loc: ArrayLike = 0) -> Array:
+        mu = jnp.broadcast_to(mu, jnp.broadcast_shapes(mu.shape, loc.shape))
+        few = jnp.where(mu == 0, 1, jnp.minimum(mu, 100))[..., None]
+        logarithm = poisson.logpmf(jnp.arange(250, dtype=mu.dtype), few)
+        summed = -jnp.sum(jnp.exp(logarithm) * logarithm, -1)
+        many = jnp.maximum(mu, 100)
+        series = jnp.log(2 * math.pi * math.e * many) / 2 - (1 + .5 / many) / (12 * many)
+        return jnp.where(mu == 0, 0, jnp.where(mu < 100, summed, series))
 
 
 @distribution

@@ -38,11 +38,9 @@ def test_whole_parameters_and_all_places_near_one():
 
 
 @pytest.mark.parametrize("expression", [
-    "hyp1f1(1., 2., 3.)", "hyp1f1(1, 2, 3)", "hyp1f1(1., 2., -3.)", "hyp1f1(0., 0., 3.)",
-    "hyp1f1(1., 0., 3.)", "hyp1f1(g, g[::-1], 2.)", "hyp1f1(1., 2., jnp.nan)", "hyp1f1(1., 1., 1j)",
-    "hyp1f1(-2., -3., 1.)", "hyp2f1(1., 2., 3., .5)", "hyp2f1(1, 2, 3, 0)",
-    "hyp2f1(1., 2., 3., 1.)", "hyp2f1(1., 2., 4., 1.)", "hyp2f1(1., 2., 3., 1.5)",
-    "hyp2f1(1., 2., -3., .7)", "hyp2f1(g, g[::-1], 2., .3)",
+    "hyp1f1(1, 2, 3)", "hyp1f1(jnp.array([0., 1., -2.]), jnp.array([0., 0., -3.]), 3.)",
+    "hyp1f1(1., 2., jnp.nan)", "hyp1f1(1., 1., 1j)", "hyp2f1(1, 2, 3, 0)",
+    "hyp2f1(1., 2., jnp.array([3., 3., 4., 3., -3.]), jnp.array([.5, 1., 1., 1.5, .7]))",
 ])
 def test_calls(agrees_with_jax, expression):
     agrees_with_jax("jax.scipy.special." + expression, rtol=3e-6)

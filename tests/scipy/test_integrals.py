@@ -36,18 +36,15 @@ def test_values_are_those_of_scipy(name, args, absolute):
 
 
 @pytest.mark.parametrize("expression", [
-    "wofz(1.)", "wofz(1)", "wofz(h)", "wofz(f)", "wofz(-0.5j)", "wofz([1])", "erfcx(1.)",
-    "erfcx(f)", "erfcx(h)", "erfcx(1j)", "erfcx(-30.)", "erfcx(jnp.inf)", "erfcx(jnp.nan)",
-    "dawsn(1.)", "dawsn(2)", "dawsn(f)", "dawsn(h)", "dawsn(1j)", "dawsn([1.])", "dawsn(jnp.inf)",
-    "dawsn(jnp.nan)", "fresnel(1.)", "fresnel(2)", "fresnel(f)", "fresnel(h)", "fresnel(-jnp.inf)",
-    "fresnel(jnp.nan)", "expi(g)", "expi(2)", "expi(1j)", "expi([1])", "expi(200.)", "expi(50.)",
-    "exp1(f)", "exp1(0.)", "exp1(2)", "exp1(1j)", "expn(1, 2.)", "expn(k, 0.5)",
-    "expn(1.5, 2.)", "expn(1.5, 0.5)", "expn(-1, 2.)", "expn(0, 0.)", "expn(1, 0.)",
-    "expn(2, jnp.nan)", "expn(2, -1.)", "expn(1, 1j)", "sici(f)", "sici(2)", "sici(0.)", "sici(1j)",
-    "sici(jnp.array([jnp.inf, -jnp.inf, jnp.nan]))", "spence(g)", "spence(1.)", "spence(2)",
+    "wofz(2)", "wofz(h)", "wofz([1])", "erfcx(f)", "erfcx(h)", "erfcx(1j)",
+    "erfcx(jnp.array([-30., jnp.inf, jnp.nan]))", "dawsn(2)", "dawsn(h)", "dawsn(1j)",
+    "dawsn([1.])", "dawsn(jnp.array([jnp.inf, jnp.nan]))", "fresnel(2)", "fresnel(h)",
+    "fresnel(jnp.array([-jnp.inf, jnp.nan]))", "expi(2)", "expi(1j)", "expi([1])",
+    "expi(jnp.array([50., 200.]))", "exp1(2)", "exp1(1j)", "expn(k, 0.5)", "expn(1.5, 0.5)",
+    "expn(-1, 2.)", "expn(0, 0.)", "expn(1, 0.)", "expn(2, -1.)", "expn(1, 1j)", "sici(2)",
+    "sici(1j)", "sici(jnp.array([0., -3., jnp.inf, -jnp.inf, jnp.nan]))", "spence(2)",
     "spence(jnp.array([0., 1., -1., jnp.nan]))", "spence(h)", "spence([1., 2.])", "owens_t(f, g)",
-    "owens_t(1, 2)", "owens_t(0., 0.)", "owens_t(1., -jnp.inf)", "owens_t(jnp.inf, 1.)",
-    "owens_t(-1., -.5)", "owens_t(jnp.nan, 1.)",
+    "owens_t(1, 2)", "owens_t(jnp.array([1., jnp.nan]), -jnp.inf)",
 ])
 def test_calls(agrees_with_jax, expression):
     agrees_with_jax("jax.scipy.special." + expression, rtol=2e-2 if "(h)" in expression else 5e-6)

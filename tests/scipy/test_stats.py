@@ -39,6 +39,16 @@ SINCE = [*(f"{name}({args})" for name in ("gumbel_l.ppf", "gumbel_r.ppf", "expon
          "dirichlet.logpdf(v[:2], v[:2] + 1)", "dirichlet.pdf(g[:2, 0], v[:3] + 1)"]
 
 
+SINCE += [
+    *(f"truncnorm.{name}({args})" for name in ("logpdf", "pdf", "logcdf", "cdf", "logsf", "sf")
+      for args in ("f, -1, 2", "v, -2., v, .1, 2.", "f, -.5, jnp.inf", "f, 2., 2.1")),
+    "truncnorm.cdf(h, -1, 1)", "truncnorm.logcdf(jnp.array([5., 6.]), 4.5, 9.)",
+    "truncnorm.logpdf(jnp.array([-9., -7.]), -12., -6.)", "truncnorm.pdf(f, 2., 1.)",
+    "vonmises.logpdf(f, g)", "vonmises.pdf(f, 2.)", "vonmises.pdf(1, -2)", "vonmises.logpdf(v, 0.)",
+    "poisson.entropy(g)", "poisson.entropy(jnp.array([0., 5., 50., 99., -1.]), 1)",
+    "poisson.entropy(w)", "poisson.entropy(2, f)", "poisson.entropy(jnp.float32([300., 1e5]))"]
+
+
 @pytest.mark.parametrize("expression", [
     *NORMAL, *QUANTILES, *OTHERS, *TAILS, *SINCE, "poisson.logpmf(k, 2.5)", "poisson.pmf(f, g)",
     "poisson.logpmf(k, g, 1)", "gamma.logpdf(f, g)", "gamma.pdf(g, 2., 0.1, 3.)",
@@ -73,3 +83,21 @@ def test_slopes(name):
     wanted = jax.jit(slopes(jax))(*args)
     np.testing.assert_allclose(slopes(minijax)(*args), wanted, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(minijax.jit(slopes(minijax))(*args), wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "args"), [
+    ("truncnorm.logpdf", (.6, -1.2, 2.1, .3, 1.5)), ("truncnorm.logcdf", (.6, -1.2, 2.1, .3, 1.5)),
+    ("truncnorm.logsf", (5., 4.5, 6., 0., 1.)), ("vonmises.logpdf", (.6, 2.))])
+def test_slopes_in_every_argument(name, args):
+    family, function = name.split(".")
+    found, wanted = (top.grad(getattr(getattr(top.scipy.stats, family), function),
+                              tuple(range(len(args))))(*args) for top in (minijax, jax))
+    np.testing.assert_allclose(found, wanted, rtol=2e-4)
+
+
+def test_the_slope_of_an_entropy():
+    entropy = minijax.scipy.stats.poisson.entropy
+    with minijax.enable_x64(True):
+        for mu in (3., 80., 150.):
+            difference = (entropy(mu + 1e-4) - entropy(mu - 1e-4)) / 2e-4
+            np.testing.assert_allclose(minijax.grad(entropy)(mu), difference, 1e-6)

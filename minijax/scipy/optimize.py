@@ -1,0 +1,189 @@
+"""`minijax.scipy.optimize`: a minimum of a function of vectors, by quasi-Newton steps (BFGS).
+
+After J. Nocedal and S. J. Wright, Numerical Optimization (1999): algorithms 3.5, 3.6 and 8.1.
+Stands on `gradients`, `lax.while_loop`.  In JAX: `jax/_src/scipy/optimize/`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax import lax, numpy as jnp, tree_util
+from minijax.core import Array
+from minijax.gradients import value_and_grad
+
+
+class OptimizeResults(NamedTuple):
+    """What `minimize` has found, and how it ended."""
+
+    x: Array  # the place,
+    success: Any  # whether it is a minimum,
+    status: Any  # 0: it is; 1: too many steps; 3, 5: no step goes down; -1: not known
+    fun: Array  # the value there,
+    jac: Array  # the gradient there,
+    hess_inv: Array | None  # and the inverse of the matrix of second derivatives, as far as known
+    nfev: Any  # how often the function was called,
+    njev: Any  # and its gradient,
+    nit: Any  # in how many steps.
+
+
+def minimize(fun: Callable, x0: Array, args: tuple = (), *, method: str, tol: float | None = None,
+             options: Mapping[str, Any] | None = None) -> OptimizeResults:
+    """A place where a function of a vector is smallest, as far as one sees from the start.
+
+    >>> found = minimize(lambda x: ((x - 3) ** 2).sum(), jnp.zeros(2), method="BFGS")
+    >>> found.x.round(3), bool(found.success)
+    (Array([3., 3.], dtype=float32), True)
+
+    Args:
+      fun: takes x and `args`, and gives a number.
+      x0: where to begin, of shape (n,).
+      method: "BFGS".
+      tol: how large the gradient may be at a minimum; `gtol` of the options by default.
+      options: `gtol`, `norm` (by which the gradient is measured), `maxiter`,
+        `line_search_maxiter`.
+
+    Raises:
+      TypeError: where `args` is no tuple.
+      ValueError: for other methods, and for an x0 that is no vector.
+    """
+    if not isinstance(args, tuple):
+        raise TypeError("args argument to jax.scipy.optimize.minimize must be a tuple, "
+                        f"got {args}")
+    if method.lower() != "bfgs":
+        raise ValueError(f"Method {method} not recognized. BFGS is.")
+    x = jnp.asarray(x0)
+    if x.ndim != 1:
+        raise ValueError(f"x0 must be a vector, got shape {x.shape}. Flatten it, for example with "
+                         "jax.flatten_util.ravel_pytree.")
+    given = {} if tol is None else {"gtol": tol}  # JAX: takes it and does not look at it
+    return _minimize_bfgs(lambda x: fun(x, *args), x, **{**given, **(options or {})})
+
+
+# ── Along a line ─────────────────────────────────────────────────────────────────────────────
+
+class _Point(NamedTuple):
+    """A place on the line, and the function there."""
+
+    step: Any
+    value: Any
+    slope: Any  # along the line
+    gradient: Any
+
+
+class _Search(NamedTuple):
+    """An interval of the line that has good places in it."""
+
+    low: _Point  # the end where the function is smaller
+    high: _Point  # the other, infinity as long as none is known
+    before: _Point  # the end that was left last
+    turn: Any  # of those with and those without an end
+    count: Any
+    is_good: Any
+    status: Any  # 1: the interval is empty; 3: there is no end
+
+
+def _chosen(condition: Any, x: Any, y: Any) -> Any:
+    return tree_util.tree_map(lambda a, b: jnp.where(condition, a, b), x, y)
+
+
+def _between(low: _Point, high: _Point, before: _Point) -> Any:
+    """Where a cubic or a parabola through the ends is smallest, if well inside; or the middle."""
+    d, e = high.step - low.step, before.step - low.step
+
+    def curvature(point: _Point, distance: Any) -> Any:
+        return (point.value - low.value - low.slope * distance) / distance ** 2
+
+    def is_inside(step: Any, margin: float) -> Any:
+        share = (step - low.step) / d
+        return (share > margin) & (share < 1 - margin)
+    parabola = curvature(high, d)
+    rise = (parabola - curvature(before, e)) / (d - e)
+    bend = parabola - rise * d
+    by_cubic = low.step + (jnp.sqrt(bend ** 2 - 3 * rise * low.slope) - bend) / (3 * rise)
+    by_parabola = low.step - low.slope / (2 * parabola)
+    return jnp.where(is_inside(by_cubic, .2), by_cubic, jnp.where(
+        is_inside(by_parabola, .1), by_parabola, low.step + d / 2))
+
+
+def _line_search(at: Callable[[Any], _Point], start: _Point, first: Any, most: int) -> _Search:
+    """A step that goes down enough, to where the slope is less: the strong Wolfe conditions."""
+    narrow = 1e-10 if start.step.dtype == np.float64 else 1e-5
+
+    def turn(search: _Search) -> _Search:
+        low, high, before, turns = search[:4]
+        has_end = high.step != jnp.inf
+        new = at(jnp.where(has_end, _between(low, high, before),
+                           jnp.where(low.step == 0, first, 2 * low.step)))
+        is_down = (new.value <= start.value + 1e-4 * new.step * start.slope) & (
+            (new.value < low.value) | (low.step == 0))
+        is_good = is_down & (jnp.abs(new.slope) <= -.9 * start.slope)
+        crosses = is_down & (new.slope * (high.step - low.step) >= 0)
+        status = jnp.where(has_end, jnp.where(
+            (jnp.abs(high.step - low.step) <= narrow) | (turns >= 30), 1, 0),
+            jnp.where(turns >= most, 3, 0))
+        return _Search(
+            _chosen(is_down, new, low), _chosen(is_down, _chosen(crosses, low, high), new),
+            _chosen(is_down & ~crosses, low, high),
+            jnp.where(~has_end & (crosses | ~is_down), 1, turns + 1),
+            search.count + 1, is_good, jnp.where(is_good, 0, status))
+    nowhere = start._replace(step=start.step + jnp.inf)
+    return lax.while_loop(
+        lambda search: ~search.is_good & (search.status == 0), turn,
+        _Search(start, nowhere, nowhere, jnp.array(1), jnp.array(0), jnp.array(False),
+                jnp.array(0)))
+
+
+# ── From line to line ────────────────────────────────────────────────────────────────────────
+
+class _Descent(NamedTuple):
+    """How far `_minimize_bfgs` has come."""
+
+    x: Any
+    value: Any
+    gradient: Any
+    inverse: Any  # of the second derivatives
+    fall: Any  # of the value, in the last step
+    steps: Any
+    calls: Any
+    status: Any
+
+
+def _minimize_bfgs(fun: Callable, x0: Array, maxiter: int | None = None, norm: Any = np.inf,
+                   gtol: float = 1e-5, line_search_maxiter: int = 10) -> OptimizeResults:
+    most = 200 * x0.size if maxiter is None else maxiter
+    value_and_gradient = value_and_grad(fun)
+
+    def status(gradient: Any, of_search: Any = 0) -> Any:
+        failed = jnp.where(of_search == 0, -1, of_search + 2)
+        return jnp.where(jnp.linalg.norm(gradient, ord=norm) < gtol, 0, failed)
+
+    def step(now: _Descent) -> _Descent:
+        direction = -(now.inverse @ now.gradient)
+
+        def at(length: Any) -> _Point:
+            value, gradient = value_and_gradient(now.x + length * direction)
+            return _Point(length, value, gradient @ direction, gradient)
+        slope = now.gradient @ direction
+        search = _line_search(
+            at, _Point(jnp.zeros_like(slope), now.value, slope, now.gradient),
+            jnp.minimum(1, 2.02 * now.fall / -slope), line_search_maxiter)
+        found = search.low
+        s, y = found.step * direction, found.gradient - now.gradient
+        rho, shear = 1 / (y @ s), jnp.eye(x0.size, dtype=x0.dtype) - jnp.outer(s, y) / (y @ s)
+        inverse = jnp.where(jnp.isfinite(rho), shear @ now.inverse @ shear.T
+                            + rho * jnp.outer(s, s), now.inverse)
+        return _Descent(now.x + s, found.value, found.gradient, inverse, now.value - found.value,
+                        now.steps + 1, now.calls + search.count,
+                        status(found.gradient, search.status))
+    value, gradient = value_and_gradient(x0)
+    end = lax.while_loop(
+        lambda now: (now.status == -1) & (now.steps < most), step,
+        _Descent(x0, value, gradient, jnp.eye(x0.size, dtype=x0.dtype),
+                 jnp.linalg.norm(gradient) / 2, jnp.array(0), jnp.array(1), status(gradient)))
+    return OptimizeResults(
+        end.x, end.status == 0, jnp.where((end.status != 0) & (end.steps >= most), 1, end.status),
+        end.value, end.gradient, end.inverse, end.calls, end.calls, end.steps)
