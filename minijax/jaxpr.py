@@ -228,8 +228,8 @@ def all_values(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> Envi
     return env
 
 
-def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, *args)
+def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., list[Any]]:
+    return lambda *args: eval_jaxpr(closed_jaxpr.jaxpr, closed_jaxpr.consts, *args)
 
 
 def make_eqn(invars: Sequence[Atom], outvars: Sequence[Var], primitive: Primitive,
