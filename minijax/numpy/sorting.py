@@ -7,6 +7,7 @@ In JAX: `jax/_src/numpy/sorting.py`, `reductions.py`, `lax_numpy.py`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -115,28 +116,37 @@ def _before(x: Any, y: Any) -> Any:
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """The elements so that the k-th stands where sorting puts it, none before it larger.
 
-    >>> int(partition(np.array([5, 3, 9]), 1)[1])
-    5
+    As in JAX, those up to it ascend, and those after it descend.
+
+    >>> partition(np.array([5, 3, 9, 7]), 1)
+    Array([3, 5, 9, 7], dtype=int32)
     """
-    # JAX: two searches for the largest; a sorted array is one of those that are asked for
-    _check_partition("partition", a, kth, axis)
-    return sort(a, axis)
+    first, rest, axis = _parted("partition", a, kth, axis, sort)
+    return lax.concatenate([first, lax.rev(rest, (axis,))], axis)
 
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
-    """The places of the elements so that they are as `partition` puts them.
+    """The places of the elements so that the k-th is where sorting puts it, none before it larger.
 
-    >>> int(argpartition(np.array([5, 3, 9]), 1)[1])
-    0
+    As in JAX, elements up to it ascend, and those after it are in the order in which they were.
+
+    >>> argpartition(np.array([5, 3, 9, 7]), 1)
+    Array([1, 0, 2, 3], dtype=int32)
     """
-    _check_partition("argpartition", a, kth, axis)
-    return argsort(a, axis)
+    first, rest, axis = _parted("argpartition", a, kth, axis, argsort)
+    return lax.concatenate([first, sort(rest, axis)], axis)
 
 
-def _check_partition(name: str, a: Any, kth: int, axis: int) -> None:
+def _parted(name: str, a: Any, kth: int, axis: int, order: Callable
+            ) -> tuple[Array, Array, int]:
+    """What is in order up to the k-th, and after it, and the axis."""
+    # JAX: two searches for the largest; a sorted array is one of those that are asked for
     if a.dtype.kind == "c":
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
-    canonical_axis(kth, a.shape[canonical_axis(axis, a.ndim)])
+    axis = canonical_axis(axis, a.ndim)
+    found, end = order(a, axis), canonical_axis(kth, a.shape[axis]) + 1
+    return (lax.slice_in_dim(found, 0, end, axis=axis),
+            lax.slice_in_dim(found, end, None, axis=axis), axis)
 
 
 def sort_complex(a: ArrayLike) -> Array:

@@ -1,6 +1,10 @@
 """Sorting and searching agree with JAX, nan and equal elements included."""
 
+import jax
+import numpy as np
 import pytest
+
+import minijax
 
 @pytest.mark.parametrize("expression", [
     "jnp.sort(f)", "jnp.sort(f, axis=0)", "jnp.sort(f, axis=None)", "jnp.sort(n)",
@@ -24,3 +28,12 @@ import pytest
 ])
 def test_sorting(agrees_with_jax, expression):
     agrees_with_jax(expression)
+
+
+@pytest.mark.parametrize(("shape", "kth", "axis"), [
+    ((7,), 2, -1), ((7,), -1, 0), ((7,), 0, -1), ((4, 5), 1, 0), ((4, 5), -2, 1)])
+@pytest.mark.parametrize("name", ["partition", "argpartition"])
+def test_parts_are_in_the_order_of_jax(name, shape, kth, axis):
+    x = np.random.default_rng(0).integers(0, 9, shape).astype(np.float32)
+    ours, theirs = (getattr(lib.numpy, name)(x, kth, axis) for lib in (minijax, jax))
+    np.testing.assert_array_equal(ours, theirs)
