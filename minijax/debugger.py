@@ -164,7 +164,7 @@ def breakpoint(*, backend: str | None = None, filter_frames: bool = True,
     ...     return y
     >>> f(3.0)
     Entering jdb:
-    (jdb) Array(7., dtype=float32, weak_type=True)
+    (jdb) Array(7., dtype=float32)
     (jdb) Array(6., dtype=float32, weak_type=True)
     """
     if token is not None and ordered:

@@ -279,11 +279,11 @@ class VJP:
     def __call__(self, out_ct: Any, *extra_args: Any) -> tuple:
         if extra_args:
             raise TypeError(
-                f"The function returned by `jax.vjp` applied to {self._name} was "
-                f" called with {len(extra_args) + 1} arguments, but functions returned by "
-                "`jax.vjp` must be called with a single argument corresponding to the single value "
-                "returned by the function being differentiated (even if that returned value is a "
-                "tuple or other container).")
+                f"\nThe function returned by `jax.vjp` applied to {self._name} was called with "
+                f"{len(extra_args) + 1} arguments,\nbut functions returned by `jax.vjp` must be "
+                "called with a single argument\ncorresponding to the single value returned by the "
+                "function being differentiated\n(even if that returned value is a tuple or other "
+                "container).\n")
         return unflattened_args(self.derivative.in_tree, self.derivative.pull_back(
             self.residuals, self.derivative.checked(out_ct)))
 

@@ -54,6 +54,11 @@ class Filled:
         """Of each argument that is not static, whether it is one of those at the places."""
         return [i in self.places for i in range(len(self.args)) if i not in self.static]
 
+    def with_carried(self, given: Sequence[Any]) -> tuple:
+        """The arguments at the places, and between them the others that are not static."""
+        every = self.all_arguments(given)
+        return tuple(x for i, x in enumerate(every) if i not in self.static)
+
     def all_arguments(self, given: Sequence[Any]) -> list:
         args = list(self.args)
         for place, x in zip(self.places, given, strict=True):

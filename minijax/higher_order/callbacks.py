@@ -42,14 +42,21 @@ debug_effect, ordered_debug_effect = DebugEffect(), OrderedDebugEffect()
 
 
 class HostCallback:
-    """A Python function of flat NumPy arrays, as an equation's parameter."""
+    """A Python function of flat NumPy arrays, as an equation's parameter.
 
-    def __init__(self, function: Callable[..., None]):
-        self.function = function
+    Where the equation is evaluated, and not compiled, another function may stand in its place.
+    """
+
+    def __init__(self, function: Callable[..., None], evaluated: Callable[..., None] | None = None):
+        self.function, self.evaluated = function, evaluated or function
 
     def __call__(self, *arrays: np.ndarray) -> list:
         core.base_trace.around("callback", self.function, *arrays)
         return []  # no outputs
+
+    def evaluate(self, *arrays: np.ndarray) -> list:
+        core.base_trace.around("callback", self.evaluated, *arrays)
+        return []
 
     def __repr__(self) -> str:
         return getattr(self.function, "__name__", "callback")
@@ -68,7 +75,7 @@ def _batch(axis: Axis, args: Sequence[Any], dims: Sequence[Dim], **params: Any
 
 debug_callback_p = Primitive(
     "debug_callback",
-    impl=lambda *buffers, callback, **_: callback(*buffers),
+    impl=lambda *buffers, callback, **_: callback.evaluate(*buffers),
     abstract_eval=lambda *avals, **_: [],
     jvp=families.constant_in_all,
     transpose=cannot("it has no result, so nothing flows back through it"),
@@ -134,12 +141,15 @@ def _call_with_values(callback: Callable[..., Any], args: tuple, kwargs: dict, o
     fixed, arrays = parted(leaves, is_array)
     avals = list(map(core.get_aval, arrays))
 
-    def call(*buffers: np.ndarray) -> None:
-        given = list(map(core.array_from_buffer, buffers, avals))
-        inner_args, inner_kwargs = tree_util.tree_unflatten(tree, merged((fixed, given), is_array))
-        callback(*inner_args, **inner_kwargs)
-    call.__name__ = getattr(callback, "__name__", "callback")
-    debug_callback_p.bind(*arrays, callback=HostCallback(call),
+    def call_with(avals: Sequence[core.ShapedArray]) -> Callable[..., None]:
+        def call(*buffers: np.ndarray) -> None:
+            given = list(map(core.array_from_buffer, buffers, avals))
+            args, kwargs = tree_util.tree_unflatten(tree, merged((fixed, given), is_array))
+            callback(*args, **kwargs)
+        call.__name__ = getattr(callback, "__name__", "callback")
+        return call
+    compiled = call_with([aval.update(weak_type=False) for aval in avals])  # as in JAX
+    debug_callback_p.bind(*arrays, callback=HostCallback(compiled, call_with(avals)),
                           effect=ordered_debug_effect if ordered else debug_effect)
 
 

@@ -348,6 +348,10 @@ def _run_jvp_rule(call: Call, rule: Callable, symbolic_zeros: bool, *both: Any) 
     shown = [_shown(t, symbolic_zeros) for t in both[half:]]
     primals, tangents = (tree_util.tree_unflatten(call.in_tree, leaves)[0]
                          for leaves in (both[:half], shown))
+    if not all(call.fun.takes_part):  # references have no tangent
+        primals = call.fun.with_carried(primals)
+        tangents = tuple(merged(([None] * call.fun.takes_part.count(False), tangents),
+                                call.fun.takes_part))
     pair = _on_its_lines(rule, *call.fun.fixed, primals, tangents)
     name, function = source_info.function_name(rule), source_info.function_name(call.fun)
     who = f"Custom JVP rule {name} for function {function}"

@@ -125,3 +125,16 @@ def test_bad_input_is_refused_in_jaxs_words(call):
 def test_a_format_may_say_how_many_digits(capfd):
     minijax.jit(lambda x: minijax.debug.print("{x:.2f} {:>6.1f}", x * 2, x=x))(1.0)
     assert capfd.readouterr().out == "1.00    2.0\n"
+
+
+def test_values_are_weakly_typed_only_where_nothing_is_compiled():
+    def seen(lib):
+        found = []
+
+        def f(x):
+            lib.debug.callback(lambda x, y: found.append((repr(x), repr(y))), x, y=2)
+        for each in (f, lib.jit(f), lib.grad(lambda x: (f(x), x)[1])):
+            each(1.5)
+            lib.effects_barrier()
+        return found
+    assert seen(minijax) == seen(jax)

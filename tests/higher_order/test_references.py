@@ -187,3 +187,16 @@ def test_a_reference_that_is_an_argument_is_not_closed_over_the_second_time_eith
     outer[...] = 5.0
     copy(other)
     assert other[...] == 5.0
+
+
+def test_a_rule_for_forward_derivatives_is_given_references_where_they_stand():
+    def slope(lib):
+        @lib.custom_jvp
+        def scaled(ref, x):
+            return ref[...] * x
+        scaled.defjvp(lambda primals, tangents: (scaled(*primals), 10 * primals[0][...]
+                                                 * tangents[1]))
+        ref = lib.new_ref(lib.numpy.float32(3))
+        return scaled(ref, 2.0), lib.grad(scaled, 1)(ref, 2.0), lib.jvp(
+            lambda x: scaled(ref, x), (2.0,), (1.0,))[1]
+    assert list(map(float, slope(minijax))) == list(map(float, slope(jax))) == [6, 30, 30]
