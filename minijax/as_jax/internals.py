@@ -12,7 +12,6 @@ from minijax import core, errors, source_info, tree_util
 from minijax.core import ShapedArray
 from minijax.interpreters.jvp import JVPTracer
 from minijax.interpreters.split import SplitTrace
-from minijax.interpreters.vmap import with_axis, without_axis
 from minijax.stage import FlatFunction
 from minijax.tree_util import PyTreeDef
 
@@ -21,17 +20,6 @@ version_info = (0, 10, 2)
 
 
 # ── Types ────────────────────────────────────────────────────────────────────────────────────
-
-def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of one example, from the type of a batch."""
-    return aval if axis is None else without_axis(aval, axis)
-
-
-def unmapped_aval(size: int, axis: int | None, aval: ShapedArray,
-                  explicit_mesh_axis: Any = None) -> ShapedArray:
-    """The type of a batch, from the type of one example."""
-    return with_axis(aval, axis, size)
-
 
 class TypedNdArray:
     """JAX's constants from NumPy; there is none here, so nothing is an instance."""
@@ -64,17 +52,6 @@ def safe_map(function: Callable[..., Any], *lists: Iterable[Any]) -> list:
 
 
 # ── Traces ───────────────────────────────────────────────────────────────────────────────────
-
-class OpaqueTraceState(NamedTuple):
-    """Which trace was current: equal as long as it is."""
-
-    level: core.Level | None
-
-
-def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """The state to compare with a later one, to know whether a transformation came between."""
-    return OpaqueTraceState(core.current_trace.get().level)
-
 
 class PartialVal(NamedTuple):
     """A value of which the type is known, or the value itself: a pair with a None."""

@@ -3,12 +3,21 @@
 Stands on `core`, `jaxpr`.  Chapter 06.  In JAX: `jax/extend/core/`.
 """
 
-from collections.abc import Iterator
-from typing import Any
+from __future__ import annotations
 
-from minijax import jaxpr as jaxprs
-from minijax.core import Primitive
-from minijax.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, jaxpr_as_fun
+import contextlib
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minijax import core, jaxpr as jaxprs
+from minijax.core import Effect, Primitive, ShapedArray
+from minijax.errors import JaxprTypeError
+from minijax.interpreters.vmap import with_axis, without_axis
+from minijax.jaxpr import (ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_as_fun,
+                           no_effects)
+
+
+# ── Programs ─────────────────────────────────────────────────────────────────────────────────
 
 
 def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
@@ -25,3 +34,128 @@ def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """The programs inside a program: those among the parameters of its equations."""
     return (inner for eqn in jaxpr.eqns for inner in jaxprs_in_params(eqn.params))
+
+
+def gensym() -> Callable[[ShapedArray], Var]:
+    """What makes a new variable of a type.
+
+    >>> gensym()(core.get_aval(1.5)).aval
+    ShapedArray(float32[], weak_type=True)
+    """
+    return Var
+
+
+def new_jaxpr_eqn(invars: Sequence[Any], outvars: Sequence[Var], primitive: Primitive,
+                  params: dict[str, Any], effects: Collection[Effect], source_info: Any = None,
+                  ctx: None = None) -> JaxprEqn:
+    """An equation ``outvars = primitive[params] invars``.
+
+    >>> from minijax import lax
+    >>> x, y = map(gensym(), [core.get_aval(1.5)] * 2)
+    >>> new_jaxpr_eqn([x], [y], lax.sin_p, {}, no_effects).replace(invars=(y,)).primitive
+    sin
+    """
+    return JaxprEqn(tuple(invars), tuple(outvars), primitive, params, frozenset(effects),
+                    source_info)
+
+
+# ── Types and values ─────────────────────────────────────────────────────────────────────────
+
+def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+    """The type of one example, from the type of a batch.
+
+    >>> mapped_aval(3, 0, ShapedArray((3, 2), "float32"))
+    ShapedArray(float32[2])
+    """
+    return aval if axis is None else without_axis(aval, axis)
+
+
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray,
+                  explicit_mesh_axis: Any = None) -> ShapedArray:
+    """The type of a batch, from the type of one example.
+
+    >>> unmapped_aval(3, 1, ShapedArray((2,), "float32"))
+    ShapedArray(float32[2,3])
+    """
+    return with_axis(aval, axis, size)
+
+
+def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+    """The dtype of the tangents of numbers: the same, or `float0` where nothing can vary.
+
+    >>> primal_dtype_to_tangent_dtype("bfloat16"), primal_dtype_to_tangent_dtype("int32")
+    (dtype(bfloat16), dtype([('float0', 'V')]))
+    """
+    return ShapedArray((), primal_dtype).to_tangent_aval().dtype
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Whether operations take this for an array.
+
+    >>> valid_jaxtype(1.5), valid_jaxtype("text")
+    (True, False)
+    """
+    try:
+        core.get_aval(x)
+    except TypeError:
+        return False
+    return True
+
+
+def concrete_or_error(force: Callable[[Any], Any] | None, val: Any, context: str = "") -> Any:
+    """``force(val)``, of the number where a tracer knows it.
+
+    Raises:
+      ConcretizationTypeError: where it does not, with the `context`.
+
+    >>> concrete_or_error(int, 2.5)
+    2
+    """
+    known = core.concrete_or_error(val, context) if isinstance(val, core.Tracer) else val
+    return known if force is None else force(known)
+
+
+# ── Traces ───────────────────────────────────────────────────────────────────────────────────
+
+class OpaqueTraceState(NamedTuple):
+    """Which trace was current: equal as long as it is."""
+
+    level: core.Level | None
+
+
+def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
+    """The state to compare with a later one, to know whether a transformation came between.
+
+    >>> get_opaque_trace_state() == get_opaque_trace_state()
+    True
+    """
+    return OpaqueTraceState(core.current_trace.get().level)
+
+
+@contextlib.contextmanager
+def set_current_trace(trace: core.Trace, check_leaks: bool = False) -> Iterator[None]:
+    """A block whose operations a trace is given.
+
+    >>> with set_current_trace(core.base_trace):
+    ...     core.current_trace.get() is core.base_trace
+    True
+    """
+    before = core.current_trace.get()
+    core.current_trace.set(trace)
+    try:
+        yield
+    finally:
+        core.current_trace.set(before)
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[core.Trace]:
+    """A block that is given the current trace, in whose place numbers are computed at once.
+
+    >>> with take_current_trace() as trace:
+    ...     trace is core.base_trace
+    True
+    """
+    trace = core.current_trace.get()
+    with set_current_trace(core.base_trace):
+        yield trace

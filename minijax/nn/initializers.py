@@ -6,14 +6,25 @@ In JAX: `jax/_src/nn/initializers.py`.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from minijax import dtypes, numpy as jnp, random
 from minijax.core import Array
 from minijax.numpy.arguments import ArrayLike, documented
 
-Initializer = Callable[..., Array]  # (key, shape, dtype)
 AxisNumbers = int | Sequence[int]
+
+
+@runtime_checkable
+class Initializer(Protocol):
+    """What makes initial weights.
+
+    >>> isinstance(zeros, Initializer)
+    True
+    """
+
+    def __call__(self, key: Any, shape: Sequence[int], dtype: Any = None) -> Array:
+        """Weights of this shape and dtype, drawn with a key."""
 
 
 def _dtype(given: Any) -> Any:

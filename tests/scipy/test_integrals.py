@@ -43,7 +43,7 @@ def test_values_are_those_of_scipy(name, args, absolute):
     "expi(jnp.array([50., 200.]))", "exp1(2)", "exp1(1j)", "expn(k, 0.5)", "expn(1.5, 0.5)",
     "expn(-1, 2.)", "expn(0, 0.)", "expn(1, 0.)", "expn(2, -1.)", "expn(1, 1j)", "sici(2)",
     "sici(1j)", "sici(jnp.array([0., -3., jnp.inf, -jnp.inf, jnp.nan]))", "spence(2)",
-    "spence(jnp.array([0., 1., -1., jnp.nan]))", "spence(h)", "spence([1., 2.])", "owens_t(f, g)",
+    "spence(jnp.array([0., 1., -1., jnp.nan]))", "spence(h)", "spence([1., 2.])",
     "owens_t(1, 2)", "owens_t(jnp.array([1., jnp.nan]), -jnp.inf)",
 ])
 def test_calls(agrees_with_jax, expression):

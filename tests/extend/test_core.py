@@ -1,0 +1,68 @@
+"""What interpreters written outside the package ask of programs, types and traces."""
+
+import jax
+import jax.extend.core as theirs
+import ml_dtypes
+import numpy as np
+import pytest
+
+import minijax
+from minijax import core, lax
+from minijax.extend import core as ours
+
+
+@pytest.mark.parametrize("x", [1, 1.5, True, 1j, "text", None, [1], (), {}, np.ones(2), np.int8(1),
+                               np.array("text"), object(), print, np.float64])
+def test_what_is_taken_for_an_array(x):
+    assert ours.valid_jaxtype(x) == theirs.valid_jaxtype(x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "bool", "complex64", ml_dtypes.bfloat16])
+def test_dtypes_of_tangents(dtype):
+    dtype = np.dtype(dtype)
+    assert ours.primal_dtype_to_tangent_dtype(dtype) == theirs.primal_dtype_to_tangent_dtype(dtype)
+
+
+def test_types_of_examples_and_of_batches():
+    for axis in (0, 1, None):
+        batch = core.ShapedArray((3, 3), np.dtype("float32"))
+        one = ours.mapped_aval(3, axis, batch)
+        assert one.shape == ((3, 3) if axis is None else (3,))
+        assert ours.unmapped_aval(3, axis, one) == batch
+
+
+def test_a_program_is_written_and_checked():
+    new, aval = ours.gensym(), core.ShapedArray((), np.dtype("float32"))
+    x, y, z = new(aval), new(aval), new(aval)
+    eqns = [ours.new_jaxpr_eqn([x, x], [y], lax.mul_p, {}, ours.no_effects),
+            ours.new_jaxpr_eqn([y], [z], lax.sin_p, {}, set())]
+    jaxpr = minijax.make_jaxpr(lambda x: lax.sin(x * x))(1.).jaxpr
+    by_hand = jaxpr.replace(constvars=(), invars=(x,), outvars=(z,), eqns=tuple(eqns))
+    ours.check_jaxpr(by_hand)
+    assert str(by_hand) == str(minijax.make_jaxpr(lambda x: lax.sin(x * x))(np.float32(1)).jaxpr)
+    [found] = ours.jaxpr_as_fun(closed_jaxpr=ours.ClosedJaxpr(by_hand, ()))(2.)
+    np.testing.assert_allclose(found, np.sin(4.), 1e-6)
+    with pytest.raises(ours.JaxprTypeError, match="used before its definition"):
+        ours.check_jaxpr(by_hand.replace(eqns=tuple(reversed(eqns))))
+
+
+def test_numbers_that_are_known_and_those_that_are_not():
+    for top, module in ((minijax, ours), (jax, theirs)):
+        assert module.concrete_or_error(None, 3) == 3
+        assert module.concrete_or_error(int, np.float32(2.5)) == 2
+        with pytest.raises(top.errors.ConcretizationTypeError, match="it is wanted here"):
+            top.jit(lambda x, m=module: m.concrete_or_error(int, x, "it is wanted here"))(1)
+
+
+def test_traces_are_taken_and_set():
+    def f(x):
+        before = ours.get_opaque_trace_state()
+        with ours.take_current_trace() as trace:
+            known = int(minijax.numpy.sin(0.))
+            with ours.set_current_trace(trace):
+                assert ours.get_opaque_trace_state() == before
+                return minijax.numpy.sin(x) + known
+    assert float(minijax.jit(f)(0.)) == 0
+    assert minijax.make_jaxpr(f)(1.).jaxpr.eqns[0].primitive is lax.sin_p
+    outside = ours.get_opaque_trace_state()
+    minijax.jit(lambda: [] if ours.get_opaque_trace_state() != outside else 1 / 0)()
