@@ -309,6 +309,8 @@ enable_checks = switch("enable_checks", doc=(
 
 log_compiles = switch("log_compiles", doc=(
     "Log, at level WARNING, each function that is traced and compiled, and how long it took."))
+profiling = switch("profiling", doc=(
+    "Tell the profile that `jax.profiler` writes of each operation: for `start_trace`."))
 explain_cache_misses = switch("explain_cache_misses", doc=(
     "Log, at level WARNING, why a call of a jitted function had to be traced."))
 traceback_filtering = choice(

@@ -21,7 +21,7 @@ PACKAGE = ROOT / "minijax"
 GROUND, MACHINE, ROWS, COLUMNS, COMPILER, CALLS, TOP = range(7)
 FLOORS = {
     **dict.fromkeys(("errors", "caches", "config", "context", "lazily", "tracebacks", "pytree",
-                     "tree_util", "tree", "dtypes"), GROUND),
+                     "tree_util", "tree", "dtypes", "profiler"), GROUND),
     **dict.fromkeys(("core", "jaxpr", "printing", "source_info", "stage"), MACHINE),
     "primitives": ROWS,
     "sharp_bits": ROWS,

@@ -99,9 +99,10 @@ def blaming_the_compiler(closed: ClosedJaxpr, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def timed(what: str) -> Iterator[None]:
-    """Under `log_compiles`, log what was done and how long it took."""
+    """Tell profiles what was done and how long it took, and under `log_compiles` the log."""
     start = time.perf_counter()
     yield
+    core.base_trace.note("timed", what, start)
     if config.log_compiles.value:
         logger.warning("Finished %s in %.9f sec", what, time.perf_counter() - start)
 

@@ -18,4 +18,4 @@ def _begin() -> None:
     checking.begin()
 
 
-config.before_on((*sharp_bits.together, config.explain_cache_misses), _begin)
+config.before_on((*sharp_bits.together, config.explain_cache_misses, config.profiling), _begin)

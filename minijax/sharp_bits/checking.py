@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from minijax import config, core
+from minijax import config, core, profiler
 from minijax.core import Array, EvalTrace, Params, Primitive, Tracer
 from minijax.sharp_bits import key_reuse, leaks, nans, out_of_bounds, purity, recompiles, truncation
 
@@ -18,10 +18,13 @@ Flags = tuple[config.Flag, ...]
 NON_FINITE = (config.debug_nans, config.debug_infs)
 KEYS, LEAKS = (config.debug_key_reuse,), (config.check_tracer_leaks,)
 PURITY, NARROW = (config.debug_purity,), (config.debug_dtype_truncation,)
+PROFILE = (config.profiling,)
 BOUNDS, CASTS = (config.debug_out_of_bounds,), (config.debug_unsafe_casts,)
 # Which check looks at what, and under which flags.  Of two the first is outside.
 CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
-    "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated)],
+    "operation": [(NON_FINITE, nans.evaluated), (KEYS, key_reuse.evaluated),
+                  (PROFILE, profiler.evaluated)],
+    "timed": [(PROFILE, profiler.told)],     # tracing and compilation
     "again": [(KEYS, key_reuse.as_before)],  # a derivative, after the function
     "batch": [(NON_FINITE, nans.batched)],   # a batching rule
     "call": [(NON_FINITE, nans.called)],     # of compiled code, which Python could do as well
@@ -37,7 +40,7 @@ CHECKS: dict[str, list[tuple[Flags, Callable]]] = {
     "cast": [(CASTS, out_of_bounds.check_cast)],
 }
 # Those that would miss what a call does if it went straight to compiled code.
-LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW)
+LOOK_AT_EACH_CALL = (*NON_FINITE, *KEYS, *PURITY, *NARROW, *PROFILE)
 
 
 class CheckingTrace(EvalTrace):

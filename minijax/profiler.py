@@ -1,0 +1,152 @@
+"""Profiles: what was traced, compiled and run, and when, in a file for https://ui.perfetto.dev.
+
+Tracing and compilation tell of themselves; under the flag `profiling` evaluation tells of each
+operation, see `sharp_bits.checking`.  Stands on `config`.
+In JAX: `jax/_src/profiler.py`; there XLA watches threads and devices, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import functools
+import gzip
+import json
+import os
+import pathlib
+import platform
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from minijax import config
+
+
+class _Profile(NamedTuple):
+    """A profile that is being written, and where it is to lie."""
+
+    folder: pathlib.Path
+    names: tuple[str, ...]
+    began: float
+    events: list[dict[str, Any]]
+
+
+_running: list[_Profile] = []  # one at most
+
+
+def told(what: str, start: float, **details: Any) -> None:
+    """Note what has ended now, and began at `start` by `time.perf_counter`."""
+    for profile in _running:
+        profile.events.append({
+            "name": what, "ph": "X", "pid": os.getpid(), "tid": threading.get_ident(),
+            "ts": (start - profile.began) * 1e6, "dur": (time.perf_counter() - start) * 1e6,
+            "args": {name: str(value) for name, value in details.items()}})
+
+
+def evaluated(evaluate: Callable[..., list], primitive: Any, args: Sequence[Any],
+              params: dict[str, Any]) -> list:
+    """What an operation gives, and a note of it; of a compiled program its function's name."""
+    start = time.perf_counter()
+    outs = evaluate(primitive, args, params)
+    told(str(params.get("name", primitive)), start,
+         operands=", ".join(x.aval.str_short() for x in args))
+    return outs
+
+
+class TraceAnnotation:
+    """A block that stands in profiles under this name, with these details.
+
+    >>> with TraceAnnotation("forward", layer=3):
+    ...     pass
+    """
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        self._name, self._details = name, kwargs
+
+    def __enter__(self) -> TraceAnnotation:
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        told(self._name, self._start, **self._details)
+
+
+class StepTraceAnnotation(TraceAnnotation):
+    """A step of training.
+
+    >>> with StepTraceAnnotation("train", step_num=7):
+    ...     pass
+    """
+
+
+def annotate_function(func: Callable, name: str | None = None, **decorator_kwargs: Any
+                      ) -> Callable:
+    """The function, each of whose calls stands in profiles; under its name by default.
+
+    >>> annotate_function(abs, name="size")(-2)
+    2
+    """
+    @functools.wraps(func)
+    def annotated(*args: Any, **kwargs: Any) -> Any:
+        with TraceAnnotation(name or func.__name__, **decorator_kwargs):
+            return func(*args, **kwargs)
+    return annotated
+
+
+def start_trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
+                create_perfetto_trace: bool = False, profiler_options: Any = None) -> None:
+    """Begin a profile, which `stop_trace` writes into a folder below `log_dir`.
+
+    Args:
+      log_dir: is made, if there is none.
+      create_perfetto_link: must be False.
+      create_perfetto_trace: whether to write a copy as ``perfetto_trace.json.gz``.
+      profiler_options: must be None.
+
+    Raises:
+      RuntimeError: where there is one already.
+    """
+    if _running:
+        raise RuntimeError("Profile has already been started. Only one profile may be run at a "
+                           "time.")
+    if create_perfetto_link or profiler_options is not None:
+        raise NotImplementedError("create_perfetto_link and profiler_options are XLA's: write the "
+                                  "profile, and open its file in https://ui.perfetto.dev")
+    when = datetime.datetime.now().strftime("%Y_%m_%d_%H_%M_%S")
+    names = (platform.node(), "perfetto_trace")[:1 + create_perfetto_trace]
+    _running.append(_Profile(pathlib.Path(log_dir) / "plugins" / "profile" / when,
+                             names, time.perf_counter(), []))
+    config.update("profiling", True)
+
+
+def stop_trace() -> None:
+    """End the profile, and write it.
+
+    Raises:
+      RuntimeError: where none has begun.
+    """
+    if not _running:
+        raise RuntimeError("No profile started")
+    config.update("profiling", False)
+    profile = _running.pop()
+    profile.folder.mkdir(parents=True, exist_ok=True)
+    for name, ending in zip(profile.names, (".trace.json.gz", ".json.gz"), strict=False):
+        with gzip.open(profile.folder / (name + ending), "wt", encoding="utf-8") as file:
+            json.dump({"displayTimeUnit": "ns", "traceEvents": profile.events}, file)
+
+
+@contextlib.contextmanager
+def trace(log_dir: os.PathLike | str, create_perfetto_link: bool = False,
+          create_perfetto_trace: bool = False, profiler_options: Any = None) -> Iterator[None]:
+    """A block of which a profile is written; the arguments are those of `start_trace`.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, trace(folder):
+    ...     pass
+    """
+    start_trace(log_dir, create_perfetto_link, create_perfetto_trace, profiler_options)
+    try:
+        yield
+    finally:
+        stop_trace()
